@@ -1,0 +1,139 @@
+/*
+ * The ways in which a CUDA program comes by the driver's entry points, except the one of the linker (route_elf.c). A library that sits
+ * under the program must be met on every one of them.
+ *
+ * Runs on the main thread before anything else of CUDA; holds no lock; calls no driver function but cuGetProcAddress.
+ */
+#include "harness/scenario/sc.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef CUresult (*v1_fn)(const char *, void **, int, cuuint64_t);
+typedef CUresult (*v2_fn)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+typedef int (*entry_fn)(const char *, void **, unsigned, unsigned long long, int *);
+
+struct entry {
+    void **where;
+    const char *symbol, *name;
+    int version;
+    cuuint64_t flags;
+};
+
+static void *library(const char *name) {
+    void *lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) {
+        fprintf(stderr, "scenario: %s\n", dlerror());
+    }
+    return lib;
+}
+
+static bool by_dlsym(const struct entry *entry) {
+    static void *lib;
+    if (!lib && !(lib = library("libcuda.so.1"))) {
+        return false;
+    }
+    *entry->where = dlsym(lib, entry->symbol);
+    return *entry->where != NULL;
+}
+
+/* Found through the five-argument look-up that the library exports, then through the one that it finds by its own name. */
+static bool by_getproc(const struct entry *entry) {
+    static v2_fn look;
+    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (!look) {
+        void *lib = library("libcuda.so.1"), *self = NULL;
+        look = lib ? (v2_fn)dlsym(lib, "cuGetProcAddress_v2") : NULL;
+        if (!look || look("cuGetProcAddress", &self, 12000, 0, &found) != CUDA_SUCCESS || !self) {
+            return false;
+        }
+        look = (v2_fn)self;
+    }
+    return look(entry->name, entry->where, entry->version, entry->flags, &found) == CUDA_SUCCESS &&
+           found == CU_GET_PROC_ADDRESS_SUCCESS && *entry->where;
+}
+
+/* The look-up of a program for CUDA 11.3: four arguments, also where it is found by its own name. */
+static bool by_getproc11(const struct entry *entry) {
+    static v1_fn look;
+    if (!look) {
+        CUdriverProcAddressQueryResult found;
+        void *lib = library("libcuda.so.1"), *self = NULL;
+        v2_fn first = lib ? (v2_fn)dlsym(lib, "cuGetProcAddress_v2") : NULL;
+        if (!first || first("cuGetProcAddress", &self, 11030, 0, &found) != CUDA_SUCCESS || !self) {
+            return false;
+        }
+        look = (v1_fn)self;
+        /* It also knows itself, by the version of that time. */
+        if (look("cuGetProcAddress", &self, 11030, 0) != CUDA_SUCCESS || !self) {
+            return false;
+        }
+        look = (v1_fn)self;
+    }
+    return look(entry->name, entry->where, entry->version, entry->flags) == CUDA_SUCCESS &&
+           *entry->where;
+}
+
+/* The four-argument look-up as the library exports it. */
+static bool by_export(const struct entry *entry) {
+    static v1_fn look;
+    if (!look) {
+        void *lib = library("libcuda.so.1");
+        look = lib ? (v1_fn)dlsym(lib, "cuGetProcAddress") : NULL;
+        if (!look) {
+            return false;
+        }
+    }
+    return look(entry->name, entry->where, entry->version, entry->flags) == CUDA_SUCCESS &&
+           *entry->where;
+}
+
+/* The runtime's door to the driver. The runtime is opened here, so that the program needs none for the other routes. */
+static bool by_runtime(const struct entry *entry) {
+    static entry_fn look;
+    if (!look) {
+        void *lib = library("libcudart.so.13");
+        look = lib ? (entry_fn)dlsym(lib, "cudaGetDriverEntryPointByVersion") : NULL;
+        if (!look) {
+            return false;
+        }
+    }
+    int found = -1;
+    return look(entry->name, entry->where, (unsigned)entry->version, entry->flags, &found) == 0 &&
+           found == 0 && *entry->where;
+}
+
+static const struct {
+    const char *name;
+    bool (*find)(const struct entry *entry);
+} routes[] = {
+    {"dlsym", by_dlsym},   {"getproc", by_getproc}, {"getproc11", by_getproc11},
+    {"export", by_export}, {"runtime", by_runtime},
+};
+
+bool sc_route_fill(const char *route, struct sc_api *cu) {
+    if (strcmp(route, "elf") == 0) {
+        return sc_route_elf && sc_route_elf(cu);
+    }
+    const struct entry entries[] = {
+#define SC_API(field, symbol, name, version, flags, params)                                        \
+    {(void **)&cu->field, #symbol, #name, version, flags},
+#include "harness/scenario/api.def"
+#undef SC_API
+    };
+    for (size_t r = 0; r < sizeof(routes) / sizeof(routes[0]); r++) {
+        if (strcmp(route, routes[r].name) != 0) {
+            continue;
+        }
+        for (size_t e = 0; e < sizeof(entries) / sizeof(entries[0]); e++) {
+            if (!routes[r].find(&entries[e])) {
+                fprintf(stderr, "scenario: route %s finds no %s\n", route, entries[e].symbol);
+                return false;
+            }
+        }
+        return true;
+    }
+    fprintf(stderr, "scenario: no route %s\n", route);
+    return false;
+}

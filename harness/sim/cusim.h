@@ -1,0 +1,522 @@
+/*
+ * Inside of the simulated driver: its state, its lock, and what its files offer each other.
+ *
+ * One lock, cusim.lock, guards everything below unless a field says otherwise. Exported functions take it, do their work
+ * in functions that expect it held, and give it back. Workers (one thread per stream) take it to fetch and to finish an
+ * operation and never hold it while they execute one. Whoever waits does so on a timeline, which gives the lock back.
+ *
+ * Exported cu* functions are never called from inside: a preloaded library may have put itself in front of them.
+ */
+#ifndef CUSIM_H
+#define CUSIM_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#undef cuGetProcAddress_v2
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "harness/sim/cusim_kernel.h"
+
+/* ---- the table of entry points (api.def) ---- */
+
+enum cusim_api {
+#define CUSIM_API(symbol, base, version, pt) CUSIM_API_##symbol,
+#include "harness/sim/api.def"
+#undef CUSIM_API
+    CUSIM_API_COUNT
+};
+
+struct cusim_row {
+    const char *symbol;
+    const char *base;
+    int version;
+    int pt;
+    void *address;
+};
+extern const struct cusim_row cusim_rows[CUSIM_API_COUNT];
+
+/* Counts the call, injects a fault, refuses before cuInit and after fork. First thing in each exported function. */
+CUresult cusim_enter(enum cusim_api api);
+CUresult cusim_enter_early(enum cusim_api api); /* the same for calls that are legal before cuInit */
+
+#define CUSIM_ENTER(symbol)                                                                        \
+    do {                                                                                           \
+        CUresult enter_result_ = cusim_enter(CUSIM_API_##symbol);                                  \
+        if (enter_result_ != CUDA_SUCCESS)                                                         \
+            return enter_result_;                                                                  \
+    } while (0)
+#define CUSIM_ENTER_EARLY(symbol)                                                                  \
+    do {                                                                                           \
+        CUresult enter_result_ = cusim_enter_early(CUSIM_API_##symbol);                            \
+        if (enter_result_ != CUDA_SUCCESS)                                                         \
+            return enter_result_;                                                                  \
+    } while (0)
+
+/*
+ * Defines an entry point and its per-thread twin over one body, which sees `bool ptsz` in front of its parameters:
+ * CUSIM_TWIN(cuStreamQuery, _ptsz, (CUstream stream), (stream)) { ... }
+ */
+#define CUSIM_UNPACK(...) __VA_ARGS__
+#define CUSIM_TWIN(symbol, suffix, params, args)                                                   \
+    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params);                                 \
+    CUresult symbol params {                                                                       \
+        CUSIM_ENTER(symbol);                                                                       \
+        return symbol##_body(false, CUSIM_UNPACK args);                                            \
+    }                                                                                              \
+    CUresult symbol##suffix params {                                                               \
+        CUSIM_ENTER(symbol##suffix);                                                               \
+        return symbol##_body(true, CUSIM_UNPACK args);                                             \
+    }                                                                                              \
+    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
+
+/* Defines an entry point without a twin whose body runs with the lock held. */
+#define CUSIM_LOCKED(symbol, params, args)                                                         \
+    static CUresult symbol##_body params;                                                          \
+    CUresult symbol params {                                                                       \
+        CUSIM_ENTER(symbol);                                                                       \
+        cusim_lock();                                                                              \
+        CUresult locked_result_ = symbol##_body args;                                              \
+        cusim_unlock();                                                                            \
+        return locked_result_;                                                                     \
+    }                                                                                              \
+    static CUresult symbol##_body params
+
+/* Both: a twin whose body runs with the lock held. */
+#define CUSIM_TWIN_LOCKED(symbol, suffix, params, args)                                            \
+    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params);                                 \
+    CUresult symbol params {                                                                       \
+        CUSIM_ENTER(symbol);                                                                       \
+        cusim_lock();                                                                              \
+        CUresult locked_result_ = symbol##_body(false, CUSIM_UNPACK args);                         \
+        cusim_unlock();                                                                            \
+        return locked_result_;                                                                     \
+    }                                                                                              \
+    CUresult symbol##suffix params {                                                               \
+        CUSIM_ENTER(symbol##suffix);                                                               \
+        cusim_lock();                                                                              \
+        CUresult locked_result_ = symbol##_body(true, CUSIM_UNPACK args);                          \
+        cusim_unlock();                                                                            \
+        return locked_result_;                                                                     \
+    }                                                                                              \
+    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
+
+/* ---- process ---- */
+
+enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64 };
+
+struct cusim_options {
+    uint64_t seed;
+    unsigned delay_us;
+    unsigned queue_depth; /* pending operations of a stream before a call waits for room */
+    int driver_version;
+    int devices;
+    uint64_t device_bytes;
+    unsigned exit_wait_ms;
+};
+
+struct cusim_process {
+    pthread_mutex_t lock;
+    bool initialized;
+    bool exiting; /* workers start nothing new */
+    struct cusim_options options; /* written once, before initialized */
+    struct cusim_device *devices;
+    struct cusim_ctx *contexts; /* all that live */
+    uint64_t next_id;           /* of contexts, streams, captures, buffers; never used twice */
+    unsigned n_busy;            /* streams with work */
+    unsigned global_captures;   /* open captures begun with mode GLOBAL */
+    struct cusim_capture *captures;
+};
+extern struct cusim_process cusim;
+
+void cusim_lock(void);
+void cusim_unlock(void);
+uint64_t cusim_new_id(void);
+uint64_t cusim_now_ns(void);
+uint64_t cusim_random(uint64_t *state); /* splitmix64 */
+const struct cusim_options *cusim_get_options(void);
+
+/* ---- live handles: any thread, under the lock ---- */
+
+enum cusim_kind {
+    CUSIM_CTX = 1,
+    CUSIM_STREAM,
+    CUSIM_EVENT,
+    CUSIM_MODULE,
+    CUSIM_LIBRARY,
+    CUSIM_FUNC,
+    CUSIM_KERNEL,
+    CUSIM_GRAPH,
+    CUSIM_NODE,
+    CUSIM_EXEC,
+    CUSIM_POOL,
+};
+
+void cusim_handle_add(const void *handle, enum cusim_kind kind);
+void cusim_handle_remove(const void *handle);
+bool cusim_handle_is(const void *handle, enum cusim_kind kind);
+
+/* ---- timelines: a counter that grows, and who waits for it ---- */
+
+struct cusim_waiter {
+    struct cusim_waiter *next;
+    uint64_t target;
+    pthread_cond_t *cond;
+};
+
+struct cusim_timeline {
+    unsigned refs;
+    uint64_t done;
+    struct cusim_waiter *waiters;
+};
+
+struct cusim_timeline *cusim_timeline_new(void);
+struct cusim_timeline *cusim_timeline_ref(struct cusim_timeline *tl);
+void cusim_timeline_unref(struct cusim_timeline *tl);
+void cusim_timeline_advance(struct cusim_timeline *tl, uint64_t done);
+void cusim_timeline_wait(struct cusim_timeline *tl, uint64_t target); /* gives the lock back while it waits */
+
+/* One recording of an event. */
+struct cusim_mark {
+    unsigned refs;
+    struct cusim_timeline *tl;
+    uint64_t target;
+    uint64_t time_ns; /* set when it executed */
+};
+
+struct cusim_mark *cusim_mark_new(struct cusim_timeline *tl, uint64_t target);
+struct cusim_mark *cusim_mark_ref(struct cusim_mark *mark);
+void cusim_mark_unref(struct cusim_mark *mark);
+
+/* ---- threads ---- */
+
+/* The per-thread default stream of one thread in one context; found by the id, since a context may die first. */
+struct cusim_default {
+    struct cusim_default *next;
+    uint64_t ctx_id;
+    struct cusim_stream *stream;
+};
+
+struct cusim_thread {
+    struct {
+        struct cusim_ctx *ctx;
+        uint64_t id;
+    } stack[CUSIM_STACK_MAX];
+    int depth;
+    CUstreamCaptureMode capture_mode;
+    bool in_worker; /* a host function or callback runs here: CUDA calls are refused */
+    pthread_cond_t cond;
+    struct cusim_default *defaults;
+};
+
+struct cusim_thread *cusim_thread_self(void);
+
+/* ---- devices and contexts ---- */
+
+struct cusim_device {
+    int ordinal;
+    struct cusim_ctx *primary;
+    unsigned primary_refs;
+    unsigned primary_flags;
+    struct cusim_pool *default_pool, *current_pool;
+};
+
+struct cusim_ctx {
+    struct cusim_ctx *next;
+    uint64_t id;
+    struct cusim_device *device;
+    unsigned flags;
+    bool primary;
+    bool alive;
+    CUresult error; /* sticky */
+    struct cusim_stream *streams; /* all that may still have work, destroyed ones included */
+    struct cusim_stream *legacy;
+    unsigned blocking_captures; /* open captures that involve a blocking stream */
+    size_t limits[CU_LIMIT_MAX];
+    CUfunc_cache cache_config;
+    struct cusim_module *modules;
+};
+
+CUresult cusim_ctx_current(struct cusim_ctx **ctx); /* the calling thread's, or why there is none */
+CUresult cusim_ctx_check(struct cusim_ctx *ctx);     /* dead, or the sticky error */
+struct cusim_ctx *cusim_ctx_by_id(uint64_t id);      /* NULL when it is dead */
+struct cusim_device *cusim_device_get(CUdevice device);
+void cusim_ctx_wait(struct cusim_ctx *ctx); /* all work of all its streams that was submitted before */
+void cusim_all_wait(void);
+
+/* ---- work: what a stream operation or a graph node does, as immutable data ---- */
+
+enum cusim_work_type {
+    CUSIM_WORK_KERNEL,
+    CUSIM_WORK_MEMSET,
+    CUSIM_WORK_MEMCPY,
+    CUSIM_WORK_HOST,
+    CUSIM_WORK_CALLBACK,
+    CUSIM_WORK_RECORD,
+    CUSIM_WORK_WAIT,
+    CUSIM_WORK_EMPTY,
+    CUSIM_WORK_WAIT_VALUE,
+    CUSIM_WORK_WRITE_VALUE,
+    CUSIM_WORK_ALLOC,
+    CUSIM_WORK_FREE,
+    CUSIM_WORK_GRAPH,
+};
+
+struct cusim_work_kernel {
+    CUfunction func; /* as it was given: CUfunction or CUkernel */
+    struct cusim_func *resolved;
+    const struct cusim_kernel *kernel;
+    unsigned grid[3], block[3], smem;
+    bool cooperative;
+    unsigned n_attrs;
+    CUlaunchAttribute *attrs;
+    unsigned blob_bytes;
+    void **argv; /* n_params + 1 pointers into the blob; both live behind the struct */
+    unsigned char *blob;
+};
+
+struct cusim_work_memset {
+    CUdeviceptr dst;
+    size_t pitch, width, height; /* width in elements */
+    unsigned value, element;
+};
+
+struct cusim_work_memcpy {
+    CUDA_MEMCPY3D params; /* as given, or as GetParams reports them */
+    unsigned char *dst;
+    const unsigned char *src;
+    size_t width, height, depth;
+    size_t dst_pitch, src_pitch, dst_slice, src_slice;
+    const char *kind; /* HtoD, DtoH, DtoD, HtoH */
+    unsigned char *staged;
+};
+
+struct cusim_work {
+    _Atomic unsigned refs;
+    enum cusim_work_type type;
+    struct cusim_ctx *ctx;
+    union {
+        struct cusim_work_kernel kernel;
+        struct cusim_work_memset memset;
+        struct cusim_work_memcpy memcpy;
+        struct {
+            CUhostFn fn;
+            CUstreamCallback callback;
+            CUstream stream;
+            void *data;
+        } host;
+        struct {
+            struct cusim_event *event; /* for graph nodes: looked up again at launch */
+            uint64_t id;
+            unsigned flags;
+        } event;
+        struct {
+            CUdeviceptr address;
+            uint64_t value;
+            unsigned flags;
+            unsigned bytes;
+        } value;
+        struct {
+            CUdeviceptr address;
+            size_t bytes;
+            struct cusim_pool *pool;
+        } alloc;
+    };
+};
+
+struct cusim_work *cusim_work_new(enum cusim_work_type type, struct cusim_ctx *ctx);
+struct cusim_work *cusim_work_ref(struct cusim_work *work);
+void cusim_work_unref(struct cusim_work *work);
+/* Executes; no lock held. Returns what the context dies of, or CUDA_SUCCESS. */
+CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stream, CUresult state);
+void cusim_work_log(const struct cusim_work *work, uint64_t stream_raw); /* no lock held */
+
+/* ---- streams ---- */
+
+struct cusim_dep {
+    struct cusim_timeline *tl;
+    uint64_t target;
+};
+
+struct cusim_op {
+    struct cusim_op *next;
+    uint64_t seq;
+    struct cusim_work *work;
+    struct cusim_mark *mark;      /* of a record */
+    struct cusim_graph_run *run;  /* of a graph launch */
+    unsigned n_deps, cap_deps;
+    struct cusim_dep *deps;
+    struct cusim_dep inline_deps[3];
+};
+
+enum { CUSIM_STREAM_ATTRS = 32 };
+
+struct cusim_stream {
+    struct cusim_stream *next, *prev; /* of the context */
+    struct cusim_ctx *ctx;
+    uint64_t id;
+    uint64_t raw;     /* number by creation, for the log */
+    uint64_t random;  /* state of the delays; the worker's alone */
+    unsigned flags;   /* CU_STREAM_NON_BLOCKING */
+    int priority;
+    bool legacy, per_thread;
+    bool closing;     /* destroyed: goes when its work is done */
+    bool has_worker;
+    bool worker_idle;
+    bool used;        /* has executed an operation that the log names */
+    pthread_cond_t work_cond;
+    struct cusim_timeline *tl;
+    uint64_t submitted;
+    struct cusim_op *head, *tail;
+    bool attr_set[CUSIM_STREAM_ATTRS];
+    CUlaunchAttributeValue attrs[CUSIM_STREAM_ATTRS];
+    struct cusim_capture *capture;
+    bool capture_origin;
+    struct cusim_node **frontier; /* what the next captured node depends on */
+    unsigned n_frontier, cap_frontier;
+    struct cusim_stream *next_captured;
+};
+
+/* Finds the stream that a handle means to the calling thread; says why it cannot be used. */
+CUresult cusim_stream_get(CUstream handle, bool ptsz, struct cusim_stream **out);
+/* The same for a call that is going to submit work: capture and sticky errors, room in the queue (may wait). */
+CUresult cusim_stream_get_for_work(CUstream handle, bool ptsz, struct cusim_stream **out);
+struct cusim_stream *cusim_stream_new(struct cusim_ctx *ctx, unsigned flags, int priority);
+void cusim_stream_close(struct cusim_stream *stream);
+void cusim_stream_wait(struct cusim_stream *stream); /* for a legacy stream: all that it is ordered behind */
+bool cusim_stream_done(struct cusim_stream *stream);
+void cusim_thread_streams_close(struct cusim_thread *thread);
+
+/* Takes over the reference to work: captures it or queues it. */
+CUresult cusim_submit(struct cusim_stream *stream, struct cusim_work *work);
+/* Queues; the caller may add dependencies and marks before it lets the lock go. Never captures. */
+struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work);
+void cusim_op_depend(struct cusim_op *op, struct cusim_timeline *tl, uint64_t target);
+
+/* ---- events ---- */
+
+struct cusim_event {
+    uint64_t raw; /* number by creation, for the log */
+    struct cusim_ctx *ctx;
+    uint64_t ctx_id;
+    unsigned flags;
+    struct cusim_mark *last;
+    struct cusim_capture *capture; /* last recorded inside this capture */
+    uint64_t capture_id;
+    struct cusim_node **frontier;
+    unsigned n_frontier;
+};
+
+/* ---- modules, libraries, functions ---- */
+
+struct cusim_func { /* CUfunction */
+    struct cusim_func *next;
+    struct cusim_ctx *ctx;
+    uint64_t ctx_id;
+    struct cusim_module *module;
+    struct cusim_kern *kern; /* where it came from a library */
+    const struct cusim_kernel *kernel;
+    int max_dynamic_smem, carveout, cluster_nonportable;
+    bool loaded;
+};
+
+struct cusim_kern { /* CUkernel */
+    struct cusim_kern *next;
+    struct cusim_library *library;
+    const struct cusim_kernel *kernel;
+    int max_dynamic_smem[CUSIM_DEVICES_MAX], carveout, cluster_nonportable;
+};
+
+struct cusim_module {
+    struct cusim_module *next;
+    struct cusim_ctx *ctx;
+    struct cusim_library *library; /* the library's module of this context */
+    struct cusim_func *funcs;
+};
+
+struct cusim_library {
+    struct cusim_library *next;
+    struct cusim_kern *kerns;
+};
+
+const struct cusim_kernel *cusim_kernel_find(const char *name);
+unsigned cusim_kernel_total(void);
+const struct cusim_kernel *cusim_kernel_at(unsigned index);
+/* A handle of either kind, as a launch takes it; ctx is where a CUkernel is to run. */
+CUresult cusim_func_get(CUfunction handle, struct cusim_ctx *ctx, struct cusim_func **out);
+unsigned cusim_kernel_blob_bytes(const struct cusim_kernel *kernel);
+void cusim_ctx_modules_free(struct cusim_ctx *ctx);
+
+/* ---- memory ---- */
+
+enum cusim_mem_kind {
+    CUSIM_MEM_PAGEABLE, /* not the simulator's */
+    CUSIM_MEM_DEVICE,
+    CUSIM_MEM_POOL,
+    CUSIM_MEM_HOST,
+    CUSIM_MEM_REGISTERED,
+    CUSIM_MEM_MANAGED,
+};
+
+struct cusim_mem {
+    uintptr_t base;
+    size_t bytes;
+    size_t reserved; /* bytes taken from the arena */
+    enum cusim_mem_kind kind;
+    struct cusim_ctx *ctx;
+    uint64_t ctx_id;
+    int device;
+    unsigned flags;
+    uint64_t id;
+    struct cusim_pool *pool;
+    bool freed; /* by cuMemFreeAsync: not usable, still in the pool */
+};
+
+CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes, unsigned flags,
+                         struct cusim_mem **out);
+void cusim_mem_free(struct cusim_mem *mem);
+struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
+struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins there */
+enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address, size_t bytes); /* PAGEABLE unless wholly inside one block */
+void cusim_ctx_memory_free(struct cusim_ctx *ctx);
+bool cusim_mem_on_device(enum cusim_mem_kind kind);
+
+/* ---- captures ---- */
+
+enum cusim_capture_status { CUSIM_CAPTURE_ACTIVE = 1, CUSIM_CAPTURE_INVALIDATED };
+
+/* Refuses a call that a capture makes unsafe, and invalidates that capture. */
+CUresult cusim_capture_unsafe(void);
+CUresult cusim_capture_unsafe_sync(struct cusim_ctx *ctx); /* the same for waiting for a whole context */
+struct cusim_capture *cusim_capture_of_ctx(struct cusim_ctx *ctx);
+void cusim_capture_drop(struct cusim_capture *capture); /* its context dies */
+void cusim_capture_invalidate(struct cusim_capture *capture);
+void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx); /* the legacy stream was used */
+CUresult cusim_capture_state(struct cusim_stream *stream);     /* 901 when invalidated */
+CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work);
+CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
+CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
+bool cusim_event_captured(const struct cusim_event *event);
+void cusim_event_forget_capture(struct cusim_event *event);
+void cusim_capture_stream_gone(struct cusim_stream *stream);
+
+/* ---- graphs at execution ---- */
+
+struct cusim_graph_run;
+void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream); /* no lock held */
+void cusim_graph_run_free(struct cusim_graph_run *run);
+
+/* ---- log and statistics ---- */
+
+void cusim_log_open(void);
+bool cusim_log_on(void);
+void cusim_log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cusim_log_flush(void);
+void cusim_log_close(void); /* rewrites raw numbers into dense ones */
+uint64_t cusim_log_host(const void *address, char *text, size_t bytes);
+void cusim_stats_write(void);
+
+#endif

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Writes api.def: one row for each cu* symbol of the toolkit's stub libcuda.
+
+Run by hand when the toolkit changes: make_api_def.py CUDA_HOME > api.def
+A row is CUSIM_API(exported symbol, base name, version that introduced it, 1 for a per-thread twin).
+Versions come from cudaTypedefs.h. The header names them by base name alone; the n-th version of a base name
+belongs to its n-th symbol (name, name_v2, ...), which this script checks by counting both.
+"""
+import collections
+import re
+import subprocess
+import sys
+
+# Symbols that the header of typedefs leaves out.
+EXTRA = {"cuProfilerInitialize": 4000, "cuProfilerStart": 4000, "cuProfilerStop": 4000}
+# Entry points of the simulator alone; nobody's table knows them.
+OWN = [
+    ("cuSimBeginCaptureX", 13000),
+    ("cuSimBeginCaptureX_ptsz", 13000),
+    ("cuSimKernelRegister", 13000),
+    ("cuSimSetDelay", 13000),
+    ("cuSimSetFault", 13000),
+]
+
+
+def split(symbol):
+    m = re.match(r"^(cu\w+?)(?:_v(\d))?(_ptsz|_ptds)?$", symbol)
+    return m.group(1), int(m.group(2) or 1), 1 if m.group(3) else 0
+
+
+def main():
+    home = sys.argv[1] if len(sys.argv) > 1 else "/usr/local/cuda"
+    nm = subprocess.run(["nm", "-D", "--defined-only", home + "/lib64/stubs/libcuda.so"],
+                        capture_output=True, text=True, check=True).stdout
+    symbols = [line.split()[-1] for line in nm.splitlines() if re.search(r" T cu[A-Z]", line)]
+    versions = collections.defaultdict(set)
+    text = open(home + "/include/cudaTypedefs.h").read()
+    for base, version, pt in re.findall(r"PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", text):
+        versions[base, 1 if pt else 0].add(int(version))
+    groups = collections.defaultdict(list)
+    for symbol in symbols:
+        base, number, pt = split(symbol)
+        groups[base, pt].append((number, symbol))
+    rows = []
+    for (base, pt), members in groups.items():
+        known = sorted(versions[base, pt]) or [EXTRA[base]]
+        if len(known) != len(members):
+            sys.exit("%s: %d versions for %d symbols" % (base, len(known), len(members)))
+        rows += [(symbol, base, v, pt) for v, (_, symbol) in zip(known, sorted(members))]
+    rows += [(s, split(s)[0], v, split(s)[2]) for s, v in OWN]
+    print("/* Made by make_api_def.py from the toolkit's stub library; see there for the columns. */")
+    for row in sorted(rows):
+        print('CUSIM_API(%s, "%s", %d, %d)' % row)
+
+
+main()

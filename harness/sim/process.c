@@ -1,0 +1,270 @@
+/*
+ * The process: options, cuInit, the count and the fault of each call, fork and exit.
+ *
+ * Any thread. The fault list has a lock of its own, which is taken last; everything else is under cusim.lock or written
+ * before cuInit returns. The exit handler waits a bounded time for the streams and never joins a worker.
+ */
+#include "harness/sim/cusim.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cusim_process cusim = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_id = 1};
+
+static _Atomic uint64_t call_counts[CUSIM_API_COUNT];
+static pthread_once_t options_once = PTHREAD_ONCE_INIT;
+static pid_t owner_pid;
+static atomic_bool initialized, forked;
+
+struct fault {
+    int api;
+    uint64_t nth, seen;
+    bool onward;
+    CUresult code;
+};
+enum { FAULTS_MAX = 64 };
+static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fault faults[FAULTS_MAX];
+static unsigned n_faults;
+static atomic_bool any_fault;
+
+void cusim_lock(void) {
+    pthread_mutex_lock(&cusim.lock);
+}
+
+void cusim_unlock(void) {
+    pthread_mutex_unlock(&cusim.lock);
+}
+
+uint64_t cusim_new_id(void) {
+    return cusim.next_id++;
+}
+
+uint64_t cusim_now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t cusim_random(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int api_by_name(const char *name, size_t length) {
+    for (int i = 0; i < CUSIM_API_COUNT; i++)
+        if (strlen(cusim_rows[i].symbol) == length &&
+            memcmp(cusim_rows[i].symbol, name, length) == 0)
+            return i;
+    return -1;
+}
+
+/* "name:n:code[,name:n+:code...]"; n+ means the n-th call and all behind it. Counted from now on. */
+static bool parse_faults(const char *text) {
+    bool good = true;
+    pthread_mutex_lock(&fault_lock);
+    n_faults = 0;
+    while (text && *text) {
+        size_t name_length = strcspn(text, ":,");
+        struct fault f = {.api = api_by_name(text, name_length)};
+        char *end = NULL;
+        const char *rest = text + name_length;
+        if (*rest == ':') {
+            f.nth = strtoull(rest + 1, &end, 10);
+            if (*end == '+') {
+                f.onward = true;
+                end++;
+            }
+            if (*end == ':')
+                f.code = (CUresult)strtoul(end + 1, &end, 10);
+        }
+        if (f.api >= 0 && f.nth > 0 && f.code != CUDA_SUCCESS && n_faults < FAULTS_MAX)
+            faults[n_faults++] = f;
+        else
+            good = false;
+        text += strcspn(text, ",");
+        if (*text == ',')
+            text++;
+    }
+    atomic_store(&any_fault, n_faults > 0);
+    pthread_mutex_unlock(&fault_lock);
+    return good;
+}
+
+static CUresult fault_of(enum cusim_api api) {
+    CUresult code = CUDA_SUCCESS;
+    pthread_mutex_lock(&fault_lock);
+    for (unsigned i = 0; i < n_faults; i++) {
+        struct fault *f = &faults[i];
+        if (f->api != (int)api)
+            continue;
+        f->seen++;
+        if (f->seen == f->nth || (f->onward && f->seen > f->nth))
+            code = f->code;
+    }
+    pthread_mutex_unlock(&fault_lock);
+    return code;
+}
+
+static uint64_t env_number(const char *name, uint64_t standard) {
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 0) : standard;
+}
+
+static void load_options(void) {
+    struct cusim_options *o = &cusim.options;
+    o->seed = env_number("CUSIM_SEED", 1);
+    o->delay_us = (unsigned)env_number("CUSIM_DELAY_US", 20);
+    o->queue_depth = (unsigned)env_number("CUSIM_QUEUE_DEPTH", 1024);
+    o->driver_version = (int)env_number("CUSIM_DRIVER_VERSION", 13000);
+    o->devices = (int)env_number("CUSIM_DEVICES", 1);
+    if (o->devices < 0 || o->devices > CUSIM_DEVICES_MAX)
+        o->devices = CUSIM_DEVICES_MAX;
+    o->device_bytes = env_number("CUSIM_MEM_MB", 143771) << 20;
+    o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
+    if (!parse_faults(getenv("CUSIM_FAULT")))
+        fprintf(stderr, "cusim: CUSIM_FAULT: not understood in part: %s\n", getenv("CUSIM_FAULT"));
+    owner_pid = getpid();
+}
+
+const struct cusim_options *cusim_get_options(void) {
+    pthread_once(&options_once, load_options);
+    return &cusim.options;
+}
+
+CUresult cusim_enter_early(enum cusim_api api) {
+    cusim_get_options();
+    atomic_fetch_add_explicit(&call_counts[api], 1, memory_order_relaxed);
+    if (atomic_load_explicit(&any_fault, memory_order_acquire))
+        return fault_of(api);
+    return CUDA_SUCCESS;
+}
+
+CUresult cusim_enter(enum cusim_api api) {
+    CUresult result = cusim_enter_early(api);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!atomic_load_explicit(&initialized, memory_order_acquire) ||
+        atomic_load_explicit(&forked, memory_order_relaxed))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    return CUDA_SUCCESS;
+}
+
+/* A child of fork has none of the workers: it gets nothing but NOT_INITIALIZED, as from CUDA. */
+static void in_child(void) {
+    atomic_store(&forked, true);
+}
+
+static void make_devices(void) {
+    int n = cusim.options.devices;
+    cusim.devices = calloc((size_t)n + 1, sizeof *cusim.devices);
+    for (int i = 0; i < n; i++)
+        cusim.devices[i].ordinal = i;
+}
+
+CUresult cuInit(unsigned int flags) {
+    CUSIM_ENTER_EARLY(cuInit);
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (atomic_load(&forked))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    cusim_lock();
+    CUresult result = CUDA_SUCCESS;
+    if (!cusim.initialized) {
+        if (cusim.options.devices == 0) {
+            result = CUDA_ERROR_NO_DEVICE;
+        } else {
+            owner_pid = getpid();
+            make_devices();
+            cusim_log_open();
+            pthread_atfork(NULL, NULL, in_child);
+            cusim.initialized = true;
+            atomic_store_explicit(&initialized, true, memory_order_release);
+        }
+    }
+    cusim_unlock();
+    return result;
+}
+
+CUresult cuDriverGetVersion(int *version) {
+    CUSIM_ENTER_EARLY(cuDriverGetVersion);
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = cusim.options.driver_version;
+    return CUDA_SUCCESS;
+}
+
+__attribute__((visibility("default"))) CUresult cuSimSetDelay(unsigned max_us);
+CUresult cuSimSetDelay(unsigned max_us) {
+    CUSIM_ENTER_EARLY(cuSimSetDelay);
+    cusim_lock();
+    cusim.options.delay_us = max_us;
+    cusim_unlock();
+    return CUDA_SUCCESS;
+}
+
+__attribute__((visibility("default"))) CUresult cuSimSetFault(const char *text);
+CUresult cuSimSetFault(const char *text) {
+    CUSIM_ENTER_EARLY(cuSimSetFault);
+    return parse_faults(text) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* FILE, in which %p stands for the process id. */
+void cusim_expand_path(const char *path, char *out, size_t bytes) {
+    const char *mark = strstr(path, "%p");
+    if (mark)
+        snprintf(out, bytes, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2);
+    else
+        snprintf(out, bytes, "%s", path);
+}
+
+static void write_stats(void) {
+    const char *path = getenv("CUSIM_STATS");
+    if (!path || !*path)
+        return;
+    char name[4096];
+    cusim_expand_path(path, name, sizeof name);
+    FILE *file = fopen(name, "w");
+    if (!file)
+        return;
+    const char *comma = "";
+    fputs("{", file);
+    for (int i = 0; i < CUSIM_API_COUNT; i++) {
+        uint64_t n = atomic_load_explicit(&call_counts[i], memory_order_relaxed);
+        if (n) {
+            fprintf(file, "%s\n  \"%s\": %llu", comma, cusim_rows[i].symbol, (unsigned long long)n);
+            comma = ",";
+        }
+    }
+    fputs("\n}\n", file);
+    fclose(file);
+}
+
+/*
+ * A program may end with work pending, or with a kernel that spins for ever. The streams get a bounded time to finish,
+ * so that the log is whole where it can be; then the workers are left behind and die with the process.
+ */
+__attribute__((destructor)) static void at_exit(void) {
+    if (owner_pid != getpid())
+        return;
+    if (atomic_load(&initialized)) {
+        uint64_t end = cusim_now_ns() + cusim.options.exit_wait_ms * 1000000ull;
+        cusim_lock();
+        while (cusim.n_busy > 0 && cusim_now_ns() < end) {
+            cusim_unlock();
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+            cusim_lock();
+        }
+        cusim.exiting = true;
+        cusim_unlock();
+        cusim_log_close();
+    }
+    write_stats();
+}

@@ -1,0 +1,245 @@
+/*
+ * Fibers, shared memory and traps: what the CPU form of the kernels stands on
+ * (libcusim_kernels.so).
+ *
+ * The threads of one block are fibers of the host thread that runs the block. They run in turn,
+ * each until it meets a barrier or ends; when all have, the next turn begins. That is exactly
+ * __syncthreads: nobody passes before all that still run have come. Nothing else switches, so a
+ * kernel must never wait for another thread of its block except at a barrier.
+ *
+ * Called on the simulator's stream workers, several at once; all state belongs to the calling
+ * thread. No lock is held or taken, and nothing here may call CUDA.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "kernels/cus_kernel.h"
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#define CUSIM_EXPORT extern "C" __attribute__((visibility("default")))
+
+__thread struct cusim_dim threadIdx, blockIdx, blockDim, gridDim;
+__thread void *cusim_dynamic_shared;
+
+namespace
+{
+
+constexpr size_t stack_bytes = 64 * 1024;
+
+#if defined(__x86_64__)
+
+/* A fiber at rest is its stack pointer, with the registers that a call must keep right above it. */
+using saved = void *;
+
+extern "C" void cusim_switch(saved *from, saved to);
+__asm__(".text\n"
+        ".globl cusim_switch\n"
+        ".hidden cusim_switch\n"
+        ".type cusim_switch, @function\n"
+        "cusim_switch:\n"
+        "    pushq %rbp\n"
+        "    pushq %rbx\n"
+        "    pushq %r12\n"
+        "    pushq %r13\n"
+        "    pushq %r14\n"
+        "    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n"
+        "    popq %r14\n"
+        "    popq %r13\n"
+        "    popq %r12\n"
+        "    popq %rbx\n"
+        "    popq %rbp\n"
+        "    ret\n"
+        ".size cusim_switch, . - cusim_switch\n");
+
+void prepare(saved *fiber, char *stack, void (*entry)(void))
+{
+    /* Six registers, the address that `ret` jumps to, and one word so that the entry finds the
+     * stack aligned as behind a call. */
+    void **top = (void **)(stack + stack_bytes) - 8;
+    for (int i = 0; i < 8; i++) {
+        top[i] = nullptr;
+    }
+    top[6] = (void *)entry;
+    *fiber = top;
+}
+
+void change(saved *from, saved *to)
+{
+    cusim_switch(from, *to);
+}
+
+#else
+
+using saved = ucontext_t;
+
+void prepare(saved *fiber, char *stack, void (*entry)(void))
+{
+    getcontext(fiber);
+    fiber->uc_stack.ss_sp = stack;
+    fiber->uc_stack.ss_size = stack_bytes;
+    fiber->uc_link = nullptr;
+    makecontext(fiber, entry, 0);
+}
+
+void change(saved *from, saved *to)
+{
+    swapcontext(from, to);
+}
+
+#endif
+
+struct fiber {
+    saved state;
+    bool done;
+};
+
+/* The fibers of one host thread; they are kept from block to block and given back when the thread
+ * ends. */
+struct crew {
+    unsigned room = 0;
+    char *stacks = nullptr;
+    fiber *fibers = nullptr;
+    fiber *current = nullptr;
+    saved scheduler;
+    cusim_thread_fn thread = nullptr;
+    const void *call = nullptr;
+
+    void release()
+    {
+        if (room) {
+            munmap(stacks, room * stack_bytes);
+            delete[] fibers;
+            room = 0;
+        }
+    }
+
+    void reserve(unsigned count)
+    {
+        if (count <= room) {
+            return;
+        }
+        release();
+        void *m = mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (m == MAP_FAILED) {
+            fprintf(stderr, "cusim: no memory for the stacks of a block of %u threads\n", count);
+            abort();
+        }
+        stacks = (char *)m;
+        fibers = new fiber[count];
+        room = count;
+    }
+
+    ~crew() { release(); }
+};
+
+thread_local crew mine;
+thread_local int trapped;
+
+/* Where a fiber begins. It never returns: there is nothing below it on its stack. */
+void fiber_main()
+{
+    crew *c = &mine;
+    c->thread(c->call);
+    c->current->done = true;
+    change(&c->current->state, &c->scheduler);
+    abort();
+}
+
+void run_block(crew *c, unsigned count)
+{
+    for (unsigned t = 0; t < count; t++) {
+        c->fibers[t].done = false;
+        prepare(&c->fibers[t].state, c->stacks + t * stack_bytes, fiber_main);
+    }
+    for (unsigned left = count; left;) {
+        for (unsigned t = 0; t < count; t++) {
+            fiber *f = &c->fibers[t];
+            if (f->done) {
+                continue;
+            }
+            threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+            c->current = f;
+            change(&c->scheduler, &f->state);
+            left -= f->done;
+        }
+    }
+    c->current = nullptr;
+}
+
+} // namespace
+
+void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thread_fn thread,
+                      const void *call)
+{
+    crew *c = &mine;
+    unsigned count = block[0] * block[1] * block[2];
+    c->reserve(count);
+    c->thread = thread;
+    c->call = call;
+    for (size_t b = 0; b < (size_t)grid[0] * grid[1] * grid[2]; b++) {
+        blockIdx = cusim_block_of(b, grid);
+        run_block(c, count);
+    }
+}
+
+void cusim_barrier(void)
+{
+    crew *c = &mine;
+    if (!c->current) {
+        fprintf(stderr, "cusim: a kernel that waits at a barrier is registered by CUS_KERNEL; "
+                        "it wants CUS_KERNEL_SYNC\n");
+        abort();
+    }
+    change(&c->current->state, &c->scheduler);
+}
+
+void cusim_trap(void)
+{
+    trapped = 1;
+}
+
+void *cusim_shared_alloc(size_t bytes)
+{
+    if (!bytes) {
+        return nullptr;
+    }
+    void *m = aligned_alloc(128, (bytes + 127) / 128 * 128);
+    if (!m) {
+        abort();
+    }
+    /* Shared memory holds garbage when a block begins; make it the same garbage each time, and one
+     * that shows. */
+    memset(m, 0xcd, bytes);
+    return m;
+}
+
+void cusim_shared_free(void *memory)
+{
+    free(memory);
+}
+
+CUSIM_EXPORT const struct cusim_kernel *cusim_kernel_find(const char *name)
+{
+    for (const struct cusim_kernel *k = cusim_kernel_head; k; k = k->next) {
+        if (!strcmp(k->name, name)) {
+            return k;
+        }
+    }
+    return nullptr;
+}
+
+CUSIM_EXPORT int cusim_kernel_take_trap(void)
+{
+    int was = trapped;
+    trapped = 0;
+    return was;
+}

@@ -1,0 +1,14 @@
+/*
+ * The kernels of the decoder as one translation unit, which makes one image of them: //kernels:decode_fatbin. A host that launches
+ * with <<<>>> compiles the single files instead.
+ */
+#include "kernels/argmax.cu"
+#include "kernels/attention_combine.cu"
+#include "kernels/attention_decode.cu"
+#include "kernels/embedding.cu"
+#include "kernels/kv_append.cu"
+#include "kernels/residual_add.cu"
+#include "kernels/rmsnorm.cu"
+#include "kernels/rope.cu"
+#include "kernels/sample.cu"
+#include "kernels/silu_mul.cu"

@@ -1,0 +1,21 @@
+/*
+ * All micro kernels as one translation unit, which makes one image of them: //kernels:micro_fatbin, for programs that load
+ * their kernels by cuModuleLoadData or cuLibraryLoadData.
+ */
+#include "kernels/add_scalar.cu"
+#include "kernels/axpy.cu"
+#include "kernels/big_params.cu"
+#include "kernels/chain.cu"
+#include "kernels/checksum.cu"
+#include "kernels/cluster_touch.cu"
+#include "kernels/copy_words.cu"
+#include "kernels/fill.cu"
+#include "kernels/iota.cu"
+#include "kernels/many_params.cu"
+#include "kernels/reduce_dynamic.cu"
+#include "kernels/reduce_sum.cu"
+#include "kernels/saxpy_n.cu"
+#include "kernels/set_flag.cu"
+#include "kernels/spin_until.cu"
+#include "kernels/touch.cu"
+#include "kernels/trap.cu"

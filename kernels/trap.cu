@@ -1,0 +1,15 @@
+/*
+ * Stops with an error if *p is not 0: the launch fails and the context is ruined, as by a failed
+ * check in a real kernel.
+ * <<<1, 1>>>.
+ */
+#include "kernels/kernels.h"
+
+extern "C" __global__ void trap(unsigned *p)
+{
+    if (*p) {
+        __trap();
+    }
+}
+
+CUS_KERNEL(trap)

@@ -1,0 +1,64 @@
+/*
+ * The counters behind the stats file.
+ *
+ * Each engine (one per stream) owns one `struct cus_counters` that its lock guards; the process owns another for what
+ * happens outside any stream. The writer adds them up; a torn read of a counter that is being written costs nothing but a
+ * late number. Invariant at every unlock: ops[] sum = in_graphs + sum of eager_by[].
+ */
+#ifndef CUSPLICE_BASE_STATS_H
+#define CUSPLICE_BASE_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cus_op_type { CUS_OP_LAUNCH, CUS_OP_MEMSET, CUS_OP_COPY, CUS_OP_TYPES };
+
+enum cus_eager {
+#define CUS_EAGER(id, key) CUS_EAGER_##id,
+#include "shim/base/reasons.def"
+    CUS_EAGERS
+};
+
+enum cus_break {
+#define CUS_BREAK(id, key) CUS_BREAK_##id,
+#include "shim/base/reasons.def"
+    CUS_BREAKS
+};
+
+/* A flush cause is an API row of cuda_api.def (0 .. CUS_API_ROWS_MAX-1) or one of these, counted from the end of the rows. */
+enum { CUS_API_ROWS_MAX = 1024 };
+enum cus_cause {
+    CUS_CAUSE_FIRST_ = CUS_API_ROWS_MAX - 1,
+#define CUS_CAUSE(id, key) CUS_CAUSE_##id,
+#include "shim/base/reasons.def"
+    CUS_CAUSES
+};
+
+enum cus_fallback {
+#define CUS_FALLBACK(id, key) CUS_FALLBACK_##id,
+#include "shim/base/reasons.def"
+    CUS_FALLBACKS
+};
+
+struct cus_counters {
+    uint64_t ops[CUS_OP_TYPES];
+    uint64_t in_graphs;            /* ops issued by a graph launch */
+    uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
+    uint64_t graph_launches;
+    uint64_t pieces;   /* pieces alive: formed minus dropped */
+    uint64_t built;    /* executable graphs instantiated */
+    uint64_t segments; /* runs of ops between two breaks */
+    uint64_t steps;
+    uint64_t sig_exact, sig_patched, sig_missed; /* per piece launch: its signature's exec, another one patched, none */
+    uint64_t patched_nodes;
+    uint64_t flushes[CUS_CAUSES]; /* flushes that found something withheld */
+    uint64_t breaks[CUS_BREAKS];
+    uint64_t fallbacks[CUS_FALLBACKS];
+    uint64_t graph_bytes; /* estimate of device bytes held by executable graphs */
+    uint64_t build_ns;
+};
+
+/* Adds every counter of `from` to `to`. */
+void cus_counters_add(struct cus_counters *to, const struct cus_counters *from);
+
+#endif

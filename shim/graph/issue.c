@@ -1,0 +1,98 @@
+/*
+ * One stored op as a stream call.
+ *
+ * Runs on the thread that flushes or builds, under the lock of the engine that owns the op. Calls the driver's launch, memset and copy
+ * entry points; never allocates.
+ */
+#include "shim/graph/issue.h"
+
+#include <string.h>
+
+#include "shim/stream/engine.h"
+
+void **cus_issue_params(const struct cus_kind *kind, const struct cus_held *held,
+                        void *pointers[CUS_ISSUE_PARAMS_MAX]) {
+    const struct cus_layout *layout = kind->layout;
+    for (uint32_t i = 0; i < layout->n; i++)
+        pointers[i] = (void *)(uintptr_t)(held->params + layout->offset[i]);
+    return layout->n ? pointers : NULL;
+}
+
+static CUresult issue_launch(const struct cus_driver *driver, const struct cus_kind *kind,
+                             const struct cus_held *held, CUstream stream) {
+    void *pointers[CUS_ISSUE_PARAMS_MAX];
+    void **params = cus_issue_params(kind, held, pointers);
+    const uint32_t *d = held->dims;
+    CUfunction f = (CUfunction)(uintptr_t)kind->handle;
+    if (kind->n_attrs) {
+        CUlaunchAttribute attrs[CUS_KIND_ATTRS];
+        memset(attrs, 0, sizeof attrs);
+        for (unsigned i = 0; i < kind->n_attrs; i++) {
+            attrs[i].id = (CUlaunchAttributeID)kind->attrs[i].id;
+            memcpy(&attrs[i].value, kind->attrs[i].value, kind->attrs[i].bytes);
+        }
+        CUlaunchConfig config = {.gridDimX = d[0],
+                                 .gridDimY = d[1],
+                                 .gridDimZ = d[2],
+                                 .blockDimX = d[3],
+                                 .blockDimY = d[4],
+                                 .blockDimZ = d[5],
+                                 .sharedMemBytes = d[6],
+                                 .hStream = stream,
+                                 .attrs = attrs,
+                                 .numAttrs = kind->n_attrs};
+        return driver->cuLaunchKernelEx(&config, f, params, NULL);
+    }
+    if (kind->cooperative)
+        return driver->cuLaunchCooperativeKernel(f, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
+                                                 stream, params);
+    return driver->cuLaunchKernel(f, d[0], d[1], d[2], d[3], d[4], d[5], d[6], stream, params,
+                                  NULL);
+}
+
+static uint64_t wide(const struct cus_held *held) {
+    return held->dims[0] | (uint64_t)held->dims[1] << 32;
+}
+
+static CUresult issue_memset(const struct cus_driver *driver, const struct cus_kind *kind,
+                             const struct cus_held *held, CUstream stream) {
+    struct cus_memset_params params;
+    memcpy(&params, held->params, sizeof params);
+    size_t width = wide(held);
+    if (kind->elem == 1)
+        return driver->cuMemsetD8Async(params.dst, (unsigned char)params.value, width, stream);
+    if (kind->elem == 2)
+        return driver->cuMemsetD16Async(params.dst, (unsigned short)params.value, width, stream);
+    return driver->cuMemsetD32Async(params.dst, params.value, width, stream);
+}
+
+static CUresult issue_copy(const struct cus_driver *driver, const struct cus_kind *kind,
+                           const struct cus_held *held, CUstream stream) {
+    struct cus_copy_params params;
+    memcpy(&params, held->params, sizeof params);
+    size_t bytes = wide(held);
+    switch (kind->copy_form) {
+    case CUS_COPY_DTOD:
+        return driver->cuMemcpyDtoDAsync_v2(params.dst, params.src, bytes, stream);
+    case CUS_COPY_HTOD:
+        return driver->cuMemcpyHtoDAsync_v2(params.dst, (const void *)(uintptr_t)params.src, bytes,
+                                            stream);
+    case CUS_COPY_DTOH:
+        return driver->cuMemcpyDtoHAsync_v2((void *)(uintptr_t)params.dst, params.src, bytes,
+                                            stream);
+    default:
+        return driver->cuMemcpyAsync(params.dst, params.src, bytes, stream);
+    }
+}
+
+CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
+                   const struct cus_held *held, CUstream stream) {
+    switch (kind->type) {
+    case CUS_OP_MEMSET:
+        return issue_memset(driver, kind, held, stream);
+    case CUS_OP_COPY:
+        return issue_copy(driver, kind, held, stream);
+    default:
+        return issue_launch(driver, kind, held, stream);
+    }
+}

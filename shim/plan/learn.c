@@ -1,0 +1,147 @@
+/*
+ * Pieces that come and go.
+ *
+ * Runs under the engine's lock, on the rare paths: a cut, a drop, the first launch of a piece. Destroys execs through the plan's
+ * callback and through nothing else.
+ */
+#include "shim/plan/learn.h"
+
+#include "shim/base/mem.h"
+
+enum {
+    CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary */
+    CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do */
+    FORKS = 3,            /* divergences at one node that do, where they are at least 1 of 4 */
+    LOST_MIN = 16,        /* begins before a piece is judged */
+    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more often than not */
+    RETRY_EVICTED = 64,   /* after one dropped for the budget */
+    RETRY_NEVER = 1 << 20 /* after one that cannot be built */
+};
+
+void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece) {
+    piece->next = plan->pieces;
+    if (plan->pieces)
+        plan->pieces->prev = piece;
+    plan->pieces = piece;
+    plan->n_pieces++;
+}
+
+static void unindex(struct cus_plan *plan, struct cus_piece *piece) {
+    if (piece->indexed)
+        HASH_DELETE(hh, plan->heads, piece);
+    piece->indexed = false;
+}
+
+static uint64_t hash_of_head(const struct cus_piece *piece) {
+    const struct cus_held *held =
+        cus_image_op(piece->variants[piece->predicted]->image, piece, 0);
+    struct cus_op op = {.kind = piece->nodes[0]->key.kind, .flat = held->params};
+    for (int i = 0; i < CUS_DIMS; i++)
+        op.dims[i] = held->dims[i];
+    return cus_op_hash(&op);
+}
+
+void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece) {
+    uint64_t hash = hash_of_head(piece);
+    if (piece->hashed && hash == piece->head_hash)
+        return;
+    unindex(plan, piece);
+    piece->hashed = true;
+    piece->head_hash = hash;
+    struct cus_piece *other;
+    HASH_FIND(hh, plan->heads, &hash, sizeof hash, other);
+    if (other)
+        return;
+    bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+    HASH_ADD(hh, plan->heads, head_hash, sizeof piece->head_hash, piece);
+    piece->indexed = added;
+}
+
+static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint32_t i) {
+    plan->drop(plan->context, piece->variants[i]->exec);
+    cus_mem_free(piece->variants[i]);
+    piece->variants[i] = piece->variants[--piece->n_variants];
+    piece->predicted = 0;
+    unindex(plan, piece);
+}
+
+static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
+    while (piece->n_variants)
+        drop_variant_at(plan, piece, piece->n_variants - 1);
+    if (piece->prev)
+        piece->prev->next = piece->next;
+    else
+        plan->pieces = piece->next;
+    if (piece->next)
+        piece->next->prev = piece->prev;
+    plan->n_pieces--;
+    cus_piece_free(piece);
+}
+
+static void drop_and_wait(struct cus_plan *plan, struct cus_piece *piece, uint32_t visits) {
+    struct cus_node *head = piece->nodes[0];
+    head->retry_at = head->visits + visits;
+    drop_piece(plan, piece);
+}
+
+void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut) {
+    if (!n)
+        return;
+    struct cus_node *at = piece->nodes[n - 1];
+    piece->lost++;
+    enum cus_boundary boundary = CUS_BOUNDARY_NONE;
+    if (cut == CUS_CUT_OWNER && ++at->cuts >= CUTS_BY_OWNER)
+        boundary = CUS_BOUNDARY_CUT;
+    if (cut == CUS_CUT_WATCHDOG && ++at->cuts >= CUTS_BY_WATCHDOG)
+        boundary = CUS_BOUNDARY_CUT;
+    if (cut == CUS_CUT_DIVERGED && ++at->forks >= FORKS && at->forks * 4u >= piece->begun)
+        boundary = CUS_BOUNDARY_FORK;
+    if (boundary) {
+        at->boundary = (uint8_t)boundary;
+        at->passes = 0;
+        drop_piece(plan, piece);
+    } else if (piece->begun >= LOST_MIN && piece->lost * 2 > piece->begun) {
+        drop_and_wait(plan, piece, RETRY_LOST);
+    }
+}
+
+bool cus_plan_drop_oldest(struct cus_plan *plan) {
+    struct cus_piece *oldest = NULL;
+    for (struct cus_piece *piece = plan->pieces; piece; piece = piece->next)
+        if (piece != plan->piece && piece->n_variants && (!oldest || piece->used < oldest->used))
+            oldest = piece;
+    if (!oldest)
+        return false;
+    drop_and_wait(plan, oldest, RETRY_EVICTED);
+    return true;
+}
+
+void cus_plan_drop_variant(struct cus_plan *plan, struct cus_piece *piece,
+                           struct cus_variant *variant) {
+    for (uint32_t i = 0; i < piece->n_variants; i++)
+        if (piece->variants[i] == variant) {
+            drop_variant_at(plan, piece, i);
+            return;
+        }
+}
+
+static bool holds(const struct cus_piece *piece, const void *handle) {
+    for (uint32_t i = 0; i < piece->n; i++)
+        if (piece->nodes[i]->key.kind->handle == handle)
+            return true;
+    return false;
+}
+
+void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
+    for (struct cus_piece *piece = plan->pieces, *next; piece; piece = next) {
+        next = piece->next;
+        if (!handle || holds(piece, handle))
+            drop_piece(plan, piece);
+    }
+}
+
+void cus_plan_give_up(struct cus_plan *plan, struct cus_piece *piece) {
+    drop_and_wait(plan, piece, RETRY_NEVER);
+}

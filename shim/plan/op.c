@@ -1,0 +1,140 @@
+/*
+ * Ops as plain data: comparing, storing, hashing, and which shapes a node may be given.
+ *
+ * Runs on whatever thread offers an op, under the lock of the engine that the op belongs to. Pure: no CUDA, no clock, no allocation.
+ */
+#include "shim/plan/op.h"
+
+#include <string.h>
+
+enum { GRID_YZ_MAX = 65535, GRID_X_MAX = 2147483647 };
+
+/* Two multiply-and-fold lanes; the constants are odd numbers with well spread bits. */
+static uint64_t mix(uint64_t a, uint64_t b) {
+    __uint128_t product = (__uint128_t)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd1b54a32d192ed03u);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static bool grid_in_limits(const struct cus_kind *kind, const uint32_t *grid) {
+    if (grid[0] == 0 || grid[0] > GRID_X_MAX || grid[1] == 0 || grid[1] > GRID_YZ_MAX ||
+        grid[2] == 0 || grid[2] > GRID_YZ_MAX)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (kind->cluster[i] > 1 && grid[i] % kind->cluster[i] != 0)
+            return false;
+    return true;
+}
+
+bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
+    if (kind->type != CUS_OP_LAUNCH)
+        return true;
+    if (!grid_in_limits(kind, dims))
+        return false;
+    /* Only the grid may be new, and not even that for a cooperative kernel, whose grid must fit the device. */
+    unsigned from = kind->cooperative ? 0 : 3;
+    for (unsigned i = 0; i < kind->n_shapes; i++)
+        if (memcmp(kind->shapes[i] + from, dims + from, (CUS_DIMS - from) * sizeof *dims) == 0)
+            return true;
+    return false;
+}
+
+void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
+    if (kind->type != CUS_OP_LAUNCH || cus_kind_allows(kind, dims))
+        return;
+    unsigned slot = kind->next_shape;
+    memcpy(kind->shapes[slot], dims, sizeof kind->shapes[slot]);
+    kind->next_shape = (uint8_t)((slot + 1) % CUS_KIND_SHAPES);
+    if (kind->n_shapes < CUS_KIND_SHAPES)
+        kind->n_shapes++;
+}
+
+bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held) {
+    return memcmp(op->dims, held->dims, sizeof op->dims) == 0;
+}
+
+bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
+    const struct cus_kind *kind = op->kind;
+    const struct cus_layout *layout = kind->layout;
+    if (!op->params) {
+        if (memcmp(op->flat, held->params, kind->param_bytes) == 0)
+            return true;
+        /* A buffer that the program packed itself may hold garbage between its arguments: only those count. */
+        for (uint32_t i = 0; layout && i < layout->n; i++)
+            if (memcmp(op->flat + layout->offset[i], held->params + layout->offset[i],
+                       layout->size[i]) != 0)
+                return false;
+        return layout != NULL;
+    }
+    for (uint32_t i = 0; i < layout->n; i++) {
+        const uint8_t *have = held->params + layout->offset[i];
+        uint32_t bytes = layout->size[i];
+        if (bytes == 8) {
+            if (memcmp(op->params[i], have, 8) != 0)
+                return false;
+        } else if (bytes == 4) {
+            if (memcmp(op->params[i], have, 4) != 0)
+                return false;
+        } else if (memcmp(op->params[i], have, bytes) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void gather(const struct cus_op *op, uint8_t *to) {
+    const struct cus_kind *kind = op->kind;
+    if (!op->params) {
+        if (kind->param_bytes)
+            memcpy(to, op->flat, kind->param_bytes);
+        return;
+    }
+    const struct cus_layout *layout = kind->layout;
+    for (uint32_t i = 0, end = 0; i < layout->n; i++) {
+        uint32_t at = layout->offset[i];
+        if (at > end)
+            memset(to + end, 0, at - end);
+        memcpy(to + at, op->params[i], layout->size[i]);
+        end = at + layout->size[i];
+    }
+}
+
+void cus_op_store(const struct cus_op *op, struct cus_held *held) {
+    memcpy(held->dims, op->dims, sizeof held->dims);
+    held->unknown = 0;
+    gather(op, held->params);
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, uint32_t bytes) {
+    const uint8_t *at = data;
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = mix(hash, word);
+    }
+    if (bytes) {
+        uint64_t word = 0;
+        memcpy(&word, at, bytes);
+        hash = mix(hash, word ^ ((uint64_t)bytes << 56));
+    }
+    return hash;
+}
+
+uint64_t cus_op_hash(const struct cus_op *op) {
+    const struct cus_layout *layout = op->kind->layout;
+    uint64_t hash = hash_bytes(op->kind->id, op->dims, sizeof op->dims);
+    if (!layout)
+        return hash_bytes(hash, op->flat, op->kind->param_bytes);
+    for (uint32_t i = 0; i < layout->n; i++)
+        hash = hash_bytes(hash, op->params ? op->params[i] : op->flat + layout->offset[i],
+                          layout->size[i]);
+    return hash;
+}
+
+struct cus_signature cus_signature_add(struct cus_signature sig, const struct cus_kind *kind,
+                                       const uint32_t dims[CUS_DIMS]) {
+    uint64_t words[4] = {dims[0] | (uint64_t)dims[1] << 32, dims[2] | (uint64_t)dims[3] << 32,
+                         dims[4] | (uint64_t)dims[5] << 32, dims[6] | (uint64_t)kind->id << 32};
+    sig.lo = mix(mix(sig.lo, words[0]), mix(words[1], words[3]));
+    sig.hi = mix(mix(sig.hi + 0x632be59bd9b4e019u, words[2] ^ words[0]), mix(words[3], words[1]));
+    return sig;
+}

@@ -1,0 +1,115 @@
+/*
+ * Ops, kinds and shapes as plain data: what the plan sees of the program's stream operations. No CUDA header here.
+ *
+ * An op is a kind (what a graph node must be to stand for it), seven words of shape, and the bytes of its params:
+ *
+ *   type     dims[0..6]                                   params
+ *   launch   grid x y z, block x y z, dynamic shared      the kernel arguments at the offsets of the kind's layout
+ *   memset   width in elements (low, high), 0 ...         struct cus_memset_params
+ *   copy     bytes (low, high), 0 ...                     struct cus_copy_params
+ *
+ * Kinds are interned by shim/stream (one object per kind and context), so two ops are of one kind iff the pointers are equal.
+ */
+#ifndef CUSPLICE_PLAN_OP_H
+#define CUSPLICE_PLAN_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/base/stats.h"
+#include "shim/plan/rules.h"
+
+enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
+
+struct cus_memset_params {
+    uint64_t dst;
+    uint64_t pitch;
+    uint32_t value;
+    uint32_t height;
+};
+
+struct cus_copy_params {
+    uint64_t dst, src;
+};
+
+/* Where the kernel's arguments lie in the parameter buffer. */
+struct cus_layout {
+    uint32_t n;
+    uint32_t bytes; /* end of the last argument, no tail padding */
+    const uint32_t *offset;
+    const uint32_t *size;
+};
+
+/* One launch attribute, cut to the bytes that its id defines; the rest of `value` is zero. */
+struct cus_attr {
+    uint32_t id;
+    uint32_t bytes;
+    uint64_t value[8];
+};
+
+struct cus_kind {
+    uint32_t id; /* unique in the process: what signatures hash */
+    uint8_t type;        /* enum cus_op_type */
+    uint8_t policy;      /* enum cus_policy */
+    uint8_t cooperative; /* replays with the exact shape only (HAZARDS A11) */
+    uint8_t pdl;         /* programmatic stream serialization: may start before its predecessor ends */
+    bool deferrable;     /* false for ever once something about it was refused; guarded by nothing: set once, read anywhere */
+    uint8_t elem;        /* memset: element bytes */
+    uint8_t copy_form;   /* copy: enum cus_copy_form */
+    uint8_t n_shapes;    /* how many of `shapes` are in use; later ones replace the oldest in turn */
+    uint8_t next_shape;
+    uint16_t n_attrs;
+    uint32_t param_bytes;
+    uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
+    const void *handle;  /* launch: the CUfunction as passed */
+    const struct cus_layout *layout;
+    const char *name; /* for reports */
+    struct cus_attr attrs[CUS_KIND_ATTRS];
+    /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12. Written under the engine's lock that ran
+     * it; a torn entry read by another engine fails to match, which only makes that op eager. */
+    uint32_t shapes[CUS_KIND_SHAPES][CUS_DIMS];
+};
+
+struct cus_op {
+    const struct cus_kind *kind;
+    uint32_t dims[CUS_DIMS];
+    void **params;       /* launch by kernelParams: pointers to the arguments */
+    const uint8_t *flat; /* otherwise: the parameter buffer, kind->param_bytes long */
+};
+
+/* An op at rest inside an image (plan/piece.h): shape, then params. */
+struct cus_held {
+    uint32_t dims[CUS_DIMS];
+    uint32_t unknown; /* the graph node's content is not what stands here: it must be patched before the next launch (HAZARDS A28) */
+    uint8_t params[];
+};
+
+/* Bytes that a held op of this kind takes, a multiple of 8. */
+static inline uint32_t cus_held_bytes(const struct cus_kind *kind) {
+    return (uint32_t)((sizeof(struct cus_held) + kind->param_bytes + 7u) & ~7u);
+}
+
+/* May a node of this kind take these dims without having run with them? Limits and shapes of HAZARDS A11, A12. */
+bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
+/* Notes that an op of this kind ran with these dims. */
+void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
+
+/* Are shape and params those of `held`? */
+bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held);
+bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held);
+/* Copies shape and params into `held`; bytes between arguments are zeroed. */
+void cus_op_store(const struct cus_op *op, struct cus_held *held);
+/* A 64-bit hash of kind, shape and params, for the loop finder and the head index. */
+uint64_t cus_op_hash(const struct cus_op *op);
+
+struct cus_signature {
+    uint64_t lo, hi;
+};
+static inline bool cus_signature_same(struct cus_signature a, struct cus_signature b) {
+    return a.lo == b.lo && a.hi == b.hi;
+}
+/* The signature of a step so far, one more op of this kind and shape appended. */
+struct cus_signature cus_signature_add(struct cus_signature sig, const struct cus_kind *kind,
+                                       const uint32_t dims[CUS_DIMS]);
+
+#endif

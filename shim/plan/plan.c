@@ -1,0 +1,396 @@
+/*
+ * The plan's cursor: matching ops against the expected path, choosing variants, recording what is new.
+ *
+ * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or, for flushed, on whoever flushes). The
+ * first half is the hot path and allocates nothing. Never calls the driver; execs are dropped through the callback.
+ */
+#include "shim/plan/plan.h"
+
+#include <string.h>
+
+#include "shim/base/mem.h"
+#include "shim/plan/learn.h"
+
+enum {
+    SEEN_SIGNATURES = 1024,
+    LOOP_AFTER = 4096,          /* ops in a step before a loop with equal params is looked for */
+    LOOP_BY_KIND_AFTER = 65536, /* ops in a step before one whose params differ from turn to turn is */
+    LOOP_STEP = 256,           /* a turn is as many whole periods as reach this many ops */
+};
+
+void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
+                   cus_plan_drop_fn *drop, void *context) {
+    memset(plan, 0, sizeof *plan);
+    plan->limits = *limits;
+    plan->drop = drop;
+    plan->context = context;
+    cus_tree_init(&plan->tree);
+    plan->cur = &plan->tree.root;
+}
+
+void cus_plan_clear(struct cus_plan *plan) {
+    cus_plan_drop_handle(plan, NULL);
+    cus_tree_clear(&plan->tree);
+    cus_loop_free(&plan->loop);
+    cus_mem_free(plan->seen);
+    plan->seen = NULL;
+    plan->cur = &plan->tree.root;
+    plan->sig = (struct cus_signature){0, 0};
+    plan->step_ops = 0;
+    plan->ramp = 0;
+    plan->loop_ops = 0;
+    plan->now.n = 0;
+    plan->last.n = 0; /* its names belong to kinds that may be freed */
+    plan->now.graphs = plan->last.graphs = false;
+}
+
+/* ---- matching ---- */
+
+static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op *op) {
+    struct cus_piece *piece = plan->piece;
+    uint32_t i = plan->n;
+    if (piece->nodes[i]->key.kind != op->kind)
+        return CUS_OFFER_DIVERGED;
+    const struct cus_held *held =
+        plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
+    bool same_dims = held && cus_op_same_dims(op, held);
+    if (!same_dims) {
+        if (!cus_kind_allows(op->kind, op->dims))
+            return CUS_OFFER_UNSUPPORTED;
+        plan->reshaped = true;
+    }
+    if (!same_dims || held->unknown || !cus_op_same_params(op, held)) {
+        cus_op_store(op, cus_image_op(piece->asked, piece, i));
+        plan->dirty |= (uint64_t)1 << i;
+    }
+    plan->n = i + 1;
+    return plan->n == piece->n ? CUS_OFFER_FULL : CUS_OFFER_HELD;
+}
+
+/* After a divergence the ops behind it are usually known: the head of a piece whose first op is this very op. */
+static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
+    if (!plan->heads || plan->tree.n_nodes >= plan->limits.nodes_max)
+        return NULL;
+    struct cus_piece *piece;
+    uint64_t hash = cus_op_hash(op);
+    HASH_FIND(hh, plan->heads, &hash, sizeof hash, piece);
+    if (!piece || piece->nodes[0]->key.kind != op->kind)
+        return NULL;
+    struct cus_node *alias = cus_tree_grow(&plan->tree, plan->cur, op->kind);
+    if (!alias)
+        return NULL;
+    alias->join = piece->nodes[0];
+    return alias->join;
+}
+
+/* Where a path goes on behind a boundary without a break, the boundary loses its reason. */
+static void age_boundary(struct cus_plan *plan) {
+    struct cus_node *at = plan->cur;
+    if (at->boundary == CUS_BOUNDARY_CUT && !plan->broken && ++at->passes > 16 &&
+        at->passes > 8 * at->cuts) {
+        at->boundary = CUS_BOUNDARY_NONE;
+        at->cuts = 0;
+        at->passes = 0;
+    }
+    plan->broken = false;
+}
+
+static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
+                      const struct cus_op *op) {
+    const struct cus_kind *kind = op->kind;
+    if (!kind->deferrable || kind->policy != CUS_POLICY_GRAPH)
+        return false;
+    if (node->piece)
+        return node->piece->nodes[0] == node;
+    return node->visits >= plan->limits.warmup && node->visits >= node->retry_at && node->expect;
+}
+
+enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
+    if (plan->piece)
+        return offer_to_piece(plan, op);
+    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind);
+    if (!node)
+        node = rejoin(plan, op);
+    if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
+        return CUS_OFFER_EAGER;
+    if (!node->piece) {
+        uint32_t max = plan->limits.piece_first << (plan->ramp < 5 ? plan->ramp : 5);
+        if (max > plan->limits.piece_max)
+            max = plan->limits.piece_max;
+        struct cus_piece *piece = cus_piece_form(node, max, plan->limits.warmup);
+        if (!piece) {
+            node->retry_at = node->visits + 1;
+            return CUS_OFFER_EAGER;
+        }
+        cus_learn_add(plan, piece);
+    }
+    return CUS_OFFER_BEGIN;
+}
+
+/* The node that BEGIN spoke of: the offer made it the expected one. */
+static struct cus_node *next_node(const struct cus_plan *plan) {
+    struct cus_node *next = plan->cur->expect;
+    return next->join ? next->join : next;
+}
+
+uint32_t cus_plan_to_build(const struct cus_plan *plan) {
+    const struct cus_piece *piece = next_node(plan)->piece;
+    return piece->n_variants ? 0 : piece->n;
+}
+
+/* The variant that was launched behind the same beginning of the step, else the one launched last. */
+static struct cus_variant *predict(const struct cus_plan *plan, const struct cus_piece *piece) {
+    if (!piece->n_variants)
+        return NULL;
+    struct cus_variant *last = piece->variants[piece->predicted];
+    if (cus_signature_same(last->in, plan->sig))
+        return last;
+    for (uint32_t i = 0; i < piece->n_variants; i++)
+        if (cus_signature_same(piece->variants[i]->in, plan->sig))
+            return piece->variants[i];
+    return last;
+}
+
+void cus_plan_begin(struct cus_plan *plan) {
+    age_boundary(plan);
+    plan->piece = next_node(plan)->piece;
+    plan->n = 0;
+    plan->dirty = 0;
+    plan->reshaped = false;
+    plan->head_patched = false;
+    plan->predicted = predict(plan, plan->piece);
+    plan->piece->begun++;
+    plan->ramp++;
+    plan->clock++;
+}
+
+const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i) {
+    bool asked = plan->dirty >> i & 1;
+    return cus_image_op(asked ? plan->piece->asked : plan->predicted->image, plan->piece, i);
+}
+
+/* ---- choosing a variant ---- */
+
+static struct cus_signature signature_behind(const struct cus_plan *plan, uint32_t n) {
+    struct cus_signature sig = plan->sig;
+    for (uint32_t i = 0; i < n; i++)
+        sig = cus_signature_add(sig, plan->piece->nodes[i]->key.kind, cus_plan_held(plan, i)->dims);
+    return sig;
+}
+
+static struct cus_signature signature_of_piece(const struct cus_plan *plan) {
+    const struct cus_variant *predicted = plan->predicted;
+    if (predicted && !plan->reshaped && cus_signature_same(predicted->in, plan->sig))
+        return predicted->out;
+    return signature_behind(plan, plan->piece->n);
+}
+
+/* Was this signature met before? It is from now on. */
+static bool seen_before(struct cus_plan *plan, struct cus_signature sig) {
+    if (!plan->seen)
+        plan->seen = cus_mem_alloc(SEEN_SIGNATURES * sizeof *plan->seen);
+    if (!plan->seen)
+        return false;
+    uint64_t *slot = &plan->seen[sig.hi % SEEN_SIGNATURES];
+    bool before = *slot == sig.lo;
+    *slot = sig.lo;
+    return before;
+}
+
+/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
+static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
+    struct cus_piece *piece = plan->piece;
+    if (variant == plan->predicted)
+        return;
+    uint64_t dirty = 0;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        uint32_t bytes = cus_held_bytes(piece->nodes[i]->key.kind);
+        struct cus_held *asked = cus_image_op(piece->asked, piece, i);
+        if (!(plan->dirty >> i & 1)) {
+            memcpy(asked, cus_image_op(plan->predicted->image, piece, i), bytes);
+            asked->unknown = 0;
+        }
+        if (memcmp(asked, cus_image_op(variant->image, piece, i), bytes) != 0)
+            dirty |= (uint64_t)1 << i;
+    }
+    plan->dirty = dirty;
+    plan->predicted = variant;
+}
+
+static struct cus_variant *least_recent(const struct cus_piece *piece) {
+    struct cus_variant *oldest = piece->variants[0];
+    for (uint32_t i = 1; i < piece->n_variants; i++)
+        if (piece->variants[i]->used < oldest->used)
+            oldest = piece->variants[i];
+    return oldest;
+}
+
+enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
+    struct cus_piece *piece = plan->piece;
+    *variant = NULL;
+    if (!piece->n_variants)
+        return CUS_CHOICE_BUILD;
+    struct cus_signature out = signature_of_piece(plan);
+    if (!plan->reshaped) {
+        *variant = plan->predicted;
+        return CUS_CHOICE_EXACT;
+    }
+    for (uint32_t i = 0; i < piece->n_variants; i++)
+        if (cus_signature_same(piece->variants[i]->out, out)) {
+            *variant = piece->variants[i];
+            compare_with(plan, *variant);
+            return CUS_CHOICE_EXACT;
+        }
+    if (seen_before(plan, out) && piece->n_variants < plan->limits.variants)
+        return CUS_CHOICE_BUILD;
+    *variant = least_recent(piece);
+    compare_with(plan, *variant);
+    return CUS_CHOICE_PATCH;
+}
+
+struct cus_variant *cus_plan_fall_back(struct cus_plan *plan) {
+    if (!plan->piece->n_variants)
+        return NULL;
+    struct cus_variant *variant = least_recent(plan->piece);
+    compare_with(plan, variant);
+    return variant;
+}
+
+void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known) {
+    struct cus_piece *piece = plan->piece;
+    struct cus_held *held = cus_image_op(variant->image, piece, i);
+    if (known)
+        memcpy(held, cus_image_op(piece->asked, piece, i),
+               cus_held_bytes(piece->nodes[i]->key.kind));
+    held->unknown = !known;
+    plan->head_patched |= i == 0;
+    if (known)
+        plan->dirty &= ~((uint64_t)1 << i);
+}
+
+struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {
+    struct cus_piece *piece = plan->piece;
+    struct cus_variant *variant = cus_variant_new(piece);
+    if (!variant)
+        return NULL;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        struct cus_held *held = cus_image_op(variant->image, piece, i);
+        memcpy(held, cus_plan_held(plan, i), cus_held_bytes(piece->nodes[i]->key.kind));
+        held->unknown = 0;
+    }
+    variant->exec = exec;
+    variant->in = plan->sig;
+    variant->out = signature_behind(plan, piece->n);
+    seen_before(plan, variant->out);
+    piece->variants[piece->n_variants++] = variant;
+    plan->predicted = variant;
+    plan->dirty = 0;
+    return variant;
+}
+
+/* ---- going on ---- */
+
+/* `ops` ops were issued up to `at`. Returns true where a turn of a loop ended there. */
+static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
+    plan->cur = at;
+    plan->step_ops += ops;
+    if (plan->loop_ops && plan->step_ops >= plan->loop_ops) {
+        at->loop_end = plan->step_ops == plan->loop_ops;
+        plan->loop_ops = 0;
+    }
+    if (!at->loop_end)
+        return false;
+    uint32_t ramp = plan->ramp;
+    cus_plan_step_end(plan);
+    plan->ramp = ramp; /* the GPU is busy: no need to start small again */
+    return true;
+}
+
+bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
+    struct cus_piece *piece = plan->piece;
+    variant->out = signature_of_piece(plan);
+    variant->in = plan->sig;
+    variant->used = piece->used = plan->clock;
+    if (piece->variants[piece->predicted] != variant) {
+        for (uint32_t i = 0; i < piece->n_variants; i++)
+            if (piece->variants[i] == variant)
+                piece->predicted = i;
+        plan->head_patched = true;
+    }
+    if (plan->head_patched || !piece->hashed)
+        cus_learn_index(plan, piece);
+    plan->sig = variant->out;
+    plan->piece = NULL;
+    cus_segments_add(&plan->now, NULL, piece->n);
+    return advance(plan, piece->nodes[piece->n - 1], piece->n);
+}
+
+bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
+    struct cus_piece *piece = plan->piece;
+    uint32_t n = plan->n;
+    struct cus_node *at = n ? piece->nodes[n - 1] : plan->cur;
+    plan->sig = signature_behind(plan, n);
+    plan->piece = NULL;
+    plan->n = 0;
+    plan->broken = true;
+    for (uint32_t i = 0; i < n; i++)
+        cus_segments_add(&plan->now, piece->nodes[i]->key.kind->name, 1);
+    cus_learn_cut(plan, piece, n, cut);
+    return advance(plan, at, n);
+}
+
+/* ---- recording ---- */
+
+static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
+    if (plan->step_ops < LOOP_AFTER || plan->loop_ops)
+        return;
+    enum cus_looking looking =
+        plan->step_ops < LOOP_BY_KIND_AFTER ? CUS_LOOKING_EQUAL : CUS_LOOKING_BY_KIND;
+    if (plan->looking != looking)
+        cus_loop_reset(&plan->loop);
+    plan->looking = looking;
+    uint64_t hash = looking == CUS_LOOKING_EQUAL
+                        ? cus_op_hash(op)
+                        : (uint64_t)op->kind->id * 0x9e3779b97f4a7c15u >> 16;
+    uint32_t period = cus_loop_feed(&plan->loop, hash);
+    if (!period)
+        return;
+    cus_plan_step_end(plan);
+    plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
+}
+
+void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
+    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind);
+    age_boundary(plan);
+    if (!node && plan->tree.n_nodes < plan->limits.nodes_max) {
+        node = cus_tree_grow(&plan->tree, plan->cur, op->kind);
+        plan->fresh_nodes++;
+    }
+    plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
+    seen_before(plan, plan->sig);
+    cus_segments_add(&plan->now, op->kind->name, 1);
+    if (!node) {
+        /* The tree is full: this step goes on unknown, the next one starts at the root. */
+        plan->step_ops++;
+        plan->fresh_nodes++;
+        return;
+    }
+    node->visits++;
+    if (!advance(plan, node, 1))
+        look_for_loop(plan, op);
+}
+
+void cus_plan_step_end(struct cus_plan *plan) {
+    plan->cur = &plan->tree.root;
+    plan->sig = (struct cus_signature){0, 0};
+    plan->step_ops = 0;
+    plan->ramp = 0;
+    plan->loop_ops = 0;
+    plan->looking = CUS_LOOKING_NOT;
+    plan->broken = true;
+    if (plan->now.graphs)
+        plan->last = plan->now;
+    plan->now.n = 0;
+    plan->now.dropped = 0;
+    plan->now.graphs = false;
+}

@@ -1,0 +1,145 @@
+/*
+ * The plan of one stream: which op is withheld, which ends a piece, which exec stands for it. Pure: functions of ops and of what came
+ * before, without CUDA, locks, clocks or I/O; live use, offline what-if and unit tests share them.
+ *
+ * The caller (shim/stream, under the engine's lock) offers each op and does what the answer says:
+ *
+ *   offer -> HELD         the op is withheld: report success
+ *         -> FULL         the piece is complete: choose, build or patch, launch, then fired (or flushed)
+ *         -> BEGIN        a piece could begin here: if the caller may withhold now, begin and offer again; else as EAGER
+ *         -> EAGER        issue the op, then record it
+ *         -> DIVERGED     another op than the expected one: issue what is withheld, then flushed, and offer again
+ *         -> UNSUPPORTED  no node can take this op's shape: issue what is withheld, then flushed; issue the op, then record it
+ *
+ * Invariant: withheld ops are always a prefix of one piece, `n` ops of `piece`; op i is in `piece->asked` where bit i of `dirty` is set
+ * and equals the predicted variant's image otherwise.
+ */
+#ifndef CUSPLICE_PLAN_PLAN_H
+#define CUSPLICE_PLAN_PLAN_H
+
+#include "shim/plan/loop.h"
+#include "shim/plan/piece.h"
+#include "shim/plan/segments.h"
+
+struct cus_plan_limits {
+    uint32_t warmup;      /* visits of a node before it may be part of a piece */
+    uint32_t piece_first; /* ops of the first piece of a step; doubled from piece to piece */
+    uint32_t piece_max;
+    uint32_t variants; /* execs per piece */
+    uint32_t nodes_max;
+};
+
+/* Destroys what the plan drops. `context` is the one given to cus_plan_init. */
+typedef void cus_plan_drop_fn(void *context, struct cus_exec *exec);
+
+/* What a step that has grown long is searched for. */
+enum cus_looking { CUS_LOOKING_NOT, CUS_LOOKING_EQUAL, CUS_LOOKING_BY_KIND };
+
+struct cus_plan {
+    struct cus_plan_limits limits;
+    cus_plan_drop_fn *drop;
+    void *context;
+
+    /* Withheld ops. */
+    struct cus_piece *piece;
+    uint32_t n;
+    bool reshaped;     /* a withheld op's shape differs from the predicted variant's */
+    bool head_patched; /* the first node of the piece was patched: the head index is out of date */
+    uint64_t dirty;
+    struct cus_variant *predicted; /* NULL: the piece has no exec yet */
+
+    /* Where the path is. */
+    struct cus_tree tree;
+    struct cus_node *cur;
+    struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
+    uint32_t step_ops;
+    uint32_t ramp; /* pieces begun since the step began */
+    bool broken;   /* a break came since the last op */
+    uint64_t clock; /* counts pieces begun: orders variants and pieces by use */
+
+    /* Learning. */
+    struct cus_loop loop;
+    enum cus_looking looking;
+    uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0: none */
+    uint64_t *seen;    /* signatures met, a direct-mapped set: those that come again earn a variant */
+    struct cus_piece *pieces; /* all, most recently formed first */
+    struct cus_piece *heads;  /* those with an exec, by the hash of their first op */
+    uint32_t n_pieces;
+    uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
+
+    struct cus_segments now, last; /* segment list of the running step and of the last whole one that used graphs */
+};
+
+enum cus_offer {
+    CUS_OFFER_HELD,
+    CUS_OFFER_FULL,
+    CUS_OFFER_BEGIN,
+    CUS_OFFER_EAGER,
+    CUS_OFFER_DIVERGED,
+    CUS_OFFER_UNSUPPORTED,
+};
+
+enum cus_choice { CUS_CHOICE_EXACT, CUS_CHOICE_PATCH, CUS_CHOICE_BUILD };
+
+/* Why withheld ops were issued one by one. */
+enum cus_cut {
+    CUS_CUT_OWNER,    /* a call by the owning thread: it will come again at this place */
+    CUS_CUT_WATCHDOG, /* nothing came for hold_us */
+    CUS_CUT_DIVERGED,
+    CUS_CUT_OTHER, /* chance: another thread, a failed launch, exit: nothing is learned from it */
+};
+
+void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
+                   cus_plan_drop_fn *drop, void *context);
+/* Drops every piece and forgets every path. Nothing may be withheld. */
+void cus_plan_clear(struct cus_plan *plan);
+
+/* The kind that is expected next, NULL where nothing is: lets the caller skip looking the kind up. */
+static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *plan) {
+    if (plan->piece)
+        return plan->piece->nodes[plan->n]->key.kind;
+    return plan->cur->expect ? plan->cur->expect->key.kind : NULL;
+}
+
+enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
+/* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec. */
+uint32_t cus_plan_to_build(const struct cus_plan *plan);
+/* After BEGIN: withholds from here on. The op is to be offered again. */
+void cus_plan_begin(struct cus_plan *plan);
+/* An op was issued by itself and succeeded. */
+void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
+
+/* Withheld op `i` as the program asked for it. */
+const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
+/* After FULL: which variant to launch. With PATCH and EXACT, `dirty` then says which nodes of it must be patched. With BUILD a new
+ * variant is to be made from the withheld ops; where that cannot be, cus_plan_fall_back says what to patch instead. */
+enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
+/* After BUILD was refused: the variant to patch; NULL where the piece has none. */
+struct cus_variant *cus_plan_fall_back(struct cus_plan *plan);
+/* Node `i` of the chosen variant now holds what was asked; or, `known` false, something unknown. */
+void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known);
+/* A new exec for the complete piece, holding the withheld ops. NULL when memory ran out (the exec stays the caller's). */
+struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec);
+/* The piece was launched by this variant. Returns true where a turn of a loop ended with it. */
+bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant);
+/* The withheld ops were issued one by one. Returns true where a turn of a loop ended with them. */
+bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut);
+
+/* Something that is not an op came while nothing was withheld: the next op begins a new segment. */
+static inline void cus_plan_break(struct cus_plan *plan) {
+    plan->broken = true;
+}
+/* The step ended: the path starts at the root again. */
+void cus_plan_step_end(struct cus_plan *plan);
+
+/* Drops the piece that was launched least recently, that is not the one being withheld. False where there is none with an exec. */
+bool cus_plan_drop_oldest(struct cus_plan *plan);
+/* Drops a variant that its exec can no longer stand for. */
+void cus_plan_drop_variant(struct cus_plan *plan, struct cus_piece *piece,
+                           struct cus_variant *variant);
+/* Drops every piece that holds a launch of `handle`, or every piece for NULL. Nothing may be withheld. */
+void cus_plan_drop_handle(struct cus_plan *plan, const void *handle);
+/* The piece begun last cannot be built: its first node waits long before the next try. */
+void cus_plan_give_up(struct cus_plan *plan, struct cus_piece *piece);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * The launch tree: one node per op, children told apart by kind. A path from the root is a family of segment lists.
+ *
+ * A tree belongs to one stream engine; its lock guards everything here. Nodes come from an arena and live until the whole tree is
+ * cleared. A node may be an alias: it stands at the end of a branch that re-joined a known path, and its `join` is the node at which
+ * the path goes on.
+ */
+#ifndef CUSPLICE_PLAN_TREE_H
+#define CUSPLICE_PLAN_TREE_H
+
+#include "shim/base/uthash.h"
+#include "shim/plan/op.h"
+
+struct cus_piece;
+
+/* Why a piece must end at a node: a flush came behind it (forgotten when that stops), or paths part there. */
+enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK };
+
+struct cus_node_key {
+    const struct cus_node *parent;
+    const struct cus_kind *kind;
+};
+
+struct cus_node {
+    struct cus_node_key key;
+    struct cus_node *expect;    /* the child taken last: what is expected next */
+    struct cus_node *child;     /* the first child made; the others are found by hash */
+    struct cus_node *join;      /* alias: the node meant; NULL otherwise */
+    struct cus_piece *piece;    /* the piece that this node is part of */
+    uint32_t visits;            /* times reached while not inside a piece */
+    uint32_t retry_at;          /* no piece is formed here before so many visits: back-off after one that did not pay */
+    uint16_t cuts;              /* flushes that cut a piece behind this node, by its own thread or the watchdog */
+    uint16_t passes;            /* times that the path went on behind this boundary without a break */
+    uint16_t forks;             /* times that another op came than the expected one */
+    uint8_t boundary;           /* enum cus_boundary: a piece must end here */
+    uint8_t loop_end;           /* the last op of a turn of a loop that never synchronises: the path goes on at the root */
+    UT_hash_handle hh;
+};
+
+struct cus_tree {
+    struct cus_node root;
+    struct cus_node *others; /* hash of the children that are not `child` of their parent */
+    struct cus_tree_chunk *chunks;
+    uint32_t n_nodes;
+};
+
+void cus_tree_init(struct cus_tree *tree);
+/* Frees every node. The caller has dropped all pieces before. */
+void cus_tree_clear(struct cus_tree *tree);
+/* The child of `at` of this kind, which becomes the expected one, aliases resolved; or NULL. */
+struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
+                                const struct cus_kind *kind);
+/* Makes the child that does not exist yet, the expected one from now on. NULL when memory ran out. */
+struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
+                               const struct cus_kind *kind);
+
+#endif

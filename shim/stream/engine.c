@@ -1,0 +1,464 @@
+/*
+ * Ops: from the program's call to the plan's answer.
+ *
+ * Runs on program threads inside hooks. The engine lock is held while the op is offered and while withheld ops go out; the program's own
+ * call, when the op is eager, is made without any lock. The op's fate is decided in offer_op; everything before it is what other streams
+ * and captures demand.
+ */
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/options.h"
+#include "shim/stream/state.h"
+
+enum { JUDGE_OPS = 16384, SLEEP_MIN = 65536, SLEEP_MAX = 1 << 22 };
+
+/* One call of the program, whichever of the three it is. */
+struct call {
+    enum cus_op_type type;
+    struct cus_stream_ref stream;
+    const struct cus_launch *launch;
+    const struct cus_memset *memset;
+    const struct cus_copy *copy;
+    union {
+        struct cus_memset_params memset;
+        struct cus_copy_params copy;
+    } flat;
+};
+
+/* ---- the program's own call ---- */
+
+typedef CUresult launch_fn(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                           unsigned, CUstream, void **, void **);
+typedef CUresult launch_ex_fn(const CUlaunchConfig *, CUfunction, void **, void **);
+typedef CUresult cooperative_fn(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                unsigned, unsigned, CUstream, void **);
+
+static CUresult real_launch(const struct cus_launch *l) {
+    const uint32_t *d = l->dims;
+    if (l->form == CUS_LAUNCH_EX)
+        return ((launch_ex_fn *)l->real)(l->config, l->f, l->params, l->extra);
+    if (l->form == CUS_LAUNCH_COOPERATIVE)
+        return ((cooperative_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
+                                           l->stream.handle, l->params);
+    return ((launch_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
+                                  l->stream.handle, l->params, l->extra);
+}
+
+static CUresult real_memset(const struct cus_memset *m) {
+    if (m->two_d) {
+        switch (m->elem) {
+        case 1:
+            return ((__typeof__(&cuMemsetD2D8Async))m->real)(m->dst, m->pitch,
+                                                             (unsigned char)m->value, m->width,
+                                                             m->height, m->stream.handle);
+        case 2:
+            return ((__typeof__(&cuMemsetD2D16Async))m->real)(m->dst, m->pitch,
+                                                              (unsigned short)m->value, m->width,
+                                                              m->height, m->stream.handle);
+        default:
+            return ((__typeof__(&cuMemsetD2D32Async))m->real)(m->dst, m->pitch, m->value, m->width,
+                                                              m->height, m->stream.handle);
+        }
+    }
+    switch (m->elem) {
+    case 1:
+        return ((__typeof__(&cuMemsetD8Async))m->real)(m->dst, (unsigned char)m->value, m->width,
+                                                       m->stream.handle);
+    case 2:
+        return ((__typeof__(&cuMemsetD16Async))m->real)(m->dst, (unsigned short)m->value, m->width,
+                                                        m->stream.handle);
+    default:
+        return ((__typeof__(&cuMemsetD32Async))m->real)(m->dst, m->value, m->width,
+                                                        m->stream.handle);
+    }
+}
+
+static CUresult real_copy(const struct cus_copy *c) {
+    switch (c->form) {
+    case CUS_COPY_DTOD:
+        return ((__typeof__(&cuMemcpyDtoDAsync_v2))c->real)(c->dst, c->src, c->bytes,
+                                                            c->stream.handle);
+    case CUS_COPY_HTOD:
+        return ((__typeof__(&cuMemcpyHtoDAsync_v2))c->real)(
+            c->dst, (const void *)(uintptr_t)c->src, c->bytes, c->stream.handle);
+    case CUS_COPY_DTOH:
+        return ((__typeof__(&cuMemcpyDtoHAsync_v2))c->real)((void *)(uintptr_t)c->dst, c->src,
+                                                            c->bytes, c->stream.handle);
+    default:
+        return ((__typeof__(&cuMemcpyAsync))c->real)(c->dst, c->src, c->bytes, c->stream.handle);
+    }
+}
+
+static CUresult real_call(const struct call *call) {
+    switch (call->type) {
+    case CUS_OP_MEMSET:
+        return real_memset(call->memset);
+    case CUS_OP_COPY:
+        return real_copy(call->copy);
+    default:
+        return real_launch(call->launch);
+    }
+}
+
+/* ---- what kind of op it is ---- */
+
+/* 2-D memsets are issued as they are; a 1-D one must lie in memory that is known. */
+static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
+    if (m->two_d || m->width == 0 || m->width > SIZE_MAX / m->elem || m->dst % m->elem)
+        return NULL;
+    enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
+    if (family != CUS_FAMILY_DEVICE && family != CUS_FAMILY_POOL)
+        return NULL;
+    return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family,
+                            0);
+}
+
+static bool is_device(enum cus_family family) {
+    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL;
+}
+
+/* Pinned and device memory only; host to host is synchronous and never an op (HAZARDS C6, C7). */
+static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_copy *c) {
+    if (c->bytes == 0)
+        return NULL;
+    enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
+    enum cus_family src = cus_ranges_family(c->src, c->bytes);
+    if (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN ||
+        (dst == CUS_FAMILY_HOST && src == CUS_FAMILY_HOST))
+        return NULL;
+    bool fits = c->form == CUS_COPY_ANY ||
+                (c->form == CUS_COPY_DTOD && is_device(dst) && is_device(src)) ||
+                (c->form == CUS_COPY_HTOD && is_device(dst) && src == CUS_FAMILY_HOST) ||
+                (c->form == CUS_COPY_DTOH && dst == CUS_FAMILY_HOST && is_device(src));
+    if (!fits)
+        return NULL;
+    return cus_kinds_memory(engine->context, CUS_OP_COPY, 0, (uint8_t)c->form, (uint8_t)dst,
+                            (uint8_t)src);
+}
+
+/* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge it. */
+static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
+    const uint8_t *buffer = NULL;
+    size_t size = 0;
+    bool sized = false;
+    for (void **at = launch->extra; at[0] != CU_LAUNCH_PARAM_END; at += 2) {
+        if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = at[1];
+        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+            size = *(size_t *)at[1];
+            sized = true;
+        } else
+            return NULL;
+    }
+    return sized && size >= bytes ? buffer : NULL;
+}
+
+/* Fills the op. False: its params cannot be read as the kind says. */
+static bool launch_op(const struct cus_launch *launch, const struct cus_kind *kind,
+                      struct cus_op *op) {
+    memcpy(op->dims, launch->dims, sizeof op->dims);
+    if (launch->extra) {
+        op->params = NULL;
+        op->flat = launch->params ? NULL : packed_params(launch, kind->param_bytes);
+        return op->flat != NULL;
+    }
+    op->params = launch->params;
+    op->flat = (const uint8_t *)"";
+    return launch->params || kind->param_bytes == 0;
+}
+
+static bool fill_op(struct call *call, const struct cus_kind *kind, struct cus_op *op) {
+    op->kind = kind;
+    if (call->type == CUS_OP_LAUNCH)
+        return launch_op(call->launch, kind, op);
+    uint64_t wide = call->type == CUS_OP_MEMSET ? call->memset->width : call->copy->bytes;
+    memset(op->dims, 0, sizeof op->dims);
+    op->dims[0] = (uint32_t)wide;
+    op->dims[1] = (uint32_t)(wide >> 32);
+    op->params = NULL;
+    op->flat = (const uint8_t *)&call->flat;
+    if (call->type == CUS_OP_MEMSET)
+        call->flat.memset = (struct cus_memset_params){
+            .dst = call->memset->dst, .value = call->memset->value, .height = 1};
+    else
+        call->flat.copy =
+            (struct cus_copy_params){.dst = call->copy->dst, .src = call->copy->src};
+    return true;
+}
+
+static struct cus_kind *find_kind(struct cus_engine *engine, const struct call *call,
+                                  bool *fresh) {
+    *fresh = false;
+    switch (call->type) {
+    case CUS_OP_MEMSET:
+        return memset_kind(engine, call->memset);
+    case CUS_OP_COPY:
+        return copy_kind(engine, call->copy);
+    default:
+        return cus_kinds_launch(engine->context, call->launch, fresh);
+    }
+}
+
+static struct cus_kind *kind_of(struct cus_engine *engine, const struct call *call, bool *fresh) {
+    const struct cus_kind *expected = cus_plan_expected(&engine->plan);
+    if (call->type == CUS_OP_LAUNCH && expected && cus_kinds_is_launch(expected, call->launch)) {
+        *fresh = false;
+        return (struct cus_kind *)(uintptr_t)expected;
+    }
+    return find_kind(engine, call, fresh);
+}
+
+/* ---- may a piece begin? ---- */
+
+/* Captures of the program that are open in this context. What is counted is a hint; each stream is asked (HAZARDS D5). */
+static bool program_captures(struct cus_context *context) {
+    if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
+        return false;
+    bool open = false;
+    cus_lock_take(&context->lock);
+    uint32_t n = context->captures, kept = 0;
+    for (uint32_t i = 0; i < n && i < sizeof context->capturing / sizeof *context->capturing;
+         i++) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        CUresult result =
+            cus_process.driver->cuStreamIsCapturing(context->capturing[i], &status);
+        if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+            (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
+            context->capturing[kept++] = context->capturing[i];
+            open = true;
+        }
+    }
+    __atomic_store_n(&context->captures, kept, __ATOMIC_RELEASE);
+    cus_lock_give(&context->lock);
+    return open;
+}
+
+static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
+    *why_not = CUS_EAGER_PASSTHROUGH;
+    if (__atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE) || !cus_registry_same(engine) ||
+        program_captures(engine->context))
+        return false;
+    CUstreamCaptureStatus status;
+    if (cus_process.driver->cuStreamIsCapturing(engine->handle, &status) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE)
+        return false;
+    *why_not = CUS_EAGER_OBSERVING;
+    if (!cus_process.may_build)
+        return false;
+    uint32_t to_build = cus_plan_to_build(&engine->plan);
+    bool fits = to_build <= engine->build_left || engine->build_left == cus_options()->build_nodes;
+    return !to_build ||
+           (fits && !__atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE));
+}
+
+static void begin(struct cus_thread *thread, struct cus_engine *engine) {
+    cus_plan_begin(&engine->plan);
+    __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
+    thread->pending = engine;
+    if (engine->blocking && !engine->legacy)
+        __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&engine->pending, 1, __ATOMIC_RELEASE);
+    cus_watchdog_kick();
+}
+
+/* ---- the op ---- */
+
+/* A stream whose ops never repeat, or never reach a graph, is left alone for a while, longer each time (HAZARDS F11). Lock held. */
+static void judge(struct cus_engine *engine) {
+    const struct cus_counters *c = &engine->counters;
+    uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
+    if (ops - engine->judged_ops < JUDGE_OPS)
+        return;
+    uint64_t window = ops - engine->judged_ops;
+    uint64_t fresh = engine->plan.fresh_nodes - engine->judged_fresh;
+    uint64_t graphs = c->in_graphs - engine->judged_graphs;
+    engine->judged_ops = ops;
+    engine->judged_fresh = engine->plan.fresh_nodes;
+    engine->judged_graphs = c->in_graphs;
+    if (graphs * 2 >= window)
+        engine->sleep = 0;
+    if (fresh * 2 < window || graphs * 10 >= window || !cus_options()->demote)
+        return;
+    engine->sleep = engine->sleep ? engine->sleep * 2 : SLEEP_MIN;
+    if (engine->sleep > SLEEP_MAX)
+        engine->sleep = SLEEP_MAX;
+    engine->dormant = engine->sleep;
+    engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
+    cus_plan_clear(&engine->plan);
+}
+
+/* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the answer. False: it is to be issued now,
+ * counted under `*why`. Lock held. */
+static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct call *call,
+                     struct cus_kind **kind, bool *fresh, enum cus_eager *why, CUresult *result) {
+    struct cus_op op;
+    *result = CUDA_SUCCESS;
+    *why = CUS_EAGER_UNSUPPORTED;
+    for (;;) {
+        *kind = kind_of(engine, call, fresh);
+        if (!*kind || !fill_op(call, *kind, &op)) {
+            *kind = NULL;
+            if (*fresh)
+                *why = CUS_EAGER_OBSERVING;
+            cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED,
+                               CUS_CUT_OWNER, CUS_EAGER_FLUSHED);
+            cus_plan_break(&engine->plan);
+            return false;
+        }
+        switch (cus_plan_offer(&engine->plan, &op)) {
+        case CUS_OFFER_HELD:
+            __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
+            return true;
+        case CUS_OFFER_FULL:
+            *result = cus_withheld_fire(engine);
+            return true;
+        case CUS_OFFER_DIVERGED: {
+            bool rule = (*kind)->policy != CUS_POLICY_GRAPH;
+            cus_withheld_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
+                               rule ? CUS_BREAK_RULE : CUS_BREAK_DIVERGED, CUS_CUT_DIVERGED,
+                               CUS_EAGER_DIVERGED);
+            break;
+        }
+        case CUS_OFFER_UNSUPPORTED:
+            cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OTHER,
+                               CUS_EAGER_FLUSHED);
+            return false;
+        case CUS_OFFER_BEGIN:
+            if (!may_withhold(engine, why))
+                return false;
+            begin(thread, engine);
+            break;
+        case CUS_OFFER_EAGER:
+            if ((*kind)->policy != CUS_POLICY_GRAPH)
+                *why = CUS_EAGER_RULE;
+            else if ((*kind)->deferrable)
+                *why = CUS_EAGER_OBSERVING;
+            return false;
+        }
+    }
+}
+
+/* After the program's own call succeeded: learns the function, records the op. */
+static void learn(struct cus_engine *engine, struct call *call, struct cus_kind *kind,
+                  uint32_t generation) {
+    struct cus_op op;
+    bool fresh;
+    if (!kind && call->type == CUS_OP_LAUNCH)
+        cus_kinds_learn(engine->context, call->launch);
+    cus_lock_take(&engine->lock);
+    if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
+        if (!kind)
+            kind = find_kind(engine, call, &fresh);
+        if (kind && fill_op(call, kind, &op)) {
+            cus_kind_ran(kind, op.dims);
+            cus_plan_record(&engine->plan, &op);
+            judge(engine);
+        }
+    }
+    cus_lock_give(&engine->lock);
+}
+
+/* The op goes out by the program's own call. Called with the lock held, returns without it. */
+static CUresult issue_now(struct cus_engine *engine, struct call *call, struct cus_kind *kind,
+                          bool fresh, enum cus_eager why) {
+    uint32_t generation = engine->generation;
+    bool never_defer = kind && kind->policy == CUS_POLICY_NEVER_DEFER;
+    if (why == CUS_EAGER_RULE) {
+        engine->counters.breaks[CUS_BREAK_RULE]++;
+        engine->counters.segments++;
+    }
+    engine->counters.eager_by[why]++;
+    cus_lock_give(&engine->lock);
+    /* A kernel that may wait for others goes behind everything asked for so far (B7); the first touch of a function may wait itself. */
+    if (never_defer || fresh)
+        cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
+                             CUS_BREAK_OTHER_STREAM);
+    if (never_defer)
+        __atomic_store_n(&cus_process.spinner, engine, __ATOMIC_RELEASE);
+    CUresult result = real_call(call);
+    if (result == CUDA_SUCCESS)
+        learn(engine, call, kind, generation);
+    return result;
+}
+
+/* Nothing is ever withheld on this stream, but ops on others may have to go first: those of this thread, and the legacy stream's. */
+static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUcontext current) {
+    struct cus_context *context = cus_registry_context(current);
+    if (thread->pending) {
+        cus_flush_engine(thread->pending, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM,
+                         CUS_CUT_OWNER);
+        thread->pending = NULL;
+    }
+    struct cus_engine *legacy = context ? context->legacy : NULL;
+    if (legacy)
+        cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
+    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    return real_call(call);
+}
+
+/* An op that was reported as launched and failed later is answered for by the next one (HAZARDS E4). */
+static CUresult answer(struct cus_engine *engine, CUresult result) {
+    if (result != CUDA_SUCCESS ||
+        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
+        return result;
+    return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
+}
+
+static CUresult run(struct call *call) {
+    struct cus_thread *thread = &cus_thread_self;
+    CUcontext current = NULL;
+    int state = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
+    if (state == CUS_OFF)
+        return real_call(call);
+    cus_process.driver->cuCtxGetCurrent(&current);
+    struct cus_engine *engine =
+        state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
+    if (!engine || __atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
+        return pass_by(thread, call, current);
+    cus_flush_ties(thread, engine);
+    thread->last = engine;
+
+    struct cus_kind *kind = NULL;
+    bool fresh = false;
+    enum cus_eager why = CUS_EAGER_PASSTHROUGH;
+    CUresult result;
+    cus_lock_take(&engine->lock);
+    engine->counters.ops[call->type]++;
+    __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
+    if (engine->dormant) {
+        engine->dormant--;
+        engine->judged_ops++;
+        engine->counters.eager_by[CUS_EAGER_PASSTHROUGH]++;
+        cus_lock_give(&engine->lock);
+        return answer(engine, real_call(call));
+    }
+    if (offer_op(thread, engine, call, &kind, &fresh, &why, &result))
+        cus_lock_give(&engine->lock);
+    else
+        result = issue_now(engine, call, kind, fresh, why);
+    return answer(engine, result);
+}
+
+CUresult cus_engine_launch(const struct cus_launch *launch) {
+    struct call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
+    return run(&call);
+}
+
+/* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count (HAZARDS A14). */
+static CUresult run_empty(const struct call *call) {
+    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    return real_call(call);
+}
+
+CUresult cus_engine_memset(const struct cus_memset *memset) {
+    struct call call = {.type = CUS_OP_MEMSET, .stream = memset->stream, .memset = memset};
+    return memset->width && memset->height ? run(&call) : run_empty(&call);
+}
+
+CUresult cus_engine_copy(const struct cus_copy *copy) {
+    struct call call = {.type = CUS_OP_COPY, .stream = copy->stream, .copy = copy};
+    return copy->bytes ? run(&call) : run_empty(&call);
+}

@@ -1,0 +1,181 @@
+/*
+ * Flushing by scope: what must be issued before a call that is not an op, or before an op on another stream.
+ *
+ * Runs on program threads inside hooks, with no engine lock held; takes one engine lock at a time (HAZARDS B5).
+ */
+#include "shim/base/options.h"
+#include "shim/stream/state.h"
+
+/* Makes the engine's context current around its driver calls. A background or foreign thread may have another one, or none. */
+static bool enter_context(CUcontext wanted, bool *pushed) {
+    CUcontext current = NULL;
+    *pushed = false;
+    if (cus_process.driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted)
+        return true;
+    *pushed = cus_process.driver->cuCtxPushCurrent_v2(wanted) == CUDA_SUCCESS;
+    return *pushed;
+}
+
+static void leave_context(bool pushed) {
+    CUcontext popped;
+    if (pushed)
+        cus_process.driver->cuCtxPopCurrent_v2(&popped);
+}
+
+void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break reason,
+                      enum cus_cut cut) {
+    bool pushed;
+    if (!engine->pending || !enter_context(engine->context->handle, &pushed))
+        return;
+    cus_withheld_flush(engine, cause, reason, cut, CUS_EAGER_FLUSHED);
+    leave_context(pushed);
+}
+
+void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break reason,
+                      enum cus_cut cut) {
+    if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))
+        return;
+    cus_lock_take(&engine->lock);
+    cus_flush_locked(engine, cause, reason, cut);
+    cus_lock_give(&engine->lock);
+}
+
+/* A flush by a call of the thread that owns the stream's path is one that will come again; another thread's is chance. */
+static void flush_for_call(struct cus_engine *engine, unsigned row, enum cus_break reason) {
+    bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
+    cus_flush_engine(engine, row, own ? reason : CUS_BREAK_FOREIGN_THREAD,
+                     own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
+}
+
+/* The same for the stream that the call names: what comes next on it begins a new segment. */
+static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break reason) {
+    bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
+    if (!own) {
+        flush_for_call(engine, row, reason);
+        return;
+    }
+    cus_lock_take(&engine->lock);
+    cus_flush_locked(engine, row, reason, CUS_CUT_OWNER);
+    cus_plan_break(&engine->plan);
+    cus_lock_give(&engine->lock);
+}
+
+static void flush_all(struct cus_context *only, bool blocking_only, unsigned row,
+                      enum cus_break reason) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))
+            continue;
+        if ((only && engine->context != only) || (blocking_only && !engine->blocking))
+            continue;
+        flush_for_call(engine, row, reason);
+    }
+}
+
+void cus_flush_everything(unsigned cause, enum cus_break reason) {
+    flush_all(NULL, false, cause, reason);
+}
+
+void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine) {
+    struct cus_engine *other = thread->pending;
+    if (other && other != engine) {
+        cus_flush_engine(other, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OWNER);
+        thread->pending = NULL;
+    }
+    if (!engine->blocking)
+        return;
+    struct cus_context *context = engine->context;
+    if (engine->legacy) {
+        if (__atomic_load_n(&context->blocking_pending, __ATOMIC_ACQUIRE))
+            flush_all(context, true, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY);
+    } else if (context->legacy) {
+        cus_flush_engine(context->legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
+    }
+}
+
+static CUcontext current_context(void) {
+    CUcontext context = NULL;
+    return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext current) {
+    struct cus_thread *thread = &cus_thread_self;
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    if (thread->found && thread->epoch == epoch && thread->ref.handle == stream->handle &&
+        thread->ref.abi == stream->abi && thread->context == current)
+        return thread->found;
+    return cus_registry_peek(*stream, current);
+}
+
+/* The named stream and what legacy ordering ties to it. A stream of another context than the current one, or a per-thread stream, has no
+ * engine here; what could be tied to it is flushed all the same. */
+static void flush_stream(const struct cus_stream_ref *stream, unsigned row,
+                         enum cus_break reason) {
+    CUcontext current = current_context();
+    struct cus_engine *engine = peek(stream, current);
+    if (!engine) {
+        flush_all(NULL, cus_ref_is_per_thread(*stream), row, reason);
+        return;
+    }
+    flush_named(engine, row, reason);
+    if (engine->legacy)
+        flush_all(engine->context, true, row, reason);
+    else if (engine->blocking && engine->context->legacy)
+        flush_for_call(engine->context->legacy, row, reason);
+}
+
+void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row) {
+    struct cus_thread *thread = &cus_thread_self;
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
+        return;
+    if (scope == CUS_SCOPE_NONE)
+        return;
+    if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
+        flush_all(NULL, false, row, CUS_BREAK_API);
+        thread->pending = NULL;
+        return;
+    }
+    if (stream)
+        flush_stream(stream, row, CUS_BREAK_API);
+    if (scope == CUS_SCOPE_C || scope == CUS_SCOPE_CT) {
+        CUcontext current = current_context();
+        struct cus_context *context = current ? cus_registry_context(current) : NULL;
+        if (context)
+            flush_all(context, false, row, CUS_BREAK_SYNC);
+    }
+    if ((scope == CUS_SCOPE_T || scope == CUS_SCOPE_CT) && thread->pending) {
+        flush_for_call(thread->pending, row, CUS_BREAK_SYNC);
+        thread->pending = NULL;
+    }
+}
+
+static void end_step(struct cus_engine *engine) {
+    cus_lock_take(&engine->lock);
+    if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self && !engine->plan.piece && engine->plan.step_ops) {
+        cus_plan_step_end(&engine->plan);
+        engine->build_left = cus_options()->build_nodes;
+        engine->counters.steps++;
+        engine->counters.breaks[CUS_BREAK_SYNC]++;
+        engine->counters.segments++;
+    }
+    cus_lock_give(&engine->lock);
+}
+
+void cus_engine_step_end(const struct cus_stream_ref *stream) {
+    struct cus_engine *engine =
+        stream ? peek(stream, current_context()) : cus_thread_self.last;
+    if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
+        end_step(engine);
+    /* The host sees this stream's work complete: a kernel that may have waited for others on it has ended. */
+    if (engine && __atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE) == engine)
+        __atomic_store_n(&cus_process.spinner, NULL, __ATOMIC_RELEASE);
+}
+
+CUresult cus_engine_take_error(const struct cus_stream_ref *stream) {
+    struct cus_engine *engine =
+        stream ? peek(stream, current_context()) : cus_thread_self.last;
+    if (!engine || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
+        return CUDA_SUCCESS;
+    return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
+}

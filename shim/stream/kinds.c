@@ -1,0 +1,409 @@
+/*
+ * Functions and kinds: what is known of a kernel in one context, and the interned kinds that the plan compares.
+ *
+ * Look-ups run on program threads under the engine lock and then the context lock; learning (names, layouts: driver queries) runs after
+ * an eager launch succeeded, with no lock held around the queries. Objects live until their module may have gone (cus_kinds_detach).
+ */
+#include <string.h>
+
+#include "shim/base/log.h"
+#include "shim/base/mem.h"
+#include "shim/graph/issue.h"
+#include "shim/plan/name.h"
+#include "shim/stream/state.h"
+
+enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX, NAME_MAX_BYTES = 16384 };
+
+static uint32_t next_kind_id = 1; /* atomic */
+
+/* ---- attributes ---- */
+
+/* Bytes that the value of an attribute has, by its id; 0: such a launch is never deferred. An event, an output, a pointer or a priority
+ * of its own belongs to the moment of the call, and what is not listed is unknown (HAZARDS A6, A25). */
+static uint32_t attribute_bytes(CUlaunchAttributeID id) {
+    switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+        return 4;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return 2;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+        return 12;
+    default:
+        return 0;
+    }
+}
+
+/* Entries that mean "ignored" are left out; the rest of each value's union is garbage and is not read. */
+static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key *key) {
+    for (uint32_t i = 0; i < launch->n_attrs; i++) {
+        const CUlaunchAttribute *attr = &launch->attrs[i];
+        if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
+            continue;
+        uint32_t bytes = attribute_bytes(attr->id);
+        if (!bytes || key->n_attrs == CUS_KIND_ATTRS)
+            return false;
+        struct cus_attr *to = &key->attrs[key->n_attrs++];
+        to->id = attr->id;
+        to->bytes = bytes;
+        memcpy(to->value, &attr->value, bytes);
+        if (attr->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            key->cooperative = attr->value.cooperative != 0;
+    }
+    return true;
+}
+
+bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *launch) {
+    if (kind->handle != launch->f || kind->type != CUS_OP_LAUNCH)
+        return false;
+    if (launch->form != CUS_LAUNCH_EX)
+        return kind->n_attrs == 0 && kind->cooperative == (launch->form == CUS_LAUNCH_COOPERATIVE);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < launch->n_attrs; i++) {
+        const CUlaunchAttribute *attr = &launch->attrs[i];
+        if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
+            continue;
+        if (n == kind->n_attrs || kind->attrs[n].id != attr->id ||
+            memcmp(kind->attrs[n].value, &attr->value, kind->attrs[n].bytes) != 0)
+            return false;
+        n++;
+    }
+    return n == kind->n_attrs && (n > 0 || !kind->cooperative);
+}
+
+/* ---- kinds ---- */
+
+static struct cus_kind_entry *intern(struct cus_kind_entry **table, const struct cus_kind_key *key) {
+    struct cus_kind_entry *entry;
+    uint32_t bytes =
+        (uint32_t)(offsetof(struct cus_kind_key, attrs) + key->n_attrs * sizeof key->attrs[0]);
+    HASH_FIND(hh, *table, key, bytes, entry);
+    if (entry)
+        return entry;
+    entry = cus_mem_alloc(sizeof *entry);
+    if (!entry)
+        return NULL;
+    entry->key = *key;
+    entry->key_bytes = bytes;
+    bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+    HASH_ADD_KEYPTR(hh, *table, &entry->key, bytes, entry);
+    if (!added) {
+        cus_mem_free(entry);
+        return NULL;
+    }
+    struct cus_kind *kind = &entry->kind;
+    kind->id = __atomic_fetch_add(&next_kind_id, 1, __ATOMIC_RELAXED);
+    kind->type = key->type;
+    kind->elem = key->elem;
+    kind->copy_form = key->copy_form;
+    kind->cooperative = key->cooperative;
+    kind->n_attrs = key->n_attrs;
+    kind->cluster[0] = kind->cluster[1] = kind->cluster[2] = 1;
+    memcpy(kind->attrs, key->attrs, sizeof kind->attrs);
+    kind->deferrable = true;
+    return entry;
+}
+
+static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
+    kind->handle = func->handle;
+    kind->layout = &func->layout;
+    kind->param_bytes = func->layout.bytes;
+    kind->name = func->shown;
+    kind->policy = (uint8_t)func->policy;
+    kind->deferrable = func->known && !func->tainted;
+    memcpy(kind->cluster, func->cluster, sizeof kind->cluster);
+    for (unsigned i = 0; i < kind->n_attrs; i++) {
+        const struct cus_attr *attr = &kind->attrs[i];
+        uint32_t value[3];
+        memcpy(value, attr->value, sizeof value);
+        if (attr->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            kind->pdl = value[0] != 0;
+        if (attr->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            memcpy(kind->cluster, value, sizeof kind->cluster);
+    }
+}
+
+static struct cus_func *find_func(struct cus_context *context, const void *handle) {
+    struct cus_func *func;
+    HASH_FIND_PTR(context->funcs, &handle, func);
+    return func;
+}
+
+struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_launch *launch,
+                                  bool *fresh) {
+    struct cus_kind_key key = {.type = CUS_OP_LAUNCH,
+                               .cooperative = launch->form == CUS_LAUNCH_COOPERATIVE};
+    bool readable = launch->form != CUS_LAUNCH_EX || read_attributes(launch, &key);
+    struct cus_kind_entry *entry = NULL;
+    cus_lock_take(&context->lock);
+    struct cus_func *func = find_func(context, launch->f);
+    *fresh = !func;
+    if (func && func->known && readable) {
+        entry = intern(&func->kinds, &key);
+        if (entry && !entry->kind.handle)
+            fill_launch(&entry->kind, func);
+    }
+    cus_lock_give(&context->lock);
+    return entry ? &entry->kind : NULL;
+}
+
+struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
+                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family) {
+    struct cus_kind_key key = {.type = (uint8_t)type,
+                               .elem = elem,
+                               .copy_form = copy_form,
+                               .family = {dst_family, src_family}};
+    cus_lock_take(&context->lock);
+    struct cus_kind_entry *entry = intern(&context->memory_kinds, &key);
+    if (entry && !entry->kind.name) {
+        bool memset = type == CUS_OP_MEMSET;
+        entry->kind.param_bytes =
+            memset ? sizeof(struct cus_memset_params) : sizeof(struct cus_copy_params);
+        entry->kind.name = memset ? "memset" : "memcpy";
+    }
+    cus_lock_give(&context->lock);
+    return entry ? &entry->kind : NULL;
+}
+
+enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle) {
+    cus_lock_take(&context->lock);
+    struct cus_func *func = find_func(context, handle);
+    enum cus_policy policy = func ? func->policy : CUS_POLICY_GRAPH;
+    cus_lock_give(&context->lock);
+    return policy;
+}
+
+void cus_kinds_taint(struct cus_context *context, const void *handle) {
+    cus_lock_take(&context->lock);
+    for (struct cus_func *func = context->funcs; func; func = func->hh.next) {
+        if (handle && func->handle != handle)
+            continue;
+        func->tainted = true;
+        for (struct cus_kind_entry *entry = func->kinds; entry;
+             entry = entry->hh.next)
+            entry->kind.deferrable = false;
+    }
+    cus_lock_give(&context->lock);
+}
+
+void cus_kinds_forget_shapes(struct cus_context *context, const void *handle) {
+    cus_lock_take(&context->lock);
+    for (struct cus_func *func = context->funcs; func; func = func->hh.next)
+        if (!handle || func->handle == handle)
+            for (struct cus_kind_entry *entry = func->kinds; entry;
+                 entry = entry->hh.next)
+                entry->kind.n_shapes = entry->kind.next_shape = 0;
+    cus_lock_give(&context->lock);
+}
+
+/* ---- learning a function ---- */
+
+/* Handles whose kind is known from the call that made them, so that no failing probe is needed (HAZARDS E2). */
+struct noted {
+    const void *handle;
+    enum cus_handle kind;
+    UT_hash_handle hh;
+};
+static struct cus_lock noted_lock;
+static struct noted *noted; /* noted_lock */
+
+void cus_kinds_note_handle(const void *handle, enum cus_handle kind) {
+    struct noted *entry;
+    cus_lock_take(&noted_lock);
+    HASH_FIND_PTR(noted, &handle, entry);
+    if (entry) {
+        entry->kind = kind;
+    } else if ((entry = cus_mem_alloc(sizeof *entry))) {
+        bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+        entry->handle = handle;
+        entry->kind = kind;
+        HASH_ADD_PTR(noted, handle, entry);
+        if (!added)
+            cus_mem_free(entry);
+    }
+    cus_lock_give(&noted_lock);
+}
+
+/* The name, from whichever of the two calls fits the handle: one probe at most fails. */
+static bool query_name(const void *handle, const char **name, enum cus_handle *kind) {
+    const struct cus_driver *driver = cus_process.driver;
+    struct noted *entry;
+    cus_lock_take(&noted_lock);
+    HASH_FIND_PTR(noted, &handle, entry);
+    bool is_noted = entry != NULL;
+    *kind = entry ? entry->kind : CUS_HANDLE_KERNEL;
+    cus_lock_give(&noted_lock);
+    if (!driver->cuKernelGetName || !driver->cuFuncGetName)
+        return false;
+    if (*kind == CUS_HANDLE_KERNEL &&
+        driver->cuKernelGetName(name, (CUkernel)(uintptr_t)handle) == CUDA_SUCCESS)
+        return true;
+    if (is_noted && *kind == CUS_HANDLE_KERNEL)
+        return false;
+    *kind = CUS_HANDLE_FUNCTION;
+    return driver->cuFuncGetName(name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS;
+}
+
+static CUresult query_param(const void *handle, enum cus_handle kind, size_t i, size_t *offset,
+                            size_t *size) {
+    const struct cus_driver *driver = cus_process.driver;
+    return kind == CUS_HANDLE_KERNEL
+               ? driver->cuKernelGetParamInfo((CUkernel)(uintptr_t)handle, i, offset, size)
+               : driver->cuFuncGetParamInfo((CUfunction)(uintptr_t)handle, i, offset, size);
+}
+
+static bool query_layout(const void *handle, enum cus_handle kind, struct cus_layout *layout) {
+    const struct cus_driver *driver = cus_process.driver;
+    if (!driver->cuKernelGetParamInfo || !driver->cuFuncGetParamInfo)
+        return false;
+    uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX], n = 0;
+    size_t offset, size;
+    while (n < PARAMS_MAX && query_param(handle, kind, n, &offset, &size) == CUDA_SUCCESS) {
+        offsets[n] = (uint32_t)offset;
+        sizes[n] = (uint32_t)size;
+        if (offset + size > layout->bytes)
+            layout->bytes = (uint32_t)(offset + size);
+        n++;
+    }
+    if (n == PARAMS_MAX)
+        return false;
+    uint32_t *copy = cus_mem_alloc((2 * n + 1) * sizeof *copy);
+    if (!copy)
+        return false;
+    memcpy(copy, offsets, n * sizeof *copy);
+    memcpy(copy + n, sizes, n * sizeof *copy);
+    layout->n = n;
+    layout->offset = copy;
+    layout->size = copy + n;
+    return true;
+}
+
+/* A kernel compiled with cluster dimensions: its grid must be divisible by them. Where that cannot be
+ * told, the kernel is not deferred. */
+static bool query_cluster(const void *handle, enum cus_handle kind, uint32_t cluster[3]) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUfunction f = (CUfunction)(uintptr_t)handle;
+    cluster[0] = cluster[1] = cluster[2] = 1;
+    if (!driver->cuFuncGetAttribute || !driver->cuKernelGetFunction)
+        return false;
+    if (kind == CUS_HANDLE_KERNEL &&
+        driver->cuKernelGetFunction(&f, (CUkernel)(uintptr_t)handle) != CUDA_SUCCESS)
+        return false;
+    static const CUfunction_attribute ids[3] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+    for (int i = 0; i < 3; i++) {
+        int value = 0;
+        if (driver->cuFuncGetAttribute(&value, ids[i], f) != CUDA_SUCCESS)
+            return false;
+        if (value > 1)
+            cluster[i] = (uint32_t)value;
+    }
+    return true;
+}
+
+static void free_func(struct cus_func *func) {
+    struct cus_kind_entry *table = func->kinds, *entry, *next;
+    HASH_ITER(hh, table, entry, next) {
+        HASH_DEL(table, entry);
+        cus_mem_free(entry);
+    }
+    cus_mem_free((void *)(uintptr_t)func->layout.offset);
+    cus_mem_free((void *)(uintptr_t)func->shown);
+    cus_mem_free(func->name);
+    cus_mem_free(func);
+}
+
+static char *copy_text(const char *text) {
+    size_t bytes = strnlen(text, NAME_MAX_BYTES) + 1;
+    char *copy = cus_mem_alloc(bytes);
+    if (copy)
+        memcpy(copy, text, bytes - 1);
+    return copy;
+}
+
+static struct cus_func *make_func(const void *handle) {
+    struct cus_func *func = cus_mem_alloc(sizeof *func);
+    if (!func)
+        return NULL;
+    const char *name = NULL;
+    enum cus_handle kind;
+    char shown[256];
+    func->handle = handle;
+    if (query_name(handle, &name, &kind) && name) {
+        func->policy = cus_rules_decide(cus_rules(), name).policy;
+        func->name = copy_text(name);
+        cus_name_base(name, shown, sizeof shown);
+        func->known = query_layout(handle, kind, &func->layout) &&
+                      query_cluster(handle, kind, func->cluster);
+    }
+    func->shown = copy_text(func->name ? shown : "(unnamed)");
+    if (!func->name || !func->shown)
+        func->known = false;
+    if (!func->known)
+        CUS_LOG_ONCE(CUS_INFO, "stream", "no name or parameter layout of %s: it stays eager",
+                     func->name ? func->name : "a kernel");
+    return func;
+}
+
+void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch) {
+    cus_lock_take(&context->lock);
+    bool have = find_func(context, launch->f) != NULL;
+    cus_lock_give(&context->lock);
+    if (have)
+        return;
+    struct cus_func *func = make_func(launch->f);
+    if (!func)
+        return;
+    bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+    cus_lock_take(&context->lock);
+    if (find_func(context, launch->f))
+        added = false; /* another thread was faster */
+    else
+        HASH_ADD_PTR(context->funcs, handle, func);
+    cus_lock_give(&context->lock);
+    if (!added)
+        free_func(func);
+}
+
+/* ---- code that goes ---- */
+
+struct cus_garbage cus_kinds_detach(struct cus_context *context) {
+    cus_lock_take(&context->lock);
+    struct cus_garbage garbage = {context->funcs, context->memory_kinds};
+    context->funcs = NULL;
+    context->memory_kinds = NULL;
+    cus_lock_give(&context->lock);
+    cus_lock_take(&noted_lock);
+    struct noted *entry, *next;
+    HASH_ITER(hh, noted, entry, next) {
+        HASH_DEL(noted, entry);
+        cus_mem_free(entry);
+    }
+    cus_lock_give(&noted_lock);
+    return garbage;
+}
+
+void cus_kinds_free(struct cus_garbage garbage) {
+    struct cus_func *func, *next_func;
+    HASH_ITER(hh, garbage.funcs, func, next_func) {
+        HASH_DEL(garbage.funcs, func);
+        free_func(func);
+    }
+    struct cus_kind_entry *entry, *next;
+    HASH_ITER(hh, garbage.memory_kinds, entry, next) {
+        HASH_DEL(garbage.memory_kinds, entry);
+        cus_mem_free(entry);
+    }
+}

@@ -1,0 +1,277 @@
+/*
+ * Start, end, and everything that may make what the engines know untrue: streams, contexts, code and memory that go, attributes that
+ * change, captures and profilers that come.
+ *
+ * Runs on program threads inside hooks, no engine lock held, one taken at a time. The hook has flushed what the call covers; what
+ * another thread withheld since is flushed here before anything is dropped.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/stream/state.h"
+
+/* ---- process ---- */
+
+/* Switches by which the environment promises that a launch has completed when it returns, or that a debugger looks at each (HAZARDS
+ * E1). */
+static const char *forbidding_switch(void) {
+    static const char *const names[] = {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+                                        "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value && strcmp(value, "0") != 0)
+            return names[i];
+    }
+    return NULL;
+}
+
+static bool driver_suffices(const struct cus_driver *driver) {
+    bool all = true;
+#define CUS_DRIVER_HAS(name) all &= driver->name != NULL;
+    CUS_DRIVER_NEEDED(CUS_DRIVER_HAS)
+#undef CUS_DRIVER_HAS
+    return all;
+}
+
+static bool graphs_suffice(const struct cus_driver *driver) {
+    return driver->cuStreamGetCaptureInfo_v3 && driver->cuStreamUpdateCaptureDependencies_v2 &&
+           driver->cuGraphExecKernelNodeSetParams_v2 && driver->cuGraphKernelNodeGetParams_v2 &&
+           driver->cuFuncGetParamInfo && driver->cuKernelGetParamInfo;
+}
+
+bool cus_engine_start(const struct cus_driver *driver) {
+    const struct cus_options *options = cus_options();
+    const char *forbidden = forbidding_switch();
+    cus_process.driver = driver;
+    cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
+    cus_process.may_build =
+        options->mode == CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
+    bool withhold = options->mode > CUS_MODE_OBSERVE && !forbidden && driver_suffices(driver);
+    if (forbidden)
+        cus_log(CUS_WARN, "stream", "%s is set: nothing is withheld", forbidden);
+    else if (!driver_suffices(driver) || (cus_process.driver && !graphs_suffice(driver)))
+        cus_log(CUS_WARN, "stream", "this driver lacks functions that are needed: no graphs");
+    __atomic_store_n(&cus_process.state, withhold ? CUS_WITHHOLD : CUS_COUNT_ONLY,
+                     __ATOMIC_RELEASE);
+    return withhold;
+}
+
+void cus_engine_drain(void) {
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
+        return;
+    /* From here on every op passes; then what is withheld goes out, then the watchdog stays out of the driver. */
+    bool withheld = __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) ==
+                    CUS_WITHHOLD;
+    if (withheld)
+        cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_EXIT);
+    cus_watchdog_stop();
+}
+
+void cus_engine_child(void) {
+    __atomic_store_n(&cus_process.state, CUS_OFF, __ATOMIC_RELEASE);
+}
+
+void cus_engine_withhold_off(const char *why) {
+    int expected = CUS_WITHHOLD;
+    if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return;
+    cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_API);
+    __atomic_add_fetch(&cus_process.counters.fallbacks[CUS_FALLBACK_OFF], 1, __ATOMIC_RELAXED);
+    cus_log(CUS_WARN, "stream", "nothing is withheld any more: %s", why);
+}
+
+void cus_engine_profiling(bool on) {
+    if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_ACQ_REL) == on)
+        return;
+    if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD)
+        cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_API);
+    cus_log(CUS_INFO, "stream", on ? "a profiler records: ops go out one by one"
+                                   : "no profiler records any more");
+}
+
+void cus_engine_counters(struct cus_counters *out) {
+    *out = cus_process.counters;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        cus_lock_take(&engine->lock);
+        engine->counters.pieces = engine->plan.n_pieces;
+        cus_counters_add(out, &engine->counters);
+        cus_lock_give(&engine->lock);
+    }
+}
+
+bool cus_engine_segment_list(char *text, size_t bytes) {
+    struct cus_engine *busiest = NULL;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (engine->plan.last.graphs &&
+            (!busiest || engine->counters.in_graphs > busiest->counters.in_graphs))
+            busiest = engine;
+    }
+    if (!busiest) {
+        if (bytes > 2)
+            memcpy(text, "[]", 3);
+        return false;
+    }
+    cus_lock_take(&busiest->lock);
+    bool fits = cus_segments_json(&busiest->plan.last, text, bytes);
+    cus_lock_give(&busiest->lock);
+    return fits;
+}
+
+/* ---- what goes ---- */
+
+static CUcontext current_context(void) {
+    CUcontext context = NULL;
+    return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Runs `change` on every engine in use, under its lock, nothing withheld. */
+static void for_each_engine(void (*change)(struct cus_engine *, const void *),
+                            const void *argument) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        cus_lock_take(&engine->lock);
+        if (!engine->closed) {
+            cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
+            change(engine, argument);
+        }
+        cus_lock_give(&engine->lock);
+    }
+}
+
+static void close_engine(struct cus_engine *engine, const void *unused) {
+    (void)unused;
+    cus_registry_close(engine, true);
+}
+
+void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
+    CUcontext current = current_context();
+    struct cus_engine *engine = cus_registry_peek(*stream, current);
+    if (!engine) {
+        /* A stream of another context, or one that has no engine: the engine, if any, finds out by the stream's identity. */
+        __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+        return;
+    }
+    cus_lock_take(&engine->lock);
+    if (!engine->closed) {
+        cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
+        close_engine(engine, NULL);
+    }
+    cus_lock_give(&engine->lock);
+}
+
+static void forget_paths(struct cus_engine *engine, const void *unused) {
+    (void)unused;
+    engine->generation++;
+    cus_plan_clear(&engine->plan);
+}
+
+/* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once no engine refers to them. */
+static void drop_code(void (*change)(struct cus_engine *, const void *)) {
+    struct cus_context *first = cus_registry_contexts();
+    uint32_t n = 0, i = 0;
+    for (struct cus_context *context = first; context; context = context->next)
+        n++;
+    struct cus_garbage garbage[64];
+    if (n > 64)
+        n = 64;
+    for (struct cus_context *context = first; context && i < n; context = context->next)
+        garbage[i++] = cus_kinds_detach(context);
+    cus_watchdog_hold();
+    for_each_engine(change, NULL);
+    cus_watchdog_release();
+    for (i = 0; i < n; i++)
+        cus_kinds_free(garbage[i]);
+}
+
+void cus_engine_code_gone(void) {
+    drop_code(forget_paths);
+}
+
+void cus_engine_context_gone(void) {
+    drop_code(close_engine);
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+        __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
+    cus_ranges_forget();
+    __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+void cus_engine_memory_gone(void) {
+    cus_ranges_forget();
+}
+
+/* ---- what changes ---- */
+
+static void drop_handle(struct cus_engine *engine, const void *handle) {
+    cus_plan_drop_handle(&engine->plan, handle);
+}
+
+void cus_engine_function_changed(const void *handle) {
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+        cus_kinds_forget_shapes(context, handle);
+    for_each_engine(drop_handle, handle);
+}
+
+static void forget_stream(struct cus_engine *engine, const void *unused) {
+    (void)unused;
+    cus_plan_drop_handle(&engine->plan, NULL);
+    if (engine->capture_stream)
+        cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
+    engine->capture_stream = NULL;
+    engine->capture_refused = false;
+}
+
+void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
+    struct cus_engine *engine = stream ? cus_registry_peek(*stream, current_context()) : NULL;
+    if (!engine) {
+        for_each_engine(forget_stream, NULL);
+        return;
+    }
+    cus_lock_take(&engine->lock);
+    cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
+    if (!engine->closed)
+        forget_stream(engine, NULL);
+    cus_lock_give(&engine->lock);
+}
+
+void cus_engine_taint(const void *handle) {
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+        cus_kinds_taint(context, handle);
+    for_each_engine(drop_handle, handle);
+}
+
+void cus_engine_unknown_call(void) {
+    cus_ranges_forget();
+}
+
+void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
+    cus_kinds_note_handle(handle, kind);
+}
+
+/* ---- captures of the program ---- */
+
+void cus_engine_capture_began(const struct cus_stream_ref *stream) {
+    struct cus_context *context = cus_registry_context(current_context());
+    if (!context)
+        return;
+    enum { MAX = sizeof context->capturing / sizeof *context->capturing };
+    cus_lock_take(&context->lock);
+    uint32_t n = context->captures;
+    /* Beyond what fits, the count alone stands, and the last entry is asked in its place. */
+    context->capturing[n < MAX ? n : MAX - 1] =
+        stream->handle ? stream->handle : CU_STREAM_LEGACY;
+    __atomic_store_n(&context->captures, n < MAX ? n + 1 : n, __ATOMIC_RELEASE);
+    cus_lock_give(&context->lock);
+}
+
+void cus_engine_capture_ended(const struct cus_stream_ref *stream) {
+    (void)stream; /* Each stream is asked at the start of the next piece. */
+}

@@ -1,0 +1,97 @@
+/*
+ * What memory an address lies in, as far as CUDA knows it.
+ *
+ * Asked at memset and copy ops on program threads. One query per range and life: the answer is kept until anything is freed, unmapped
+ * or unregistered anywhere (cus_ranges_forget). Only memory that CUDA allocated or registered, and that is not managed, is ever
+ * more than UNKNOWN: anything else may be pageable, foreign or wrong, and its op goes out at once (HAZARDS C4, C6, C10).
+ */
+#include "shim/stream/state.h"
+
+enum { RANGES = 64 };
+
+struct range {
+    uint64_t start, end;
+    CUcontext context;
+    enum cus_family family;
+};
+
+static struct cus_lock range_lock;
+static struct range ranges[RANGES]; /* range_lock; most recently found first within the first few */
+static uint32_t n_ranges, next_range;
+static uint32_t forgotten; /* atomic: bumped by forget, so that an answer asked for before it is not kept after it */
+
+void cus_ranges_forget(void) {
+    cus_lock_take(&range_lock);
+    n_ranges = next_range = 0;
+    forgotten++;
+    cus_lock_give(&range_lock);
+}
+
+static enum cus_family ask(uint64_t address, CUcontext current, struct range *range) {
+    CUmemorytype type = 0;
+    unsigned managed = 0;
+    int ordinal = -1;
+    CUdeviceptr start = 0;
+    size_t size = 0;
+    CUmemoryPool pool = NULL;
+    CUcontext context = NULL;
+    CUpointer_attribute ids[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE,     CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+        CU_POINTER_ATTRIBUTE_CONTEXT};
+    void *values[] = {&type, &managed, &ordinal, &start, &size, &pool, &context};
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    CUresult result = cus_process.driver->cuPointerGetAttributes(
+        sizeof ids / sizeof *ids, ids, values, (CUdeviceptr)address);
+    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    if (result != CUDA_SUCCESS || managed || size == 0)
+        return CUS_FAMILY_UNKNOWN;
+    range->start = start;
+    range->end = start + size;
+    range->context = current;
+    if (type == CU_MEMORYTYPE_HOST)
+        return CUS_FAMILY_HOST;
+    if (type != CU_MEMORYTYPE_DEVICE)
+        return CUS_FAMILY_UNKNOWN;
+    /* Memory of another device is a peer's. */
+    CUdevice device = -1;
+    if (cus_process.driver->cuCtxGetDevice(&device) != CUDA_SUCCESS || device != ordinal)
+        return CUS_FAMILY_UNKNOWN;
+    if (pool)
+        return CUS_FAMILY_POOL;
+    return context == current ? CUS_FAMILY_DEVICE : CUS_FAMILY_UNKNOWN;
+}
+
+enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
+    CUcontext current = NULL;
+    if (cus_process.driver->cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current)
+        return CUS_FAMILY_UNKNOWN;
+    uint64_t end = address + bytes;
+    cus_lock_take(&range_lock);
+    uint32_t age = forgotten;
+    for (uint32_t i = 0; i < n_ranges; i++)
+        if (address >= ranges[i].start && end <= ranges[i].end && end >= address &&
+            ranges[i].context == current) {
+            enum cus_family family = ranges[i].family;
+            cus_lock_give(&range_lock);
+            return family;
+        }
+    cus_lock_give(&range_lock);
+
+    struct range range = {0};
+    range.family = ask(address, current, &range);
+    if (range.family == CUS_FAMILY_UNKNOWN || address < range.start || end > range.end ||
+        end < address)
+        return CUS_FAMILY_UNKNOWN;
+    cus_lock_take(&range_lock);
+    if (age == forgotten) {
+        ranges[next_range] = range;
+        next_range = (next_range + 1) % RANGES;
+        if (n_ranges < RANGES)
+            n_ranges++;
+    }
+    cus_lock_give(&range_lock);
+    return range.family;
+}

@@ -1,0 +1,233 @@
+/*
+ * Which contexts and streams there are, and which engine serves which.
+ *
+ * Look-ups run on program threads at every op; the last one is kept per thread and is good until the registry's epoch moves (a stream or
+ * context may have gone). The rest runs under the registry lock. Driver calls made here are queries of identity only; a capturing stream
+ * is asked nothing but whether it captures (HAZARDS D7).
+ */
+#include <string.h>
+
+#include "shim/base/log.h"
+#include "shim/base/mem.h"
+#include "shim/base/options.h"
+#include "shim/stream/state.h"
+
+struct cus_process cus_process;
+__thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
+
+struct stream_key {
+    CUcontext context;
+    CUstream handle;
+};
+
+struct stream_entry {
+    struct stream_key key;
+    struct cus_engine *engine; /* NULL: nothing is withheld on this stream */
+    UT_hash_handle hh;
+};
+
+static struct cus_lock registry_lock;
+static struct stream_entry *streams;      /* registry_lock */
+static struct cus_context *contexts;      /* registry_lock to change; entries are never freed */
+static struct cus_engine *closed_engines; /* registry_lock: objects to use again */
+
+bool cus_ref_is_per_thread(struct cus_stream_ref ref) {
+    return ref.handle == CU_STREAM_PER_THREAD || (!ref.handle && ref.abi == CUS_ABI_PTSZ);
+}
+
+/* NULL and 0x1 through the legacy ABI are one stream (HAZARDS B3). */
+static CUstream normal_handle(struct cus_stream_ref ref) {
+    return ref.handle ? ref.handle : CU_STREAM_LEGACY;
+}
+
+struct cus_context *cus_registry_context(CUcontext handle) {
+    if (!handle)
+        return NULL;
+    cus_lock_take(&registry_lock);
+    struct cus_context *context = contexts;
+    while (context && context->handle != handle)
+        context = context->next;
+    if (!context && (context = cus_mem_alloc(sizeof *context))) {
+        context->handle = handle;
+        context->next = contexts;
+        contexts = context;
+    }
+    cus_lock_give(&registry_lock);
+    return context;
+}
+
+struct cus_context *cus_registry_contexts(void) {
+    cus_lock_take(&registry_lock);
+    struct cus_context *first = contexts;
+    cus_lock_give(&registry_lock);
+    return first;
+}
+
+static bool is_green(CUstream stream) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUgreenCtx green = NULL;
+    return driver->cuStreamGetGreenCtx &&
+           (driver->cuStreamGetGreenCtx(stream, &green) != CUDA_SUCCESS || green);
+}
+
+static struct cus_engine *new_engine(void) {
+    struct cus_engine *engine = closed_engines;
+    if (engine) {
+        closed_engines = engine->next_free;
+        return engine;
+    }
+    uint32_t n = cus_process.n_engines;
+    if (n == CUS_ENGINES_MAX || !(engine = cus_mem_alloc(sizeof *engine)))
+        return NULL;
+    cus_process.engines[n] = engine;
+    __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
+    return engine;
+}
+
+static void set_up(struct cus_engine *engine, struct cus_context *context, CUstream handle,
+                   unsigned flags) {
+    const struct cus_options *options = cus_options();
+    const struct cus_driver *driver = cus_process.driver;
+    struct cus_plan_limits limits = {.warmup = options->warmup,
+                                     .piece_first = options->piece_first,
+                                     .piece_max = options->piece_max,
+                                     .variants = options->variants,
+                                     .nodes_max = options->nodes_max};
+    cus_lock_take(&engine->lock);
+    engine->context = context;
+    engine->handle = handle;
+    engine->legacy = handle == CU_STREAM_LEGACY;
+    engine->blocking = engine->legacy || !(flags & CU_STREAM_NON_BLOCKING);
+    engine->capture_refused = false;
+    engine->late_error = CUDA_SUCCESS;
+    engine->ns_per_op = 0;
+    engine->dormant = 0;
+    engine->sleep = 0;
+    engine->judged_ops = engine->judged_graphs = engine->judged_fresh = 0;
+    engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    engine->build_left = options->build_nodes;
+    engine->id = 0;
+    if (driver->cuStreamGetId) {
+        unsigned long long id = 0;
+        driver->cuStreamGetId(handle, &id);
+        engine->id = id;
+    }
+    cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
+    __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
+    cus_lock_give(&engine->lock);
+}
+
+/* Nothing of the program's is touched: the stream is asked for its flags and its identity. */
+static struct cus_engine *make_engine(struct cus_context *context, CUstream handle) {
+    const struct cus_driver *driver = cus_process.driver;
+    unsigned flags = 0;
+    if (driver->cuStreamGetFlags(handle, &flags) != CUDA_SUCCESS || is_green(handle))
+        return NULL;
+    struct cus_engine *engine = new_engine();
+    if (!engine)
+        return NULL;
+    set_up(engine, context, handle, flags);
+    if (engine->legacy)
+        context->legacy = engine;
+    return engine;
+}
+
+static struct cus_engine *find_or_make(struct cus_context *context, CUstream handle) {
+    struct stream_key key = {context->handle, handle};
+    struct stream_entry *entry;
+    cus_lock_take(&registry_lock);
+    HASH_FIND(hh, streams, &key, sizeof key, entry);
+    cus_lock_give(&registry_lock);
+    if (entry)
+        return entry->engine;
+    /* While it captures, all that may be asked is whether it does; it is looked at again at its next op. */
+    CUstreamCaptureStatus status;
+    if (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE)
+        return NULL;
+    cus_lock_take(&registry_lock);
+    HASH_FIND(hh, streams, &key, sizeof key, entry);
+    if (!entry && (entry = cus_mem_alloc(sizeof *entry))) {
+        bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+        entry->key = key;
+        HASH_ADD(hh, streams, key, sizeof entry->key, entry);
+        if (added) {
+            entry->engine = make_engine(context, handle);
+        } else {
+            cus_mem_free(entry);
+            entry = NULL;
+        }
+    }
+    struct cus_engine *engine = entry ? entry->engine : NULL;
+    cus_lock_give(&registry_lock);
+    return engine;
+}
+
+struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
+                                     CUcontext context) {
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    if (thread->found && thread->epoch == epoch && thread->ref.handle == ref.handle &&
+        thread->ref.abi == ref.abi && thread->context == context)
+        return thread->found;
+    if (!context || cus_ref_is_per_thread(ref))
+        return NULL;
+    struct cus_context *owner = cus_registry_context(context);
+    struct cus_engine *engine = owner ? find_or_make(owner, normal_handle(ref)) : NULL;
+    thread->ref = ref;
+    thread->context = context;
+    thread->found = engine;
+    thread->epoch = epoch;
+    return engine;
+}
+
+struct cus_engine *cus_registry_peek(struct cus_stream_ref ref, CUcontext context) {
+    if (!context || cus_ref_is_per_thread(ref))
+        return NULL;
+    struct stream_key key = {context, normal_handle(ref)};
+    struct stream_entry *entry;
+    cus_lock_take(&registry_lock);
+    HASH_FIND(hh, streams, &key, sizeof key, entry);
+    struct cus_engine *engine = entry ? entry->engine : NULL;
+    cus_lock_give(&registry_lock);
+    return engine;
+}
+
+bool cus_registry_same(struct cus_engine *engine) {
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    if (engine->epoch == epoch)
+        return true;
+    unsigned long long id = 0;
+    if (cus_process.driver->cuStreamGetId && !engine->legacy &&
+        (cus_process.driver->cuStreamGetId(engine->handle, &id) != CUDA_SUCCESS ||
+         id != engine->id))
+        return false;
+    engine->epoch = epoch;
+    return true;
+}
+
+void cus_registry_close(struct cus_engine *engine, bool alive) {
+    const struct cus_driver *driver = cus_process.driver;
+    engine->generation++;
+    cus_plan_clear(&engine->plan);
+    if (alive && engine->capture_stream)
+        driver->cuStreamDestroy_v2(engine->capture_stream);
+    engine->capture_stream = NULL;
+    __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
+
+    cus_lock_take(&registry_lock);
+    struct stream_key key = {engine->context->handle, engine->handle};
+    struct stream_entry *entry;
+    HASH_FIND(hh, streams, &key, sizeof key, entry);
+    if (entry) {
+        HASH_DEL(streams, entry);
+        cus_mem_free(entry);
+    }
+    if (engine->context->legacy == engine)
+        engine->context->legacy = NULL;
+    engine->next_free = closed_engines;
+    closed_engines = engine;
+    __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+    cus_lock_give(&registry_lock);
+}

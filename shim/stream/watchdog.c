@@ -1,0 +1,118 @@
+/*
+ * The watchdog: no op is withheld longer than hold_us, for a host may poll memory that the op writes without calling CUDA at all.
+ *
+ * One thread per process, started when ops are first withheld. It sleeps for good while nothing is withheld, looks twice per hold_us
+ * otherwise. It takes the gate, then one engine lock (and only if that is free: its holder is issuing work itself); it blocks all
+ * signals and is the only thread of the library that calls the driver on its own.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/log.h"
+#include "shim/stream/state.h"
+
+enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good */ };
+
+static struct cus_lock gate; /* held by the watchdog while it may be inside the driver, or by a call that must keep it out */
+static uint32_t asleep;      /* atomic, futex: 1 while the thread sleeps until kicked */
+static uint32_t started;     /* atomic: 1 once a thread was asked for */
+static uint32_t stopping;    /* atomic */
+
+static bool overdue(const struct cus_engine *engine, uint64_t now) {
+    uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
+    return now > since && now - since > cus_process.hold_ns;
+}
+
+/* True where anything is withheld. */
+static bool look(void) {
+    bool any = false;
+    uint64_t now = cus_clock_ns();
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (!__atomic_load_n(&engine->pending, __ATOMIC_SEQ_CST))
+            continue;
+        any = true;
+        if (!overdue(engine, now))
+            continue;
+        cus_lock_take(&gate);
+        if (cus_lock_try(&engine->lock)) {
+            if (engine->pending && overdue(engine, now))
+                cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
+            cus_lock_give(&engine->lock);
+        }
+        cus_lock_give(&gate);
+    }
+    return any;
+}
+
+static void *run(void *unused) {
+    (void)unused;
+    pthread_setname_np(pthread_self(), "cusplice");
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    unsigned idle = 0;
+    while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
+        idle = look() ? 0 : idle + 1;
+        if (idle < LINGER) {
+            cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
+            continue;
+        }
+        /* Whoever begins to withhold sets `pending`, then reads `asleep`; here the other way round: one of the two sees the other. */
+        __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
+        if (!look())
+            cus_futex_wait(&asleep, 1, 0);
+        __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
+        idle = 0;
+    }
+    return NULL;
+}
+
+static void start(void) {
+    uint32_t expected = 0;
+    if (!__atomic_compare_exchange_n(&started, &expected, 1, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return;
+    sigset_t all, before;
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    int failed = pthread_create(&thread, &attr, run, NULL);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        /* Without it a polling host could hang: nothing is withheld then. What is pending now goes out at the next call. */
+        cus_process.may_build = false;
+        cus_log(CUS_WARN, "watchdog", "no thread could be started: nothing is withheld");
+    }
+}
+
+void cus_watchdog_kick(void) {
+    if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+        start();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&asleep, __ATOMIC_SEQ_CST))
+        return;
+    __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
+    cus_futex_wake(&asleep, 1);
+}
+
+void cus_watchdog_hold(void) {
+    cus_lock_take(&gate);
+}
+
+void cus_watchdog_release(void) {
+    cus_lock_give(&gate);
+}
+
+void cus_watchdog_stop(void) {
+    __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
+    cus_futex_wake(&stopping, 1);
+    cus_futex_wake(&asleep, 1);
+}

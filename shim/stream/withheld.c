@@ -1,0 +1,220 @@
+/*
+ * Issuing what an engine withholds: one by one, or as the piece's graph.
+ *
+ * Runs on the thread that completes a piece or flushes (program thread or watchdog), with the engine's lock held and its context
+ * current. Calls the driver; never takes another engine's lock.
+ */
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/stream/state.h"
+
+void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
+    struct cus_engine *engine = context;
+    uint64_t bytes = cus_exec_bytes(exec);
+    engine->counters.graph_bytes -= bytes;
+    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
+    bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    cus_exec_destroy(alive ? cus_process.driver : NULL, exec);
+}
+
+/* Nothing is withheld any more: whoever orders by `pending` may go on. */
+static void set_pending(struct cus_engine *engine, uint32_t n) {
+    if (n == 0 && engine->pending && engine->blocking && !engine->legacy)
+        __atomic_sub_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&engine->pending, n, __ATOMIC_RELEASE);
+}
+
+static void turn_ended(struct cus_engine *engine) {
+    engine->build_left = cus_options()->build_nodes;
+    engine->counters.steps++;
+    engine->counters.breaks[CUS_BREAK_LOOP]++;
+}
+
+/* An op that was reported as launched fails now: the program hears of it at its next launch or sync of this stream (HAZARDS E4). */
+static void note_late(struct cus_engine *engine, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        return;
+    if (engine->late_error == CUDA_SUCCESS)
+        __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
+    engine->counters.fallbacks[CUS_FALLBACK_LATE_ERROR]++;
+    CUS_LOG_ONCE(CUS_WARN, "stream", "a withheld op failed with error %d when it was issued",
+                 (int)result);
+}
+
+/* Issues withheld ops [0, n). The last one's result is returned, those before it are noted. */
+static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
+    CUresult result = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < n; i++) {
+        note_late(engine, result);
+        result = cus_issue(cus_process.driver, engine->plan.piece->nodes[i]->key.kind,
+                           cus_plan_held(&engine->plan, i), engine->handle);
+    }
+    return result;
+}
+
+void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
+                        enum cus_cut cut, enum cus_eager counted) {
+    struct cus_plan *plan = &engine->plan;
+    if (!plan->piece)
+        return;
+    uint32_t n = plan->n;
+    note_late(engine, issue_all(engine, n));
+    engine->counters.eager_by[counted] += n;
+    engine->counters.flushes[cause] += n > 0;
+    engine->counters.breaks[reason]++;
+    engine->counters.segments++;
+    if (cus_plan_flushed(plan, cut))
+        turn_ended(engine);
+    set_pending(engine, 0);
+}
+
+/* ---- firing ---- */
+
+bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
+    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
+    while (__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
+        if (!cus_plan_drop_oldest(&engine->plan))
+            return false;
+        engine->counters.fallbacks[CUS_FALLBACK_BUDGET]++;
+    }
+    return true;
+}
+
+static bool have_capture_stream(struct cus_engine *engine) {
+    const struct cus_driver *driver = cus_process.driver;
+    if (engine->capture_stream || engine->capture_refused)
+        return engine->capture_stream != NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    int priority = 0;
+    bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
+                driver->cuStreamCreateWithPriority(&engine->capture_stream, CU_STREAM_NON_BLOCKING,
+                                                   priority) == CUDA_SUCCESS;
+    if (made && driver->cuStreamCopyAttributes && !engine->legacy &&
+        driver->cuStreamCopyAttributes(engine->capture_stream, engine->handle) != CUDA_SUCCESS) {
+        driver->cuStreamDestroy_v2(engine->capture_stream);
+        made = false;
+    }
+    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    if (!made) {
+        engine->capture_stream = NULL;
+        engine->capture_refused = true;
+    }
+    return made;
+}
+
+/* Builds an exec of the complete piece from the ops that are being issued (HAZARDS A15). */
+static struct cus_variant *build(struct cus_engine *engine) {
+    struct cus_plan *plan = &engine->plan;
+    struct cus_exec_op ops[CUS_PIECE_MAX];
+    uint32_t n = plan->piece->n;
+    for (uint32_t i = 0; i < n; i++) {
+        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->nodes[i]->key.kind;
+        ops[i].held = cus_plan_held(plan, i);
+    }
+    engine->build_left -= n < engine->build_left ? n : engine->build_left;
+    if (!cus_withheld_make_room(engine, cus_exec_estimate(n)) || !have_capture_stream(engine))
+        return NULL;
+    enum cus_fallback why;
+    struct cus_exec *exec;
+    uint64_t start = cus_clock_ns();
+    bool built = cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, &exec, &why);
+    engine->counters.build_ns += cus_clock_ns() - start;
+    if (!built) {
+        engine->counters.fallbacks[why]++;
+        return NULL;
+    }
+    struct cus_variant *variant = cus_plan_built(plan, exec);
+    if (!variant) {
+        cus_exec_destroy(cus_process.driver, exec);
+        engine->counters.fallbacks[CUS_FALLBACK_NO_MEMORY]++;
+        return NULL;
+    }
+    engine->counters.built++;
+    engine->counters.graph_bytes += cus_exec_bytes(exec);
+    __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
+    return variant;
+}
+
+/* False: a node refused, and what it holds is unknown from now on (HAZARDS A28). */
+static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
+    struct cus_plan *plan = &engine->plan;
+    for (uint64_t left = plan->dirty; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        const struct cus_kind *kind = plan->piece->nodes[i]->key.kind;
+        CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle,
+                                         variant->exec, i, kind, cus_plan_held(plan, i));
+        if (result != CUDA_SUCCESS) {
+            cus_plan_patched(plan, variant, i, false);
+            return false;
+        }
+        cus_plan_patched(plan, variant, i, true);
+        engine->counters.patched_nodes++;
+    }
+    return true;
+}
+
+/* The piece goes out op by op after all: the last op's result is that of the call being made. */
+static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken,
+                             enum cus_eager counted) {
+    struct cus_plan *plan = &engine->plan;
+    struct cus_piece *piece = plan->piece;
+    uint32_t n = plan->n;
+    CUresult result = issue_all(engine, n);
+    engine->counters.eager_by[counted] += n;
+    engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
+    engine->counters.segments++;
+    engine->counters.sig_missed++;
+    bool never_built = piece->n_variants == 0;
+    if (cus_plan_flushed(plan, CUS_CUT_OTHER))
+        turn_ended(engine);
+    if (broken)
+        cus_plan_drop_variant(plan, piece, broken);
+    else if (never_built)
+        cus_plan_give_up(plan, piece);
+    return result;
+}
+
+CUresult cus_withheld_fire(struct cus_engine *engine) {
+    struct cus_plan *plan = &engine->plan;
+    struct cus_counters *counters = &engine->counters;
+    struct cus_variant *variant;
+    uint32_t n = plan->piece->n;
+    enum cus_choice choice = cus_plan_choose(plan, &variant);
+    if (choice == CUS_CHOICE_BUILD) {
+        variant = build(engine);
+        if (!variant && (variant = cus_plan_fall_back(plan)))
+            choice = CUS_CHOICE_PATCH;
+    }
+    CUresult result;
+    if (!variant) {
+        result = fire_eagerly(engine, NULL, CUS_EAGER_OBSERVING);
+    } else if (!patch(engine, variant)) {
+        counters->fallbacks[CUS_FALLBACK_SETPARAMS]++;
+        result = fire_eagerly(engine, variant, CUS_EAGER_UNSUPPORTED);
+    } else if (cus_exec_launch(cus_process.driver, variant->exec, engine->handle) !=
+               CUDA_SUCCESS) {
+        /* With a healthy context a graph that failed to launch was not enqueued: op by op either works or gives the true error. */
+        counters->fallbacks[CUS_FALLBACK_GRAPH_LAUNCH]++;
+        result = fire_eagerly(engine, variant, CUS_EAGER_UNSUPPORTED);
+    } else {
+        counters->graph_launches++;
+        counters->in_graphs += n;
+        if (choice == CUS_CHOICE_EXACT)
+            counters->sig_exact++;
+        else if (choice == CUS_CHOICE_PATCH)
+            counters->sig_patched++;
+        else
+            counters->sig_missed++;
+        result = CUDA_SUCCESS;
+        if (cus_plan_fired(plan, variant))
+            turn_ended(engine);
+    }
+    uint64_t per_op = (cus_clock_ns() - __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED)) / n;
+    engine->ns_per_op = engine->ns_per_op ? (engine->ns_per_op * 7 + per_op) / 8 : per_op;
+    set_pending(engine, 0);
+    return result;
+}

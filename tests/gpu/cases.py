@@ -1,0 +1,360 @@
+"""The cases that are shown on a real GPU: which programs run, in which variants, and what must hold.
+
+A case is a function that takes a Lab and returns nothing: it files checks. Correctness first: where the outputs of two
+variants differ, their times are still reported, but the case has failed. Times are compared as ratios of one run only:
+the variants of a case alternate (in the order A B C, then C B A), and medians are taken over the repetitions.
+"""
+
+import os
+import statistics
+
+LINE_PLAIN = {"steps": 300, "warmup": 50}
+PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "profiler")
+TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "linear1000", "llama-static", "llama-dynamic")
+
+
+class Lab:
+    """What a case works with: the runner, how much to repeat, and where checks are filed."""
+
+    def __init__(self, runner, name, quick, plain_only):
+        self.runner, self.name, self.quick, self.plain_only = runner, name, quick, plain_only
+        self.checks, self.figures, self.stats, self.notes, self.commands = [], {}, {}, [], []
+
+    def check(self, what, ok, value="", bound="", issue=False):
+        """Files one check. `issue` marks the rows of the table of bounds."""
+        self.checks.append({"case": self.name, "what": what, "ok": bool(ok), "value": value, "bound": bound,
+                            "issue": issue})
+
+    def skip(self, why):
+        self.checks.append({"case": self.name, "what": why, "ok": None, "value": "", "bound": "", "issue": False})
+
+    def lacks(self, *modules):
+        """Files a skip and says true where the Python of the run does not have one of these modules."""
+        code = "import importlib.util as u, sys; sys.exit(' '.join(m for m in sys.argv[1:] if not u.find_spec(m)) or 0)"
+        done = self.runner.run([self.runner.python, "-c", code, *modules], native=False)
+        if done.rc != 0:
+            self.skip(f"{self.runner.python} has no {done.stderr.strip()[-60:]}")
+        return done.rc != 0
+
+    def fail(self, done):
+        self.check("runs to its end", False, done.why())
+
+    def compare(self, what, figure, over, bound, at_least=False):
+        """Files a ratio of two medians against its bound, where both were measured."""
+        if figure not in self.figures or over not in self.figures:
+            if not self.plain_only:
+                self.check(what, False, "not measured", bound, issue=True)
+            return
+        ratio = self.figures[figure]["median"] / self.figures[over]["median"]
+        ok = ratio >= bound if at_least else ratio <= bound
+        self.check(what, ok, round(ratio, 4), f"{'>=' if at_least else '<='} {bound:.2f}", issue=True)
+
+    def same(self, what, runs, key, issue=False):
+        """Every run of every variant gave the same value under `key`."""
+        values = {variant: sorted({str(key(done)) for done in all_of}) for variant, all_of in runs.items() if all_of}
+        distinct = sorted({v for of in values.values() for v in of})
+        if len(values) > 1 or len(distinct) > 1:
+            shown = distinct[0] if len(distinct) == 1 else "; ".join(f"{k}: {', '.join(v)}" for k, v in values.items())
+            self.check(what, len(distinct) == 1, shown[:300], "equal", issue)
+
+    def measure(self, variants, call, key, reps):
+        """Alternates the variants `reps` times. Returns the runs by variant; files medians of `key`, if one is given."""
+        names = [v for v in variants if not (self.plain_only and variants[v] != "plain")]
+        runs = {name: [] for name in names}
+        for rep in range(reps):
+            for name in names if rep % 2 == 0 else reversed(names):
+                done = call(name, variants[name])
+                if not done.ok or done.result is None:
+                    self.fail(done)
+                    names = [n for n in names if n != name]
+                    continue
+                runs[name].append(done)
+                self.see(name, done)
+        for name, all_of in runs.items():
+            values = [done.result[key] for done in all_of] if key else []
+            if values:
+                self.figures[name] = {"key": key, "median": statistics.median(values), "all": values}
+        return runs
+
+    def see(self, name, done):
+        """Keeps the library's account of a preloaded run and checks what must always hold in it."""
+        words = [f"{k}={v}" for k, v in done.env.items()] + done.argv
+        command = f"{done.variant}: {' '.join(words)}".replace(self.runner.root + os.sep, "")
+        if command not in self.commands:
+            self.commands.append(command)
+        if done.variant != "preload":
+            return
+        if done.stats is None:
+            self.check("stats file written", False, name)
+            return
+        self.stats[name] = done.stats
+        ops, issued = sum(done.stats["ops"].values()), done.stats["issued"]
+        if ops != issued["in_graphs"] + issued["eager"]:
+            self.check("ops = in graphs + eager", False, f"{ops}, {issued}")
+        said = [line for line in done.stderr.splitlines() if line.startswith("cusplice[")]
+        self.notes += [f"{name}: {line}" for line in said[:6] if f"{name}: {line}" not in self.notes]
+
+
+# The host-bound loop
+
+
+def hostloop(lab, variants, bounds, args=(), reps=5, env=None, limit=60):
+    """`variants`: name -> (variant, more arguments). Files equality of results, launches seen, and the ratios."""
+    program = lab.runner.program("hostloop")
+    if not program:
+        lab.skip("hostloop is not built")
+        return {}
+    common = list(args)
+    if "--loop" not in common:
+        common += ["--steps", 100 if lab.quick else LINE_PLAIN["steps"], "--warmup", LINE_PLAIN["warmup"]]
+
+    def call(name, variant):
+        more = variants[name][1]
+        return lab.runner.run([program, *common, *more], variant=variant, env=env if variant == "preload" else None,
+                              limit=limit)
+
+    runs = lab.measure({n: v[0] for n, v in variants.items()}, call, "wall_ns", reps)
+    lab.same("result", runs, lambda d: d.result["checksum"])
+    for done in runs.get("cusplice", []):
+        seen = done.stats["ops"]["launches"] if done.stats else None
+        if seen != done.result["issued"]:
+            lab.check("launches seen", False, f"{seen} of {done.result['issued']}")
+            break
+    for what, figure, over, bound in bounds:
+        lab.compare(what, figure, over, bound)
+    return runs
+
+
+def case_hostloop(lab):
+    hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", []), "graph": ("plain", ["--graph"]),
+                   "off": ("off", [])},
+             [("1000 small launches a step, cusplice / plain", "cusplice", "plain", 0.36),
+              ("the same, cusplice / one whole hand-written graph", "cusplice", "graph", 1.00),
+              ("CUSPLICE=off / plain", "off", "plain", 1.02)], reps=3 if lab.quick else 7)
+
+
+def case_eager(lab):
+    runs = hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", [])},
+                    [("every 10th kernel on the eager list, cusplice / plain", "cusplice", "plain", 0.42)],
+                    args=["--eager-every", 10], env={"CUSPLICE_EAGER": "bench_eager"}, reps=2 if lab.quick else 5)
+    for done in runs.get("cusplice", [])[:1]:
+        steps = done.result["issued"] - 51  # 51 launches outside the steps, one of them of the eager kernel
+        named = done.stats["eager_by"].get("rule") if done.stats else None
+        lab.check("launches left eager by the rule", named == steps // 10 + 1, named, str(steps // 10 + 1))
+
+
+def case_patched(lab):
+    hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", [])},
+             [("every 4th kernel a new scalar, every 10th a new grid, cusplice / plain", "cusplice", "plain", 0.42)],
+             args=["--scalar-every", 4, "--grid-every", 10], reps=2 if lab.quick else 5)
+
+
+def case_loop(lab):
+    runs = hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", [])},
+                    [("never synchronising loop of 37 launches, 10,000 turns, cusplice / plain", "cusplice", "plain",
+                      0.42)], args=["--loop", 37, "--turns", 10000], reps=2 if lab.quick else 5)
+    if runs.get("plain") and runs.get("cusplice"):
+        plain, mine = runs["plain"][0].result, [d.result for d in runs["cusplice"]]
+        growth = max(r["rss_end_kb"] - r["rss_quarter_kb"] for r in mine)
+        most = max(r["rss_max_kb"] for r in mine) - plain["rss_max_kb"]
+        device = max(r["device_kb"] for r in mine) - plain["device_kb"]
+        lab.check("host memory grows after the first quarter of the loop", growth <= 4096, f"{growth} KB", "<= 4096 KB",
+                  issue=True)
+        lab.check("host memory more than plain", most <= 65536, f"{most} KB", "<= 65536 KB", issue=True)
+        lab.check("device memory more than plain", device <= 131072, f"{device} KB", "<= 131072 KB", issue=True)
+
+
+def case_random(lab):
+    hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", [])},
+             [("random order of 50 kernels, cusplice / plain", "cusplice", "plain", 1.03)], args=["--random", 50],
+             reps=3 if lab.quick else 7)
+
+
+# PyTorch and Hugging Face
+
+
+def case_linear1000(lab):
+    if lab.lacks("torch"):
+        return
+    steps = ["--steps", "30" if lab.quick else "60"]
+    runs = lab.measure({"plain": "plain", "cusplice": "preload", "graph": "plain"},
+                       lambda name, variant: lab.runner.script("linear1000.py", *steps,
+                                                               *(["--graph"] if name == "graph" else []),
+                                                               variant=variant), "median_ms", 1 if lab.quick else 3)
+    lab.same("1000 x nn.Linear(32,32), results bit-equal", runs, lambda d: d.result["hash"], issue=True)
+    counted = lab.runner.script("linear1000.py", "--count")
+    if counted.ok and counted.result:
+        lab.notes += [f"a layer at batch {batch}: {names}" for batch, names in counted.result["by_batch"].items()]
+    lab.compare("1000 x nn.Linear(32,32), eager + cusplice / torch.cuda.graph", "cusplice", "graph", 1.10)
+
+
+def llama(lab, cache, bound):
+    if lab.lacks("torch", "transformers"):
+        return
+    runs = lab.measure({"plain": "plain", "cusplice": "preload"},
+                       lambda name, variant: lab.runner.script("hf_llama.py", "--cache", cache, "--runs",
+                                                               "2" if lab.quick else "3", variant=variant),
+                       "tokens_per_s", 1 if lab.quick else 3)
+    lab.same(f"Hugging Face Llama, {cache} cache: tokens", runs, lambda d: d.result["hash"], issue=True)
+    lab.compare(f"Hugging Face Llama, {cache} cache: tokens/s, cusplice / plain", "cusplice", "plain", bound,
+                at_least=True)
+    bits = {d.result["logits_hash"] for all_of in runs.values() for d in all_of}
+    if bits:
+        lab.notes.append(f"logits of the last token bit-equal in all runs: {'yes' if len(bits) == 1 else 'no'}")
+
+
+def case_llama_static(lab):
+    llama(lab, "static", 1.35)
+
+
+def case_llama_dynamic(lab):
+    llama(lab, "dynamic", 1.15)
+
+
+# Programs of other frameworks: the same results
+
+
+def same_script(lab, module, name):
+    if lab.lacks(module):
+        return
+    runs = lab.measure({"plain": "plain", "cusplice": "preload"},
+                       lambda _, variant: lab.runner.script(name, variant=variant), None, 1)
+    lab.same(f"{module} program: results", runs, lambda d: d.result["hash"], issue=True)
+
+
+def case_cupy(lab):
+    same_script(lab, "cupy", "cupy_prog.py")
+
+
+def case_triton(lab):
+    same_script(lab, "triton", "triton_prog.py")
+
+
+def case_jax(lab):
+    same_script(lab, "jax", "jax_prog.py")
+
+
+def case_profiler(lab):
+    """Launches that the library saw against kernels that CUPTI recorded, with and without withholding under a profiler."""
+    if lab.lacks("torch"):
+        return
+    plain = lab.runner.script("profiler_count.py")
+    if not plain.ok or plain.result is None:
+        lab.fail(plain)
+        return
+    lab.see("plain", plain)
+    lab.check("CUPTI's records are complete", plain.result["complete"], plain.result["kernels"])
+    lab.figures["plain"] = {"key": "kernels", "median": plain.result["kernels"], "all": [plain.result["kernels"]]}
+    for profile in () if lab.plain_only else ("eager", "ignore"):
+        done = lab.runner.script("profiler_count.py", variant="preload", env={"CUSPLICE_PROFILE": profile})
+        if not done.ok or done.result is None:
+            lab.fail(done)
+            continue
+        lab.see(f"profile={profile}", done)
+        seen = done.stats["ops"]["launches"] if done.stats else None
+        kernels = done.result["kernels"]
+        lab.check(f"launches seen / kernels that CUPTI reports (profile={profile})",
+                  seen == kernels and kernels == plain.result["kernels"] and done.result["complete"],
+                  f"{seen} / {kernels}", f"equal, {plain.result['kernels']} plain", issue=profile == "eager")
+        lab.check(f"result under the profiler (profile={profile})", done.result["hash"] == plain.result["hash"],
+                  done.result["loss"], str(plain.result["loss"]))
+
+
+# The project's own programs
+
+
+def case_decode(lab):
+    """The decode host, both linkages, through its preset: the same text; tokens/s for information."""
+    preset = os.path.join(lab.runner.root, "config", "presets", "decode.conf")
+    for name in ("decode", "decode_static"):
+        program = lab.runner.program(name)
+        if not program:
+            lab.skip(f"{name} is not built")
+            continue
+        runs, rates = {}, {}
+        for rep in range(2 if lab.quick else 3):
+            for variant in ("plain",) if lab.plain_only else ("plain", "preload"):
+                done = lab.runner.run([program, "--tokens", "200"], variant=variant, env={"CUSPLICE_CONFIG": preset},
+                                      limit=60)
+                if not done.ok or not done.stdout.strip():
+                    lab.fail(done)
+                    return
+                runs.setdefault(variant, []).append(done)
+                lab.see(f"{name} {variant}", done)
+                rates.setdefault(variant, []).append(tokens_per_second(done))
+        lab.same(f"{name}: text", runs, lambda d: d.stdout.strip())
+        for variant, values in rates.items():
+            if all(values):
+                lab.figures[f"{name} {variant}"] = {"key": "tokens_per_s", "median": statistics.median(values),
+                                                    "all": values}
+
+
+def tokens_per_second(done):
+    """The number in front of 'tokens/s' in what the decode host says, or None."""
+    for line in (done.stderr + "\n" + done.stdout).splitlines():
+        words = line.replace(",", " ").split()
+        for at, word in enumerate(words):
+            if word.startswith("tokens/s") and at:
+                try:
+                    return float(words[at - 1])
+                except ValueError:
+                    pass
+    return None
+
+
+def case_scenarios(lab):
+    """The scenario programs: the same standard output with and without the library."""
+    program = lab.runner.program("scenario")
+    if not program:
+        lab.skip("scenario is not built")
+        return
+    listed = lab.runner.run([program, "--list"])
+    names = [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]
+    if not listed.ok or not names:
+        lab.fail(listed)
+        return
+    for name in names:
+        plain = lab.runner.run([program, name])
+        if not plain.ok:
+            lab.fail(plain)
+            continue
+        if lab.plain_only:
+            lab.check(f"{name}: runs as it is", True)
+            continue
+        mine = lab.runner.run([program, name], variant="preload")
+        if not mine.ok:
+            lab.fail(mine)
+            continue
+        lab.see(name, mine)
+        lab.check(f"{name}: same output", mine.stdout == plain.stdout,
+                  "" if mine.stdout == plain.stdout else f"{plain.stdout[-120:]!r} / {mine.stdout[-120:]!r}", "equal")
+
+
+def case_launcher(lab):
+    """`cusplice run` brings the library up in the child and passes its exit status and output through."""
+    launcher, program = lab.runner.program("cusplice"), lab.runner.program("hostloop_shared")
+    if not launcher or not program:
+        lab.skip("the launcher or hostloop_shared is not built")
+        return
+    args = ["--steps", "30", "--warmup", "20"]
+    plain = lab.runner.run([program, *args])
+    if not plain.ok or not plain.result:
+        lab.fail(plain)
+        return
+    if lab.plain_only:
+        return
+    stats = os.path.join(lab.runner.scratch, "launcher.json")
+    mine = lab.runner.run([launcher, "run", "--stats", stats, "--", program, *args])
+    if not mine.ok or not mine.result:
+        lab.fail(mine)
+        return
+    lab.check("cusplice run: same result", mine.result["checksum"] == plain.result["checksum"],
+              mine.result["checksum"], plain.result["checksum"])
+    counted = lab.runner.read_stats(stats)
+    lab.check("cusplice run: launches in graphs", bool(counted) and counted["issued"]["in_graphs"] > 0,
+              counted["issued"]["in_graphs"] if counted else "no stats file", "> 0")
+    bad = lab.runner.run([launcher, "run", "--", program, "--no-such-option"])
+    lab.check("cusplice run: exit status passed through", bad.rc == 2, bad.rc, "2")
+
+
+CASES = {name: globals()["case_" + name.replace("-", "_")] for name in PROGRAMS + TIMED}

@@ -1,0 +1,156 @@
+"""Runs one program, as it is or with the library preloaded, and takes down everything about it.
+
+Standard library only. A child has its own session and its own time limit: one that hangs is described (threads, Python
+stacks where it is Python), ended, and becomes a failed check; it cannot take the rest of the results with it.
+"""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+
+class Finished:
+    """What is known about a child after it has ended."""
+
+    def __init__(self, argv, variant, env):
+        self.argv, self.variant, self.env = argv, variant, env
+        self.rc, self.seconds, self.hung = None, 0.0, False
+        self.stdout, self.stderr = "", ""
+        self.stats, self.result = None, None
+
+    @property
+    def ok(self):
+        return self.rc == 0 and not self.hung
+
+    def why(self):
+        """One line on what went wrong, the end of stderr included."""
+        head = "hung" if self.hung else f"exit status {self.rc}"
+        tail = " | ".join(self.stderr.strip().splitlines()[-4:])
+        return f"{self.variant}: {os.path.basename(self.argv[0])} {' '.join(self.argv[1:4])}: {head}: {tail}"[:700]
+
+
+def library_folders():
+    """Folders in which this machine keeps libcudart.so.13 and libcublas.so.13, in the order of trust."""
+    found = []
+    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda", "/usr/local/cuda-13.0"):
+        if root:
+            found += [os.path.join(root, "lib64"), os.path.join(root, "targets/x86_64-linux/lib")]
+    for base in sys.path:
+        found += sorted(glob.glob(os.path.join(base, "nvidia", "*", "lib")))
+    wanted = ("libcudart.so.13", "libcublas.so.13")
+    return list(dict.fromkeys(d for d in found if any(os.path.exists(os.path.join(d, w)) for w in wanted)))
+
+
+def describe_threads(pid):
+    """Name and kernel wait channel of each thread: enough to tell a wait in the driver from a spinning host."""
+    lines = []
+    for task in sorted(glob.glob(f"/proc/{pid}/task/*"))[:40]:
+        words = []
+        for name in ("comm", "wchan", "syscall"):
+            try:
+                with open(os.path.join(task, name)) as f:
+                    words.append(f.read().strip()[:60])
+            except OSError:
+                words.append("?")
+        lines.append(f"thread {os.path.basename(task)}: {', '.join(words)}")
+    return "\n".join(lines)
+
+
+class Runner:
+    def __init__(self, root, carry, scratch, python=None):
+        self.root, self.carry, self.scratch = root, carry, scratch
+        self.python = python or sys.executable
+        self.folders = library_folders()
+        self.count = 0
+        self.lock = threading.Lock()
+        os.makedirs(scratch, exist_ok=True)
+
+    def program(self, name):
+        """The path of a built program, or None where it is not built."""
+        path = os.path.join(self.carry, name)
+        return path if os.access(path, os.X_OK) else None
+
+    @property
+    def library(self):
+        return os.path.join(self.carry, "libcusplice.so")
+
+    def environment(self, variant, extra, stats):
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("CUSPLICE")}
+        env["PYTHONFAULTHANDLER"] = "1"
+        env["TOKENIZERS_PARALLELISM"] = "false"
+        if variant in ("preload", "off"):
+            env["LD_PRELOAD"] = self.library
+            env["CUSPLICE_STATS"] = stats
+        if variant == "off":
+            env["CUSPLICE"] = "off"
+        env.update(extra or {})
+        return env
+
+    def run(self, argv, variant="plain", env=None, limit=60, native=True):
+        """Runs argv to its end. `variant`: plain, preload, off (preloaded with the kill switch)."""
+        with self.lock:
+            self.count += 1
+            stats = os.path.join(self.scratch, f"stats-{self.count}.json")
+        done = Finished([str(a) for a in argv], variant, env or {})
+        environment = self.environment(variant, env, stats)
+        if native and self.folders:
+            path = self.folders + [p for p in environment.get("LD_LIBRARY_PATH", "").split(":") if p]
+            environment["LD_LIBRARY_PATH"] = ":".join(path)
+        begin = time.monotonic()
+        try:
+            process = subprocess.Popen(done.argv, cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                                       start_new_session=True)
+        except OSError as error:
+            done.rc, done.stderr = 127, str(error)
+            return done
+        try:
+            done.stdout, done.stderr = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            done.hung = True
+            threads = describe_threads(process.pid)
+            for number in (signal.SIGABRT, signal.SIGKILL):  # the first makes Python print its stacks
+                try:
+                    os.killpg(process.pid, number)
+                except ProcessLookupError:
+                    pass
+                try:
+                    done.stdout, done.stderr = process.communicate(timeout=5)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            done.stderr = f"{done.stderr or ''}\nno end after {limit} s\n{threads}"
+        done.rc = process.returncode
+        done.seconds = time.monotonic() - begin
+        done.stats = self.read_stats(stats)
+        done.result = last_json(done.stdout)
+        return done
+
+    def script(self, name, *args, variant="plain", env=None, limit=120):
+        """Runs one of the Python programs of this folder."""
+        path = os.path.join(self.root, "tests", "gpu", name)
+        return self.run([self.python, path, *args], variant=variant, env=env, limit=limit, native=False)
+
+    @staticmethod
+    def read_stats(path):
+        try:
+            with open(path) as f:
+                return json.load(f)
+        except (OSError, ValueError):
+            return None
+
+
+def last_json(text):
+    """The last line of stdout that is a JSON object, or None."""
+    for line in reversed(text.strip().splitlines()):
+        if line.startswith("{"):
+            try:
+                return json.loads(line)
+            except ValueError:
+                return None
+    return None

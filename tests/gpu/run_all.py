@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Everything that is to be shown on a real GPU, in one run: same outputs first, then times, plain and preloaded in turn.
+
+Runs from the root of the tree with the programs that tools/gpu-check has put into .carry/; needs no Bazel and nothing
+beyond Python's standard library itself (the programs that it runs need PyTorch, transformers, CuPy, Triton and JAX; those
+whose framework is missing are skipped). Exit status: 0 if every check held, 1 if one failed, 2 if nothing could be run.
+"""
+
+import argparse
+import concurrent.futures
+import ctypes
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import cases as catalogue  # noqa: E402
+import report  # noqa: E402
+from child import Runner  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def first_line(argv):
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout.strip().splitlines()[0]
+    except (OSError, IndexError, subprocess.TimeoutExpired):
+        return ""
+
+
+def gpu():
+    """Name and driver version of the first GPU, or None. Asked of nvidia-smi, else of the driver itself."""
+    line = first_line(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    if line and "," in line:
+        name, driver = line.rsplit(",", 1)
+        return name.strip(), driver.strip()
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    device, name, version = ctypes.c_int(), ctypes.create_string_buffer(128), ctypes.c_int()
+    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0):
+        return None
+    cuda.cuDeviceGetName(name, 128, device)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    return name.value.decode(), f"CUDA {version.value}"
+
+
+def commit(carry):
+    try:
+        with open(os.path.join(carry, "commit")) as f:
+            return f.read().strip()
+    except OSError:
+        return first_line(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]) or "unknown"
+
+
+def run_case(name, args, runner, begin):
+    lab = catalogue.Lab(runner, name, args.quick, args.plain)
+    started = time.monotonic()
+    if started - begin > args.deadline:
+        lab.check("run before the deadline", False, f"not begun after {args.deadline} s")
+    else:
+        try:
+            catalogue.CASES[name](lab)
+        except Exception as error:  # a case that breaks is a failed case; the others still run
+            lab.check("the case itself", False, f"{type(error).__name__}: {error}")
+    seconds = time.monotonic() - started
+    return {"name": name, "seconds": round(seconds, 1), "checks": lab.checks, "figures": lab.figures,
+            "stats": lab.stats, "notes": lab.notes, "commands": lab.commands}
+
+
+def say(case):
+    passed, failed, skipped = report.counts([case])
+    print(f"{case['name']}: {passed} passed, {failed} failed, {skipped} skipped ({case['seconds']:.0f} s)", flush=True)
+    for name, figure in case["figures"].items():
+        print(f"    {name}: {figure['key']} {figure['median']:.5g}")
+    for check in case["checks"]:
+        if check["issue"] or check["ok"] is not True:
+            print(f"    {report.verdict(check)}: {check['what']}: {check['value']} ({check['bound']})", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", metavar="NAME,...", help="these cases: " + ", ".join(catalogue.CASES))
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--bench", action="store_true", help="the timed cases alone")
+    parser.add_argument("--plain", action="store_true", help="programs as they are, to try them and the machine")
+    parser.add_argument("--out", metavar="DIR", help="where RESULTS.md and results.json go (tests/gpu for a full run, "
+                        "else .carry/results)")
+    parser.add_argument("--carry", default=os.path.join(ROOT, ".carry"), help="folder of the built programs")
+    parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
+    parser.add_argument("--deadline", type=int, default=540, help="seconds after which no further case begins")
+    args = parser.parse_args()
+
+    names = list(catalogue.TIMED if args.bench else catalogue.CASES)
+    if args.only:
+        names = args.only.split(",")
+        unknown = [n for n in names if n not in catalogue.CASES]
+        if unknown:
+            parser.error(f"no case {', '.join(unknown)}; there are {', '.join(catalogue.CASES)}")
+    found = gpu()
+    runner = Runner(ROOT, os.path.abspath(args.carry), tempfile.mkdtemp(prefix="cusplice-gpu-"), args.python)
+    if not found:
+        print("run_all: no GPU on this machine", file=sys.stderr)
+        return 2
+    if not args.plain and not os.path.exists(runner.library):
+        print(f"run_all: {runner.library} is missing; tools/gpu-check --build-only makes it", file=sys.stderr)
+        return 2
+    full = not (args.only or args.quick or args.plain or args.bench)
+    folder = args.out or (os.path.join(ROOT, "tests", "gpu") if full else os.path.join(ROOT, ".carry", "results"))
+    facts = {
+        "GPU": found[0],
+        "driver": found[1],
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(runner.carry),
+        "command": " ".join(["tests/gpu/run_all.py", *sys.argv[1:]]),
+        "frameworks": versions(runner),
+    }
+    print(f"{found[0]}, driver {found[1]}, commit {facts['commit']}", flush=True)
+
+    begin = time.monotonic()
+    done = []
+
+    def finish(case):
+        done.append(case)
+        done.sort(key=lambda c: list(catalogue.CASES).index(c["name"]))
+        facts["seconds"] = round(time.monotonic() - begin)
+        report.write(folder, facts, done)
+        say(case)
+
+    # Programs whose output alone counts run side by side; nothing else runs while times are taken.
+    with concurrent.futures.ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        waiting = [pool.submit(run_case, n, args, runner, begin) for n in names if n in catalogue.PROGRAMS]
+        for future in concurrent.futures.as_completed(waiting):
+            finish(future.result())
+    for name in names:
+        if name in catalogue.TIMED:
+            finish(run_case(name, args, runner, begin))
+
+    passed, failed, skipped = report.counts(done)
+    print(f"{folder}/RESULTS.md\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return 1 if failed else 0 if passed or args.plain else 2
+
+
+def versions(runner):
+    code = ("import importlib.metadata as m\n"
+            "for n in ('torch','transformers','triton','cupy-cuda13x','jax'):\n"
+            "    try: print(n, m.version(n), end=', ')\n"
+            "    except m.PackageNotFoundError: pass\n")
+    return first_line([runner.python, "-c", code]).rstrip(", ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

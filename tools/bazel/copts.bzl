@@ -1,0 +1,21 @@
+"""Compiler and linker options of the tree; the C++ standard is in .bazelrc, since GoogleTest needs it too."""
+
+_WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wshadow",
+]
+
+# For cc_library, cc_binary with C sources.
+CUS_COPTS = ["-std=gnu11"] + _WARNINGS + ["-Wstrict-prototypes"]
+
+# For C++ sources: tests, and kernels compiled for the CPU.
+CUS_CXXOPTS = ["-std=c++17"] + _WARNINGS
+
+# For a shared library that must need libc alone: Bazel adds -lstdc++ -lm at the end of every link, and this drops
+# what is not used. An undefined symbol is an error at the link, not in somebody else's process.
+CUS_SO_LINKOPTS = [
+    "-Wl,--as-needed",
+    "-Wl,-z,defs",
+]
