@@ -15,6 +15,8 @@
 #undef cuGetProcAddress_v2
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -110,7 +112,7 @@ enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64 };
 
 struct cusim_options {
     uint64_t seed;
-    unsigned delay_us;
+    _Atomic unsigned delay_us;
     unsigned queue_depth; /* pending operations of a stream before a call waits for room */
     int driver_version;
     int devices;
@@ -394,6 +396,7 @@ void cusim_thread_streams_close(struct cusim_thread *thread);
 CUresult cusim_submit(struct cusim_stream *stream, struct cusim_work *work);
 /* Queues; the caller may add dependencies and marks before it lets the lock go. Never captures. */
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work);
+void cusim_delay(struct cusim_stream *stream); /* no lock held; the stream's worker only */
 void cusim_op_depend(struct cusim_op *op, struct cusim_timeline *tl, uint64_t target);
 
 /* ---- events ---- */

@@ -12,7 +12,7 @@
 #include "shim/plan/name.h"
 #include "shim/stream/state.h"
 
-enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX, NAME_MAX_BYTES = 16384 };
+enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
 static uint32_t next_kind_id = 1; /* atomic */
 
@@ -324,7 +324,7 @@ static void free_func(struct cus_func *func) {
 }
 
 static char *copy_text(const char *text) {
-    size_t bytes = strnlen(text, NAME_MAX_BYTES) + 1;
+    size_t bytes = strlen(text) + 1;
     char *copy = cus_mem_alloc(bytes);
     if (copy)
         memcpy(copy, text, bytes - 1);

@@ -9,6 +9,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/graph/issue.h"
 #include "shim/stream/state.h"
 
 void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {

@@ -5,6 +5,7 @@ variants differ, their times are still reported, but the case has failed. Times 
 the variants of a case alternate (in the order A B C, then C B A), and medians are taken over the repetitions.
 """
 
+import concurrent.futures
 import os
 import statistics
 
@@ -302,9 +303,12 @@ def tokens_per_second(done):
     return None
 
 
+ROUTES = ("dlsym", "getproc", "getproc11", "export", "runtime")
+
+
 def case_scenarios(lab):
-    """The scenario programs: the same standard output with and without the library."""
-    program = lab.runner.program("scenario")
+    """The scenario programs: the same standard output with and without the library, and by every way to the driver."""
+    program, unlinked = lab.runner.program("scenario"), lab.runner.program("scenario_dl")
     if not program:
         lab.skip("scenario is not built")
         return
@@ -313,21 +317,29 @@ def case_scenarios(lab):
     if not listed.ok or not names:
         lab.fail(listed)
         return
-    for name in names:
-        plain = lab.runner.run([program, name])
-        if not plain.ok:
-            lab.fail(plain)
-            continue
-        if lab.plain_only:
-            lab.check(f"{name}: runs as it is", True)
-            continue
-        mine = lab.runner.run([program, name], variant="preload")
-        if not mine.ok:
-            lab.fail(mine)
-            continue
-        lab.see(name, mine)
-        lab.check(f"{name}: same output", mine.stdout == plain.stdout,
-                  "" if mine.stdout == plain.stdout else f"{plain.stdout[-120:]!r} / {mine.stdout[-120:]!r}", "equal")
+    todo = [(name, [program, name]) for name in names]
+    if "decode" in names:
+        todo += [(f"decode by {route}", [program, "decode", "--route", route]) for route in ROUTES]
+        todo += [("decode, not linked to libcuda", [unlinked, "decode"])] if unlinked else []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+        list(pool.map(lambda one: scenario(lab, *one), todo))
+
+
+def scenario(lab, name, argv):
+    plain = lab.runner.run(argv)
+    if not plain.ok:
+        lab.fail(plain)
+        return
+    if lab.plain_only:
+        lab.check(f"{name}: runs as it is", True)
+        return
+    mine = lab.runner.run(argv, variant="preload")
+    if not mine.ok:
+        lab.fail(mine)
+        return
+    lab.see(name, mine)
+    same = mine.stdout == plain.stdout
+    lab.check(f"{name}: same output", same, "" if same else f"{plain.stdout[-120:]!r} / {mine.stdout[-120:]!r}", "equal")
 
 
 def case_launcher(lab):

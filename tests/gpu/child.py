@@ -62,7 +62,8 @@ def describe_threads(pid):
 
 
 class Runner:
-    def __init__(self, root, carry, scratch, python=None):
+    def __init__(self, root, carry, scratch, python=None, most=None):
+        self.most = most  # seconds that no child may exceed, whatever its own limit is
         self.root, self.carry, self.scratch = root, carry, scratch
         self.python = python or sys.executable
         self.folders = library_folders()
@@ -101,6 +102,7 @@ class Runner:
         if native and self.folders:
             path = self.folders + [p for p in environment.get("LD_LIBRARY_PATH", "").split(":") if p]
             environment["LD_LIBRARY_PATH"] = ":".join(path)
+        limit = min(limit, self.most or limit)
         begin = time.monotonic()
         try:
             process = subprocess.Popen(done.argv, cwd=self.root, env=environment, stdin=subprocess.DEVNULL,

@@ -93,6 +93,7 @@ def main():
                         "else .carry/results)")
     parser.add_argument("--carry", default=os.path.join(ROOT, ".carry"), help="folder of the built programs")
     parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
+    parser.add_argument("--limit", type=float, help="seconds that no single program may exceed")
     parser.add_argument("--deadline", type=int, default=540, help="seconds after which no further case begins")
     args = parser.parse_args()
 
@@ -103,7 +104,8 @@ def main():
         if unknown:
             parser.error(f"no case {', '.join(unknown)}; there are {', '.join(catalogue.CASES)}")
     found = gpu()
-    runner = Runner(ROOT, os.path.abspath(args.carry), tempfile.mkdtemp(prefix="cusplice-gpu-"), args.python)
+    runner = Runner(ROOT, os.path.abspath(args.carry), tempfile.mkdtemp(prefix="cusplice-gpu-"), args.python,
+                    args.limit)
     if not found:
         print("run_all: no GPU on this machine", file=sys.stderr)
         return 2

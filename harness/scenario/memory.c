@@ -1,0 +1,325 @@
+/*
+ * Memsets and copies of every kind, and memory that comes and goes under the launches.
+ *
+ * Runs on the main thread.
+ */
+#include "harness/scenario/sc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 1024 };
+
+/* All widths, odd sizes, unaligned places, two dimensions, empty ones, with and without Async. */
+int sc_run_memsets(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        unsigned char b = (unsigned char)(step * 7 + 1);
+        unsigned short h = (unsigned short)(step * 777 + 1);
+        OK(sc->cu.MemsetD8Async(x + 1, b, 13, s));
+        sc_chain(sc, s, y, 3, step, N);
+        OK(sc->cu.MemsetD8Async(x + 3, b, 64, s));
+        OK(sc->cu.MemsetD16Async(x + 102, h, 1 + step % 9, s));
+        OK(sc->cu.MemsetD32Async(x + 200, step * 99999, 17, s));
+        OK(sc->cu.MemsetD32Async(x + 400, step, 0, s));
+        OK(sc->cu.MemsetD2D8Async(x + 1024, 64, b, 7, 5, s));
+        OK(sc->cu.MemsetD2D16Async(x + 2048, 128, h, 9, 4, s));
+        OK(sc->cu.MemsetD2D32Async(x + 3072, 128, step, 3, 6, s));
+        sc_chain(sc, s, x, 5, step, N);
+        OK(sc->cu.MemsetD8Async(y + 5, b, step % 4 ? 40 : 41, s));
+        OK(sc->cu.MemsetD32Async(y + 512, step, step % 2 ? 100 : 50, s));
+        if (step % 6 == 5) {
+            /* Without Async they are ordered by the legacy stream, so first wait for s. */
+            OK(sc->cu.StreamSynchronize(s));
+            OK(sc->cu.MemsetD8(x + 9, b, 3));
+            OK(sc->cu.MemsetD16(x + 90, h, 3));
+            OK(sc->cu.MemsetD32(x + 900, step, 3));
+            OK(sc->cu.StreamSynchronize(NULL));
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* A memset of pinned memory, which the host looks at behind the synchronise. */
+int sc_run_memset_pinned(struct sc *sc) {
+    CUstream s;
+    CUdeviceptr p_device;
+    uint64_t said = 0;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    unsigned char *p = sc_pinned(sc, "pinned", 256);
+    OK(sc->cu.MemHostGetDevicePointer(&p_device, p, 0));
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 20); step++) {
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, s, x, 3, step + i, N);
+        }
+        OK(sc->cu.MemsetD8Async(p_device + step % 8, (unsigned char)step, 100, s));
+        OK(sc->cu.MemsetD32Async(p_device + 128, step, 8, s));
+        OK(sc->cu.StreamSynchronize(s));
+        said = sc_hash(said, p, 256);
+        OK(sc->cu.MemsetD8(p_device + 200, (unsigned char)(step + 1), 16));
+        said = sc_hash(said, p, 256);
+    }
+    sc_say(sc, "seen: %016llx", (unsigned long long)said);
+    sc_digest(sc);
+    return 0;
+}
+
+int sc_run_copies(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    unsigned *in = sc_pinned(sc, "in", N * 4), *out = sc_pinned(sc, "out", N * 4);
+    unsigned *loose_in = malloc(N * 4), *loose_out = calloc(N, 4);
+    if (!loose_in || !loose_out) {
+        sc_fail("no memory");
+    }
+    sc_register(sc, "loose_out", 0, loose_out, N * 4);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    uint64_t said = 0;
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        unsigned on_stack[16];
+        for (unsigned i = 0; i < N; i++) {
+            in[i] = step * 31 + i;
+            loose_in[i] = step * 17 + i;
+        }
+        for (unsigned i = 0; i < 16; i++) {
+            on_stack[i] = step + i;
+        }
+        OK(sc->cu.MemcpyHtoDAsync(x, in, 400, s)); /* pinned: read when the stream gets there */
+        sc_chain(sc, s, x, 3, step, N);
+        OK(sc->cu.MemcpyDtoDAsync(y, x + 16, 1000, s));
+        sc_chain(sc, s, y, 5, step, N);
+        OK(sc->cu.MemcpyHtoDAsync(x + 800, loose_in, 333, s)); /* pageable: read before the call returns */
+        memset(loose_in, 0xEE, N * 4);
+        OK(sc->cu.MemcpyHtoDAsync(x + 1200, on_stack, sizeof(on_stack), s));
+        memset(on_stack, 0xEE, sizeof(on_stack));
+        sc_chain(sc, s, x, 7, step, N);
+        OK(sc->cu.MemcpyDtoHAsync(out, y, 2000, s));
+        sc_chain(sc, s, y, 9, step, N);
+        /* The generic form, which finds the direction by the pointers. */
+        OK(sc->cu.MemcpyAsync(y + 2048, x, 512, s));
+        OK(sc->cu.MemcpyAsync((CUdeviceptr)(uintptr_t)(out + 600), y, 800, s));
+        OK(sc->cu.MemcpyDtoHAsync(loose_out, x, 700, s)); /* pageable: there when the call returns */
+        said = sc_hash(said, loose_out, 700);
+        memset(loose_out, 0, 16);
+        OK(sc->cu.MemcpyDtoDAsync(x + 4, y + 4, 0, s));
+        OK(sc->cu.StreamSynchronize(s));
+        said = sc_hash(said, out, N * 4);
+    }
+    sc_say(sc, "seen: %016llx", (unsigned long long)said);
+    sc_digest(sc);
+    free(loose_in);
+    free(loose_out);
+    return 0;
+}
+
+/* Copies without Async, in the midst of launches on the legacy stream. */
+int sc_run_copies_sync(struct sc *sc) {
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    unsigned host[64];
+    uint64_t said = 0;
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        for (unsigned i = 0; i < 64; i++) {
+            host[i] = step + i;
+        }
+        OK(sc->cu.MemcpyHtoD(x, host, sizeof(host)));
+        memset(host, 0xEE, sizeof(host));
+        for (unsigned i = 0; i < 6; i++) {
+            sc_chain(sc, NULL, x, 3, step + i, N);
+        }
+        OK(sc->cu.MemcpyDtoD(y, x, N * 2));
+        OK(sc->cu.Memcpy(y + 2048, x + 64, 256));
+        for (unsigned i = 0; i < 6; i++) {
+            sc_chain(sc, NULL, y, 5, step + i, N);
+        }
+        OK(sc->cu.MemcpyDtoH(host, y + 1024, sizeof(host)));
+        said = sc_hash(said, host, sizeof(host));
+    }
+    sc_say(sc, "seen: %016llx", (unsigned long long)said);
+    sc_digest(sc);
+    return 0;
+}
+
+/* Memory of the program is registered, wholly and in part, and let go again at the same address. */
+int sc_run_copies_registered(struct sc *sc) {
+    enum { PAGE = 4096 };
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", PAGE / 2);
+    unsigned char *p = NULL;
+    uint64_t said = 0;
+    if (posix_memalign((void **)&p, PAGE, 2 * PAGE)) {
+        sc_fail("no memory");
+    }
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        unsigned how = step / 2 % 3; /* not at all, the first half, all of it */
+        memset(p, (int)step, 2 * PAGE);
+        if (how) {
+            OK(sc->cu.MemHostRegister(p, (size_t)how * PAGE, 0));
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, s, x, 3, step + i, PAGE / 2);
+        }
+        OK(sc->cu.MemcpyHtoDAsync(x + 64, p, 1024, s));
+        if (how == 0) {
+            memset(p, 0xEE, 1024);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, s, x, 5, step + i, PAGE / 2);
+        }
+        OK(sc->cu.MemcpyDtoHAsync(p + 256, x, 1024, s));
+        if (how != 1) { /* a copy over the border of a registered part is not allowed everywhere */
+            OK(sc->cu.MemcpyDtoHAsync(p + PAGE - 512, x, 1024, s));
+        }
+        OK(sc->cu.StreamSynchronize(s));
+        said = sc_hash(said, p, 2 * PAGE);
+        if (how) {
+            OK(sc->cu.MemHostUnregister(p));
+        }
+    }
+    free(p);
+    sc_say(sc, "seen: %016llx", (unsigned long long)said);
+    sc_digest(sc);
+    return 0;
+}
+
+int sc_run_copies_2d(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    unsigned char *pinned = sc_pinned(sc, "pinned", 4096);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 20); step++) {
+        CUDA_MEMCPY2D on_device = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                   .srcDevice = x + 4,
+                                   .srcPitch = 64,
+                                   .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                   .dstDevice = y + 8,
+                                   .dstPitch = 128,
+                                   .WidthInBytes = 17 + step % 5,
+                                   .Height = 9};
+        CUDA_MEMCPY2D to_host = on_device;
+        to_host.dstMemoryType = CU_MEMORYTYPE_HOST;
+        to_host.dstHost = pinned;
+        to_host.dstPitch = 100;
+        for (unsigned i = 0; i < 6; i++) {
+            sc_chain(sc, s, x, 3, step + i, N);
+        }
+        OK(sc->cu.Memcpy2DAsync(&on_device, s));
+        for (unsigned i = 0; i < 6; i++) {
+            sc_chain(sc, s, y, 5, step + i, N);
+        }
+        OK(sc->cu.Memcpy2DAsync(&to_host, s));
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Freed right behind the launch, allocated again, at the same address with another size. */
+int sc_run_free_reuse(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr out = sc_device(sc, "out", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 30); step++) {
+        CUdeviceptr p, q;
+        void *host;
+        OK(sc->cu.MemAlloc(&p, 2048));
+        sc_fill(sc, s, p, step, 512);
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, s, p, 3, step + i, 512);
+        }
+        sc_copy(sc, s, out + (step % 4) * 512, p, 128);
+        OK(sc->cu.MemFree(p));
+        OK(sc->cu.MemAlloc(&q, step % 2 ? 2048 : 1024));
+        OK(sc->cu.MemHostAlloc(&host, 256, 0));
+        memset(host, (int)step, 256);
+        OK(sc->cu.MemcpyHtoDAsync(q, host, 256, s));
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, s, q, 5, step + i, 64);
+        }
+        sc_copy(sc, s, out + 2048 + (step % 4) * 256, q, 64);
+        if (step % 2) { /* freeing it waits for the copy that reads it */
+            OK(sc->cu.MemFreeHost(host));
+            OK(sc->cu.MemFree(q));
+        } else {
+            OK(sc->cu.StreamSynchronize(s));
+            OK(sc->cu.MemFree(q));
+            OK(sc->cu.MemFreeHost(host));
+        }
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Allocation in stream order, as pools do it; every other step the memory goes to another stream. */
+int sc_run_pool_memory(struct sc *sc) {
+    CUstream a, b;
+    CUevent e;
+    sc_start(sc);
+    CUdeviceptr out = sc_device(sc, "out", N);
+    OK(sc->cu.StreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.StreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.EventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        CUdeviceptr p, q;
+        OK(sc->cu.MemAllocAsync(&p, 1024, a));
+        sc_fill(sc, a, p, step, 256);
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, a, p, 3, step + i, 256);
+        }
+        OK(sc->cu.MemAllocAsync(&q, 512, a));
+        OK(sc->cu.MemcpyDtoDAsync(q, p, 512, a));
+        OK(sc->cu.MemFreeAsync(p, a));
+        OK(sc->cu.EventRecord(e, a));
+        CUstream last = step % 2 ? b : a;
+        if (step % 2) {
+            OK(sc->cu.StreamWaitEvent(b, e, 0));
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, last, q, 5, step + i, 128);
+        }
+        OK(sc->cu.MemcpyDtoDAsync(out + (step % 8) * 512, q, 512, last));
+        OK(sc->cu.MemFreeAsync(q, last));
+        if (step % 4 == 3) {
+            OK(sc->cu.CtxSynchronize());
+        }
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Managed memory: the host touches it, behind a synchronise, with no call at all. */
+int sc_run_managed(struct sc *sc) {
+    CUstream s;
+    CUdeviceptr m;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.MemAllocManaged(&m, 1024, CU_MEM_ATTACH_GLOBAL));
+    unsigned *host = (unsigned *)(uintptr_t)m;
+    memset(host, 0, 1024);
+    sc_register(sc, "managed", 0, host, 1024);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 20); step++) {
+        host[step % 256] += step;
+        for (unsigned i = 0; i < 5; i++) {
+            sc_chain(sc, s, m, 3, step + i, 256);
+            sc_copy(sc, s, x, m, 256);
+        }
+        OK(sc->cu.MemsetD32Async(m + 64, step, 4, s));
+        OK(sc->cu.MemcpyDtoDAsync(m + 128, x, 64, s));
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}

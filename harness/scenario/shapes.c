@@ -1,0 +1,110 @@
+/*
+ * Steps whose launch shapes or pointers change while the order of the kernels stays.
+ *
+ * Runs on the main thread.
+ */
+#include "harness/scenario/sc.h"
+
+enum { N = 256, BATCH_MAX = 8, BUFFERS = 4 };
+
+static void layer(struct sc *sc, CUstream s, CUdeviceptr x, CUdeviceptr y, CUdeviceptr sum,
+                  unsigned batch, unsigned salt) {
+    int n = (int)batch * N;
+    sc_chain(sc, s, x, 3, salt, n);
+    sc_copy(sc, s, y, x, n);
+    sc_add(sc, s, y, (int)salt, n);
+    sc_chain(sc, s, y, 5, 1, n);
+    sc_copy(sc, s, x, y, n);
+    sc_reduce(sc, s, sum, x, n);
+}
+
+/* Batches of 1, 2, 4, 8 in turn: four signatures that come again and again. */
+int sc_run_batch_sizes(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N * BATCH_MAX), y = sc_device(sc, "y", N * BATCH_MAX);
+    CUdeviceptr sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 48); step++) {
+        unsigned batch = 1u << step % 4;
+        for (unsigned l = 0; l < 4; l++) {
+            layer(sc, s, x, y, sum, batch, step * 4 + l);
+        }
+        OK(sc->cu.MemsetD32Async(y, step, batch * 16, s));
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Every step works on buffers that were just allocated, at changing addresses; the old ones are freed in the next. */
+int sc_run_moving_buffers(struct sc *sc) {
+    CUstream s;
+    CUdeviceptr kept[BUFFERS] = {0};
+    sc_start(sc);
+    CUdeviceptr out = sc_device(sc, "out", N), sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        CUdeviceptr x, y;
+        OK(sc->cu.MemAlloc(&x, N * 4 * (1 + step % 3)));
+        OK(sc->cu.MemAlloc(&y, N * 4));
+        OK(sc->cu.MemsetD32Async(x, step, N, s));
+        for (unsigned i = 0; i < 4; i++) {
+            layer(sc, s, x, y, sum, 1, step + i);
+        }
+        OK(sc->cu.MemcpyDtoDAsync(out + (step % 8) * 64, y, 64, s));
+        if (kept[step % BUFFERS]) {
+            OK(sc->cu.MemFree(kept[step % BUFFERS]));
+        }
+        kept[step % BUFFERS] = x;
+        /* At once: cuMemFree waits for what the stream still does with it. */
+        OK(sc->cu.MemFree(y));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* One grid grows by a block every step and a pointer moves along, as with a growing cache. */
+int sc_run_growing_grid(struct sc *sc) {
+    CUstream s;
+    enum { ROWS = 64 };
+    sc_start(sc);
+    CUdeviceptr cache = sc_device(sc, "cache", 64 * ROWS), x = sc_device(sc, "x", 64);
+    CUdeviceptr sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 40); step++) {
+        unsigned rows = 1 + step % ROWS;
+        for (unsigned l = 0; l < 3; l++) {
+            sc_chain(sc, s, x, 3, step + l, 64);
+            sc_copy(sc, s, cache + (rows - 1) * 256, x, 64);
+            sc_chain(sc, s, cache, 5, l, (int)rows * 64);
+            sc_reduce(sc, s, sum, cache, (int)rows * 64);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Block and shared memory change as well: combinations that were seen, and at times a new one. */
+int sc_run_block_smem(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", 1024), sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 36); step++) {
+        unsigned block = 32u << (step < 24 ? step % 2 : step / 6 % 4);
+        int n = 1024;
+        sc_chain(sc, s, x, 3, step, n);
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned a = 5, b = i;
+            OK(sc_launch(sc, sc->fn[SC_reduce_dynamic], 1024 / block, block, block * 8 + i * 64, s,
+                         (void *[]){&sum, &x, &n}));
+            OK(sc_launch(sc, sc->fn[SC_chain], 1024 / block, block, step % 3 ? 0 : 128, s,
+                         (void *[]){&x, &a, &b, &n}));
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}

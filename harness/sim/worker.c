@@ -1,0 +1,245 @@
+/*
+ * The queue of a stream and the thread that empties it.
+ *
+ * A worker takes the first operation of its stream, waits for what the operation depends on, gives cusim.lock back, sleeps
+ * a random while, executes, takes the lock again and tells the timeline. The first operation stays in the queue until then.
+ * What an operation waits for is settled when it is queued, never later: the legacy stream against the blocking streams of
+ * its context both ways, and whatever the caller adds before it lets the lock go.
+ */
+#include "harness/sim/cusim.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+void cusim_op_depend(struct cusim_op *op, struct cusim_timeline *tl, uint64_t target) {
+    if (tl->done >= target)
+        return;
+    if (op->n_deps == op->cap_deps) {
+        unsigned capacity = op->cap_deps * 2;
+        struct cusim_dep *deps = malloc(capacity * sizeof *deps);
+        for (unsigned i = 0; i < op->n_deps; i++)
+            deps[i] = op->deps[i];
+        if (op->deps != op->inline_deps)
+            free(op->deps);
+        op->deps = deps;
+        op->cap_deps = capacity;
+    }
+    op->deps[op->n_deps].tl = cusim_timeline_ref(tl);
+    op->deps[op->n_deps++].target = target;
+}
+
+static void op_free(struct cusim_op *op) {
+    for (unsigned i = 0; i < op->n_deps; i++)
+        cusim_timeline_unref(op->deps[i].tl);
+    if (op->deps != op->inline_deps)
+        free(op->deps);
+    cusim_work_unref(op->work);
+    cusim_mark_unref(op->mark);
+    if (op->run)
+        cusim_graph_run_free(op->run);
+    free(op);
+}
+
+void cusim_delay(struct cusim_stream *stream) {
+    unsigned most = atomic_load_explicit(&cusim.options.delay_us, memory_order_relaxed);
+    if (most == 0)
+        return;
+    uint64_t us = cusim_random(&stream->random) % (most + 1u);
+    if (us > 0)
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(us / 1000000),
+                                     .tv_nsec = (long)(us % 1000000) * 1000},
+                  NULL);
+}
+
+/* The process ends while this worker has work left: it starts nothing more and dies with the process. */
+static void stop_if_exiting(void) {
+    static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    while (cusim.exiting)
+        pthread_cond_wait(&never, &cusim.lock);
+}
+
+static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult state) {
+    cusim_delay(stream);
+    CUresult result = CUDA_SUCCESS;
+    if (op->run) {
+        if (state == CUDA_SUCCESS)
+            cusim_graph_run_execute(op->run, stream);
+        return;
+    }
+    if (op->work->type == CUSIM_WORK_RECORD && op->mark)
+        op->mark->time_ns = cusim_now_ns(); /* read only once the timeline has moved on */
+    result = cusim_work_run(op->work, stream, state);
+    if (state == CUDA_SUCCESS && cusim_log_on())
+        cusim_work_log(op->work, stream->raw);
+    if (result != CUDA_SUCCESS) {
+        cusim_lock();
+        if (stream->ctx->error == CUDA_SUCCESS)
+            stream->ctx->error = result;
+        cusim_unlock();
+    }
+}
+
+static void stream_free(struct cusim_stream *stream) {
+    if (stream->prev)
+        stream->prev->next = stream->next;
+    else
+        stream->ctx->streams = stream->next;
+    if (stream->next)
+        stream->next->prev = stream->prev;
+    cusim_timeline_unref(stream->tl);
+    pthread_cond_destroy(&stream->work_cond);
+    free(stream->frontier);
+    free(stream);
+}
+
+static void *worker(void *argument) {
+    struct cusim_stream *stream = argument;
+    cusim_thread_self()->in_worker = true;
+    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
+    cusim_lock();
+    for (;;) {
+        while (!stream->head && !stream->closing) {
+            stream->worker_idle = true;
+            if (cusim_log_on()) {
+                cusim_unlock();
+                cusim_log_flush();
+                cusim_lock();
+                if (stream->head || stream->closing)
+                    break;
+            }
+            pthread_cond_wait(&stream->work_cond, &cusim.lock);
+        }
+        stream->worker_idle = false;
+        if (!stream->head)
+            break;
+        struct cusim_op *op = stream->head;
+        for (unsigned i = 0; i < op->n_deps; i++)
+            cusim_timeline_wait(op->deps[i].tl, op->deps[i].target);
+        stop_if_exiting();
+        CUresult state = stream->ctx->error;
+        cusim_unlock();
+        execute(stream, op, state);
+        cusim_lock();
+        stream->head = op->next;
+        if (!stream->head) {
+            stream->tail = NULL;
+            cusim.n_busy--;
+        }
+        cusim_timeline_advance(stream->tl, op->seq);
+        op_free(op);
+    }
+    stream_free(stream);
+    cusim_unlock();
+    return NULL;
+}
+
+static void start_worker(struct cusim_stream *stream) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 8u << 20);
+    sigfillset(&all); /* signals of the program are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    stream->has_worker = pthread_create(&thread, &attributes, worker, stream) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!stream->has_worker)
+        abort(); /* no thread to run the stream: nothing that follows could be right */
+}
+
+struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work) {
+    struct cusim_op *op = calloc(1, sizeof *op);
+    op->deps = op->inline_deps;
+    op->cap_deps = sizeof op->inline_deps / sizeof op->inline_deps[0];
+    op->work = work;
+    op->seq = ++stream->submitted;
+    if (stream->legacy) {
+        for (struct cusim_stream *s = stream->ctx->streams; s; s = s->next)
+            if (s != stream && !(s->flags & CU_STREAM_NON_BLOCKING))
+                cusim_op_depend(op, s->tl, s->submitted);
+    } else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && stream->ctx->legacy) {
+        cusim_op_depend(op, stream->ctx->legacy->tl, stream->ctx->legacy->submitted);
+    }
+    if (stream->tail) {
+        stream->tail->next = op;
+    } else {
+        stream->head = op;
+        cusim.n_busy++;
+    }
+    stream->tail = op;
+    if (!stream->has_worker)
+        start_worker(stream);
+    else if (stream->worker_idle)
+        pthread_cond_signal(&stream->work_cond);
+    return op;
+}
+
+CUresult cusim_submit(struct cusim_stream *stream, struct cusim_work *work) {
+    if (stream->capture)
+        return cusim_capture_work(stream, work);
+    cusim_enqueue(stream, work);
+    return CUDA_SUCCESS;
+}
+
+struct cusim_stream *cusim_stream_new(struct cusim_ctx *ctx, unsigned flags, int priority) {
+    static uint64_t next_raw;
+    struct cusim_stream *stream = calloc(1, sizeof *stream);
+    stream->ctx = ctx;
+    stream->id = cusim_new_id();
+    stream->raw = next_raw++;
+    stream->random = cusim.options.seed ^ (stream->raw + 1) * 0x2545f4914f6cdd1du;
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->tl = cusim_timeline_new();
+    pthread_cond_init(&stream->work_cond, NULL);
+    stream->next = ctx->streams;
+    if (ctx->streams)
+        ctx->streams->prev = stream;
+    ctx->streams = stream;
+    return stream;
+}
+
+void cusim_stream_close(struct cusim_stream *stream) {
+    if (stream->capture)
+        cusim_capture_stream_gone(stream);
+    stream->closing = true;
+    if (!stream->has_worker)
+        stream_free(stream);
+    else
+        pthread_cond_signal(&stream->work_cond);
+}
+
+bool cusim_stream_done(struct cusim_stream *stream) {
+    if (stream->tl->done < stream->submitted)
+        return false;
+    if (stream->legacy)
+        for (struct cusim_stream *s = stream->ctx->streams; s; s = s->next)
+            if (!(s->flags & CU_STREAM_NON_BLOCKING) && s->tl->done < s->submitted)
+                return false;
+    return true;
+}
+
+void cusim_stream_wait(struct cusim_stream *stream) {
+    if (!stream->legacy) {
+        cusim_timeline_wait(stream->tl, stream->submitted);
+        return;
+    }
+    struct cusim_dep *deps = NULL;
+    size_t n = 0, capacity = 0;
+    for (struct cusim_stream *s = stream->ctx->streams; s; s = s->next) {
+        if ((s->flags & CU_STREAM_NON_BLOCKING) || s->tl->done >= s->submitted)
+            continue;
+        if (n == capacity)
+            deps = realloc(deps, (capacity = capacity ? capacity * 2 : 16) * sizeof *deps);
+        deps[n].tl = cusim_timeline_ref(s->tl);
+        deps[n++].target = s->submitted;
+    }
+    for (size_t i = 0; i < n; i++) {
+        cusim_timeline_wait(deps[i].tl, deps[i].target);
+        cusim_timeline_unref(deps[i].tl);
+    }
+    free(deps);
+}

@@ -1,0 +1,124 @@
+/*
+ * The promise of run_all.py: what it says about a run is true. A bound or an equality that does not
+ * hold makes its exit status 1, a program that hangs costs its own check alone, and the results are
+ * on disk in any case. The programs here are shell scripts that stand in for the built ones; no GPU
+ * is involved.
+ */
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+const char kStats[] = R"({"ops": {"launches": 1051, "memsets": 0, "copies": 0},
+"issued": {"in_graphs": 1000, "eager": %EAGER%}, "eager_by": {"rule": 101}, "signatures": {}, "fallbacks": {}})";
+
+class RunAll : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/run_all_test_XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        dir_ = name;
+        mkdir((dir_ + "/bin").c_str(), 0755);
+        mkdir((dir_ + "/carry").c_str(), 0755);
+        Script("bin/nvidia-smi", "echo 'Some GPU, 1.2'");
+        /* An object that the loader takes, so that LD_PRELOAD is silent. */
+        ASSERT_EQ(
+            std::system(
+                ("cp /lib/x86_64-linux-gnu/libm.so.6 " + dir_ + "/carry/libcusplice.so").c_str()),
+            0);
+        Hostloop("900", "ab", "51");
+    }
+
+    void TearDown() override { EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0); }
+
+    void Script(const std::string &name, const std::string &body) {
+        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
+        chmod((dir_ + "/" + name).c_str(), 0755);
+    }
+
+    /* A hostloop that takes 3000 ns a kernel as it is and `ns` preloaded. */
+    void Hostloop(const std::string &ns, const std::string &checksum, const std::string &eager) {
+        std::string stats = kStats;
+        stats.replace(stats.find("%EAGER%"), 7, eager);
+        Script("carry/hostloop",
+               "ns=3000 sum=ab\n"
+               "if [ -n \"$CUSPLICE_STATS\" ] && [ -z \"$CUSPLICE\" ]; then\n"
+               "  ns=" +
+                   ns + " sum=" + checksum +
+                   "\n"
+                   "  cat > $CUSPLICE_STATS <<'E'\n" +
+                   stats +
+                   "\nE\nfi\n"
+                   "echo '{\"wall_ns\": '$ns', \"issued\": 1051, \"checksum\": \"'$sum'\"}'");
+    }
+
+    int Run(const std::string &options) {
+        const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+        std::string script = root ? std::string(root) + "/" + workspace + "/tests/gpu/run_all.py"
+                                  : "tests/gpu/run_all.py";
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + script +
+                              " --quick --carry " + dir_ + "/carry --out " + dir_ + "/out " +
+                              options + " > " + dir_ + "/log 2>&1";
+        int status = std::system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+    std::string Read(const std::string &name) {
+        std::ifstream in(dir_ + "/" + name);
+        std::stringstream text;
+        text << in.rdbuf();
+        return text.str();
+    }
+
+    std::string dir_;
+};
+
+TEST_F(RunAll, AllBoundsHoldGivesZero) {
+    EXPECT_EQ(Run("--only hostloop,eager,random"), 0) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("| 0.3 | <= 0.36 | pass |"), std::string::npos)
+        << Read("out/RESULTS.md");
+    EXPECT_EQ(Read("out/RESULTS.md").find("FAIL"), std::string::npos) << Read("out/RESULTS.md");
+    EXPECT_NE(Read("out/results.json").find("\"median\": 900"), std::string::npos);
+}
+
+TEST_F(RunAll, SlowerThanTheBoundFails) {
+    Hostloop("1200", "ab", "51");
+    EXPECT_EQ(Run("--only hostloop"), 1) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("| 0.4 | <= 0.36 | **FAIL** |"), std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, AnotherResultFails) {
+    Hostloop("900", "cd", "51");
+    EXPECT_EQ(Run("--only random"), 1) << Read("log");
+}
+
+TEST_F(RunAll, StatsThatDoNotAddUpFail) {
+    Hostloop("900", "ab", "50");
+    EXPECT_EQ(Run("--only random"), 1) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("ops = in graphs + eager"), std::string::npos);
+}
+
+TEST_F(RunAll, AHangCostsItsOwnCaseAlone) {
+    Script("carry/scenario", "[ \"$1\" = --list ] && echo sleeper && exit\nsleep 60");
+    EXPECT_EQ(Run("--limit 2 --only scenarios,random"), 1) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("hung"), std::string::npos) << Read("out/RESULTS.md");
+    EXPECT_NE(Read("out/RESULTS.md").find("random order of 50 kernels, cusplice / plain | 0.3 |"),
+              std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, AMissingProgramIsSkippedAndSaid) {
+    ASSERT_EQ(std::remove((dir_ + "/carry/hostloop").c_str()), 0);
+    EXPECT_EQ(Run("--only hostloop"), 2) << Read("log"); /* nothing was shown */
+    EXPECT_NE(Read("out/RESULTS.md").find("hostloop is not built"), std::string::npos);
+}
+
+} // namespace

@@ -1,0 +1,341 @@
+// What the plan promises: ops come out in the order and with the params in which they were asked for, whatever it withholds; a path that
+// repeats is launched in pieces; what does not fit costs no more than eager launches.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace {
+
+void Step(Program &program, unsigned ops, uint64_t pointer = 100) {
+    for (unsigned i = 0; i < ops; i++)
+        program.Op("k" + std::to_string(i % 5), pointer + i, i);
+    program.Sync();
+}
+
+void ExpectFaithful(const Program &program) {
+    ASSERT_EQ(program.asked.size(), program.issued.size());
+    for (size_t i = 0; i < program.asked.size(); i++)
+        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
+}
+
+TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
+    Program program;
+    for (int step = 0; step < 5; step++)
+        Step(program, 28);
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces.size(), 9u);
+    EXPECT_EQ(program.pieces[0], 4u);
+    EXPECT_EQ(program.pieces[1], 8u);
+    EXPECT_EQ(program.pieces[2], 16u);
+    EXPECT_EQ(program.built, 3u);
+    EXPECT_EQ(program.in_graphs, 3u * 28);
+}
+
+TEST(Plan, WarmupIsHonoured) {
+    Program program({5, 4, 64, 4, 100000});
+    for (int step = 0; step < 5; step++)
+        Step(program, 12);
+    EXPECT_EQ(program.in_graphs, 0u);
+    Step(program, 12);
+    EXPECT_EQ(program.in_graphs, 12u);
+}
+
+TEST(Plan, UnchangedOpsPatchNothing) {
+    Program program;
+    for (int step = 0; step < 10; step++)
+        Step(program, 28);
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_EQ(program.exact, 7u * 3);
+}
+
+TEST(Plan, ChangedParamsArePatchedAndRunAsAsked) {
+    Program program;
+    for (int step = 0; step < 10; step++)
+        Step(program, 28, step == 7 ? 100000 : 100);
+    ExpectFaithful(program);
+    EXPECT_EQ(program.patched, 2u * 28) << "there and back";
+}
+
+TEST(Plan, GrowingGridIsPatchedNotMissed) {
+    Program program;
+    for (uint32_t step = 0; step < 20; step++) {
+        for (int i = 0; i < 12; i++)
+            program.Op("k" + std::to_string(i), 1, 2, i == 5 ? step + 1 : 1);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 18u * 12);
+    EXPECT_EQ(program.built, 2u) << "one exec a piece: a size that never comes again earns none";
+    EXPECT_EQ(program.patched, 17u);
+}
+
+TEST(Plan, BatchSizesInTurnHitExactlyFromTheThirdRound) {
+    Program program;
+    const uint32_t batches[] = {1, 2, 4, 8};
+    for (int round = 0; round < 6; round++) {
+        if (round == 2)
+            program.ResetCounts();
+        for (uint32_t batch : batches) {
+            for (int i = 0; i < 12; i++)
+                program.Op("k" + std::to_string(i), 1, 2, batch);
+            program.Sync();
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 4u * 4 * 12);
+    EXPECT_EQ(program.exact, 4u * 4 * 2);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.patched, 0u);
+}
+
+TEST(Plan, NewBlockSizeRunsEagerlyFirst) {
+    Program program;
+    for (int step = 0; step < 4; step++)
+        Step(program, 12);
+    program.ResetCounts();
+    for (int i = 0; i < 12; i++)
+        program.Op("k" + std::to_string(i % 5), 100 + i, i, 1, i == 2 ? 64 : 32);
+    program.Sync();
+    ExpectFaithful(program);
+    EXPECT_GE(program.eager, 3u);
+    EXPECT_LT(program.eager, 12u);
+}
+
+TEST(Plan, BadGridIsNeverWithheld) {
+    Program program;
+    for (int step = 0; step < 4; step++)
+        Step(program, 12);
+    size_t before = program.issued.size();
+    for (uint32_t bad : {0u, 0x80000000u}) {
+        program.Op("k0", 100, 0);
+        program.Op("k1", 101, 1, bad);
+        EXPECT_EQ(program.issued.size(), before + 2) << "the call itself must see its error";
+        program.Sync();
+        before = program.issued.size();
+    }
+    ExpectFaithful(program);
+}
+
+TEST(Plan, DivergenceIssuesWhatWasWithheldInOrder) {
+    Program program;
+    for (int step = 0; step < 4; step++)
+        Step(program, 28);
+    program.Op("k0", 100, 0);
+    program.Op("k1", 101, 1);
+    program.Op("other", 7, 7);
+    program.Sync();
+    ExpectFaithful(program);
+    EXPECT_EQ(program.diverged, 1u);
+}
+
+TEST(Plan, RejoinsBehindADivergence) {
+    Program program;
+    auto step = [&](int odd_at) {
+        for (int i = 0; i < 60; i++) {
+            if (i == odd_at)
+                program.Op("odd", 9, 9);
+            program.Op("k" + std::to_string(i), 100 + i, i);
+        }
+        program.Sync();
+    };
+    for (int i = 0; i < 5; i++)
+        step(-1);
+    program.ResetCounts();
+    step(9);
+    ExpectFaithful(program);
+    EXPECT_GE(program.in_graphs, 4u + 32) << "the pieces behind the odd op are found again";
+}
+
+TEST(Plan, OwnersCutBecomesABoundary) {
+    Program program;
+    for (int step = 0; step < 12; step++) {
+        for (int i = 0; i < 30; i++) {
+            program.Op("k" + std::to_string(i), i, i);
+            if (i == 9)
+                program.Break();
+        }
+        if (step == 8)
+            program.ResetCounts();
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.eager, 0u) << "once learned, nothing is withheld where the call comes";
+    EXPECT_EQ(program.flushes, 0u);
+}
+
+TEST(Plan, ForeignCutsTeachNothing) {
+    Program program;
+    for (int step = 0; step < 40; step++) {
+        for (int i = 0; i < 28; i++) {
+            program.Op("k" + std::to_string(i), i, i);
+            if (i == (step * 7) % 28 && step % 4 == 0 && program.plan.piece)
+                program.Flush(CUS_CUT_OTHER);
+        }
+        program.Sync();
+    }
+    program.ResetCounts();
+    for (int i = 0; i < 28; i++)
+        program.Op("k" + std::to_string(i), i, i);
+    program.Sync();
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 16}));
+}
+
+TEST(Plan, BoundaryThatLostItsReasonAgesOut) {
+    Program program;
+    auto step = [&](bool cut) {
+        for (int i = 0; i < 28; i++) {
+            program.Op("k" + std::to_string(i), i, i);
+            if (i == 6 && cut)
+                program.Break();
+        }
+        program.Sync();
+    };
+    for (int i = 0; i < 8; i++)
+        step(true);
+    EXPECT_EQ(program.plan.tree.root.child->expect->expect->expect->expect->expect->expect->boundary,
+              CUS_BOUNDARY_CUT);
+    for (int i = 0; i < 80; i++)
+        step(false);
+    ExpectFaithful(program);
+    EXPECT_EQ(program.plan.tree.root.child->expect->expect->expect->expect->expect->expect->boundary,
+              CUS_BOUNDARY_NONE);
+}
+
+TEST(Plan, EagerKindCutsTheSegmentAndRunsInPlace) {
+    Program program;
+    program.Kind("attention")->policy = CUS_POLICY_EAGER;
+    for (int step = 0; step < 6; step++) {
+        if (step == 5)
+            program.ResetCounts();
+        for (int i = 0; i < 7; i++)
+            program.Op("a" + std::to_string(i), i, i);
+        program.Op("attention", 5, 5);
+        for (int i = 0; i < 9; i++)
+            program.Op("b" + std::to_string(i), i, i);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.eager, 1u);
+    char text[256];
+    ASSERT_TRUE(cus_segments_json(&program.plan.last, text, sizeof text));
+    EXPECT_STREQ(text, "[\"graph 7\", \"eager attention\", \"graph 9\"]");
+}
+
+TEST(Plan, LoopThatNeverSynchronisesConvergesInBoundedMemory) {
+    Program program;
+    for (int turn = 0; turn < 1000; turn++)
+        for (int i = 0; i < 37; i++)
+            program.Op("k" + std::to_string(i), i, i);
+    EXPECT_GT(program.in_graphs, 37u * 1000 * 8 / 10);
+    EXPECT_LT(program.plan.tree.n_nodes, 6000u);
+    program.Flush(CUS_CUT_OTHER);
+    ExpectFaithful(program);
+}
+
+TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
+    Program program;
+    for (int i = 0; i < 11; i++)
+        program.Op("init" + std::to_string(i), i, i);
+    for (int turn = 0; turn < 3000; turn++)
+        for (int i = 0; i < 12; i++)
+            program.Op(i % 3 == 2 ? "b" + std::to_string(i) : "a", i / 2, 0);
+    EXPECT_GT(program.in_graphs, 12u * 3000 * 8 / 10);
+    if (program.plan.piece)
+        program.Flush(CUS_CUT_OTHER);
+    ExpectFaithful(program);
+}
+
+TEST(Plan, TreeIsBounded) {
+    Program program({2, 4, 64, 4, 1000});
+    std::mt19937 random(1);
+    for (int i = 0; i < 20000; i++)
+        program.Op("k" + std::to_string(random() % 50), i, i);
+    if (program.plan.piece)
+        program.Flush(CUS_CUT_OTHER);
+    EXPECT_LE(program.plan.tree.n_nodes, 1000u);
+    ExpectFaithful(program);
+}
+
+TEST(Plan, DroppingAHandleDropsItsPiecesOnly) {
+    Program program;
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < 12; i++)
+            program.Op("k" + std::to_string(i), i, i);
+        program.Sync();
+    }
+    ASSERT_EQ(program.plan.n_pieces, 2u);
+    cus_plan_drop_handle(&program.plan, program.Kind("k5")->handle);
+    EXPECT_EQ(program.plan.n_pieces, 1u);
+    EXPECT_EQ(program.dropped, 1u);
+}
+
+TEST(Plan, OldestPieceIsDroppedFirst) {
+    Program program;
+    for (int step = 0; step < 4; step++)
+        Step(program, 12);
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < 4; i++)
+            program.Op("z" + std::to_string(i), i, i);
+        program.Sync();
+    }
+    ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
+    EXPECT_EQ(program.plan.tree.root.child->piece, nullptr);
+}
+
+TEST(Plan, NothingBeginsWhileTheCallerMayNot) {
+    Program program;
+    program.may_begin = false;
+    for (int step = 0; step < 10; step++)
+        Step(program, 28);
+    EXPECT_EQ(program.in_graphs, 0u);
+    ExpectFaithful(program);
+}
+
+TEST(Plan, PdlFollowerIsNotCutOff) {
+    Program program;
+    program.Kind("k4")->pdl = true;
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < 12; i++)
+            program.Op("k" + std::to_string(i), i, i);
+        program.Sync();
+    }
+    EXPECT_EQ(program.pieces[0], 5u);
+}
+
+// Random programs: steps made of random runs of known phrases, random params, shapes, cuts. Whatever happens, what is issued is what was
+// asked for, in order.
+TEST(Plan, RandomProgramsAreFaithful) {
+    for (unsigned seed = 0; seed < 200; seed++) {
+        std::mt19937 random(seed);
+        Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 63, 1 + seed % 4, 100000});
+        for (int step = 0; step < 40; step++) {
+            unsigned phrases = 1 + random() % 4;
+            for (unsigned p = 0; p < phrases; p++) {
+                unsigned phrase = random() % 3, length = 3 + phrase * 7;
+                for (unsigned i = 0; i < length; i++) {
+                    uint32_t grid = random() % 10 ? 1 : 1 + random() % 4;
+                    program.Op("p" + std::to_string(phrase) + "_" + std::to_string(i % 6),
+                               random() % 20 ? i : random() % 5, i, grid,
+                               random() % 40 ? 32 : 64);
+                    if (random() % 60 == 0)
+                        program.Break();
+                    if (random() % 80 == 0 && program.plan.piece)
+                        program.Flush((cus_cut)(random() % 4));
+                    program.may_begin = random() % 50 != 0;
+                }
+            }
+            if (random() % 3)
+                program.Sync();
+        }
+        if (program.plan.piece)
+            program.Flush(CUS_CUT_OTHER);
+        ExpectFaithful(program);
+        if (HasFatalFailure())
+            FAIL() << "seed " << seed;
+    }
+}
+
+} // namespace

@@ -1,0 +1,187 @@
+// A tiny program for the plan: kinds with one 8-byte argument and one 4-byte one, a driver loop that does what shim/stream does (withhold,
+// issue, launch), and a journal of what was issued in which order.
+#ifndef CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
+#define CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "shim/plan/plan.h"
+}
+
+// What an exec stands for here: the ops that it would run.
+struct cus_exec {
+    std::vector<std::string> ops;
+};
+
+inline std::string OpText(const cus_kind *kind, const uint32_t *dims, const uint8_t *params) {
+    uint64_t pointer;
+    uint32_t scalar;
+    memcpy(&pointer, params, 8);
+    memcpy(&scalar, params + 8, 4);
+    return std::string(kind->name) + "(" + std::to_string(dims[0]) + "," + std::to_string(pointer) +
+           "," + std::to_string(scalar) + ")";
+}
+
+class Program {
+  public:
+    explicit Program(cus_plan_limits limits = {2, 4, 64, 4, 100000}) {
+        cus_plan_init(&plan, &limits, &Program::Drop, this);
+    }
+    ~Program() {
+        if (plan.piece)
+            Flush(CUS_CUT_OTHER);
+        cus_plan_clear(&plan);
+    }
+
+    cus_kind *Kind(const std::string &name) {
+        auto &entry = kinds_[name];
+        if (!entry) {
+            static const uint32_t offset[2] = {0, 8}, size[2] = {8, 4};
+            static const cus_layout layout = {2, 12, offset, size};
+            entry = std::make_unique<NamedKind>();
+            entry->name = name;
+            entry->kind = cus_kind{};
+            entry->kind.id = (uint32_t)kinds_.size();
+            entry->kind.type = CUS_OP_LAUNCH;
+            entry->kind.deferrable = true;
+            entry->kind.handle = entry.get();
+            entry->kind.layout = &layout;
+            entry->kind.param_bytes = 12;
+            entry->kind.name = entry->name.c_str();
+        }
+        return &entry->kind;
+    }
+
+    // The program asks for an op. `may_begin` false: as while it captures.
+    void Op(const std::string &name, uint64_t pointer = 0, uint32_t scalar = 0, uint32_t grid = 1,
+            uint32_t block = 32) {
+        cus_kind *kind = Kind(name);
+        void *params[2] = {&pointer, &scalar};
+        cus_op op = {kind, {grid, 1, 1, block, 1, 1, 0}, params, nullptr};
+        uint8_t flat[12];
+        memcpy(flat, &pointer, 8);
+        memcpy(flat + 8, &scalar, 4);
+        asked.push_back(OpText(kind, op.dims, flat));
+        for (;;) {
+            switch (cus_plan_offer(&plan, &op)) {
+            case CUS_OFFER_HELD:
+                return;
+            case CUS_OFFER_FULL:
+                Fire();
+                return;
+            case CUS_OFFER_BEGIN:
+                if (may_begin) {
+                    cus_plan_begin(&plan);
+                    break;
+                }
+                [[fallthrough]];
+            case CUS_OFFER_EAGER:
+                Eager(kind, op);
+                return;
+            case CUS_OFFER_DIVERGED:
+                diverged++;
+                Flush(CUS_CUT_DIVERGED);
+                break;
+            case CUS_OFFER_UNSUPPORTED:
+                Flush(CUS_CUT_OTHER);
+                Eager(kind, op);
+                return;
+            }
+        }
+    }
+
+    // The host waits for the stream.
+    void Sync() {
+        if (plan.piece)
+            Flush(CUS_CUT_OWNER);
+        cus_plan_step_end(&plan);
+    }
+
+    // A call that is not an op.
+    void Break() {
+        if (plan.piece)
+            Flush(CUS_CUT_OWNER);
+        cus_plan_break(&plan);
+    }
+
+    void Flush(cus_cut cut) {
+        for (uint32_t i = 0; i < plan.n; i++)
+            Journal(i);
+        eager += plan.n;
+        flushes++;
+        cus_plan_flushed(&plan, cut);
+    }
+
+    void Fire() {
+        cus_variant *variant = nullptr;
+        uint32_t n = plan.piece->n;
+        cus_choice choice = cus_plan_choose(&plan, &variant);
+        if (choice == CUS_CHOICE_BUILD) {
+            auto *exec = new cus_exec;
+            for (uint32_t i = 0; i < n; i++)
+                exec->ops.push_back(Text(i));
+            variant = cus_plan_built(&plan, exec);
+            built++;
+        } else {
+            (choice == CUS_CHOICE_EXACT ? exact : near)++;
+        }
+        for (uint64_t left = plan.dirty; left; left &= left - 1) {
+            uint32_t i = (uint32_t)__builtin_ctzll(left);
+            variant->exec->ops[i] = Text(i);
+            cus_plan_patched(&plan, variant, i, true);
+            patched++;
+        }
+        // What the graph holds is what runs: a node that was not patched shows up in the journal.
+        for (const std::string &text : variant->exec->ops)
+            issued.push_back(text);
+        in_graphs += n;
+        pieces.push_back(n);
+        cus_plan_fired(&plan, variant);
+    }
+
+    cus_plan plan;
+    bool may_begin = true;
+    std::vector<std::string> asked, issued;
+    std::vector<uint32_t> pieces; // sizes, in launch order
+    unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
+             flushes = 0, dropped = 0;
+
+    void ResetCounts() {
+        in_graphs = eager = built = exact = near = patched = diverged = flushes = 0;
+        pieces.clear();
+    }
+
+  private:
+    struct NamedKind {
+        cus_kind kind;
+        std::string name;
+    };
+    std::map<std::string, std::unique_ptr<NamedKind>> kinds_;
+
+    static void Drop(void *self, cus_exec *exec) {
+        static_cast<Program *>(self)->dropped++;
+        delete exec;
+    }
+
+    std::string Text(uint32_t i) {
+        const cus_held *held = cus_plan_held(&plan, i);
+        return OpText(plan.piece->nodes[i]->key.kind, held->dims, held->params);
+    }
+
+    void Journal(uint32_t i) { issued.push_back(Text(i)); }
+
+    void Eager(cus_kind *kind, const cus_op &op) {
+        issued.push_back(asked.back());
+        eager++;
+        cus_kind_ran(kind, op.dims);
+        cus_plan_record(&plan, &op);
+    }
+};
+
+#endif
