@@ -485,7 +485,7 @@ struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an
 struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins there */
 enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address, size_t bytes); /* PAGEABLE unless wholly inside one block */
 void cusim_ctx_memory_free(struct cusim_ctx *ctx);
-bool cusim_mem_on_device(enum cusim_mem_kind kind);
+bool cusim_mem_in_arena(uintptr_t address); /* any thread, no lock: the arenas never change */
 
 /* ---- captures ---- */
 
@@ -519,7 +519,7 @@ bool cusim_log_on(void);
 void cusim_log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cusim_log_flush(void);
 void cusim_log_close(void); /* rewrites raw numbers into dense ones */
-uint64_t cusim_log_host(const void *address, char *text, size_t bytes);
-void cusim_stats_write(void);
+void cusim_log_text(const char *text, size_t bytes);
+void cusim_expand_path(const char *path, char *out, size_t bytes);
 
 #endif

@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void cusim_expand_path(const char *path, char *out, size_t bytes);
-
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static int log_fd = -1;
 static atomic_bool log_open;

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "shim/stream/engine.h"
-
 void **cus_issue_params(const struct cus_kind *kind, const struct cus_held *held,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]) {
     const struct cus_layout *layout = kind->layout;

@@ -21,6 +21,9 @@
 
 enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
 
+/* Which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync a copy was asked for by. */
+enum cus_copy_form { CUS_COPY_ANY, CUS_COPY_DTOD, CUS_COPY_HTOD, CUS_COPY_DTOH };
+
 struct cus_memset_params {
     uint64_t dst;
     uint64_t pitch;

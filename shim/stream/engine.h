@@ -14,6 +14,7 @@
 
 #include "shim/api/driver.h"
 #include "shim/base/stats.h"
+#include "shim/plan/op.h"
 
 enum cus_abi { CUS_ABI_LEGACY, CUS_ABI_PTSZ };
 
@@ -74,10 +75,8 @@ struct cus_memset {
 };
 CUresult cus_engine_memset(const struct cus_memset *memset);
 
-enum cus_copy_form { CUS_COPY_ANY, CUS_COPY_DTOD, CUS_COPY_HTOD, CUS_COPY_DTOH };
-
 struct cus_copy {
-    enum cus_copy_form form; /* which of cuMemcpyAsync, ...DtoDAsync, ...HtoDAsync, ...DtoHAsync was called */
+    enum cus_copy_form form; /* plan/op.h: which of the four calls was made */
     struct cus_stream_ref stream;
     uint64_t dst, src; /* device or host address, as passed */
     size_t bytes;

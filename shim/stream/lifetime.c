@@ -46,6 +46,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     const struct cus_options *options = cus_options();
     const char *forbidden = forbidding_switch();
     cus_process.driver = driver;
+    cus_rules_announce();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_process.may_build =
         options->mode == CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);

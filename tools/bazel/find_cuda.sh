@@ -30,7 +30,9 @@ own) usable "${CUSPLICE_TOOLKIT:-}" && echo "$CUSPLICE_TOOLKIT" && exit 0 || exi
 esac
 
 on_path=$(command -v nvcc || true)
+# An nvcc in a folder of everybody's programs says nothing about where its toolkit is.
 [[ -n $on_path ]] && on_path=$(dirname "$(dirname "$(readlink -f "$on_path")")")
+[[ $on_path != / && $on_path != /usr && $on_path != /usr/local ]] || on_path=
 for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" "$on_path" /usr/local/cuda "${CUSPLICE_TOOLKIT:-}"; do
     if usable "$root"; then
         echo "$root"

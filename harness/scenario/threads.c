@@ -1,0 +1,261 @@
+/*
+ * Several threads that launch.
+ *
+ * Each function says what its threads share. The main thread starts and joins them; the digest comes after the join.
+ */
+#include "harness/scenario/sc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { N = 128, THREADS = 4 };
+
+struct worker {
+    struct sc *sc;
+    unsigned number, steps;
+    CUstream s;
+    CUdeviceptr x, y;
+    uint64_t said;
+};
+
+static void start_all(struct worker *w, unsigned count, void *(*run)(void *)) {
+    pthread_t thread[THREADS];
+    for (unsigned t = 0; t < count; t++) {
+        if (pthread_create(&thread[t], NULL, run, &w[t])) {
+            sc_fail("no thread");
+        }
+    }
+    for (unsigned t = 0; t < count; t++) {
+        pthread_join(thread[t], NULL);
+    }
+}
+
+static void prepare(struct sc *sc, struct worker *w, unsigned steps) {
+    for (unsigned t = 0; t < THREADS; t++) {
+        w[t] = (struct worker){.sc = sc, .number = t, .steps = steps};
+        w[t].x = sc_device(sc, "x", N);
+        w[t].y = sc_device(sc, "y", N);
+        OK(sc->cu.StreamCreate(&w[t].s, CU_STREAM_NON_BLOCKING));
+    }
+}
+
+static void *own_stream(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned step = 0; step < w->steps; step++) {
+        for (unsigned i = 0; i < 9 + 4 * w->number; i++) {
+            sc_chain(sc, w->s, w->x, 3, step + i, N);
+            if (i % 3 == 0) {
+                OK(sc->cu.MemcpyDtoDAsync(w->y, w->x, 256, w->s));
+            }
+        }
+        if (w->number != 3 || step % 8 == 7) {
+            OK(sc->cu.StreamSynchronize(w->s));
+        }
+        if (w->number == 1) { /* this one also allocates, which disturbs all others */
+            CUdeviceptr p;
+            OK(sc->cu.MemAlloc(&p, 4096));
+            sc_fill(sc, w->s, p, step, 1024);
+            OK(sc->cu.MemFree(p));
+        }
+    }
+    OK(sc->cu.StreamSynchronize(w->s));
+    return NULL;
+}
+
+/* Own streams, own memory. */
+int sc_run_threads(struct sc *sc) {
+    struct worker w[THREADS];
+    sc_start(sc);
+    prepare(sc, w, sc_steps(sc, 20));
+    start_all(w, THREADS, own_stream);
+    sc_digest(sc);
+    return 0;
+}
+
+struct turn {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    unsigned next;
+    CUstream s;
+    CUdeviceptr x;
+};
+
+static struct turn turn = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+
+static void *by_turns(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned step = w->number; step < w->steps; step += 2) {
+        pthread_mutex_lock(&turn.lock);
+        while (turn.next != step) {
+            pthread_cond_wait(&turn.moved, &turn.lock);
+        }
+        for (unsigned i = 0; i < 10; i++) {
+            sc_chain(sc, turn.s, turn.x, w->number ? 3 : 5, step + i, N);
+        }
+        if (step % 8 >= 6) {
+            OK(sc->cu.StreamSynchronize(turn.s));
+        }
+        turn.next++;
+        pthread_cond_broadcast(&turn.moved);
+        pthread_mutex_unlock(&turn.lock);
+    }
+    return NULL;
+}
+
+/* One stream, one buffer, two threads by turns: the mutex is all that orders them. */
+int sc_run_thread_handover(struct sc *sc) {
+    struct worker w[THREADS];
+    sc_start(sc);
+    prepare(sc, w, sc_steps(sc, 48));
+    turn.s = w[0].s;
+    turn.x = w[0].x;
+    turn.next = 0;
+    start_all(w, 2, by_turns);
+    sc_digest(sc);
+    return 0;
+}
+
+static void *by_turns_two_streams(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned step = w->number; step < w->steps; step += 2) {
+        pthread_mutex_lock(&turn.lock);
+        while (turn.next != step) {
+            pthread_cond_wait(&turn.moved, &turn.lock);
+        }
+        /* What the other thread asked for on its stream is waited for by a call of this thread that names that stream. */
+        if (step) {
+            CUstream theirs = w->number ? w[-1].s : w[1].s;
+            OK(sc->cu.StreamSynchronize(theirs));
+        }
+        for (unsigned i = 0; i < 10; i++) {
+            sc_chain(sc, w->s, turn.x, w->number ? 3 : 5, step + i, N);
+        }
+        turn.next++;
+        pthread_cond_broadcast(&turn.moved);
+        pthread_mutex_unlock(&turn.lock);
+    }
+    return NULL;
+}
+
+/* One buffer; each thread waits for the stream of the other. */
+int sc_run_thread_sync_other(struct sc *sc) {
+    struct worker w[THREADS];
+    sc_start(sc);
+    prepare(sc, w, sc_steps(sc, 48));
+    turn.x = w[0].x;
+    turn.next = 0;
+    start_all(w, 2, by_turns_two_streams);
+    sc_digest(sc);
+    return 0;
+}
+
+static atomic_bool over;
+
+static void *pestering(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    while (!atomic_load(&over)) {
+        CUresult code = sc->cu.StreamQuery(w->s);
+        if (code != CUDA_ERROR_NOT_READY) {
+            OK(code);
+        }
+        OK(sc->cu.StreamSynchronize(w->s));
+        sc_sleep_us(200);
+    }
+    return NULL;
+}
+
+/* A second thread queries and synchronises the stream on which the first one launches, again and again. */
+int sc_run_thread_pester(struct sc *sc) {
+    struct worker w[THREADS];
+    pthread_t thread;
+    sc_start(sc);
+    prepare(sc, w, sc_steps(sc, 40));
+    atomic_store(&over, false);
+    if (pthread_create(&thread, NULL, pestering, &w[0])) {
+        sc_fail("no thread");
+    }
+    for (unsigned step = 0; step < w[0].steps; step++) {
+        for (unsigned i = 0; i < 32; i++) {
+            sc_chain(sc, w[0].s, w[0].x, 3, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(w[0].s));
+    }
+    atomic_store(&over, true);
+    pthread_join(thread, NULL);
+    sc_digest(sc);
+    return 0;
+}
+
+static void *per_thread_stream(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    int n = N;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned step = 0; step < w->steps; step++) {
+        for (unsigned i = 0; i < 10; i++) {
+            unsigned a = 3 + 2 * w->number, b = step + i;
+            /* NULL of the per-thread entry points, and its explicit handle by the ordinary ones, are one stream. */
+            void *params[] = {&w->x, &a, &b, &n};
+            if (i % 3 == 2) {
+                OK(sc_launch(sc, sc->fn[SC_chain], N / 64, 64, 0, CU_STREAM_PER_THREAD, params));
+            } else {
+                OK(sc->cu.LaunchKernel_ptsz(sc->fn[SC_chain], N / 64, 1, 1, 64, 1, 1, 0, NULL,
+                                            params, NULL));
+            }
+        }
+        OK(sc->cu.MemcpyDtoDAsync_ptsz(w->y, w->x, 128, NULL));
+        OK(sc->cu.MemsetD32Async_ptsz(w->y + 256, step, 5, NULL));
+        if (step % 2) {
+            OK(sc->cu.StreamSynchronize_ptsz(NULL));
+        }
+    }
+    OK(sc->cu.StreamSynchronize_ptsz(NULL));
+    return NULL;
+}
+
+/* Per-thread default streams of three threads. */
+int sc_run_ptds(struct sc *sc) {
+    struct worker w[THREADS];
+    sc_start(sc);
+    prepare(sc, w, sc_steps(sc, 20));
+    start_all(w, 3, per_thread_stream);
+    sc_digest(sc);
+    return 0;
+}
+
+/* The per-thread default stream is a blocking one: the legacy stream orders itself with it on its own. */
+int sc_run_ptds_legacy(struct sc *sc) {
+    CUevent e;
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    int n = N;
+    OK(sc->cu.EventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        for (unsigned i = 0; i < 12; i++) {
+            unsigned a = 3 + 2 * (i / 4), b = step + i;
+            void *params[] = {&x, &a, &b, &n};
+            if (i / 4 == 1) {
+                OK(sc->cu.LaunchKernel_ptsz(sc->fn[SC_chain], N / 64, 1, 1, 64, 1, 1, 0, NULL,
+                                            params, NULL));
+            } else {
+                OK(sc_launch(sc, sc->fn[SC_chain], N / 64, 64, 0, NULL, params));
+            }
+        }
+        OK(sc->cu.EventRecord_ptsz(e, NULL));
+        OK(sc->cu.StreamWaitEvent_ptsz(s, e, 0));
+        sc_chain(sc, s, x, 9, step, N);
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}

@@ -1,0 +1,174 @@
+/*
+ * Events. Each recording is a mark (a timeline and a place on it) of its own, so that a wait or a query refers to the
+ * recording that was last when it was called, whatever is recorded later.
+ *
+ * Any thread, under cusim.lock.
+ */
+#include "harness/sim/cusim.h"
+
+#include <stdlib.h>
+
+CUSIM_LOCKED(cuEventCreate, (CUevent * handle, unsigned flags), (handle, flags)) {
+    static uint64_t next_raw;
+    struct cusim_ctx *ctx;
+    CUresult result = cusim_ctx_current(&ctx);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!handle || (flags & ~7u))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct cusim_event *event = calloc(1, sizeof *event);
+    event->raw = next_raw++;
+    event->ctx = ctx;
+    event->ctx_id = ctx->id;
+    event->flags = flags;
+    cusim_handle_add(event, CUSIM_EVENT);
+    *handle = (CUevent)event;
+    return CUDA_SUCCESS;
+}
+
+static CUresult destroy(CUevent handle) {
+    if (cusim_thread_self()->in_worker)
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (!cusim_handle_is(handle, CUSIM_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct cusim_event *event = (struct cusim_event *)handle;
+    cusim_handle_remove(event);
+    cusim_event_forget_capture(event);
+    cusim_mark_unref(event->last);
+    free(event);
+    return CUDA_SUCCESS;
+}
+
+CUSIM_LOCKED(cuEventDestroy, (CUevent handle), (handle)) {
+    return destroy(handle);
+}
+CUSIM_LOCKED(cuEventDestroy_v2, (CUevent handle), (handle)) {
+    return destroy(handle);
+}
+
+static CUresult event_get(CUevent handle, struct cusim_event **event) {
+    if (cusim_thread_self()->in_worker)
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (!cusim_handle_is(handle, CUSIM_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *event = (struct cusim_event *)handle;
+    if (!(*event)->ctx->alive || (*event)->ctx->id != (*event)->ctx_id)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return (*event)->ctx->error;
+}
+
+static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flags) {
+    struct cusim_event *event;
+    struct cusim_stream *s;
+    CUresult result = event_get(handle, &event);
+    if (result == CUDA_SUCCESS)
+        result = cusim_stream_get_for_work(stream, ptsz, &s);
+    if (result == CUDA_SUCCESS) /* waiting for room lets the lock go */
+        result = event_get(handle, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (event->ctx != s->ctx)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (s->capture)
+        return cusim_capture_record(s, event, flags);
+    if (flags & CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    cusim_event_forget_capture(event);
+    struct cusim_work *work = cusim_work_new(CUSIM_WORK_RECORD, s->ctx);
+    work->event.id = event->raw;
+    struct cusim_op *op = cusim_enqueue(s, work);
+    op->mark = cusim_mark_new(s->tl, op->seq);
+    cusim_mark_unref(event->last);
+    event->last = cusim_mark_ref(op->mark);
+    return CUDA_SUCCESS;
+}
+
+CUSIM_TWIN_LOCKED(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream)) {
+    return record(ptsz, event, stream, 0);
+}
+
+CUSIM_TWIN_LOCKED(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned flags),
+                  (event, stream, flags)) {
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return record(ptsz, event, stream, flags);
+}
+
+CUSIM_TWIN_LOCKED(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent handle, unsigned flags),
+                  (stream, handle, flags)) {
+    struct cusim_event *event;
+    struct cusim_stream *s;
+    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cusim_stream_get_for_work(stream, ptsz, &s);
+    if (result == CUDA_SUCCESS)
+        result = event_get(handle, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (s->capture || cusim_event_captured(event))
+        return cusim_capture_wait(s, event, flags);
+    if (!event->last)
+        return CUDA_SUCCESS;
+    struct cusim_work *work = cusim_work_new(CUSIM_WORK_WAIT, s->ctx);
+    work->event.id = event->raw;
+    struct cusim_op *op = cusim_enqueue(s, work);
+    cusim_op_depend(op, event->last->tl, event->last->target);
+    return CUDA_SUCCESS;
+}
+
+/* What a query and a wait of the host have in common. */
+static CUresult check_host(CUevent handle, struct cusim_event **event) {
+    CUresult result = event_get(handle, event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (cusim_event_captured(*event)) {
+        cusim_capture_invalidate((*event)->capture);
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    return cusim_capture_unsafe();
+}
+
+CUSIM_LOCKED(cuEventQuery, (CUevent handle), (handle)) {
+    struct cusim_event *event;
+    CUresult result = check_host(handle, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct cusim_mark *mark = event->last;
+    return !mark || mark->tl->done >= mark->target ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUSIM_LOCKED(cuEventSynchronize, (CUevent handle), (handle)) {
+    struct cusim_event *event;
+    CUresult result = check_host(handle, &event);
+    if (result != CUDA_SUCCESS || !event->last)
+        return result;
+    struct cusim_ctx *ctx = event->ctx;
+    struct cusim_mark *mark = cusim_mark_ref(event->last);
+    cusim_timeline_wait(mark->tl, mark->target);
+    cusim_mark_unref(mark);
+    return cusim_ctx_check(ctx);
+}
+
+static CUresult elapsed(float *ms, CUevent start, CUevent end) {
+    struct cusim_event *a, *b;
+    CUresult result = event_get(start, &a);
+    if (result == CUDA_SUCCESS)
+        result = event_get(end, &b);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!ms)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!a->last || !b->last || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (a->last->tl->done < a->last->target || b->last->tl->done < b->last->target)
+        return CUDA_ERROR_NOT_READY;
+    *ms = (float)((double)(int64_t)(b->last->time_ns - a->last->time_ns) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+CUSIM_LOCKED(cuEventElapsedTime, (float *ms, CUevent start, CUevent end), (ms, start, end)) {
+    return elapsed(ms, start, end);
+}
+CUSIM_LOCKED(cuEventElapsedTime_v2, (float *ms, CUevent start, CUevent end), (ms, start, end)) {
+    return elapsed(ms, start, end);
+}

@@ -1,0 +1,26 @@
+/*
+ * Memory of the library's own in the target's process. The one place to change where it comes from.
+ *
+ * Not for the hot path: an op that is replayed allocates nothing. Any thread; errno is kept; ends nothing when memory runs out.
+ */
+#ifndef CUSPLICE_BASE_MEM_H
+#define CUSPLICE_BASE_MEM_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zeroed memory, aligned for any type; NULL when there is none (and for 0 bytes). */
+void *cus_mem_alloc(size_t bytes);
+/* Of cus_mem_alloc, or NULL. */
+void cus_mem_free(void *memory);
+/* A copy of `text` to be freed with cus_mem_free; NULL when there is no memory. */
+char *cus_mem_text(const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

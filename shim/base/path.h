@@ -1,0 +1,22 @@
+/*
+ * File names that options give: `{pid}` and `%p` stand for the process id.
+ */
+#ifndef CUSPLICE_BASE_PATH_H
+#define CUSPLICE_BASE_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* `out` gets the path with the process id put in. False where it does not fit. *own is set where there was something to put in, so
+ * that no other process writes the same file; own may be NULL. */
+bool cus_path_expand(const char *path, char *out, size_t bytes, bool *own);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

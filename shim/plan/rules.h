@@ -1,0 +1,65 @@
+/*
+ * Rules: which kernels may be put into graphs. First match wins; a kernel that no rule names may be.
+ *
+ *   [rules]
+ *   eager = attention_decode      issued by itself, exactly where the program asked for it; cuts the run
+ *   never_defer = spin_*          as eager, and nothing may be withheld or built around it (kernels that wait for the host or a peer)
+ *   graph = flash_fwd_splitkv*    may be put into a graph, whatever a later rule says
+ *
+ * Order: CUSPLICE_EAGER ("p1;p2") first, then the file that CUSPLICE_CONFIG names, the user's file, the system's file; within a file, as
+ * written.
+ */
+#ifndef CUSPLICE_PLAN_RULES_H
+#define CUSPLICE_PLAN_RULES_H
+
+#include <stdbool.h>
+
+#include "shim/base/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cus_policy { CUS_POLICY_GRAPH, CUS_POLICY_EAGER, CUS_POLICY_NEVER_DEFER };
+
+struct cus_verdict {
+    enum cus_policy policy;
+    int rule; /* index of the rule that decided, -1: none */
+};
+
+struct cus_rules; /* opaque, frozen once loaded */
+
+/* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is warned about once and skipped. */
+const struct cus_rules *cus_rules(void);
+/* Decided once per function by the caller. NULL for a name: no rule matches. */
+struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
+unsigned cus_rules_count(const struct cus_rules *rules);
+
+/* To be called once when the engine starts: says loudly where no rule at all keeps a kernel out of graphs. */
+void cus_rules_announce(void);
+
+/* ---- loading and looking, for the launcher and the tests ---- */
+
+struct cus_rule {
+    enum cus_policy policy;
+    const char *pattern;
+    const char *file; /* path, or the environment variable */
+    int line;         /* 0: the environment */
+};
+/* NULL behind the last. */
+const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index);
+const char *cus_policy_name(enum cus_policy policy);
+
+/* From the files and the environment; each problem is told to `problem` (NULL: to nobody), the number is added to *problems (may be
+ * NULL). NULL: no memory. `secure`: no rules. */
+struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *context, int *problems);
+/* From one file alone. */
+struct cus_rules *cus_rules_load_file(const char *path, cus_problem_fn *problem, void *context,
+                                      int *problems);
+void cus_rules_free(struct cus_rules *rules);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
