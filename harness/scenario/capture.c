@@ -1,8 +1,9 @@
 /*
- * Programs that capture by themselves: what they record must be exactly what they asked for between begin and end, and what they launch
- * outside must stay outside.
+ * Programs that capture by themselves: what they record must be exactly what they asked for between
+ * begin and end, and what they launch outside must stay outside.
  *
- * Main thread; capture_other_thread and capture_global have a second one, handed the turn by a semaphore.
+ * Main thread; capture_other_thread and capture_global have a second one, handed the turn by a
+ * semaphore.
  */
 #include "harness/scenario/sc.h"
 
@@ -87,7 +88,8 @@ int sc_run_capture_each_step(struct sc *sc) {
     return 0;
 }
 
-/* Work of the legacy stream is still pending when a blocking stream starts to capture: it may not be issued later. */
+/* Work of the legacy stream is still pending when a blocking stream starts to capture: it may not
+ * be issued later. */
 int sc_run_capture_pending_legacy(struct sc *sc) {
     CUstream s, other;
     sc_start(sc);
@@ -204,7 +206,8 @@ int sc_run_capture_other_thread(struct sc *sc) {
     return 0;
 }
 
-/* With mode GLOBAL an unsafe call of any thread would spoil the capture: also one that a library makes on its own. */
+/* With mode GLOBAL an unsafe call of any thread would spoil the capture: also one that a library
+ * makes on its own. */
 int sc_run_capture_global(struct sc *sc) {
     sc_start(sc);
     beside_a_capture(sc, CU_STREAM_CAPTURE_MODE_GLOBAL);

@@ -1,6 +1,6 @@
 /*
- * Loops of the kind that a decoder makes: the same launches every step, scalars and one grid that grow, a synchronise and a value that the
- * host looks at.
+ * Loops of the kind that a decoder makes: the same launches every step, scalars and one grid that
+ * grow, a synchronise and a value that the host looks at.
  *
  * Runs on the main thread.
  */
@@ -116,7 +116,8 @@ int sc_run_decode_loop(struct sc *sc) {
     return 0;
 }
 
-/* The same loop on the legacy stream with a blocking copy as the only synchronisation, as simple programs do it. */
+/* The same loop on the legacy stream with a blocking copy as the only synchronisation, as simple
+ * programs do it. */
 int sc_run_decode_legacy(struct sc *sc) {
     struct model m;
     sc_start(sc);

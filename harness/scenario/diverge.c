@@ -1,5 +1,6 @@
 /*
- * Steps that are alike but not equal: another kernel, or one more, or one less, at a place that varies.
+ * Steps that are alike but not equal: another kernel, or one more, or one less, at a place that
+ * varies.
  *
  * Runs on the main thread.
  */
@@ -7,7 +8,8 @@
 
 enum { N = 128, LENGTH = 32 };
 
-static void one(struct sc *sc, CUstream s, CUdeviceptr x, CUdeviceptr y, unsigned i, unsigned salt) {
+static void one(struct sc *sc, CUstream s, CUdeviceptr x, CUdeviceptr y, unsigned i,
+                unsigned salt) {
     switch (i % 5) {
     case 0:
         sc_chain(sc, s, x, 3, salt + i, N);
@@ -65,7 +67,8 @@ static void diverging(struct sc *sc, bool replace, unsigned quiet) {
     sc_digest(sc);
 }
 
-/* From the 8th step on, in every other step another kernel stands in the place of the expected one. */
+/* From the 8th step on, in every other step another kernel stands in the place of the expected one.
+ */
 int sc_run_diverge_replace(struct sc *sc) {
     diverging(sc, true, 8);
     return 0;
@@ -94,7 +97,8 @@ int sc_run_diverge_length(struct sc *sc) {
     return 0;
 }
 
-/* The same kernels with the same shapes on either of two branches that the host takes by what it read. */
+/* The same kernels with the same shapes on either of two branches that the host takes by what it
+ * read. */
 int sc_run_diverge_branch(struct sc *sc) {
     CUstream s;
     sc_start(sc);

@@ -1,6 +1,6 @@
 /*
- * Calls that fail: each must fail with the code and at the call at which it fails without anything underneath, and what stands around it
- * must be as if it had not been there.
+ * Calls that fail: each must fail with the code and at the call at which it fails without anything
+ * underneath, and what stands around it must be as if it had not been there.
  *
  * Runs on the main thread.
  */
@@ -67,7 +67,8 @@ int sc_run_errors(struct sc *sc) {
     return 0;
 }
 
-/* Memsets and copies past the end of their memory, and of memory that was freed: refused at the call. */
+/* Memsets and copies past the end of their memory, and of memory that was freed: refused at the
+ * call. */
 int sc_run_errors_memory(struct sc *sc) {
     CUstream s;
     CUdeviceptr gone;
@@ -131,7 +132,8 @@ int sc_run_errors_context(struct sc *sc) {
         }
         errno = 77;
         OK(sc->cu.StreamSynchronize(s));
-        if (errno != 77 && step > 2) { /* what the driver itself does to it at first is its own business */
+        if (errno != 77 &&
+            step > 2) { /* what the driver itself does to it at first is its own business */
             sc_fail("a synchronise changed errno");
         }
     }
@@ -139,7 +141,8 @@ int sc_run_errors_context(struct sc *sc) {
     return 0;
 }
 
-/* A kernel that fails ruins the context: everything behind it fails, what stood before it was done. */
+/* A kernel that fails ruins the context: everything behind it fails, what stood before it was done.
+ */
 int sc_run_sticky_error(struct sc *sc) {
     CUstream s;
     CUfunction trap;

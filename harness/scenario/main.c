@@ -1,5 +1,6 @@
 /*
- * scenario NAME [--route R] [--steps N] [--seed S]: runs one scenario. --list names them all, one a line.
+ * scenario NAME [--route R] [--steps N] [--seed S]: runs one scenario. --list names them all, one a
+ * line.
  *
  * Holds the table of scenarios. Runs on the main thread.
  */
@@ -20,9 +21,9 @@ const struct sc_scenario sc_scenarios[] = {
 #undef SC_SCENARIO
     {NULL, NULL, NULL}};
 
-static const char usage[] =
-    "usage: scenario NAME [--route elf|dlsym|getproc|getproc11|export|runtime] [--steps N] [--seed S]\n"
-    "       scenario --list | --help\n";
+static const char usage[] = "usage: scenario NAME [--route "
+                            "elf|dlsym|getproc|getproc11|export|runtime] [--steps N] [--seed S]\n"
+                            "       scenario --list | --help\n";
 
 static unsigned long long number(const char *text) {
     char *end;

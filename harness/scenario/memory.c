@@ -96,7 +96,8 @@ int sc_run_copies(struct sc *sc) {
         sc_chain(sc, s, x, 3, step, N);
         OK(sc->cu.MemcpyDtoDAsync(y, x + 16, 1000, s));
         sc_chain(sc, s, y, 5, step, N);
-        OK(sc->cu.MemcpyHtoDAsync(x + 800, loose_in, 333, s)); /* pageable: read before the call returns */
+        OK(sc->cu.MemcpyHtoDAsync(x + 800, loose_in, 333,
+                                  s)); /* pageable: read before the call returns */
         memset(loose_in, 0xEE, N * 4);
         OK(sc->cu.MemcpyHtoDAsync(x + 1200, on_stack, sizeof(on_stack), s));
         memset(on_stack, 0xEE, sizeof(on_stack));
@@ -106,7 +107,8 @@ int sc_run_copies(struct sc *sc) {
         /* The generic form, which finds the direction by the pointers. */
         OK(sc->cu.MemcpyAsync(y + 2048, x, 512, s));
         OK(sc->cu.MemcpyAsync((CUdeviceptr)(uintptr_t)(out + 600), y, 800, s));
-        OK(sc->cu.MemcpyDtoHAsync(loose_out, x, 700, s)); /* pageable: there when the call returns */
+        OK(sc->cu.MemcpyDtoHAsync(loose_out, x, 700,
+                                  s)); /* pageable: there when the call returns */
         said = sc_hash(said, loose_out, 700);
         memset(loose_out, 0, 16);
         OK(sc->cu.MemcpyDtoDAsync(x + 4, y + 4, 0, s));
@@ -262,7 +264,8 @@ int sc_run_free_reuse(struct sc *sc) {
     return 0;
 }
 
-/* Allocation in stream order, as pools do it; every other step the memory goes to another stream. */
+/* Allocation in stream order, as pools do it; every other step the memory goes to another stream.
+ */
 int sc_run_pool_memory(struct sc *sc) {
     CUstream a, b;
     CUevent e;

@@ -1,5 +1,6 @@
 /*
- * Modules, libraries and contexts that go away and come back while launches of them are cached or pending.
+ * Modules, libraries and contexts that go away and come back while launches of them are cached or
+ * pending.
  *
  * Runs on the main thread.
  */
@@ -7,7 +8,8 @@
 
 enum { N = 128 };
 
-static void chain_by(struct sc *sc, CUfunction fn, CUstream s, CUdeviceptr x, unsigned a, unsigned b) {
+static void chain_by(struct sc *sc, CUfunction fn, CUstream s, CUdeviceptr x, unsigned a,
+                     unsigned b) {
     int n = N;
     OK(sc_launch(sc, fn, N / 64, 64, 0, s, (void *[]){&x, &a, &b, &n}));
 }
@@ -17,7 +19,8 @@ static void add_by(struct sc *sc, CUfunction fn, CUstream s, CUdeviceptr x, int 
     OK(sc_launch(sc, fn, N / 64, 64, 0, s, (void *[]){&x, &value, &n}));
 }
 
-/* Unloaded with its launches just asked for; loaded again, with its handles asked for in another order. */
+/* Unloaded with its launches just asked for; loaded again, with its handles asked for in another
+ * order. */
 int sc_run_module_reload(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -105,7 +108,8 @@ static void place_say(struct sc *sc, struct place *p) {
     sc_say(sc, "context: %016llx", (unsigned long long)sc_hash(0, bytes, sizeof(bytes)));
 }
 
-/* Two contexts of one thread, pushed and popped with work pending in the other; at last one is destroyed and made anew. */
+/* Two contexts of one thread, pushed and popped with work pending in the other; at last one is
+ * destroyed and made anew. */
 int sc_run_two_contexts(struct sc *sc) {
     struct place place[2];
     CUcontext popped;
@@ -131,7 +135,8 @@ int sc_run_two_contexts(struct sc *sc) {
             }
             if (turn >= 2) {
                 sc_chain(sc, NULL, y, 5, step + turn, N);
-            } else { /* what is pending on p->s stands before the next turn's NULL stream only by this */
+            } else { /* what is pending on p->s stands before the next turn's NULL stream only by
+                        this */
                 OK(sc->cu.CtxPushCurrent(p->ctx));
                 OK(sc->cu.StreamSynchronize(p->s));
                 OK(sc->cu.CtxPopCurrent(&popped));
@@ -214,7 +219,7 @@ static void primary_round(struct sc *sc, unsigned round, bool sync) {
 int sc_run_primary_reset(struct sc *sc) {
     sc_start(sc);
     for (unsigned round = 0; round < 4; round++) {
-        primary_round(sc, round, true);
+        primary_round(sc, round, round % 2 == 0);
         OK(sc->cu.PrimaryReset(sc->device));
         OK(sc->cu.CtxSetCurrent(NULL));
         OK(sc->cu.PrimaryRetain(&sc->ctx, sc->device));

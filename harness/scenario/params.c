@@ -1,5 +1,6 @@
 /*
- * The forms of a launch: parameters of all sizes, the packed buffer, launch attributes, cooperative, handles of both kinds.
+ * The forms of a launch: parameters of all sizes, the packed buffer, launch attributes,
+ * cooperative, handles of both kinds.
  *
  * Runs on the main thread.
  */
@@ -74,7 +75,8 @@ int sc_run_extra_form(struct sc *sc) {
             void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
                              &bytes, CU_LAUNCH_PARAM_END};
             if (i % 3) {
-                OK(sc->cu.LaunchKernel(sc->fn[SC_chain], N / 64, 1, 1, 64, 1, 1, 0, s, NULL, extra));
+                OK(sc->cu.LaunchKernel(sc->fn[SC_chain], N / 64, 1, 1, 64, 1, 1, 0, s, NULL,
+                                       extra));
             } else {
                 CUlaunchConfig config = {.gridDimX = N / 64,
                                          .gridDimY = 1,
@@ -94,7 +96,8 @@ int sc_run_extra_form(struct sc *sc) {
     return 0;
 }
 
-/* Attributes; the bytes of the union that an attribute does not use hold garbage that differs each time. */
+/* Attributes; the bytes of the union that an attribute does not use hold garbage that differs each
+ * time. */
 int sc_run_launch_ex(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -148,7 +151,8 @@ int sc_run_launch_ex(struct sc *sc) {
                 config.numAttrs = 0;
                 break;
             }
-            CUresult code = sc_code(sc, sc->cu.LaunchKernelEx(&config, sc->fn[SC_chain], params, NULL));
+            CUresult code =
+                sc_code(sc, sc->cu.LaunchKernelEx(&config, sc->fn[SC_chain], params, NULL));
             if (step == 0) {
                 sc_say(sc, "attribute set %u: %d", i, (int)code);
             }
@@ -176,7 +180,8 @@ int sc_run_cooperative(struct sc *sc) {
             unsigned a = 3, b = step + i;
             void *params[] = {&x, &a, &b, &n};
             if (i % 3 == 1) {
-                /* In some steps far more blocks than can be there at a time: an error of this very call. */
+                /* In some steps far more blocks than can be there at a time: an error of this very
+                 * call. */
                 unsigned grid = i == 7 && step % 4 == 3 ? 10000000 : N / 64;
                 sc_code(sc, sc->cu.LaunchCooperative(sc->fn[SC_chain], grid, 1, 1, 64, 1, 1, 0, s,
                                                      params));
@@ -216,7 +221,8 @@ int sc_run_handles(struct sc *sc) {
     return 0;
 }
 
-/* The attribute that allows more shared memory is raised and lowered between launches that are still pending. */
+/* The attribute that allows more shared memory is raised and lowered between launches that are
+ * still pending. */
 int sc_run_func_attribute(struct sc *sc) {
     CUstream s;
     int n = 1024, value = 0;
@@ -233,8 +239,8 @@ int sc_run_func_attribute(struct sc *sc) {
         sc_code(sc, sc->cu.FuncSetAttribute(fn, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                             limit));
         for (unsigned i = 0; i < 4; i++) {
-            CUresult code = sc_code(sc, sc_launch(sc, fn, 4, 256, (40 + 8 * i) * 1024, s,
-                                                  (void *[]){&sum, &x, &n}));
+            CUresult code = sc_code(
+                sc, sc_launch(sc, fn, 4, 256, (40 + 8 * i) * 1024, s, (void *[]){&sum, &x, &n}));
             if (step == 0 || step == 12) {
                 sc_say(sc, "limit %d, %u KiB: %d", limit, 40 + 8 * i, (int)code);
             }

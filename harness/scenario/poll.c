@@ -1,7 +1,9 @@
 /*
- * Hosts that wait in other ways than by synchronising: memory, stream queries, event queries, callbacks, sleep.
+ * Hosts that wait in other ways than by synchronising: memory, stream queries, event queries,
+ * callbacks, sleep.
  *
- * Main thread; host functions run on a thread of the driver and touch nothing but the counter or semaphore that they are given.
+ * Main thread; host functions run on a thread of the driver and touch nothing but the counter or
+ * semaphore that they are given.
  */
 #include "harness/scenario/sc.h"
 
@@ -16,7 +18,8 @@ static void loop(struct sc *sc, CUstream s, CUdeviceptr x, unsigned count, unsig
     }
 }
 
-/* The last kernel of a step writes a word of mapped memory; the host looks at it and calls nothing. */
+/* The last kernel of a step writes a word of mapped memory; the host looks at it and calls nothing.
+ */
 int sc_run_poll_pinned(struct sc *sc) {
     CUstream s;
     CUdeviceptr flag_device;
@@ -111,7 +114,9 @@ int sc_run_event_query(struct sc *sc) {
     return 0;
 }
 
-static void CUDA_CB post(void *data) { sem_post(data); }
+static void CUDA_CB post(void *data) {
+    sem_post(data);
+}
 
 static void CUDA_CB called(CUstream s, CUresult code, void *data) {
     (void)s;
@@ -144,7 +149,8 @@ int sc_run_host_func(struct sc *sc) {
     return 0;
 }
 
-/* A host function of one stream releases the host, which needs older work of another stream by then. */
+/* A host function of one stream releases the host, which needs older work of another stream by
+ * then. */
 int sc_run_host_func_two(struct sc *sc) {
     CUstream a, b;
     CUdeviceptr flag_device;

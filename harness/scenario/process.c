@@ -18,7 +18,8 @@ static void loop(struct sc *sc, CUstream s, CUdeviceptr x, unsigned salt) {
     }
 }
 
-/* Children are born with work pending in the parent; they end with and without their handlers at exit. */
+/* Children are born with work pending in the parent; they end with and without their handlers at
+ * exit. */
 int sc_run_fork(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -81,7 +82,8 @@ static void at_exit(void) {
     sc_digest(last.sc);
 }
 
-/* A handler that was registered behind cuInit still launches, with work of the main program pending. */
+/* A handler that was registered behind cuInit still launches, with work of the main program
+ * pending. */
 int sc_run_exit_handler(struct sc *sc) {
     sc_start(sc);
     last.sc = sc;

@@ -1,8 +1,9 @@
 /*
- * The ways in which a CUDA program comes by the driver's entry points, except the one of the linker (route_elf.c). A library that sits
- * under the program must be met on every one of them.
+ * The ways in which a CUDA program comes by the driver's entry points, except the one of the linker
+ * (route_elf.c). A library that sits under the program must be met on every one of them.
  *
- * Runs on the main thread before anything else of CUDA; holds no lock; calls no driver function but cuGetProcAddress.
+ * Runs on the main thread before anything else of CUDA; holds no lock; calls no driver function but
+ * cuGetProcAddress.
  */
 #include "harness/scenario/sc.h"
 
@@ -38,7 +39,8 @@ static bool by_dlsym(const struct entry *entry) {
     return *entry->where != NULL;
 }
 
-/* Found through the five-argument look-up that the library exports, then through the one that it finds by its own name. */
+/* Found through the five-argument look-up that the library exports, then through the one that it
+ * finds by its own name. */
 static bool by_getproc(const struct entry *entry) {
     static v2_fn look;
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -54,7 +56,8 @@ static bool by_getproc(const struct entry *entry) {
            found == CU_GET_PROC_ADDRESS_SUCCESS && *entry->where;
 }
 
-/* The look-up of a program for CUDA 11.3: four arguments, also where it is found by its own name. */
+/* The look-up of a program for CUDA 11.3: four arguments, also where it is found by its own name.
+ */
 static bool by_getproc11(const struct entry *entry) {
     static v1_fn look;
     if (!look) {
@@ -89,7 +92,8 @@ static bool by_export(const struct entry *entry) {
            *entry->where;
 }
 
-/* The runtime's door to the driver. The runtime is opened here, so that the program needs none for the other routes. */
+/* The runtime's door to the driver. The runtime is opened here, so that the program needs none for
+ * the other routes. */
 static bool by_runtime(const struct entry *entry) {
     static entry_fn look;
     if (!look) {

@@ -1,4 +1,5 @@
-/* Takes the place of route_elf.c in a program that is not linked to libcuda, which then is opened late. Holds no code. */
+/* Takes the place of route_elf.c in a program that is not linked to libcuda, which then is opened
+ * late. Holds no code. */
 #include "harness/scenario/sc.h"
 
 bool (*const sc_route_elf)(struct sc_api *cu) = NULL;

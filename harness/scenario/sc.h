@@ -1,9 +1,11 @@
 /*
- * What every scenario has at hand: the driver by the chosen route, kernels, memory that is digested at the end, and output.
+ * What every scenario has at hand: the driver by the chosen route, kernels, memory that is digested
+ * at the end, and output.
  *
- * A scenario is an ordinary CUDA program in one function. It prints nothing that differs between two right runs: no address, no time, no
- * count of polls. It ends by printing a digest of all memory that it registered here. Unless said otherwise a function here belongs
- * to one thread at a time; launches, memsets and copies may be called by any thread.
+ * A scenario is an ordinary CUDA program in one function. It prints nothing that differs between
+ * two right runs: no address, no time, no count of polls. It ends by printing a digest of all
+ * memory that it registered here. Unless said otherwise a function here belongs to one thread at a
+ * time; launches, memsets and copies may be called by any thread.
  */
 #ifndef HARNESS_SCENARIO_SC_H
 #define HARNESS_SCENARIO_SC_H
@@ -12,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The plain names of cuda.h are the entry points that api.def writes down; the per-thread names are asked for by name. */
+/* The plain names of cuda.h are the entry points that api.def writes down; the per-thread names are
+ * asked for by name. */
 #include <cuda.h>
 
 #include "kernels/kernels.h"
@@ -66,9 +69,11 @@ extern const struct sc_scenario sc_scenarios[];
 
 /* --- start (route.c, start.c) --- */
 
-/* Fills sc->cu by the route of that name. False, with a line on stderr: no such route, or it does not lead there. */
+/* Fills sc->cu by the route of that name. False, with a line on stderr: no such route, or it does
+ * not lead there. */
 bool sc_route_fill(const char *route, struct sc_api *cu);
-/* Binds the entry points through the program's own link map; NULL in a program that is not linked to libcuda. */
+/* Binds the entry points through the program's own link map; NULL in a program that is not linked
+ * to libcuda. */
 extern bool (*const sc_route_elf)(struct sc_api *cu);
 /* cuInit, device 0, its primary context, the module and its kernels. */
 void sc_start(struct sc *sc);
@@ -82,7 +87,8 @@ const void *sc_image(void);
 
 /* One line on stdout, "NAME: text". */
 void sc_say(const struct sc *sc, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Ends the program with status 3 unless `code` is CUDA_SUCCESS: for calls that a right run never fails. */
+/* Ends the program with status 3 unless `code` is CUDA_SUCCESS: for calls that a right run never
+ * fails. */
 void sc_must(CUresult code, const char *call, const char *file, int line);
 #define OK(call) sc_must((call), #call, __FILE__, __LINE__)
 /* Ends the program with status 3: the host's own trouble (no memory, no thread). */

@@ -37,7 +37,8 @@ int sc_run_batch_sizes(struct sc *sc) {
     return 0;
 }
 
-/* Every step works on buffers that were just allocated, at changing addresses; the old ones are freed in the next. */
+/* Every step works on buffers that were just allocated, at changing addresses; the old ones are
+ * freed in the next. */
 int sc_run_moving_buffers(struct sc *sc) {
     CUstream s;
     CUdeviceptr kept[BUFFERS] = {0};

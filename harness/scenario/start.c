@@ -1,7 +1,8 @@
 /*
  * Start of a scenario, its output, its memory and the digest.
  *
- * Runs on the scenario's main thread; holds no lock. sc_random_of, sc_hash, sc_must and sc_sleep_us may be called by any thread.
+ * Runs on the scenario's main thread; holds no lock. sc_random_of, sc_hash, sc_must and sc_sleep_us
+ * may be called by any thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -13,7 +14,9 @@
 
 extern const unsigned char scenario_kernels_fatbin[];
 
-const void *sc_image(void) { return scenario_kernels_fatbin; }
+const void *sc_image(void) {
+    return scenario_kernels_fatbin;
+}
 
 static const char *const kernel_names[] = {
 #define SC_KERNEL(name) #name,
@@ -21,7 +24,9 @@ static const char *const kernel_names[] = {
 #undef SC_KERNEL
 };
 
-const char *sc_kernel_name(enum sc_kernel kernel) { return kernel_names[kernel]; }
+const char *sc_kernel_name(enum sc_kernel kernel) {
+    return kernel_names[kernel];
+}
 
 void sc_load(struct sc *sc, CUmodule *module, CUfunction fn[SC_KERNELS]) {
     OK(sc->cu.ModuleLoadData(module, sc_image()));
@@ -86,7 +91,9 @@ unsigned sc_random_of(uint64_t *state, unsigned below) {
     return (unsigned)((*state >> 33) % below);
 }
 
-unsigned sc_random(struct sc *sc, unsigned below) { return sc_random_of(&sc->rng, below); }
+unsigned sc_random(struct sc *sc, unsigned below) {
+    return sc_random_of(&sc->rng, below);
+}
 
 void sc_sleep_us(unsigned us) {
     struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};
@@ -104,8 +111,7 @@ void sc_forget(struct sc *sc, CUdeviceptr base, void *host) {
     for (unsigned m = 0; m < sc->n_memory; m++) {
         if (sc->memory[m].base == base && sc->memory[m].host == host) {
             sc->n_memory--;
-            memmove(&sc->memory[m], &sc->memory[m + 1],
-                    (sc->n_memory - m) * sizeof(sc->memory[0]));
+            memmove(&sc->memory[m], &sc->memory[m + 1], (sc->n_memory - m) * sizeof(sc->memory[0]));
             return;
         }
     }

@@ -1,5 +1,6 @@
 /*
- * Several streams of one thread: events between them, the rules of the legacy stream, aliases of it, streams that come and go.
+ * Several streams of one thread: events between them, the rules of the legacy stream, aliases of
+ * it, streams that come and go.
  *
  * Runs on the main thread.
  */
@@ -41,7 +42,8 @@ int sc_run_two_streams(struct sc *sc) {
     return 0;
 }
 
-/* The other way round than a reader would write it: the consumer's work is asked for between two parts of the producer's. */
+/* The other way round than a reader would write it: the consumer's work is asked for between two
+ * parts of the producer's. */
 int sc_run_streams_interleaved(struct sc *sc) {
     CUstream s[3];
     CUevent e[3];
@@ -114,8 +116,11 @@ int sc_run_legacy_nonblocking(struct sc *sc) {
     return 0;
 }
 
-/* Every call that names the legacy stream is a barrier for the blocking ones: events, host functions, memsets without Async. */
-static void CUDA_CB count(void *data) { __atomic_fetch_add((unsigned *)data, 1, __ATOMIC_SEQ_CST); }
+/* Every call that names the legacy stream is a barrier for the blocking ones: events, host
+ * functions, memsets without Async. */
+static void CUDA_CB count(void *data) {
+    __atomic_fetch_add((unsigned *)data, 1, __ATOMIC_SEQ_CST);
+}
 
 int sc_run_legacy_barriers(struct sc *sc) {
     CUstream a, b;
@@ -236,7 +241,8 @@ int sc_run_many_streams(struct sc *sc) {
     return 0;
 }
 
-/* A kernel that waits for another stream's kernel which was asked for later, and a host that waits for both. */
+/* A kernel that waits for another stream's kernel which was asked for later, and a host that waits
+ * for both. */
 int sc_run_spin_pair(struct sc *sc) {
     CUstream a, b;
     CUdeviceptr flag_device;

@@ -1,7 +1,8 @@
 /*
  * Several threads that launch.
  *
- * Each function says what its threads share. The main thread starts and joins them; the digest comes after the join.
+ * Each function says what its threads share. The main thread starts and joins them; the digest
+ * comes after the join.
  */
 #include "harness/scenario/sc.h"
 
@@ -128,7 +129,8 @@ static void *by_turns_two_streams(void *arg) {
         while (turn.next != step) {
             pthread_cond_wait(&turn.moved, &turn.lock);
         }
-        /* What the other thread asked for on its stream is waited for by a call of this thread that names that stream. */
+        /* What the other thread asked for on its stream is waited for by a call of this thread that
+         * names that stream. */
         if (step) {
             CUstream theirs = w->number ? w[-1].s : w[1].s;
             OK(sc->cu.StreamSynchronize(theirs));
@@ -172,7 +174,8 @@ static void *pestering(void *arg) {
     return NULL;
 }
 
-/* A second thread queries and synchronises the stream on which the first one launches, again and again. */
+/* A second thread queries and synchronises the stream on which the first one launches, again and
+ * again. */
 int sc_run_thread_pester(struct sc *sc) {
     struct worker w[THREADS];
     pthread_t thread;
@@ -202,7 +205,8 @@ static void *per_thread_stream(void *arg) {
     for (unsigned step = 0; step < w->steps; step++) {
         for (unsigned i = 0; i < 10; i++) {
             unsigned a = 3 + 2 * w->number, b = step + i;
-            /* NULL of the per-thread entry points, and its explicit handle by the ordinary ones, are one stream. */
+            /* NULL of the per-thread entry points, and its explicit handle by the ordinary ones,
+             * are one stream. */
             void *params[] = {&w->x, &a, &b, &n};
             if (i % 3 == 2) {
                 OK(sc_launch(sc, sc->fn[SC_chain], N / 64, 64, 0, CU_STREAM_PER_THREAD, params));
@@ -231,7 +235,8 @@ int sc_run_ptds(struct sc *sc) {
     return 0;
 }
 
-/* The per-thread default stream is a blocking one: the legacy stream orders itself with it on its own. */
+/* The per-thread default stream is a blocking one: the legacy stream orders itself with it on its
+ * own. */
 int sc_run_ptds_legacy(struct sc *sc) {
     CUevent e;
     CUstream s;

@@ -485,6 +485,15 @@ struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an
 struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins there */
 enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address, size_t bytes); /* PAGEABLE unless wholly inside one block */
 void cusim_ctx_memory_free(struct cusim_ctx *ctx);
+size_t cusim_mem_used(int device);
+extern size_t cusim_graph_bytes; /* what executable graphs would hold of device memory */
+
+/* Check and fill in what a copy or memset does; empty ones are refused. */
+CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
+                           enum cusim_mem_kind *dst_kind, enum cusim_mem_kind *src_kind);
+CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch,
+                           unsigned value, unsigned element, size_t width, size_t height,
+                           enum cusim_mem_kind *kind);
 bool cusim_mem_in_arena(uintptr_t address); /* any thread, no lock: the arenas never change */
 
 /* ---- captures ---- */

@@ -55,11 +55,12 @@ bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
 struct cus_option_row {
     const char *key;
     const char *value;   /* built-in, as one would write it */
-    const char *allowed; /* "50 .. 1000000", "off, observe, eager, piecewise", "yes, no", "a path" */
     const char *text;    /* what it does; lines are cut by \n */
 };
 /* NULL behind the last row. */
 const struct cus_option_row *cus_options_row(unsigned index);
+/* What row `index` may be: "50 .. 1000000", "off, observe, eager, piecewise", "yes, no", "a path". */
+void cus_options_allowed(unsigned index, char *out, size_t bytes);
 /* The value of row `index`, as one would write it, into `out`. */
 void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes);
 const char *cus_mode_name(enum cus_mode mode);

@@ -7,6 +7,7 @@
 #define HARNESS_SIM_RT_DRIVER_H
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 /* What stream 0 means to a caller: the legacy stream, or the default stream of its thread (the
  * _ptsz and _ptds entry points). */

@@ -1,0 +1,53 @@
+/*
+ * The command line of the decode host.
+ */
+#ifndef HARNESS_DECODE_OPTIONS_H
+#define HARNESS_DECODE_OPTIONS_H
+
+#include <limits.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum decode_stream {
+    DECODE_STREAM_NONBLOCKING,
+    DECODE_STREAM_BLOCKING,
+    DECODE_STREAM_LEGACY,
+};
+
+/* Exit statuses of the program. */
+enum decode_exit {
+    DECODE_EXIT_OK,
+    DECODE_EXIT_FAILED,
+    DECODE_EXIT_USAGE,
+};
+
+struct decode_options {
+    const char *prompt;
+    int tokens, batch;
+    /* 0: greedy. */
+    float temperature;
+    unsigned long long seed;
+    enum decode_stream stream;
+    /* NULL: find it. */
+    const char *model;
+    /* NULL: none. */
+    const char *report;
+};
+
+/*
+ * Fills the options from the command line. Returns -1 if the program goes on; otherwise its exit
+ * status: help was printed on stdout, or a mistake was named on stderr.
+ */
+int decode_options_parse(struct decode_options *options, int argc, char **argv);
+
+/* Looks for the model that comes with the program: beside it, then in the tree that it or the
+ * current folder lies in. 0, or -1 if it is nowhere. */
+int decode_find_model(char path[PATH_MAX]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

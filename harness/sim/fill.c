@@ -1,0 +1,78 @@
+/*
+ * Memsets of all widths, one- and two-dimensional.
+ *
+ * Under cusim.lock. The form without Async returns before it is done, except for host and managed memory.
+ */
+#include "harness/sim/cusim.h"
+
+CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch, unsigned value,
+                           unsigned element, size_t width, size_t height,
+                           enum cusim_mem_kind *kind) {
+    if ((element != 1 && element != 2 && element != 4) || width == 0 || height == 0 ||
+        dst % element != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (height > 1 && (pitch < width * element || pitch % element != 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    *kind = cusim_mem_kind_of(dst, (height - 1) * pitch + width * element);
+    if (*kind == CUSIM_MEM_PAGEABLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    *m = (struct cusim_work_memset){.dst = dst,
+                                    .pitch = pitch,
+                                    .width = width,
+                                    .height = height,
+                                    .value = value,
+                                    .element = element};
+    return CUDA_SUCCESS;
+}
+
+static CUresult fill(bool ptsz, CUstream handle, CUdeviceptr dst, size_t pitch, unsigned value,
+                     unsigned element, size_t width, size_t height, bool sync) {
+    struct cusim_stream *s;
+    struct cusim_work_memset m;
+    enum cusim_mem_kind kind;
+    CUresult result = sync ? cusim_capture_unsafe() : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = cusim_stream_get_for_work(handle, ptsz, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (width == 0 || height == 0)
+        return CUDA_SUCCESS;
+    result = cusim_memset_fill(&m, dst, pitch, value, element, width, height, &kind);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct cusim_work *work = cusim_work_new(CUSIM_WORK_MEMSET, s->ctx);
+    work->memset = m;
+    struct cusim_ctx *ctx = s->ctx;
+    bool wait = sync && !s->capture && kind != CUSIM_MEM_DEVICE && kind != CUSIM_MEM_POOL;
+    result = cusim_submit(s, work);
+    if (result == CUDA_SUCCESS && wait) {
+        cusim_timeline_wait(s->tl, s->submitted);
+        result = cusim_ctx_check(ctx);
+    }
+    return result;
+}
+
+#define FILL(bits, number)                                                                         \
+    CUSIM_TWIN_LOCKED(cuMemsetD##bits##_v2, _ptds, (CUdeviceptr dst, number value, size_t n),      \
+                      (dst, value, n)) {                                                           \
+        return fill(ptsz, NULL, dst, 0, value, bits / 8, n, 1, true);                              \
+    }                                                                                              \
+    CUSIM_TWIN_LOCKED(cuMemsetD##bits##Async, _ptsz,                                               \
+                      (CUdeviceptr dst, number value, size_t n, CUstream stream),                  \
+                      (dst, value, n, stream)) {                                                   \
+        return fill(ptsz, stream, dst, 0, value, bits / 8, n, 1, false);                           \
+    }                                                                                              \
+    CUSIM_TWIN_LOCKED(cuMemsetD2D##bits##_v2, _ptds,                                               \
+                      (CUdeviceptr dst, size_t pitch, number value, size_t width, size_t height),  \
+                      (dst, pitch, value, width, height)) {                                        \
+        return fill(ptsz, NULL, dst, pitch, value, bits / 8, width, height, true);                 \
+    }                                                                                              \
+    CUSIM_TWIN_LOCKED(cuMemsetD2D##bits##Async, _ptsz,                                             \
+                      (CUdeviceptr dst, size_t pitch, number value, size_t width, size_t height,   \
+                       CUstream stream),                                                           \
+                      (dst, pitch, value, width, height, stream)) {                                \
+        return fill(ptsz, stream, dst, pitch, value, bits / 8, width, height, false);              \
+    }
+FILL(8, unsigned char)
+FILL(16, unsigned short)
+FILL(32, unsigned int)

@@ -1,0 +1,379 @@
+/*
+ * The reader of settings. Runs once per process for the options and once for the rules, on the thread whose CUDA call needs them first;
+ * holds no lock; allocates one buffer; tells problems and never ends anything.
+ *
+ * inih does the grammar (sections, comments, names). As packaged it cuts lines at 200 bytes, takes " ;" for a comment and an indented line
+ * for the continuation of a value; mangled names are longer than that. So the reader here hands it lines without indentation and
+ * cut short, and takes the value from its own copy of the line.
+ */
+#define _GNU_SOURCE /* secure_getenv */
+#include "shim/base/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "shim/base/log.h"
+#include "shim/base/mem.h"
+#include "shim/base/options.h"
+
+extern char **environ;
+
+const char *cus_config_system_file = "/etc/cusplice.conf";
+
+enum { LINE_BYTES = 4096, CHUNK_BYTES = 4096, SECTION_BYTES = 48 };
+
+struct reader {
+    const char *path;
+    int fd;
+    int line;
+    size_t at, have; /* in chunk */
+    bool expecting;  /* the line handed out last should have become a setting and has not yet */
+    bool dropping;   /* inside a section that is none: said once, at its head */
+    char *value;     /* of the line handed out last, in text */
+    cus_setting_fn *setting;
+    cus_problem_fn *problem;
+    void *context;
+    char section[SECTION_BYTES];
+    char text[LINE_BYTES];
+    char chunk[CHUNK_BYTES];
+};
+
+static const char *const sections[] = {"rules", NULL};
+
+bool cus_config_secure(void) {
+    return getauxval(AT_SECURE) != 0;
+}
+
+/* ---- problems ---- */
+
+static void tell(cus_problem_fn *problem, void *context, const char *file, int line,
+                 const char *nearest, const char *text) {
+    struct cus_problem it = {file, line, text, nearest};
+    if (problem)
+        problem(context, &it);
+}
+
+void cus_problem_show(const struct cus_problem *problem, char *out, unsigned bytes) {
+    char line[16] = "";
+    if (problem->line)
+        snprintf(line, sizeof line, ":%d", problem->line);
+    snprintf(out, bytes, "%s%s: %s%s%s%s", problem->file, line, problem->text,
+             problem->nearest ? " (nearest: " : "", problem->nearest ? problem->nearest : "",
+             problem->nearest ? ")" : "");
+}
+
+void cus_problem_warn(void *context, const struct cus_problem *problem) {
+    char text[900];
+    (void)context;
+    cus_problem_show(problem, text, sizeof text);
+    cus_log(CUS_WARN, "config", "%s; ignored", text);
+}
+
+/* Levenshtein's distance with one row; words are keys, hence short, and what is behind 63 characters does not matter. */
+static unsigned distance(const char *a, const char *b) {
+    unsigned row[64];
+    size_t bytes_a = strnlen(a, 63), bytes_b = strnlen(b, 63);
+    for (size_t j = 0; j <= bytes_b; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= bytes_a; i++) {
+        unsigned corner = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= bytes_b; j++) {
+            unsigned best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[bytes_b];
+}
+
+const char *cus_nearest(const char *word, const char *const *list) {
+    const char *nearest = NULL;
+    unsigned best = UINT32_MAX;
+    for (; *list; list++) {
+        unsigned d = distance(word, *list);
+        if (d < best) {
+            best = d;
+            nearest = *list;
+        }
+    }
+    return nearest;
+}
+
+/* ---- files ---- */
+
+static void tell_line(struct reader *reader, const char *nearest, const char *text) {
+    tell(reader->problem, reader->context, reader->path, reader->line, nearest, text);
+}
+
+static int next_byte(struct reader *reader) {
+    if (reader->at == reader->have) {
+        ssize_t got;
+        do
+            got = read(reader->fd, reader->chunk, CHUNK_BYTES);
+        while (got < 0 && errno == EINTR);
+        if (got < 0) {
+            char text[160];
+            snprintf(text, sizeof text, "cannot be read: %s", strerror(errno));
+            tell(reader->problem, reader->context, reader->path, 0, NULL, text);
+        }
+        reader->at = 0;
+        reader->have = got > 0 ? (size_t)got : 0;
+        if (got <= 0)
+            return -1;
+    }
+    return (unsigned char)reader->chunk[reader->at++];
+}
+
+/* The next line into reader->text, without indentation, trailing blanks and line end. False at the end of the file. */
+static bool next_line(struct reader *reader) {
+    size_t used = 0;
+    bool too_long = false, binary = false;
+    int byte = next_byte(reader);
+    if (byte < 0)
+        return false;
+    reader->line++;
+    for (; byte >= 0 && byte != '\n'; byte = next_byte(reader)) {
+        binary |= byte == 0;
+        if (used == 0 && isspace(byte))
+            continue;
+        if (used + 1 < LINE_BYTES)
+            reader->text[used++] = (char)byte;
+        else
+            too_long = true;
+    }
+    while (used && isspace((unsigned char)reader->text[used - 1]))
+        used--;
+    reader->text[used] = 0;
+    if (reader->line == 1 && strncmp(reader->text, "\xef\xbb\xbf", 3) == 0)
+        memmove(reader->text, reader->text + 3, used - 2);
+    if (binary || too_long) {
+        tell_line(reader, NULL, binary ? "not a line of text" : "this line is too long");
+        reader->text[0] = 0;
+    }
+    return true;
+}
+
+static void check_expected(struct reader *reader) {
+    if (reader->expecting)
+        tell_line(reader, NULL, "neither 'key = value' nor '[section]' nor a comment");
+    reader->expecting = false;
+}
+
+/* A section's head. inih reads it as well; here it is judged, once, and with its line. */
+static void enter_section(struct reader *reader) {
+    char *end = strchr(reader->text, ']');
+    reader->dropping = true;
+    if (!end) {
+        tell_line(reader, NULL, "this section's head has no ']'");
+        reader->text[0] = 0; /* inih would go on with the section before */
+        return;
+    }
+    if (end[1] && end[1 + strspn(end + 1, " \t")] != '#' && end[1 + strspn(end + 1, " \t")] != ';')
+        tell_line(reader, NULL, "something follows this section's head");
+    snprintf(reader->section, sizeof reader->section, "%.*s", (int)(end - reader->text - 1),
+             reader->text + 1);
+    reader->dropping = strcmp(reader->section, "rules") != 0;
+    if (reader->dropping) {
+        char text[128];
+        snprintf(text, sizeof text, "unknown section [%s]", reader->section);
+        tell_line(reader, cus_nearest(reader->section, sections), text);
+    }
+}
+
+/* inih's reader: one line a call. */
+static char *hand_out_line(char *out, int bytes, void *context) {
+    struct reader *reader = context;
+    check_expected(reader);
+    if (!next_line(reader))
+        return NULL;
+    char first = reader->text[0];
+    reader->value = NULL;
+    if (first == '[') {
+        enter_section(reader);
+    } else if (first && first != '#' && first != ';') {
+        char *split = strpbrk(reader->text, "=:");
+        reader->expecting = true;
+        reader->value = split ? split + 1 + strspn(split + 1, " \t") : NULL;
+    }
+    /* The name is all that inih is asked for: of the value it gets what fits. */
+    snprintf(out, (size_t)bytes, "%.*s\n", bytes - 2, reader->text);
+    return out;
+}
+
+/* inih's handler: a setting. */
+static int take_setting(void *context, const char *section, const char *name, const char *value) {
+    struct reader *reader = context;
+    (void)section;
+    (void)value;
+    reader->expecting = false;
+    if (!reader->dropping && reader->value) {
+        struct cus_setting setting = {reader->section, name, reader->value, reader->path,
+                                      reader->line};
+        reader->setting(reader->context, &setting);
+    }
+    return 1;
+}
+
+void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
+                          cus_problem_fn *problem, void *context) {
+    struct reader *reader = cus_mem_alloc(sizeof *reader);
+    if (!reader) {
+        tell(problem, context, path, 0, NULL, "no memory to read it");
+        return;
+    }
+    reader->path = path;
+    reader->setting = setting;
+    reader->problem = problem;
+    reader->context = context;
+    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (reader->fd >= 0) {
+        ini_parse_stream(hand_out_line, reader, take_setting, reader);
+        close(reader->fd);
+    } else if (!may_be_absent || (errno != ENOENT && errno != ENOTDIR)) {
+        char text[160];
+        snprintf(text, sizeof text, "cannot be opened: %s", strerror(errno));
+        tell(problem, context, path, 0, NULL, text);
+    }
+    cus_mem_free(reader);
+}
+
+/* ---- the environment ---- */
+
+/* Variables that are no option's twin: the kill switch, the config file, rules, the launcher's hand-shake. */
+static const char *const other_variables[] = {"CUSPLICE", "CUSPLICE_CONFIG", "CUSPLICE_EAGER",
+                                              "CUSPLICE_HANDSHAKE", NULL};
+
+static void variable_of(const char *key, char *out, size_t bytes) {
+    size_t used = (size_t)snprintf(out, bytes, "CUSPLICE_");
+    for (; *key && used + 1 < bytes; key++)
+        out[used++] = (char)toupper((unsigned char)*key);
+    out[used] = 0;
+}
+
+/* CUSPLICE_EAGER: patterns with ; or line ends between them. */
+static void read_eager(const char *list, cus_setting_fn *setting, void *context) {
+    while (*list) {
+        size_t bytes = strcspn(list, ";\n");
+        const char *from = list + strspn(list, " \t");
+        const char *to = list + bytes;
+        while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
+            to--;
+        char *pattern = to > from ? cus_mem_alloc((size_t)(to - from) + 1) : NULL;
+        if (pattern) {
+            memcpy(pattern, from, (size_t)(to - from));
+            struct cus_setting it = {"rules", "eager", pattern, "CUSPLICE_EAGER", 0};
+            setting(context, &it);
+            cus_mem_free(pattern);
+        }
+        list += bytes + (list[bytes] != 0);
+    }
+}
+
+static bool is_one_of(const char *word, const char *const *list) {
+    for (; *list; list++)
+        if (strcmp(word, *list) == 0)
+            return true;
+    return false;
+}
+
+/* CUSPLICE_ variables that mean nothing: most likely a slip. */
+static void judge_variables(cus_problem_fn *problem, void *context) {
+    enum { MAX = 48, BYTES = 40 };
+    char twins[MAX][BYTES];
+    const char *known[MAX + 1] = {NULL};
+    unsigned n = 0;
+    for (const struct cus_option_row *row; n < MAX - 8 && (row = cus_options_row(n)); n++) {
+        variable_of(row->key, twins[n], BYTES);
+        known[n] = twins[n];
+    }
+    for (unsigned i = 0; other_variables[i]; i++)
+        known[n++] = other_variables[i];
+    for (char **entry = environ; entry && *entry; entry++) {
+        char name[64], text[128];
+        size_t bytes = strcspn(*entry, "=");
+        if (strncmp(*entry, "CUSPLICE_", 9) != 0 || bytes >= sizeof name)
+            continue;
+        memcpy(name, *entry, bytes);
+        name[bytes] = 0;
+        if (is_one_of(name, known))
+            continue;
+        snprintf(text, sizeof text, "no such variable");
+        tell(problem, context, name, 0, cus_nearest(name, known), text);
+    }
+}
+
+static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, void *context) {
+    const struct cus_option_row *row;
+    for (unsigned i = 0; (row = cus_options_row(i)); i++) {
+        char name[64];
+        variable_of(row->key, name, sizeof name);
+        const char *value = secure_getenv(name);
+        if (value && *value) {
+            struct cus_setting it = {"", row->key, value, name, 0};
+            setting(context, &it);
+        }
+    }
+    const char *eager = secure_getenv("CUSPLICE_EAGER");
+    if (eager)
+        read_eager(eager, setting, context);
+    judge_variables(problem, context);
+    static const char *const off[] = {"off", "no", "0", "false", NULL};
+    static const char *const on[] = {"on", "yes", "1", "true", "", NULL};
+    const char *kill = secure_getenv("CUSPLICE");
+    if (kill && is_one_of(kill, off)) {
+        struct cus_setting it = {"", "mode", "off", "CUSPLICE", 0};
+        setting(context, &it); /* last, so that it beats everything */
+    } else if (kill && !is_one_of(kill, on)) {
+        tell(problem, context, "CUSPLICE", 0, cus_nearest(kill, off), "must be off or on");
+    }
+}
+
+/* ---- sources ---- */
+
+static void read_user_file(cus_setting_fn *setting, cus_problem_fn *problem, void *context) {
+    char path[4096];
+    const char *folder = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
+    int bytes = -1;
+    if (folder && *folder)
+        bytes = snprintf(path, sizeof path, "%s/cusplice/cusplice.conf", folder);
+    else if (home && *home)
+        bytes = snprintf(path, sizeof path, "%s/.config/cusplice/cusplice.conf", home);
+    if (bytes > 0 && (size_t)bytes < sizeof path)
+        cus_config_read_file(path, true, setting, problem, context);
+}
+
+void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,
+                     void *context) {
+    const char *named;
+    switch (source) {
+    case CUS_SOURCE_SYSTEM:
+        cus_config_read_file(cus_config_system_file, true, setting, problem, context);
+        break;
+    case CUS_SOURCE_USER:
+        read_user_file(setting, problem, context);
+        break;
+    case CUS_SOURCE_NAMED:
+        named = secure_getenv("CUSPLICE_CONFIG");
+        if (named && *named)
+            cus_config_read_file(named, false, setting, problem, context);
+        break;
+    case CUS_SOURCE_ENVIRONMENT:
+        read_environment(setting, problem, context);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,310 @@
+/*
+ * The options of the process. cus_options() loads them once, on the thread whose CUDA call asks first; later callers, on any
+ * thread, only load a pointer. Holds no lock while it reads files: two threads that come at once both load, one result stays.
+ */
+#include "shim/base/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/base/log.h"
+#include "shim/base/mem.h"
+
+enum kind { KIND_MODE, KIND_PROFILE, KIND_UINT, KIND_BOOL, KIND_PATH, KIND_LOG };
+
+struct row {
+    struct cus_option_row shown;
+    enum kind kind;
+    size_t offset;
+    uint32_t min, max;
+};
+
+static const struct row rows[] = {
+#define CUS_OPTION(key, kind, value, min, max, text)                                               \
+    {{#key, value, text}, KIND_##kind, offsetof(struct cus_options, key), min, max},
+#include "shim/base/options.def"
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+_Static_assert(ROWS <= sizeof((struct cus_options *)0)->owned / sizeof(char *), "owned[] is short");
+
+static const char *const modes[] = {"off", "observe", "eager", "piecewise", NULL};
+static const char *const profiles[] = {"eager", "ignore", NULL};
+static const char *const no_words[] = {"no", "off", "false", "0", NULL};
+/* The keys of [rules] (plan/rules.c), for those who forget the section's head. */
+static const char *const rule_words[] = {"eager", "never_defer", "graph", NULL};
+static const char *const yes_words[] = {"yes", "on", "true", "1", NULL};
+
+/* ---- values ---- */
+
+static int index_of(const char *word, const char *const *list) {
+    for (int i = 0; list[i]; i++)
+        if (strcmp(word, list[i]) == 0)
+            return i;
+    return -1;
+}
+
+static void list_words(const char *const *list, char *out, size_t bytes) {
+    size_t used = 0;
+    for (int i = 0; list[i] && used < bytes; i++)
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", i ? ", " : "", list[i]);
+}
+
+static void *field_of(struct cus_options *options, const struct row *row) {
+    return (char *)options + row->offset;
+}
+
+/* Decimal digits and nothing else, within the row's bounds. */
+static bool parse_uint(const char *text, const struct row *row, uint32_t *out) {
+    uint64_t value = 0;
+    size_t digits = strspn(text, "0123456789");
+    if (!digits || text[digits] || digits > 10)
+        return false;
+    for (; *text; text++)
+        value = value * 10 + (uint64_t)(*text - '0');
+    *out = (uint32_t)value;
+    return value >= row->min && value <= row->max;
+}
+
+static bool set_text(struct cus_options *out, const struct row *row, const char *text) {
+    char **owned = &out->owned[row - rows];
+    char *copy = cus_mem_text(text);
+    if (!copy)
+        return false;
+    cus_mem_free(*owned);
+    *owned = copy;
+    *(const char **)field_of(out, row) = copy;
+    return true;
+}
+
+/* Sets one field. False: *out is as it was, `error` says what would be right, *nearest what may have been meant. */
+static bool set_row(struct cus_options *out, const struct row *row, const char *text, char *error,
+                    size_t bytes, const char **nearest) {
+    const char *const *words = row->kind == KIND_MODE ? modes : profiles;
+    char allowed[96];
+    int index;
+    *nearest = NULL;
+    switch (row->kind) {
+    case KIND_MODE:
+    case KIND_PROFILE:
+        index = index_of(text, words);
+        if (index >= 0) {
+            *(int *)field_of(out, row) = index;
+            return true;
+        }
+        *nearest = cus_nearest(text, words);
+        list_words(words, allowed, sizeof allowed);
+        snprintf(error, bytes, "%s = %.60s: must be one of %s", row->shown.key, text, allowed);
+        return false;
+    case KIND_UINT: {
+        uint32_t value;
+        if (parse_uint(text, row, &value)) {
+            *(uint32_t *)field_of(out, row) = value;
+            return true;
+        }
+        snprintf(error, bytes, "%s = %.60s: must be a whole number from %u to %u", row->shown.key,
+                 text, row->min, row->max);
+        return false;
+    }
+    case KIND_BOOL:
+        if (index_of(text, yes_words) >= 0 || index_of(text, no_words) >= 0) {
+            *(bool *)field_of(out, row) = index_of(text, yes_words) >= 0;
+            return true;
+        }
+        snprintf(error, bytes, "%s = %.60s: must be yes or no", row->shown.key, text);
+        return false;
+    case KIND_LOG:
+        if (cus_log_spec_error(text)) {
+            snprintf(error, bytes,
+                     "%s = %.60s: must be a level (error, warn, info, debug), then domain:level",
+                     row->shown.key, cus_log_spec_error(text));
+            return false;
+        }
+        break;
+    case KIND_PATH:
+        break;
+    }
+    if (set_text(out, row, text))
+        return true;
+    snprintf(error, bytes, "%s: no memory", row->shown.key);
+    return false;
+}
+
+static const struct row *row_of(const char *key) {
+    for (unsigned i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].shown.key, key) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static const char *nearest_key(const char *key) {
+    const char *keys[ROWS + 1];
+    for (unsigned i = 0; i < ROWS; i++)
+        keys[i] = rows[i].shown.key;
+    keys[ROWS] = NULL;
+    return cus_nearest(key, keys);
+}
+
+bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
+                     cus_problem_fn *problem, void *context) {
+    const struct row *row = row_of(setting->key);
+    const char *nearest = NULL;
+    char error[256];
+    if (row && set_row(out, row, setting->value, error, sizeof error, &nearest))
+        return true;
+    if (!row && index_of(setting->key, rule_words) >= 0) {
+        snprintf(error, sizeof error, "'%s' is a rule: it belongs below [rules]", setting->key);
+    } else if (!row) {
+        nearest = nearest_key(setting->key);
+        snprintf(error, sizeof error, "unknown key '%.60s'", setting->key);
+    }
+    struct cus_problem it = {setting->file, setting->line, error, nearest};
+    if (problem)
+        problem(context, &it);
+    return false;
+}
+
+/* ---- loading ---- */
+
+struct load {
+    struct cus_options *out;
+    cus_problem_fn *problem;
+    void *context;
+    int problems;
+};
+
+static void load_problem(void *context, const struct cus_problem *problem) {
+    struct load *load = context;
+    load->problems++;
+    if (load->problem)
+        load->problem(load->context, problem);
+}
+
+static void load_setting(void *context, const struct cus_setting *setting) {
+    struct load *load = context;
+    if (!*setting->section)
+        cus_options_set(load->out, setting, load_problem, load);
+}
+
+static void set_built_in(struct cus_options *out) {
+    char error[256];
+    const char *nearest;
+    memset(out, 0, sizeof *out);
+    for (unsigned i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        if (row->kind == KIND_PATH || row->kind == KIND_LOG)
+            *(const char **)field_of(out, row) = row->shown.value; /* needs no memory */
+        else
+            set_row(out, row, row->shown.value, error, sizeof error, &nearest);
+    }
+}
+
+int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *problem, void *context) {
+    struct load load = {out, problem, context, 0};
+    set_built_in(out);
+    if (secure) {
+        out->mode = CUS_MODE_OFF;
+        return 0;
+    }
+    for (int source = 0; source < CUS_SOURCES; source++)
+        cus_config_read((enum cus_source)source, load_setting, load_problem, &load);
+    return load.problems;
+}
+
+void cus_options_free(struct cus_options *options) {
+    for (unsigned i = 0; i < ROWS; i++)
+        cus_mem_free(options->owned[i]);
+    memset(options->owned, 0, sizeof options->owned);
+}
+
+/* Where there is no memory for the real ones: nothing is done to the program. */
+static struct cus_options fallback;
+
+const struct cus_options *cus_options(void) {
+    static struct cus_options *loaded;
+    struct cus_options *options = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
+    if (options)
+        return options;
+    int saved = errno;
+    struct cus_options *mine = cus_mem_alloc(sizeof *mine);
+    /* Silently: where problems are to be written is not known before the options are. */
+    int problems = mine ? cus_options_load(mine, cus_config_secure(), NULL, NULL) : 0;
+    if (!mine)
+        mine = &fallback;
+    if (mine == &fallback)
+        fallback.stats = fallback.log = fallback.log_file = "";
+    if (!__atomic_compare_exchange_n(&loaded, &options, mine, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        if (mine != &fallback) { /* another thread was faster */
+            cus_options_free(mine);
+            cus_mem_free(mine);
+        }
+        errno = saved;
+        return options;
+    }
+    cus_log_configure(mine->log, mine->log_file);
+    if (problems) {
+        struct cus_options again; /* once more, aloud */
+        cus_options_load(&again, cus_config_secure(), cus_problem_warn, NULL);
+        cus_options_free(&again);
+    }
+    errno = saved;
+    return mine;
+}
+
+/* ---- the table ---- */
+
+const struct cus_option_row *cus_options_row(unsigned index) {
+    return index < ROWS ? &rows[index].shown : NULL;
+}
+
+void cus_options_allowed(unsigned index, char *out, size_t bytes) {
+    const struct row *row = &rows[index];
+    switch (row->kind) {
+    case KIND_MODE:
+        list_words(modes, out, bytes);
+        break;
+    case KIND_PROFILE:
+        list_words(profiles, out, bytes);
+        break;
+    case KIND_UINT:
+        snprintf(out, bytes, "%u .. %u", row->min, row->max);
+        break;
+    case KIND_BOOL:
+        snprintf(out, bytes, "yes, no");
+        break;
+    case KIND_PATH:
+        snprintf(out, bytes, "a path");
+        break;
+    case KIND_LOG:
+        snprintf(out, bytes, "level[,domain:level]...");
+        break;
+    }
+}
+
+void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes) {
+    const struct row *row = &rows[index];
+    const void *field = (const char *)options + row->offset;
+    switch (row->kind) {
+    case KIND_MODE:
+        snprintf(out, bytes, "%s", modes[*(const int *)field]);
+        break;
+    case KIND_PROFILE:
+        snprintf(out, bytes, "%s", profiles[*(const int *)field]);
+        break;
+    case KIND_UINT:
+        snprintf(out, bytes, "%u", *(const uint32_t *)field);
+        break;
+    case KIND_BOOL:
+        snprintf(out, bytes, "%s", *(const bool *)field ? "yes" : "no");
+        break;
+    case KIND_PATH:
+    case KIND_LOG:
+        snprintf(out, bytes, "%s", *(const char *const *)field);
+        break;
+    }
+}
+
+const char *cus_mode_name(enum cus_mode mode) {
+    return modes[mode];
+}

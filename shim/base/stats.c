@@ -1,0 +1,13 @@
+/*
+ * Sums of counters. Pure; the caller holds whatever lock guards `to`.
+ */
+#include "shim/base/stats.h"
+
+_Static_assert(sizeof(struct cus_counters) % sizeof(uint64_t) == 0, "counters are 64-bit words");
+
+void cus_counters_add(struct cus_counters *to, const struct cus_counters *from) {
+    uint64_t *sum = (uint64_t *)to;
+    const uint64_t *term = (const uint64_t *)from;
+    for (size_t i = 0; i < sizeof *to / sizeof *sum; i++)
+        sum[i] += term[i];
+}

@@ -1,0 +1,282 @@
+/*
+ * Writes the stats file. Runs on the thread that ends the process, or on the one that writes every stats_every seconds; holds no lock;
+ * must not allocate (the process may be ending in any state) nor use stdio streams.
+ */
+#include "shim/base/stats_json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/log.h"
+#include "shim/base/path.h"
+#include "shim/base/version.h"
+
+static const char *const eager_keys[] = {
+#define CUS_EAGER(id, key) key,
+#include "shim/base/reasons.def"
+};
+static const char *const break_keys[] = {
+#define CUS_BREAK(id, key) key,
+#include "shim/base/reasons.def"
+};
+static const char *const cause_keys[] = {
+#define CUS_CAUSE(id, key) key,
+#include "shim/base/reasons.def"
+};
+static const char *const fallback_keys[] = {
+#define CUS_FALLBACK(id, key) key,
+#include "shim/base/reasons.def"
+};
+
+/* ---- a writer of JSON: two levels of objects, a small buffer, an error that sticks ---- */
+
+struct writer {
+    int fd;
+    bool failed;
+    bool first; /* nothing in the innermost object yet */
+    int depth;
+    size_t used;
+    char buffer[2048];
+};
+
+static void drain(struct writer *w) {
+    size_t done = 0;
+    while (done < w->used && !w->failed) {
+        ssize_t got = write(w->fd, w->buffer + done, w->used - done);
+        if (got > 0)
+            done += (size_t)got;
+        else if (got == 0 || errno != EINTR)
+            w->failed = true;
+    }
+    w->used = 0;
+}
+
+static void put(struct writer *w, const char *text, size_t bytes) {
+    while (bytes) {
+        size_t room = sizeof w->buffer - w->used, part = bytes < room ? bytes : room;
+        memcpy(w->buffer + w->used, text, part);
+        w->used += part;
+        text += part;
+        bytes -= part;
+        if (w->used == sizeof w->buffer)
+            drain(w);
+    }
+}
+
+static void put_text(struct writer *w, const char *text) {
+    put(w, text, strlen(text));
+}
+
+/* Bytes above 0x7f go through as they are: file names are UTF-8 almost always. */
+static void put_string(struct writer *w, const char *text) {
+    put_text(w, "\"");
+    for (; *text; text++) {
+        char escaped[8];
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\')
+            snprintf(escaped, sizeof escaped, "\\%c", byte);
+        else if (byte < 0x20)
+            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+        else
+            snprintf(escaped, sizeof escaped, "%c", byte);
+        put_text(w, escaped);
+    }
+    put_text(w, "\"");
+}
+
+static void put_key(struct writer *w, const char *key) {
+    put_text(w, w->first ? "\n" : ",\n");
+    put(w, "        ", (size_t)w->depth * 2);
+    w->first = false;
+    put_string(w, key);
+    put_text(w, ": ");
+}
+
+static void open_object(struct writer *w, const char *key) {
+    if (key)
+        put_key(w, key);
+    put_text(w, "{");
+    w->first = true;
+    w->depth++;
+}
+
+static void close_object(struct writer *w) {
+    w->depth--;
+    if (!w->first) {
+        put_text(w, "\n");
+        put(w, "        ", (size_t)w->depth * 2);
+    }
+    put_text(w, "}");
+    w->first = false;
+}
+
+static void put_number(struct writer *w, const char *key, uint64_t value) {
+    char text[24];
+    put_key(w, key);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    put_text(w, text);
+}
+
+static void put_named(struct writer *w, const char *key, const char *value) {
+    put_key(w, key);
+    put_string(w, value);
+}
+
+static void put_reasons(struct writer *w, const char *key, const char *const *keys,
+                        const uint64_t *values, size_t n) {
+    open_object(w, key);
+    for (size_t i = 0; i < n; i++)
+        put_number(w, keys[i], values[i]);
+    close_object(w);
+}
+
+/* Only what happened: there are hundreds of rows. */
+static void put_flushes(struct writer *w, const uint64_t *flushes,
+                        const char *(*api_name)(unsigned row)) {
+    open_object(w, "flushes");
+    for (unsigned i = 0; i < CUS_CAUSES; i++) {
+        char number[24];
+        const char *name = i >= CUS_API_ROWS_MAX ? cause_keys[i - CUS_API_ROWS_MAX] : NULL;
+        if (!flushes[i])
+            continue;
+        if (!name && api_name)
+            name = api_name(i);
+        snprintf(number, sizeof number, "api_%u", i);
+        put_number(w, name ? name : number, flushes[i]);
+    }
+    close_object(w);
+}
+
+static uint64_t sum(const uint64_t *values, size_t n) {
+    uint64_t total = 0;
+    while (n)
+        total += values[--n];
+    return total;
+}
+
+static void put_all(struct writer *w, const struct cus_counters *c,
+                    const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
+    char exe[4096];
+    ssize_t exe_bytes = facts->exe ? -1 : readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[exe_bytes > 0 ? exe_bytes : 0] = 0;
+    open_object(w, NULL);
+    put_named(w, "version", CUSPLICE_VERSION);
+    put_number(w, "pid", (uint64_t)(facts->pid ? facts->pid : (long)getpid()));
+    put_named(w, "exe", facts->exe ? facts->exe : exe);
+    put_named(w, "mode", facts->mode ? facts->mode : "");
+    open_object(w, "ops");
+    put_number(w, "launches", c->ops[CUS_OP_LAUNCH]);
+    put_number(w, "memsets", c->ops[CUS_OP_MEMSET]);
+    put_number(w, "copies", c->ops[CUS_OP_COPY]);
+    close_object(w);
+    open_object(w, "issued");
+    put_number(w, "in_graphs", c->in_graphs);
+    put_number(w, "eager", sum(c->eager_by, CUS_EAGERS));
+    close_object(w);
+    put_reasons(w, "eager_by", eager_keys, c->eager_by, CUS_EAGERS);
+    put_number(w, "graph_launches", c->graph_launches);
+    put_number(w, "pieces", c->pieces);
+    put_number(w, "built", c->built);
+    put_number(w, "segments", c->segments);
+    put_number(w, "steps", c->steps);
+    open_object(w, "signatures");
+    put_number(w, "exact", c->sig_exact);
+    put_number(w, "patched", c->sig_patched);
+    put_number(w, "missed", c->sig_missed);
+    close_object(w);
+    put_number(w, "patched_nodes", c->patched_nodes);
+    put_flushes(w, c->flushes, api_name);
+    put_reasons(w, "breaks", break_keys, c->breaks, CUS_BREAKS);
+    put_number(w, "graph_bytes", c->graph_bytes);
+    put_number(w, "build_us", c->build_ns / 1000);
+    put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);
+    if (facts->segment_list_json) {
+        put_key(w, "segment_list");
+        put_text(w, facts->segment_list_json);
+    }
+    close_object(w);
+    put_text(w, "\n");
+    drain(w);
+}
+
+/* ---- whose file it is ---- */
+
+/* When this process began, in seconds of the wall clock; 0 where /proc does not tell. */
+static time_t process_start(void) {
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = 0;
+    /* The 22nd field, counted behind the program's name, which may hold anything but ends with the last ')'. */
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return 0;
+    uint64_t ticks = 0;
+    for (at++; *at >= '0' && *at <= '9'; at++)
+        ticks = ticks * 10 + (uint64_t)(*at - '0');
+    struct timespec boot, now;
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    clock_gettime(CLOCK_REALTIME, &now);
+    long hz = sysconf(_SC_CLK_TCK);
+    return now.tv_sec - boot.tv_sec + (time_t)(ticks / (uint64_t)(hz > 0 ? hz : 100));
+}
+
+/* Another process wrote the file while this one ran. */
+static bool written_meanwhile(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+           info.st_mtime >= process_start();
+}
+
+/* /dev/stderr, a pipe: there is nothing to rename. */
+static bool is_special(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+bool cus_stats_json(const char *path, const struct cus_counters *counters,
+                    const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
+    int saved = errno;
+    char target[4096], partial[4096 + 40];
+    bool own, done = false;
+    struct writer w = {.fd = -1, .first = true};
+    if (!cus_path_expand(path, target, sizeof target, &own)) {
+        errno = ENAMETOOLONG;
+    } else if (!own && sum(counters->ops, CUS_OP_TYPES) == 0 && written_meanwhile(target)) {
+        errno = saved;
+        return false;
+    } else {
+        bool special = is_special(target);
+        if (special)
+            snprintf(partial, sizeof partial, "%s", target);
+        else
+            snprintf(partial, sizeof partial, "%s.%ld.partial", target, (long)getpid());
+        w.fd = open(partial,
+                    O_WRONLY | O_CLOEXEC | O_NOCTTY | (special ? O_APPEND : O_CREAT | O_TRUNC),
+                    0666);
+        if (w.fd >= 0) {
+            put_all(&w, counters, api_name, facts);
+            bool closed = close(w.fd) == 0;
+            done = closed && !w.failed && (special || rename(partial, target) == 0);
+            if (!done && !special) {
+                int why = errno;
+                unlink(partial);
+                errno = why;
+            }
+        }
+    }
+    if (!done)
+        CUS_LOG_ONCE(CUS_WARN, "stats", "the stats file %s cannot be written: %m", path);
+    errno = saved;
+    return done;
+}

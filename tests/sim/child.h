@@ -1,0 +1,39 @@
+// Starts a program as a child, waits for it with a time limit, and keeps what it wrote.
+#ifndef TESTS_SIM_CHILD_H
+#define TESTS_SIM_CHILD_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sim {
+
+struct Child {
+    std::vector<std::string> command;
+    std::map<std::string, std::string> env; // on top of a bare environment
+    int timeout_s = 60;
+};
+
+struct Result {
+    int status = -1; // exit status; 128 + signal; -1: did not start
+    bool timed_out = false;
+    std::string out, err;
+    double seconds = 0;
+};
+
+// Everything CUDA, cusplice and the loader would read is left out of the child's environment unless `env` names it.
+Result Run(const Child &child);
+
+std::string ReadFile(const std::string &path); // "" if there is none
+bool FileExists(const std::string &path);
+std::string TempDir(); // fresh for each call, under TEST_TMPDIR
+
+// A file of the build, by its path from the root of the tree.
+std::string Runfile(const std::string &path);
+
+// "", "asan", "ubsan" or "tsan".
+std::string Sanitizer();
+
+} // namespace sim
+
+#endif

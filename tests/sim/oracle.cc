@@ -1,0 +1,102 @@
+// Pure functions of text.
+#include "tests/sim/oracle.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+namespace sim {
+
+namespace {
+
+std::string Context(const std::vector<std::string> &ops, size_t at) {
+    std::string text;
+    for (size_t i = at > 3 ? at - 3 : 0; i < std::min(ops.size(), at + 4); i++) {
+        text += (i == at ? "  > " : "    ") + ops[i].substr(0, 160) + "\n";
+    }
+    return at >= ops.size() ? text + "  > (end)\n" : text;
+}
+
+std::string CompareStream(const std::string &name, const std::vector<std::string> &expected,
+                          const std::vector<std::string> &actual) {
+    size_t at = 0;
+    while (at < expected.size() && at < actual.size() && expected[at] == actual[at]) {
+        at++;
+    }
+    if (at == expected.size() && at == actual.size()) {
+        return "";
+    }
+    std::ostringstream text;
+    text << "stream " << name << " differs at operation " << at << " (expected " << expected.size()
+         << " operations, there are " << actual.size() << ")\n  expected:\n"
+         << Context(expected, at) << "  actual:\n"
+         << Context(actual, at);
+    return text.str();
+}
+
+// The streams that are left when equal ones have been paired off.
+void DropEqual(Log *a, Log *b) {
+    for (auto i = a->begin(); i != a->end();) {
+        auto same = std::find_if(b->begin(), b->end(),
+                                 [&](const auto &entry) { return entry.second == i->second; });
+        if (same == b->end()) {
+            ++i;
+            continue;
+        }
+        b->erase(same);
+        i = a->erase(i);
+    }
+}
+
+} // namespace
+
+Log ParseLog(const std::string &text) {
+    Log log;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        size_t space = line.find(' ');
+        if (space == std::string::npos) {
+            log["(not understood)"].push_back(line);
+        } else {
+            log[line.substr(0, space)].push_back(line.substr(space + 1));
+        }
+    }
+    return log;
+}
+
+std::string CompareLogs(const Log &expected, const Log &actual, const CompareRules &rules) {
+    Log want = expected, have = actual;
+    if (rules.any_op_order) {
+        for (Log *log : {&want, &have}) {
+            for (auto &entry : *log) {
+                std::sort(entry.second.begin(), entry.second.end());
+            }
+        }
+    }
+    if (rules.any_stream_order) {
+        DropEqual(&want, &have);
+    }
+    std::set<std::string> names;
+    for (const Log *log : {&want, &have}) {
+        for (const auto &entry : *log) {
+            names.insert(entry.first);
+        }
+    }
+    for (const auto &name : names) {
+        std::string difference = CompareStream(name, want[name], have[name]);
+        if (!difference.empty()) {
+            return difference;
+        }
+    }
+    return "";
+}
+
+size_t CountOps(const Log &log) {
+    size_t count = 0;
+    for (const auto &entry : log) {
+        count += entry.second.size();
+    }
+    return count;
+}
+
+} // namespace sim

@@ -1,0 +1,308 @@
+// What the stream engine promises, with a driver that tells all: issue order is program order within a stream and, for one thread, across
+// streams; errors come from the call that they belong to; whatever a graph call refuses, the ops still run once.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace {
+
+using fake::driver;
+
+class Engine : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
+        setenv("CUSPLICE_EAGER", "eager_*", 1);
+        fake::Reset();
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+    }
+
+    void SetUp() override {
+        fake::Reset();
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int i = 0; i < 12; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    }
+
+    void TearDown() override {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid = 1, unsigned block = 32,
+                    CUstream stream = nullptr, bool use_default = true) {
+        CUstream on = use_default ? stream_ : stream;
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.form = CUS_LAUNCH_PLAIN;
+        launch.stream = {on, CUS_ABI_LEGACY};
+        launch.f = f;
+        const uint32_t dims[7] = {grid, 1, 1, block, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        return cus_engine_launch(&launch);
+    }
+
+    void Sync(CUstream stream = nullptr) {
+        cus_stream_ref ref = {stream ? stream : stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+    }
+
+    std::string Line(const std::string &name, uint64_t a, uint32_t b, unsigned grid = 1) {
+        return "S" + std::to_string(fake::Of(stream_)->id) + " " + name + "(" +
+               std::to_string(grid) + "," + std::to_string(a) + "," + std::to_string(b) + ")";
+    }
+
+    // `steps` steps of 12 launches, checked against the journal.
+    void Steps(int steps, uint32_t grow = 0) {
+        for (int step = 0; step < steps; step++) {
+            driver().journal.clear();
+            std::vector<std::string> expected;
+            for (int i = 0; i < 12; i++) {
+                ASSERT_EQ(Launch(functions_[i], 100 + i, step * grow), CUDA_SUCCESS);
+                expected.push_back(Line("k" + std::to_string(i), 100 + i, step * grow));
+            }
+            Sync();
+            ASSERT_EQ(driver().journal, expected) << "step " << step;
+        }
+    }
+
+    cus_counters Counters() {
+        cus_counters counters;
+        cus_engine_counters(&counters);
+        return counters;
+    }
+
+    void ExpectBalance() {
+        cus_counters c = Counters();
+        uint64_t ops = 0, issued = c.in_graphs;
+        for (uint64_t n : c.ops)
+            ops += n;
+        for (uint64_t n : c.eager_by)
+            issued += n;
+        EXPECT_EQ(ops, issued);
+    }
+
+    CUstream stream_;
+    std::vector<CUfunction> functions_;
+};
+
+TEST_F(Engine, RepeatedStepsRunInGraphs) {
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 4 * 2);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 2);
+    EXPECT_EQ(driver().calls["cuGraphExecKernelNodeSetParams_v2"], 0);
+    ExpectBalance();
+}
+
+TEST_F(Engine, ChangedScalarsArePatched) {
+    Steps(6, 1);
+    EXPECT_EQ(driver().calls["cuGraphExecKernelNodeSetParams_v2"], 3 * 12);
+    ExpectBalance();
+}
+
+TEST_F(Engine, FirstLaunchOfAFunctionIsTheProgramsOwnCall) {
+    Launch(functions_[0], 1, 2);
+    EXPECT_EQ(driver().calls["cuLaunchKernel"], 1);
+    EXPECT_EQ(driver().calls["cuStreamBeginCapture_v2"], 0);
+}
+
+TEST_F(Engine, EagerRuleCutsAndKeepsOrder) {
+    CUfunction eager = fake::MakeFunction("eager_attention");
+    for (int step = 0; step < 5; step++) {
+        driver().journal.clear();
+        for (int i = 0; i < 4; i++)
+            Launch(functions_[i], i, 0);
+        Launch(eager, 9, step);
+        EXPECT_EQ(driver().journal.size(), 5u) << "the eager kernel is issued at once";
+        EXPECT_EQ(driver().journal.back(), Line("eager_attention", 9, step));
+        for (int i = 4; i < 12; i++)
+            Launch(functions_[i], i, 0);
+        Sync();
+        EXPECT_EQ(driver().journal.size(), 13u);
+    }
+    char text[256];
+    ASSERT_TRUE(cus_engine_segment_list(text, sizeof text));
+    EXPECT_STREQ(text, "[\"graph 4\", \"eager eager_attention\", \"graph 8\"]");
+}
+
+TEST_F(Engine, OpOnAnotherStreamIssuesWhatThisThreadWithheld) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_TRUE(driver().journal.empty());
+    Launch(functions_[1], 5, 5, 1, 32, other, false);
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
+}
+
+TEST_F(Engine, LegacyStreamOrdersAgainstBlockingOnesBothWays) {
+    CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
+    stream_ = blocking;
+    Steps(4);
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_TRUE(driver().journal.empty());
+    std::thread([&] { Launch(functions_[1], 5, 5, 1, 32, nullptr, false); }).join();
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
+    EXPECT_EQ(driver().journal[1], "L k1(1,5,5)");
+}
+
+TEST_F(Engine, NonBlockingStreamIsNotTiedToTheLegacyOne) {
+    Steps(4);
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    std::thread([&] { Launch(functions_[1], 5, 5, 1, 32, nullptr, false); }).join();
+    ASSERT_EQ(driver().journal.size(), 1u);
+    EXPECT_EQ(driver().journal[0], "L k1(1,5,5)");
+}
+
+TEST_F(Engine, PerThreadStreamsWithholdNothing) {
+    for (int step = 0; step < 6; step++) {
+        driver().journal.clear();
+        for (int i = 0; i < 12; i++)
+            Launch(functions_[i], i, 0, 1, 32, CU_STREAM_PER_THREAD, false);
+        EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
+    }
+}
+
+TEST_F(Engine, ErrorBelongsToItsCall) {
+    Steps(4);
+    EXPECT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
+    EXPECT_EQ(Launch(functions_[1], 101, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(Launch(functions_[1], 101, 0, 1, 2048), CUDA_ERROR_INVALID_VALUE);
+    Sync();
+    ExpectBalance();
+    Steps(4);
+}
+
+TEST_F(Engine, NothingIsWithheldWhileTheProgramCaptures) {
+    Steps(4);
+    fake::Of(stream_)->program_captures = true;
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_EQ(driver().journal.size(), 1u);
+    fake::Of(stream_)->program_captures = false;
+    Sync();
+    Steps(4);
+}
+
+TEST_F(Engine, OpenCaptureElsewhereInTheContextStopsWithholding) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    fake::Of(other)->program_captures = true;
+    cus_engine_capture_began(&ref);
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_EQ(driver().journal.size(), 1u);
+    fake::Of(other)->program_captures = false;
+    Sync();
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_TRUE(driver().journal.empty()) << "replay resumes once it ended, however it ended";
+    Sync();
+}
+
+// Each graph call fails once, at each occurrence in turn: the ops run all the same, once, in order, with their own params.
+class EngineFaults : public Engine, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(EngineFaults, OpsRunOnceInOrder) {
+    for (int nth = 0; nth < 14; nth++) {
+        int seen = 0;
+        driver().fail = [&](const std::string &name) {
+            return name == GetParam() && seen++ == nth ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+        };
+        Steps(8, 1);
+        driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+        if (HasFatalFailure())
+            FAIL() << GetParam() << " failing at call " << nth;
+        cus_engine_code_gone();
+    }
+    ExpectBalance();
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, EngineFaults,
+                         ::testing::Values("cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                                           "cuStreamGetCaptureInfo_v3",
+                                           "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+                                           "cuGraphExecKernelNodeSetParams_v2",
+                                           "cuStreamCreateWithPriority"));
+
+TEST_F(Engine, LateErrorIsAnsweredForByTheNextSync) {
+    Steps(4);
+    Launch(functions_[0], 100, 0);
+    driver().fail = [](const std::string &name) {
+        return name == "cuLaunchKernel" ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+    };
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+    EXPECT_EQ(cus_engine_take_error(&ref), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(cus_engine_take_error(&ref), CUDA_SUCCESS);
+}
+
+TEST_F(Engine, ChangedFunctionAttributeDropsItsExecs) {
+    Steps(4);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    cus_engine_function_changed(functions_[2]);
+    Steps(4);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
+TEST_F(Engine, StreamThatComesBackIsANewOne) {
+    Steps(4);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&ref);
+    fake::Of(stream_)->id = 4711;
+    int launches = driver().calls["cuGraphLaunch"];
+    Steps(2);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], launches) << "nothing of the old stream is replayed";
+}
+
+TEST_F(Engine, ProfilerSeesOpsOneByOne) {
+    Steps(4);
+    cus_engine_profiling(true);
+    int launches = driver().calls["cuGraphLaunch"];
+    Steps(2);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], launches);
+    cus_engine_profiling(false);
+    Steps(2);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], launches);
+}
+
+TEST_F(Engine, FlushByRowIsCountedUnderTheRow) {
+    Steps(4);
+    uint64_t before = Counters().flushes[42];
+    Launch(functions_[0], 100, 0);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, 42);
+    EXPECT_EQ(Counters().flushes[42], before + 1);
+    EXPECT_EQ(driver().journal.back(), Line("k0", 100, 0));
+}
+
+TEST_F(Engine, ScopePReachesOpsOfOtherThreads) {
+    Steps(4);
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    std::thread([] { cus_engine_flush(CUS_SCOPE_P, nullptr, 3); }).join();
+    EXPECT_EQ(driver().journal.size(), 1u);
+}
+
+TEST_F(Engine, LaunchesThatNeverRepeatAreLeftAlone) {
+    unsigned random = 1;
+    for (int i = 0; i < 20000; i++) {
+        random = random * 1103515245 + 12345;
+        Launch(functions_[(random >> 16) % 12], i, i);
+    }
+    EXPECT_GE(Counters().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    ExpectBalance();
+}
+
+} // namespace

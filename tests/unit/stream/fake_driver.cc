@@ -1,0 +1,238 @@
+#include "tests/unit/stream/fake_driver.h"
+
+#include <cstring>
+#include <memory>
+
+namespace fake {
+namespace {
+
+struct Graph {
+    std::vector<Node *> nodes;
+};
+struct Exec {
+    std::vector<Node> nodes;
+    Graph *graph;
+};
+
+Stream legacy_stream, per_thread_stream;
+std::vector<std::unique_ptr<Stream>> streams;
+std::vector<std::unique_ptr<Function>> functions;
+unsigned long long next_id = 1;
+thread_local CUcontext current = (CUcontext)0x1000;
+
+CUresult Enter(const char *name) {
+    driver().calls[name]++;
+    return driver().fail(name);
+}
+
+std::string Text(CUstream stream, const Node &node) {
+    auto *function = reinterpret_cast<Function *>(node.f);
+    uint64_t a;
+    uint32_t b;
+    memcpy(&a, node.params.data(), 8);
+    memcpy(&b, node.params.data() + 8, 4);
+    std::string where = Of(stream) == &legacy_stream ? "L" : "S" + std::to_string(Of(stream)->id);
+    return where + " " + function->name + "(" + std::to_string(node.dims[0]) + "," +
+           std::to_string(a) + "," + std::to_string(b) + ")";
+}
+
+Node MakeNode(CUfunction f, std::vector<unsigned> dims, void **params) {
+    Node node{f, std::move(dims), std::vector<uint8_t>(12)};
+    memcpy(node.params.data(), params[0], 8);
+    memcpy(node.params.data() + 8, params[1], 4);
+    return node;
+}
+
+CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned smem, CUstream stream, void **params, void **) {
+    if (CUresult failed = Enter("cuLaunchKernel"))
+        return failed;
+    if (gx == 0 || bx > 1024)
+        return CUDA_ERROR_INVALID_VALUE;
+    Node node = MakeNode(f, {gx, gy, gz, bx, by, bz, smem}, params);
+    if (Of(stream)->capturing)
+        Of(stream)->captured.push_back(new Node(node));
+    else
+        driver().journal.push_back(Text(stream, node));
+    return CUDA_SUCCESS;
+}
+
+} // namespace
+
+Driver &driver() {
+    static Driver instance;
+    return instance;
+}
+
+Stream *Of(CUstream stream) {
+    if (!stream || stream == CU_STREAM_LEGACY)
+        return &legacy_stream;
+    if (stream == CU_STREAM_PER_THREAD)
+        return &per_thread_stream;
+    return reinterpret_cast<Stream *>(stream);
+}
+
+CUstream MakeStream(unsigned flags) {
+    streams.push_back(std::make_unique<Stream>());
+    streams.back()->flags = flags;
+    streams.back()->id = next_id++;
+    return reinterpret_cast<CUstream>(streams.back().get());
+}
+
+CUfunction MakeFunction(const std::string &name) {
+    functions.push_back(std::make_unique<Function>());
+    functions.back()->name = name;
+    functions.back()->params = {{0, 8}, {8, 4}};
+    return reinterpret_cast<CUfunction>(functions.back().get());
+}
+
+void Reset() {
+    driver().journal.clear();
+    driver().calls.clear();
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    legacy_stream.program_captures = false;
+    cus_driver &t = driver().table;
+    t = {};
+    // What no test calls must not be NULL all the same.
+#define ANY(name)                                                                                  \
+    t.name = reinterpret_cast<decltype(t.name)>(+[]() -> CUresult { return CUDA_ERROR_NOT_SUPPORTED; });
+    CUS_DRIVER_NEEDED(ANY)
+#undef ANY
+    t.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = current;
+        return CUDA_SUCCESS;
+    };
+    t.cuCtxPushCurrent_v2 = [](CUcontext context) {
+        current = context;
+        return CUDA_SUCCESS;
+    };
+    t.cuCtxPopCurrent_v2 = [](CUcontext *context) {
+        *context = current;
+        current = nullptr;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamGetFlags = [](CUstream stream, unsigned *flags) {
+        *flags = Of(stream)->flags;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamGetPriority = [](CUstream, int *priority) {
+        *priority = 0;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamGetId = [](CUstream stream, unsigned long long *id) {
+        *id = Of(stream)->id;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        *status = Of(stream)->program_captures ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                               : CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int) {
+        if (CUresult failed = Enter("cuStreamCreateWithPriority"))
+            return failed;
+        *stream = MakeStream(flags);
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamDestroy_v2 = [](CUstream) { return Enter("cuStreamDestroy_v2"); };
+    t.cuStreamBeginCapture_v2 = [](CUstream stream, CUstreamCaptureMode) {
+        if (CUresult failed = Enter("cuStreamBeginCapture_v2"))
+            return failed;
+        Of(stream)->capturing = true;
+        Of(stream)->captured.clear();
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamEndCapture = [](CUstream stream, CUgraph *graph) {
+        Of(stream)->capturing = false;
+        if (CUresult failed = Enter("cuStreamEndCapture")) {
+            for (Node *node : Of(stream)->captured)
+                delete node;
+            return failed;
+        }
+        *graph = reinterpret_cast<CUgraph>(new Graph{Of(stream)->captured});
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamGetCaptureInfo_v3 = [](CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *,
+                                     CUgraph *, const CUgraphNode **deps, const CUgraphEdgeData **,
+                                     size_t *n) {
+        if (CUresult failed = Enter("cuStreamGetCaptureInfo_v3"))
+            return failed;
+        *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        *deps = reinterpret_cast<const CUgraphNode *>(&Of(stream)->captured.back());
+        *n = 1;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamUpdateCaptureDependencies_v2 = [](CUstream, CUgraphNode *, const CUgraphEdgeData *,
+                                                size_t, unsigned) { return CUDA_SUCCESS; };
+    t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *) { return CUDA_SUCCESS; };
+    t.cuLaunchKernel = LaunchKernel;
+    t.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *params) {
+        *params = {};
+        params->func = reinterpret_cast<Node *>(handle)->f;
+        return CUDA_SUCCESS;
+    };
+    t.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph, unsigned long long) {
+        if (CUresult failed = Enter("cuGraphInstantiateWithFlags"))
+            return failed;
+        auto *from = reinterpret_cast<Graph *>(graph);
+        auto *made = new Exec{{}, from};
+        for (Node *node : from->nodes)
+            made->nodes.push_back(*node);
+        *exec = reinterpret_cast<CUgraphExec>(made);
+        return CUDA_SUCCESS;
+    };
+    t.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec exec, CUgraphNode handle,
+                                             const CUDA_KERNEL_NODE_PARAMS *params) {
+        if (CUresult failed = Enter("cuGraphExecKernelNodeSetParams_v2"))
+            return failed;
+        auto *to = reinterpret_cast<Exec *>(exec);
+        for (size_t i = 0; i < to->nodes.size(); i++)
+            if (to->graph->nodes[i] == reinterpret_cast<Node *>(handle))
+                to->nodes[i] = MakeNode(params->func,
+                                        {params->gridDimX, params->gridDimY, params->gridDimZ,
+                                         params->blockDimX, params->blockDimY, params->blockDimZ,
+                                         params->sharedMemBytes},
+                                        params->kernelParams);
+        return CUDA_SUCCESS;
+    };
+    t.cuGraphLaunch = [](CUgraphExec exec, CUstream stream) {
+        if (CUresult failed = Enter("cuGraphLaunch"))
+            return failed;
+        for (const Node &node : reinterpret_cast<Exec *>(exec)->nodes)
+            driver().journal.push_back(Text(stream, node));
+        return CUDA_SUCCESS;
+    };
+    t.cuGraphExecDestroy = [](CUgraphExec exec) {
+        delete reinterpret_cast<Exec *>(exec);
+        return Enter("cuGraphExecDestroy");
+    };
+    t.cuGraphDestroy = [](CUgraph graph) {
+        for (Node *node : reinterpret_cast<Graph *>(graph)->nodes)
+            delete node;
+        delete reinterpret_cast<Graph *>(graph);
+        return Enter("cuGraphDestroy");
+    };
+    t.cuKernelGetName = [](const char **, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; };
+    t.cuFuncGetName = [](const char **name, CUfunction f) {
+        *name = reinterpret_cast<Function *>(f)->name.c_str();
+        return CUDA_SUCCESS;
+    };
+    t.cuKernelGetParamInfo = [](CUkernel, size_t, size_t *, size_t *) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    };
+    t.cuFuncGetParamInfo = [](CUfunction f, size_t i, size_t *offset, size_t *size) {
+        auto *function = reinterpret_cast<Function *>(f);
+        if (i >= function->params.size())
+            return CUDA_ERROR_INVALID_VALUE;
+        *offset = function->params[i].first;
+        *size = function->params[i].second;
+        return CUDA_SUCCESS;
+    };
+    t.cuFuncGetAttribute = [](int *value, CUfunction_attribute, CUfunction) {
+        *value = 0;
+        return CUDA_SUCCESS;
+    };
+    t.cuKernelGetFunction = [](CUfunction *, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; };
+}
+
+} // namespace fake

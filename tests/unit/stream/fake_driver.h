@@ -1,0 +1,55 @@
+// A driver in one table: streams are journals, graphs are lists of what was captured. Everything is synchronous; what it proves is which
+// calls the engine makes, in which order, with which arguments, and what it does when one of them fails.
+#ifndef CUSPLICE_TESTS_UNIT_STREAM_FAKE_DRIVER_H
+#define CUSPLICE_TESTS_UNIT_STREAM_FAKE_DRIVER_H
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "shim/stream/engine.h"
+}
+
+namespace fake {
+
+struct Node {
+    CUfunction f;
+    std::vector<unsigned> dims;
+    std::vector<uint8_t> params;
+};
+
+struct Stream {
+    unsigned flags = 0;
+    bool capturing = false;         // by the engine
+    bool program_captures = false;  // set by a test
+    unsigned long long id = 0;
+    std::vector<Node *> captured;
+};
+
+struct Function {
+    std::string name;
+    std::vector<std::pair<size_t, size_t>> params; // offset, size
+};
+
+struct Driver {
+    cus_driver table = {};
+    std::vector<std::string> journal; // "S1 k0(grid,a,b)" in execution order; graph nodes one by one
+    std::map<std::string, int> calls;
+    std::function<CUresult(const std::string &)> fail = [](const std::string &) {
+        return CUDA_SUCCESS;
+    };
+};
+
+Driver &driver();
+// Makes a fresh table; functions and streams made before stay valid.
+void Reset();
+CUstream MakeStream(unsigned flags);
+CUfunction MakeFunction(const std::string &name);
+Stream *Of(CUstream stream);
+
+} // namespace fake
+
+#endif
