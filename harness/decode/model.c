@@ -155,8 +155,7 @@ static int read_all(FILE *file, struct decode_model *model, char *why, size_t si
     if (read_u32(header + 8) != VERSION) {
         return fail(why, size, "format version %u is not known here", read_u32(header + 8));
     }
-    if (read_shape(header, &model->shape, why, size) ||
-        read_vocabulary(header, model, why, size)) {
+    if (read_shape(header, &model->shape, why, size) || read_vocabulary(header, model, why, size)) {
         return -1;
     }
     return read_weights(file, model, why, size);

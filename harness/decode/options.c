@@ -36,8 +36,17 @@ static const char help[] =
     "sequences. The speed goes to stderr. Exit status: 0, 1 if something failed, 2 for a mistake\n"
     "in the command line.\n";
 
-enum { OPT_PROMPT = 1, OPT_TOKENS, OPT_BATCH, OPT_TEMPERATURE, OPT_SEED, OPT_STREAM, OPT_MODEL,
-       OPT_REPORT, OPT_HELP };
+enum {
+    OPT_PROMPT = 1,
+    OPT_TOKENS,
+    OPT_BATCH,
+    OPT_TEMPERATURE,
+    OPT_SEED,
+    OPT_STREAM,
+    OPT_MODEL,
+    OPT_REPORT,
+    OPT_HELP
+};
 
 static const struct option table[] = {
     {"prompt", required_argument, NULL, OPT_PROMPT},

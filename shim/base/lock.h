@@ -1,8 +1,9 @@
 /*
  * A small lock: one word, one atomic exchange when free, a futex when not.
  *
- * Engine locks are taken at every op and are almost never contended; a pthread mutex costs twice as much there. Not recursive, not
- * robust. Never taken in a forked child (the hooks pass through there).
+ * Engine locks are taken at every op and are almost never contended; a pthread mutex costs twice as
+ * much there. Not recursive, not robust. Never taken in a forked child (the hooks pass through
+ * there).
  */
 #ifndef CUSPLICE_BASE_LOCK_H
 #define CUSPLICE_BASE_LOCK_H
@@ -33,7 +34,8 @@ static inline void cus_lock_give(struct cus_lock *lock) {
         cus_lock_wake(lock);
 }
 
-/* Sleeps while *word == value, `ns` nanoseconds at most (0: no limit); wakes sleepers. errno is kept. */
+/* Sleeps while *word == value, `ns` nanoseconds at most (0: no limit); wakes sleepers. errno is
+ * kept. */
 void cus_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void cus_futex_wake(uint32_t *word, int count);
 

@@ -1,9 +1,10 @@
 /*
  * The counters behind the stats file.
  *
- * Each engine (one per stream) owns one `struct cus_counters` that its lock guards; the process owns another for what
- * happens outside any stream. The writer adds them up; a torn read of a counter that is being written costs nothing but a
- * late number. Invariant at every unlock: ops[] sum = in_graphs + sum of eager_by[].
+ * Each engine (one per stream) owns one `struct cus_counters` that its lock guards; the process
+ * owns another for what happens outside any stream. The writer adds them up; a torn read of a
+ * counter that is being written costs nothing but a late number. Invariant at every unlock: ops[]
+ * sum = in_graphs + sum of eager_by[].
  */
 #ifndef CUSPLICE_BASE_STATS_H
 #define CUSPLICE_BASE_STATS_H
@@ -25,7 +26,8 @@ enum cus_break {
     CUS_BREAKS
 };
 
-/* A flush cause is an API row of cuda_api.def (0 .. CUS_API_ROWS_MAX-1) or one of these, counted from the end of the rows. */
+/* A flush cause is an API row of cuda_api.def (0 .. CUS_API_ROWS_MAX-1) or one of these, counted
+ * from the end of the rows. */
 enum { CUS_API_ROWS_MAX = 1024 };
 enum cus_cause {
     CUS_CAUSE_FIRST_ = CUS_API_ROWS_MAX - 1,
@@ -49,7 +51,8 @@ struct cus_counters {
     uint64_t built;    /* executable graphs instantiated */
     uint64_t segments; /* runs of ops between two breaks */
     uint64_t steps;
-    uint64_t sig_exact, sig_patched, sig_missed; /* per piece launch: its signature's exec, another one patched, none */
+    uint64_t sig_exact, sig_patched,
+        sig_missed; /* per piece launch: its signature's exec, another one patched, none */
     uint64_t patched_nodes;
     uint64_t flushes[CUS_CAUSES]; /* flushes that found something withheld */
     uint64_t breaks[CUS_BREAKS];

@@ -1,9 +1,10 @@
 /*
  * Building, patching and launching executable graphs.
  *
- * Runs on the thread that completes a piece, under the lock of the engine that owns the piece. Building happens on a private stream under
- * RELAXED capture mode, so that it neither disturbs nor is disturbed by captures of the program (HAZARDS D2). Never called while the
- * program captures in this context.
+ * Runs on the thread that completes a piece, under the lock of the engine that owns the piece.
+ * Building happens on a private stream under RELAXED capture mode, so that it neither disturbs nor
+ * is disturbed by captures of the program (HAZARDS D2). Never called while the program captures in
+ * this context.
  */
 #include "shim/graph/exec.h"
 
@@ -19,7 +20,8 @@ enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
 
 struct node {
     CUgraphNode handle;
-    bool odd; /* the captured node does not spell its size as the call did: the size is not patched */
+    bool odd; /* the captured node does not spell its size as the call did: the size is not patched
+               */
     union {
         CUDA_KERNEL_NODE_PARAMS_v2 kernel;
         CUDA_MEMSET_NODE_PARAMS_v1 memset;
@@ -54,8 +56,8 @@ static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgr
     return true;
 }
 
-/* A kernel behind a programmatic one is ordered behind that one alone, which may end before its own predecessors do: what comes next
- * without that attribute waits for all of them (HAZARDS A4). */
+/* A kernel behind a programmatic one is ordered behind that one alone, which may end before its own
+ * predecessors do: what comes next without that attribute waits for all of them (HAZARDS A4). */
 static bool join_open(const struct cus_driver *driver, CUstream stream, struct cus_exec *exec,
                       uint32_t first, uint32_t end) {
     CUgraphNode open[CUS_PIECE_MAX];
@@ -63,13 +65,13 @@ static bool join_open(const struct cus_driver *driver, CUstream stream, struct c
     for (uint32_t i = first; i < end; i++)
         open[n++] = exec->nodes[i].handle;
     return n == 0 || driver->cuStreamUpdateCaptureDependencies_v2(
-                         stream, open, NULL, n, CU_STREAM_ADD_CAPTURE_DEPENDENCIES) ==
-                         CUDA_SUCCESS;
+                         stream, open, NULL, n, CU_STREAM_ADD_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS;
 }
 
 static bool capture_ops(const struct cus_driver *driver, CUstream stream,
                         const struct cus_exec_op *ops, uint32_t n, struct cus_exec *exec) {
-    uint32_t open = 0; /* nodes from here up to the one before the last may still run when the last has ended */
+    uint32_t open =
+        0; /* nodes from here up to the one before the last may still run when the last has ended */
     for (uint32_t i = 0; i < n; i++) {
         if (!ops[i].kind->pdl) {
             if (i > 0 && !join_open(driver, stream, exec, open, i - 1))
@@ -83,8 +85,8 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
     return true;
 }
 
-/* A launch attribute that the node does not give back would be lost without a word (HAZARDS A8). Programmatic serialization becomes an
- * edge and is not asked for. */
+/* A launch attribute that the node does not give back would be lost without a word (HAZARDS A8).
+ * Programmatic serialization becomes an edge and is not asked for. */
 static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
                             const struct cus_kind *kind) {
     for (unsigned i = 0; i < kind->n_attrs; i++) {
@@ -118,8 +120,8 @@ static bool read_memset(const struct cus_driver *driver, struct node *node,
     if (driver->cuGraphMemsetNodeGetParams(node->handle, &node->as.memset) != CUDA_SUCCESS)
         return false;
     const CUDA_MEMSET_NODE_PARAMS_v1 *have = &node->as.memset;
-    node->odd = have->elementSize != op->kind->elem || have->height != 1 ||
-                have->width != wide(op->held);
+    node->odd =
+        have->elementSize != op->kind->elem || have->height != 1 || have->width != wide(op->held);
     return true;
 }
 
@@ -241,7 +243,8 @@ static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
 
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_held *held) {
-    /* A node that spells its operation in its own way is not rewritten: the piece goes eager instead. */
+    /* A node that spells its operation in its own way is not rewritten: the piece goes eager
+     * instead. */
     if (exec->nodes[i].odd)
         return CUDA_ERROR_NOT_SUPPORTED;
     switch (kind->type) {

@@ -1,8 +1,10 @@
 /*
- * Executable graphs: building one from withheld ops, patching its nodes, launching, destroying. The only caller of graph APIs.
+ * Executable graphs: building one from withheld ops, patching its nodes, launching, destroying. The
+ * only caller of graph APIs.
  *
- * An exec belongs to one (context, stream) pair and is guarded by that stream's engine lock (HAZARDS A1, A18). The context is current
- * in every call. The graph is kept beside the exec: patching needs its nodes.
+ * An exec belongs to one (context, stream) pair and is guarded by that stream's engine lock
+ * (HAZARDS A1, A18). The context is current in every call. The graph is kept beside the exec:
+ * patching needs its nodes.
  */
 #ifndef CUSPLICE_GRAPH_EXEC_H
 #define CUSPLICE_GRAPH_EXEC_H
@@ -17,17 +19,20 @@ struct cus_exec_op {
     const struct cus_held *held;
 };
 
-/* Builds an exec of `n` ops in order, by capturing them on `capture_stream`: a private NON_BLOCKING stream of the same context, with the
- * priority and the attributes of the stream that the exec will be launched into (HAZARDS D1, A6, A7). Nothing is executed.
- * On failure nothing is left behind, `*why` says what, and a kind that cannot be a node is marked not deferrable. */
+/* Builds an exec of `n` ops in order, by capturing them on `capture_stream`: a private NON_BLOCKING
+ * stream of the same context, with the priority and the attributes of the stream that the exec will
+ * be launched into (HAZARDS D1, A6, A7). Nothing is executed. On failure nothing is left behind,
+ * `*why` says what, and a kind that cannot be a node is marked not deferrable. */
 bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
                     const struct cus_exec_op *ops, uint32_t n, struct cus_exec **exec,
                     enum cus_fallback *why);
-/* Makes node `i` hold this op from the next launch on. A refusal leaves the node's content unknown. */
+/* Makes node `i` hold this op from the next launch on. A refusal leaves the node's content unknown.
+ */
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_held *held);
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream);
-/* Legal while the exec is in flight. `driver` NULL: the context is dead, only the host side is freed. */
+/* Legal while the exec is in flight. `driver` NULL: the context is dead, only the host side is
+ * freed. */
 void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec);
 
 /* Estimate of the device bytes that an exec of `n` nodes holds; those of this one. */

@@ -1,8 +1,8 @@
 /*
  * One stored op as a stream call.
  *
- * Runs on the thread that flushes or builds, under the lock of the engine that owns the op. Calls the driver's launch, memset and copy
- * entry points; never allocates.
+ * Runs on the thread that flushes or builds, under the lock of the engine that owns the op. Calls
+ * the driver's launch, memset and copy entry points; never allocates.
  */
 #include "shim/graph/issue.h"
 

@@ -1,5 +1,6 @@
 /*
- * Issues one stored op as the stream call that the program made: for withheld ops that go out one by one, and for capturing a piece.
+ * Issues one stored op as the stream call that the program made: for withheld ops that go out one
+ * by one, and for capturing a piece.
  */
 #ifndef CUSPLICE_GRAPH_ISSUE_H
 #define CUSPLICE_GRAPH_ISSUE_H
@@ -10,7 +11,8 @@
 /* The most kernel parameters of a deferrable kind: the pointer array lives on the stack. */
 enum { CUS_ISSUE_PARAMS_MAX = 256 };
 
-/* Fills `pointers` with the addresses of the arguments inside `held`. Returns NULL for a kernel without parameters. */
+/* Fills `pointers` with the addresses of the arguments inside `held`. Returns NULL for a kernel
+ * without parameters. */
 void **cus_issue_params(const struct cus_kind *kind, const struct cus_held *held,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]);
 

@@ -1,8 +1,8 @@
 /*
  * Pieces that come and go.
  *
- * Runs under the engine's lock, on the rare paths: a cut, a drop, the first launch of a piece. Destroys execs through the plan's
- * callback and through nothing else.
+ * Runs under the engine's lock, on the rare paths: a cut, a drop, the first launch of a piece.
+ * Destroys execs through the plan's callback and through nothing else.
  */
 #include "shim/plan/learn.h"
 
@@ -13,7 +13,8 @@ enum {
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do */
     FORKS = 3,            /* divergences at one node that do, where they are at least 1 of 4 */
     LOST_MIN = 16,        /* begins before a piece is judged */
-    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more often than not */
+    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
+                             often than not */
     RETRY_EVICTED = 64,   /* after one dropped for the budget */
     RETRY_NEVER = 1 << 20 /* after one that cannot be built */
 };
@@ -33,8 +34,7 @@ static void unindex(struct cus_plan *plan, struct cus_piece *piece) {
 }
 
 static uint64_t hash_of_head(const struct cus_piece *piece) {
-    const struct cus_held *held =
-        cus_image_op(piece->variants[piece->predicted]->image, piece, 0);
+    const struct cus_held *held = cus_image_op(piece->variants[piece->predicted]->image, piece, 0);
     struct cus_op op = {.kind = piece->nodes[0]->key.kind, .flat = held->params};
     for (int i = 0; i < CUS_DIMS; i++)
         op.dims[i] = held->dims[i];

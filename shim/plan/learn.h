@@ -1,6 +1,7 @@
 /*
- * What the plan learns from: pieces that come and go, boundaries, the index of heads. Used by plan.c only; the rules are those of
- * HAZARDS F3 (what may become a boundary) and F11 (what does not pay is dropped).
+ * What the plan learns from: pieces that come and go, boundaries, the index of heads. Used by
+ * plan.c only; the rules are those of HAZARDS F3 (what may become a boundary) and F11 (what does
+ * not pay is dropped).
  */
 #ifndef CUSPLICE_PLAN_LEARN_H
 #define CUSPLICE_PLAN_LEARN_H
@@ -9,7 +10,8 @@
 
 /* A piece was formed. */
 void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
-/* The first op of the piece is another one than when it was launched last: its head is found by that op from now on. */
+/* The first op of the piece is another one than when it was launched last: its head is found by
+ * that op from now on. */
 void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut);

@@ -1,9 +1,9 @@
 /*
  * The loop finder: keeps one candidate period and how long it has held.
  *
- * Runs under the lock of the engine whose ops it is fed. The candidate is the distance to the last op with the same hash; a body that
- * holds an op twice offers wrong candidates, which the next differing op kills, until an op that is unique in the body offers the
- * right one.
+ * Runs under the lock of the engine whose ops it is fed. The candidate is the distance to the last
+ * op with the same hash; a body that holds an op twice offers wrong candidates, which the next
+ * differing op kills, until an op that is unique in the body offers the right one.
  */
 #include "shim/plan/loop.h"
 

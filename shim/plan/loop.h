@@ -1,5 +1,6 @@
 /*
- * Finds the period of a loop that never synchronises, from the hashes of its ops, in bounded memory.
+ * Finds the period of a loop that never synchronises, from the hashes of its ops, in bounded
+ * memory.
  *
  * Used only once a step has grown suspiciously long; a program that synchronises never gets here.
  */
@@ -19,8 +20,8 @@ struct cus_loop {
     uint32_t run;    /* ops in a row that equal the op one period before */
 };
 
-/* One more op. Returns the period once the last period repeats the one before (and for short periods once CUS_LOOP_RUN ops do); 0
- * until then, and always when memory is short. */
+/* One more op. Returns the period once the last period repeats the one before (and for short
+ * periods once CUS_LOOP_RUN ops do); 0 until then, and always when memory is short. */
 uint32_t cus_loop_feed(struct cus_loop *loop, uint64_t hash);
 /* Forgets the ops fed so far. */
 void cus_loop_reset(struct cus_loop *loop);

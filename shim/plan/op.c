@@ -1,7 +1,8 @@
 /*
  * Ops as plain data: comparing, storing, hashing, and which shapes a node may be given.
  *
- * Runs on whatever thread offers an op, under the lock of the engine that the op belongs to. Pure: no CUDA, no clock, no allocation.
+ * Runs on whatever thread offers an op, under the lock of the engine that the op belongs to. Pure:
+ * no CUDA, no clock, no allocation.
  */
 #include "shim/plan/op.h"
 
@@ -30,22 +31,27 @@ bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS])
         return true;
     if (!grid_in_limits(kind, dims))
         return false;
-    /* Only the grid may be new, and not even that for a cooperative kernel, whose grid must fit the device. */
+    /* Only the grid may be new, and not even that for a cooperative kernel, whose grid must fit the
+     * device. */
     unsigned from = kind->cooperative ? 0 : 3;
-    for (unsigned i = 0; i < kind->n_shapes; i++)
-        if (memcmp(kind->shapes[i] + from, dims + from, (CUS_DIMS - from) * sizeof *dims) == 0)
+    unsigned n = __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < n; i++) {
+        unsigned at = from;
+        while (at < CUS_DIMS && __atomic_load_n(&kind->shapes[i][at], __ATOMIC_RELAXED) == dims[at])
+            at++;
+        if (at == CUS_DIMS)
             return true;
+    }
     return false;
 }
 
 void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
-    if (kind->type != CUS_OP_LAUNCH || cus_kind_allows(kind, dims))
+    unsigned slot = kind->n_shapes;
+    if (kind->type != CUS_OP_LAUNCH || slot == CUS_KIND_SHAPES || cus_kind_allows(kind, dims))
         return;
-    unsigned slot = kind->next_shape;
-    memcpy(kind->shapes[slot], dims, sizeof kind->shapes[slot]);
-    kind->next_shape = (uint8_t)((slot + 1) % CUS_KIND_SHAPES);
-    if (kind->n_shapes < CUS_KIND_SHAPES)
-        kind->n_shapes++;
+    for (unsigned i = 0; i < CUS_DIMS; i++)
+        __atomic_store_n(&kind->shapes[slot][i], dims[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&kind->n_shapes, slot + 1, __ATOMIC_RELEASE);
 }
 
 bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held) {
@@ -58,7 +64,8 @@ bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
     if (!op->params) {
         if (memcmp(op->flat, held->params, kind->param_bytes) == 0)
             return true;
-        /* A buffer that the program packed itself may hold garbage between its arguments: only those count. */
+        /* A buffer that the program packed itself may hold garbage between its arguments: only
+         * those count. */
         for (uint32_t i = 0; layout && i < layout->n; i++)
             if (memcmp(op->flat + layout->offset[i], held->params + layout->offset[i],
                        layout->size[i]) != 0)

@@ -1,14 +1,17 @@
 /*
- * Ops, kinds and shapes as plain data: what the plan sees of the program's stream operations. No CUDA header here.
+ * Ops, kinds and shapes as plain data: what the plan sees of the program's stream operations. No
+ * CUDA header here.
  *
- * An op is a kind (what a graph node must be to stand for it), seven words of shape, and the bytes of its params:
+ * An op is a kind (what a graph node must be to stand for it), seven words of shape, and the bytes
+ * of its params:
  *
  *   type     dims[0..6]                                   params
- *   launch   grid x y z, block x y z, dynamic shared      the kernel arguments at the offsets of the kind's layout
- *   memset   width in elements (low, high), 0 ...         struct cus_memset_params
+ *   launch   grid x y z, block x y z, dynamic shared      the kernel arguments at the offsets of
+ * the kind's layout memset   width in elements (low, high), 0 ...         struct cus_memset_params
  *   copy     bytes (low, high), 0 ...                     struct cus_copy_params
  *
- * Kinds are interned by shim/stream (one object per kind and context), so two ops are of one kind iff the pointers are equal.
+ * Kinds are interned by shim/stream (one object per kind and context), so two ops are of one kind
+ * iff the pointers are equal.
  */
 #ifndef CUSPLICE_PLAN_OP_H
 #define CUSPLICE_PLAN_OP_H
@@ -21,7 +24,8 @@
 
 enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
 
-/* Which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync a copy was asked for by. */
+/* Which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync a copy was asked
+ * for by. */
 enum cus_copy_form { CUS_COPY_ANY, CUS_COPY_DTOD, CUS_COPY_HTOD, CUS_COPY_DTOH };
 
 struct cus_memset_params {
@@ -51,16 +55,17 @@ struct cus_attr {
 };
 
 struct cus_kind {
-    uint32_t id; /* unique in the process: what signatures hash */
+    uint32_t id;         /* unique in the process: what signatures hash */
     uint8_t type;        /* enum cus_op_type */
     uint8_t policy;      /* enum cus_policy */
     uint8_t cooperative; /* replays with the exact shape only (HAZARDS A11) */
-    uint8_t pdl;         /* programmatic stream serialization: may start before its predecessor ends */
-    bool deferrable;     /* false for ever once something about it was refused; guarded by nothing: set once, read anywhere */
-    uint8_t elem;        /* memset: element bytes */
-    uint8_t copy_form;   /* copy: enum cus_copy_form */
-    uint8_t n_shapes;    /* how many of `shapes` are in use; later ones replace the oldest in turn */
-    uint8_t next_shape;
+    uint8_t pdl;     /* programmatic stream serialization: may start before its predecessor ends */
+    bool deferrable; /* false for ever once something about it was refused; guarded by nothing: set
+                        once, read anywhere */
+    uint8_t elem;    /* memset: element bytes */
+    uint8_t copy_form; /* copy: enum cus_copy_form */
+    uint8_t n_shapes;  /* atomic: how many of `shapes` are in use; what does not fit any more stays
+                          eager */
     uint16_t n_attrs;
     uint32_t param_bytes;
     uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
@@ -68,8 +73,9 @@ struct cus_kind {
     const struct cus_layout *layout;
     const char *name; /* for reports */
     struct cus_attr attrs[CUS_KIND_ATTRS];
-    /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12. Written under the engine's lock that ran
-     * it; a torn entry read by another engine fails to match, which only makes that op eager. */
+    /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12.
+     * Atomic: read by every engine of the context; one writer at a time, who fills an entry before
+     * it counts it. */
     uint32_t shapes[CUS_KIND_SHAPES][CUS_DIMS];
 };
 
@@ -83,7 +89,8 @@ struct cus_op {
 /* An op at rest inside an image (plan/piece.h): shape, then params. */
 struct cus_held {
     uint32_t dims[CUS_DIMS];
-    uint32_t unknown; /* the graph node's content is not what stands here: it must be patched before the next launch (HAZARDS A28) */
+    uint32_t unknown; /* the graph node's content is not what stands here: it must be patched before
+                         the next launch (HAZARDS A28) */
     uint8_t params[];
 };
 
@@ -92,9 +99,10 @@ static inline uint32_t cus_held_bytes(const struct cus_kind *kind) {
     return (uint32_t)((sizeof(struct cus_held) + kind->param_bytes + 7u) & ~7u);
 }
 
-/* May a node of this kind take these dims without having run with them? Limits and shapes of HAZARDS A11, A12. */
+/* May a node of this kind take these dims without having run with them? Limits and shapes of
+ * HAZARDS A11, A12. */
 bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
-/* Notes that an op of this kind ran with these dims. */
+/* Notes that an op of this kind ran with these dims. One caller at a time (the context's lock). */
 void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
 
 /* Are shape and params those of `held`? */

@@ -1,6 +1,6 @@
 /*
- * Forming pieces from warm paths. Runs under the engine's lock, while a path is being learned: never in steady replay. Never calls
- * the driver.
+ * Forming pieces from warm paths. Runs under the engine's lock, while a path is being learned:
+ * never in steady replay. Never calls the driver.
  */
 #include "shim/plan/piece.h"
 
@@ -21,8 +21,8 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
         max = CUS_PIECE_MAX;
     for (struct cus_node *node = head; node && !node->join && qualifies(node, warmup);
          node = node->expect) {
-        /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5): it is
-         * taken in where there is room. */
+        /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS
+         * A5): it is taken in where there is room. */
         if (n == CUS_PIECE_MAX || (n >= max && !node->key.kind->pdl))
             break;
         nodes[n++] = node;

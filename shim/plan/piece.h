@@ -1,11 +1,13 @@
 /*
  * Pieces: the part of a path that is one executable graph, and its variants.
  *
- * A piece is a run of tree nodes, each the expected child of the one before. It keeps up to `variants` executable graphs (one per
- * signature that came by again and again); for each an *image*: what its nodes hold, op by op, laid out in the order in which it is
- * compared. `asked` has the same layout and takes what the program asked for where that differs from the image.
+ * A piece is a run of tree nodes, each the expected child of the one before. It keeps up to
+ * `variants` executable graphs (one per signature that came by again and again); for each an
+ * *image*: what its nodes hold, op by op, laid out in the order in which it is compared. `asked`
+ * has the same layout and takes what the program asked for where that differs from the image.
  *
- * Guarded by the lock of the engine that owns the plan. `struct cus_exec` belongs to shim/graph; here it is only handed on.
+ * Guarded by the lock of the engine that owns the plan. `struct cus_exec` belongs to shim/graph;
+ * here it is only handed on.
  */
 #ifndef CUSPLICE_PLAN_PIECE_H
 #define CUSPLICE_PLAN_PIECE_H
@@ -17,7 +19,8 @@ enum { CUS_PIECE_MAX = 64, CUS_VARIANTS_MAX = 16 }; /* dirty nodes are one 64-bi
 struct cus_exec;
 
 struct cus_variant {
-    struct cus_signature in, out; /* of the step before and behind the piece, when it was last launched */
+    struct cus_signature in,
+        out; /* of the step before and behind the piece, when it was last launched */
     struct cus_exec *exec;
     uint64_t used; /* the plan's clock at its last launch */
     uint8_t image[];
@@ -35,20 +38,23 @@ struct cus_piece {
     uint32_t offset[CUS_PIECE_MAX]; /* of op i in an image */
     struct cus_variant *variants[CUS_VARIANTS_MAX];
     uint64_t used;
-    uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's head index */
-    bool hashed;  /* head_hash is set */
-    bool indexed; /* found under it: of pieces with the same first op only one is */
+    uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's
+                           head index */
+    bool hashed;        /* head_hash is set */
+    bool indexed;       /* found under it: of pieces with the same first op only one is */
     struct cus_piece *prev, *next; /* all pieces of the plan */
     UT_hash_handle hh;
 };
 
-/* Forms a piece from `head` along the expected path, `max` ops at most, and claims its nodes. NULL where fewer than two ops qualify or
- * memory ran out. A node qualifies when it was reached `warmup` times, its kind may be deferred, and no other piece has it. */
+/* Forms a piece from `head` along the expected path, `max` ops at most, and claims its nodes. NULL
+ * where fewer than two ops qualify or memory ran out. A node qualifies when it was reached `warmup`
+ * times, its kind may be deferred, and no other piece has it. */
 struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */
 void cus_piece_free(struct cus_piece *piece);
 
-/* A variant without a graph yet, room for its image included. NULL when memory ran out. Not yet part of the piece. */
+/* A variant without a graph yet, room for its image included. NULL when memory ran out. Not yet
+ * part of the piece. */
 struct cus_variant *cus_variant_new(const struct cus_piece *piece);
 
 static inline struct cus_held *cus_image_op(uint8_t *image, const struct cus_piece *piece,

@@ -1,8 +1,10 @@
 /*
- * The plan's cursor: matching ops against the expected path, choosing variants, recording what is new.
+ * The plan's cursor: matching ops against the expected path, choosing variants, recording what is
+ * new.
  *
- * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or, for flushed, on whoever flushes). The
- * first half is the hot path and allocates nothing. Never calls the driver; execs are dropped through the callback.
+ * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or, for
+ * flushed, on whoever flushes). The first half is the hot path and allocates nothing. Never calls
+ * the driver; execs are dropped through the callback.
  */
 #include "shim/plan/plan.h"
 
@@ -13,9 +15,10 @@
 
 enum {
     SEEN_SIGNATURES = 1024,
-    LOOP_AFTER = 4096,          /* ops in a step before a loop with equal params is looked for */
-    LOOP_BY_KIND_AFTER = 65536, /* ops in a step before one whose params differ from turn to turn is */
-    LOOP_STEP = 256,           /* a turn is as many whole periods as reach this many ops */
+    LOOP_AFTER = 4096, /* ops in a step before a loop with equal params is looked for */
+    LOOP_BY_KIND_AFTER =
+        65536,       /* ops in a step before one whose params differ from turn to turn is */
+    LOOP_STEP = 256, /* a turn is as many whole periods as reach this many ops */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -67,7 +70,8 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
     return plan->n == piece->n ? CUS_OFFER_FULL : CUS_OFFER_HELD;
 }
 
-/* After a divergence the ops behind it are usually known: the head of a piece whose first op is this very op. */
+/* After a divergence the ops behind it are usually known: the head of a piece whose first op is
+ * this very op. */
 static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
     if (!plan->heads || plan->tree.n_nodes >= plan->limits.nodes_max)
         return NULL;
@@ -138,7 +142,8 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan) {
     return piece->n_variants ? 0 : piece->n;
 }
 
-/* The variant that was launched behind the same beginning of the step, else the one launched last. */
+/* The variant that was launched behind the same beginning of the step, else the one launched last.
+ */
 static struct cus_variant *predict(const struct cus_plan *plan, const struct cus_piece *piece) {
     if (!piece->n_variants)
         return NULL;

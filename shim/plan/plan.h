@@ -1,18 +1,23 @@
 /*
- * The plan of one stream: which op is withheld, which ends a piece, which exec stands for it. Pure: functions of ops and of what came
- * before, without CUDA, locks, clocks or I/O; live use, offline what-if and unit tests share them.
+ * The plan of one stream: which op is withheld, which ends a piece, which exec stands for it. Pure:
+ * functions of ops and of what came before, without CUDA, locks, clocks or I/O; live use, offline
+ * what-if and unit tests share them.
  *
  * The caller (shim/stream, under the engine's lock) offers each op and does what the answer says:
  *
  *   offer -> HELD         the op is withheld: report success
- *         -> FULL         the piece is complete: choose, build or patch, launch, then fired (or flushed)
- *         -> BEGIN        a piece could begin here: if the caller may withhold now, begin and offer again; else as EAGER
+ *         -> FULL         the piece is complete: choose, build or patch, launch, then fired (or
+ * flushed)
+ *         -> BEGIN        a piece could begin here: if the caller may withhold now, begin and offer
+ * again; else as EAGER
  *         -> EAGER        issue the op, then record it
- *         -> DIVERGED     another op than the expected one: issue what is withheld, then flushed, and offer again
- *         -> UNSUPPORTED  no node can take this op's shape: issue what is withheld, then flushed; issue the op, then record it
+ *         -> DIVERGED     another op than the expected one: issue what is withheld, then flushed,
+ * and offer again
+ *         -> UNSUPPORTED  no node can take this op's shape: issue what is withheld, then flushed;
+ * issue the op, then record it
  *
- * Invariant: withheld ops are always a prefix of one piece, `n` ops of `piece`; op i is in `piece->asked` where bit i of `dirty` is set
- * and equals the predicted variant's image otherwise.
+ * Invariant: withheld ops are always a prefix of one piece, `n` ops of `piece`; op i is in
+ * `piece->asked` where bit i of `dirty` is set and equals the predicted variant's image otherwise.
  */
 #ifndef CUSPLICE_PLAN_PLAN_H
 #define CUSPLICE_PLAN_PLAN_H
@@ -53,21 +58,23 @@ struct cus_plan {
     struct cus_node *cur;
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint32_t step_ops;
-    uint32_t ramp; /* pieces begun since the step began */
-    bool broken;   /* a break came since the last op */
+    uint32_t ramp;  /* pieces begun since the step began */
+    bool broken;    /* a break came since the last op */
     uint64_t clock; /* counts pieces begun: orders variants and pieces by use */
 
     /* Learning. */
     struct cus_loop loop;
     enum cus_looking looking;
-    uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0: none */
-    uint64_t *seen;    /* signatures met, a direct-mapped set: those that come again earn a variant */
+    uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
+                          none */
+    uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
     struct cus_piece *pieces; /* all, most recently formed first */
     struct cus_piece *heads;  /* those with an exec, by the hash of their first op */
     uint32_t n_pieces;
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
 
-    struct cus_segments now, last; /* segment list of the running step and of the last whole one that used graphs */
+    struct cus_segments now,
+        last; /* segment list of the running step and of the last whole one that used graphs */
 };
 
 enum cus_offer {
@@ -94,7 +101,8 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
 /* Drops every piece and forgets every path. Nothing may be withheld. */
 void cus_plan_clear(struct cus_plan *plan);
 
-/* The kind that is expected next, NULL where nothing is: lets the caller skip looking the kind up. */
+/* The kind that is expected next, NULL where nothing is: lets the caller skip looking the kind up.
+ */
 static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *plan) {
     if (plan->piece)
         return plan->piece->nodes[plan->n]->key.kind;
@@ -102,7 +110,8 @@ static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *pl
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
-/* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec. */
+/* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.
+ */
 uint32_t cus_plan_to_build(const struct cus_plan *plan);
 /* After BEGIN: withholds from here on. The op is to be offered again. */
 void cus_plan_begin(struct cus_plan *plan);
@@ -111,14 +120,16 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
 
 /* Withheld op `i` as the program asked for it. */
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
-/* After FULL: which variant to launch. With PATCH and EXACT, `dirty` then says which nodes of it must be patched. With BUILD a new
- * variant is to be made from the withheld ops; where that cannot be, cus_plan_fall_back says what to patch instead. */
+/* After FULL: which variant to launch. With PATCH and EXACT, `dirty` then says which nodes of it
+ * must be patched. With BUILD a new variant is to be made from the withheld ops; where that cannot
+ * be, cus_plan_fall_back says what to patch instead. */
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
 /* After BUILD was refused: the variant to patch; NULL where the piece has none. */
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan);
 /* Node `i` of the chosen variant now holds what was asked; or, `known` false, something unknown. */
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known);
-/* A new exec for the complete piece, holding the withheld ops. NULL when memory ran out (the exec stays the caller's). */
+/* A new exec for the complete piece, holding the withheld ops. NULL when memory ran out (the exec
+ * stays the caller's). */
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec);
 /* The piece was launched by this variant. Returns true where a turn of a loop ended with it. */
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant);
@@ -132,12 +143,14 @@ static inline void cus_plan_break(struct cus_plan *plan) {
 /* The step ended: the path starts at the root again. */
 void cus_plan_step_end(struct cus_plan *plan);
 
-/* Drops the piece that was launched least recently, that is not the one being withheld. False where there is none with an exec. */
+/* Drops the piece that was launched least recently, that is not the one being withheld. False where
+ * there is none with an exec. */
 bool cus_plan_drop_oldest(struct cus_plan *plan);
 /* Drops a variant that its exec can no longer stand for. */
 void cus_plan_drop_variant(struct cus_plan *plan, struct cus_piece *piece,
                            struct cus_variant *variant);
-/* Drops every piece that holds a launch of `handle`, or every piece for NULL. Nothing may be withheld. */
+/* Drops every piece that holds a launch of `handle`, or every piece for NULL. Nothing may be
+ * withheld. */
 void cus_plan_drop_handle(struct cus_plan *plan, const void *handle);
 /* The piece begun last cannot be built: its first node waits long before the next try. */
 void cus_plan_give_up(struct cus_plan *plan, struct cus_piece *piece);

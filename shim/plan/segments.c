@@ -1,5 +1,6 @@
 /*
- * The segment list of a step. Runs under the engine's lock; formatting runs at exit. No stdio: this lives in the target.
+ * The segment list of a step. Runs under the engine's lock; formatting runs at exit. No stdio: this
+ * lives in the target.
  */
 #include "shim/plan/segments.h"
 

@@ -24,9 +24,11 @@ struct cus_segments {
     struct cus_segment list[CUS_SEGMENTS_MAX];
 };
 
-/* Appends ops, merging them with the last entry where that is alike. `eager` must outlive the list. */
+/* Appends ops, merging them with the last entry where that is alike. `eager` must outlive the list.
+ */
 void cus_segments_add(struct cus_segments *segments, const char *eager, uint32_t ops);
-/* Writes the list as a JSON array of strings ("graph 7", "eager NAME", "eager NAME x 3"). False when it did not fit. */
+/* Writes the list as a JSON array of strings ("graph 7", "eager NAME", "eager NAME x 3"). False
+ * when it did not fit. */
 bool cus_segments_json(const struct cus_segments *segments, char *text, size_t bytes);
 
 #endif

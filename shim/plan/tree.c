@@ -1,8 +1,8 @@
 /*
  * The launch tree's nodes: arena, children.
  *
- * Runs under the lock of the engine that owns the tree. Allocates only when the tree grows, that is while a path is new. Never calls
- * the driver.
+ * Runs under the lock of the engine that owns the tree. Allocates only when the tree grows, that is
+ * while a path is new. Never calls the driver.
  */
 #include "shim/plan/tree.h"
 

@@ -1,9 +1,10 @@
 /*
- * The launch tree: one node per op, children told apart by kind. A path from the root is a family of segment lists.
+ * The launch tree: one node per op, children told apart by kind. A path from the root is a family
+ * of segment lists.
  *
- * A tree belongs to one stream engine; its lock guards everything here. Nodes come from an arena and live until the whole tree is
- * cleared. A node may be an alias: it stands at the end of a branch that re-joined a known path, and its `join` is the node at which
- * the path goes on.
+ * A tree belongs to one stream engine; its lock guards everything here. Nodes come from an arena
+ * and live until the whole tree is cleared. A node may be an alias: it stands at the end of a
+ * branch that re-joined a known path, and its `join` is the node at which the path goes on.
  */
 #ifndef CUSPLICE_PLAN_TREE_H
 #define CUSPLICE_PLAN_TREE_H
@@ -13,7 +14,8 @@
 
 struct cus_piece;
 
-/* Why a piece must end at a node: a flush came behind it (forgotten when that stops), or paths part there. */
+/* Why a piece must end at a node: a flush came behind it (forgotten when that stops), or paths part
+ * there. */
 enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK };
 
 struct cus_node_key {
@@ -23,17 +25,20 @@ struct cus_node_key {
 
 struct cus_node {
     struct cus_node_key key;
-    struct cus_node *expect;    /* the child taken last: what is expected next */
-    struct cus_node *child;     /* the first child made; the others are found by hash */
-    struct cus_node *join;      /* alias: the node meant; NULL otherwise */
-    struct cus_piece *piece;    /* the piece that this node is part of */
-    uint32_t visits;            /* times reached while not inside a piece */
-    uint32_t retry_at;          /* no piece is formed here before so many visits: back-off after one that did not pay */
-    uint16_t cuts;              /* flushes that cut a piece behind this node, by its own thread or the watchdog */
-    uint16_t passes;            /* times that the path went on behind this boundary without a break */
-    uint16_t forks;             /* times that another op came than the expected one */
-    uint8_t boundary;           /* enum cus_boundary: a piece must end here */
-    uint8_t loop_end;           /* the last op of a turn of a loop that never synchronises: the path goes on at the root */
+    struct cus_node *expect; /* the child taken last: what is expected next */
+    struct cus_node *child;  /* the first child made; the others are found by hash */
+    struct cus_node *join;   /* alias: the node meant; NULL otherwise */
+    struct cus_piece *piece; /* the piece that this node is part of */
+    uint32_t visits;         /* times reached while not inside a piece */
+    uint32_t retry_at; /* no piece is formed here before so many visits: back-off after one that did
+                          not pay */
+    uint16_t
+        cuts; /* flushes that cut a piece behind this node, by its own thread or the watchdog */
+    uint16_t passes;  /* times that the path went on behind this boundary without a break */
+    uint16_t forks;   /* times that another op came than the expected one */
+    uint8_t boundary; /* enum cus_boundary: a piece must end here */
+    uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
+                         at the root */
     UT_hash_handle hh;
 };
 
@@ -50,7 +55,8 @@ void cus_tree_clear(struct cus_tree *tree);
 /* The child of `at` of this kind, which becomes the expected one, aliases resolved; or NULL. */
 struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
                                 const struct cus_kind *kind);
-/* Makes the child that does not exist yet, the expected one from now on. NULL when memory ran out. */
+/* Makes the child that does not exist yet, the expected one from now on. NULL when memory ran out.
+ */
 struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
                                const struct cus_kind *kind);
 

@@ -1,9 +1,9 @@
 /*
  * Ops: from the program's call to the plan's answer.
  *
- * Runs on program threads inside hooks. The engine lock is held while the op is offered and while withheld ops go out; the program's own
- * call, when the op is eager, is made without any lock. The op's fate is decided in offer_op; everything before it is what other streams
- * and captures demand.
+ * Runs on program threads inside hooks. The engine lock is held while the op is offered and while
+ * withheld ops go out; the program's own call, when the op is eager, is made without any lock. The
+ * op's fate is decided in offer_op; everything before it is what other streams and captures demand.
  */
 #include <string.h>
 
@@ -41,21 +41,19 @@ static CUresult real_launch(const struct cus_launch *l) {
     if (l->form == CUS_LAUNCH_COOPERATIVE)
         return ((cooperative_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
                                            l->stream.handle, l->params);
-    return ((launch_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
-                                  l->stream.handle, l->params, l->extra);
+    return ((launch_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6], l->stream.handle,
+                                  l->params, l->extra);
 }
 
 static CUresult real_memset(const struct cus_memset *m) {
     if (m->two_d) {
         switch (m->elem) {
         case 1:
-            return ((__typeof__(&cuMemsetD2D8Async))m->real)(m->dst, m->pitch,
-                                                             (unsigned char)m->value, m->width,
-                                                             m->height, m->stream.handle);
+            return ((__typeof__(&cuMemsetD2D8Async))m->real)(
+                m->dst, m->pitch, (unsigned char)m->value, m->width, m->height, m->stream.handle);
         case 2:
-            return ((__typeof__(&cuMemsetD2D16Async))m->real)(m->dst, m->pitch,
-                                                              (unsigned short)m->value, m->width,
-                                                              m->height, m->stream.handle);
+            return ((__typeof__(&cuMemsetD2D16Async))m->real)(
+                m->dst, m->pitch, (unsigned short)m->value, m->width, m->height, m->stream.handle);
         default:
             return ((__typeof__(&cuMemsetD2D32Async))m->real)(m->dst, m->pitch, m->value, m->width,
                                                               m->height, m->stream.handle);
@@ -80,8 +78,8 @@ static CUresult real_copy(const struct cus_copy *c) {
         return ((__typeof__(&cuMemcpyDtoDAsync_v2))c->real)(c->dst, c->src, c->bytes,
                                                             c->stream.handle);
     case CUS_COPY_HTOD:
-        return ((__typeof__(&cuMemcpyHtoDAsync_v2))c->real)(
-            c->dst, (const void *)(uintptr_t)c->src, c->bytes, c->stream.handle);
+        return ((__typeof__(&cuMemcpyHtoDAsync_v2))c->real)(c->dst, (const void *)(uintptr_t)c->src,
+                                                            c->bytes, c->stream.handle);
     case CUS_COPY_DTOH:
         return ((__typeof__(&cuMemcpyDtoHAsync_v2))c->real)((void *)(uintptr_t)c->dst, c->src,
                                                             c->bytes, c->stream.handle);
@@ -137,7 +135,8 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_co
                             (uint8_t)src);
 }
 
-/* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge it. */
+/* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge
+ * it. */
 static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
     const uint8_t *buffer = NULL;
     size_t size = 0;
@@ -182,13 +181,11 @@ static bool fill_op(struct call *call, const struct cus_kind *kind, struct cus_o
         call->flat.memset = (struct cus_memset_params){
             .dst = call->memset->dst, .value = call->memset->value, .height = 1};
     else
-        call->flat.copy =
-            (struct cus_copy_params){.dst = call->copy->dst, .src = call->copy->src};
+        call->flat.copy = (struct cus_copy_params){.dst = call->copy->dst, .src = call->copy->src};
     return true;
 }
 
-static struct cus_kind *find_kind(struct cus_engine *engine, const struct call *call,
-                                  bool *fresh) {
+static struct cus_kind *find_kind(struct cus_engine *engine, const struct call *call, bool *fresh) {
     *fresh = false;
     switch (call->type) {
     case CUS_OP_MEMSET:
@@ -211,18 +208,17 @@ static struct cus_kind *kind_of(struct cus_engine *engine, const struct call *ca
 
 /* ---- may a piece begin? ---- */
 
-/* Captures of the program that are open in this context. What is counted is a hint; each stream is asked (HAZARDS D5). */
+/* Captures of the program that are open in this context. What is counted is a hint; each stream is
+ * asked (HAZARDS D5). */
 static bool program_captures(struct cus_context *context) {
     if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
         return false;
     bool open = false;
     cus_lock_take(&context->lock);
     uint32_t n = context->captures, kept = 0;
-    for (uint32_t i = 0; i < n && i < sizeof context->capturing / sizeof *context->capturing;
-         i++) {
+    for (uint32_t i = 0; i < n && i < sizeof context->capturing / sizeof *context->capturing; i++) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        CUresult result =
-            cus_process.driver->cuStreamIsCapturing(context->capturing[i], &status);
+        CUresult result = cus_process.driver->cuStreamIsCapturing(context->capturing[i], &status);
         if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
             (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
             context->capturing[kept++] = context->capturing[i];
@@ -248,8 +244,7 @@ static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
         return false;
     uint32_t to_build = cus_plan_to_build(&engine->plan);
     bool fits = to_build <= engine->build_left || engine->build_left == cus_options()->build_nodes;
-    return !to_build ||
-           (fits && !__atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE));
+    return !to_build || (fits && !__atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE));
 }
 
 static void begin(struct cus_thread *thread, struct cus_engine *engine) {
@@ -264,7 +259,8 @@ static void begin(struct cus_thread *thread, struct cus_engine *engine) {
 
 /* ---- the op ---- */
 
-/* A stream whose ops never repeat, or never reach a graph, is left alone for a while, longer each time (HAZARDS F11). Lock held. */
+/* A stream whose ops never repeat, or never reach a graph, is left alone for a while, longer each
+ * time (HAZARDS F11). Lock held. */
 static void judge(struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
@@ -288,8 +284,8 @@ static void judge(struct cus_engine *engine) {
     cus_plan_clear(&engine->plan);
 }
 
-/* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the answer. False: it is to be issued now,
- * counted under `*why`. Lock held. */
+/* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
+ * answer. False: it is to be issued now, counted under `*why`. Lock held. */
 static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct call *call,
                      struct cus_kind **kind, bool *fresh, enum cus_eager *why, CUresult *result) {
     struct cus_op op;
@@ -301,8 +297,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             *kind = NULL;
             if (*fresh)
                 *why = CUS_EAGER_OBSERVING;
-            cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED,
-                               CUS_CUT_OWNER, CUS_EAGER_FLUSHED);
+            cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OWNER,
+                               CUS_EAGER_FLUSHED);
             cus_plan_break(&engine->plan);
             return false;
         }
@@ -351,7 +347,7 @@ static void learn(struct cus_engine *engine, struct call *call, struct cus_kind 
         if (!kind)
             kind = find_kind(engine, call, &fresh);
         if (kind && fill_op(call, kind, &op)) {
-            cus_kind_ran(kind, op.dims);
+            cus_kinds_ran(engine->context, kind, op.dims);
             cus_plan_record(&engine->plan, &op);
             judge(engine);
         }
@@ -370,7 +366,8 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
     }
     engine->counters.eager_by[why]++;
     cus_lock_give(&engine->lock);
-    /* A kernel that may wait for others goes behind everything asked for so far (B7); the first touch of a function may wait itself. */
+    /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
+     * touch of a function may wait itself. */
     if (never_defer || fresh)
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
@@ -382,7 +379,8 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
     return result;
 }
 
-/* Nothing is ever withheld on this stream, but ops on others may have to go first: those of this thread, and the legacy stream's. */
+/* Nothing is ever withheld on this stream, but ops on others may have to go first: those of this
+ * thread, and the legacy stream's. */
 static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUcontext current) {
     struct cus_context *context = cus_registry_context(current);
     if (thread->pending) {
@@ -390,7 +388,7 @@ static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUco
                          CUS_CUT_OWNER);
         thread->pending = NULL;
     }
-    struct cus_engine *legacy = context ? context->legacy : NULL;
+    struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
     if (legacy)
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
@@ -398,7 +396,8 @@ static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUco
     return real_call(call);
 }
 
-/* An op that was reported as launched and failed later is answered for by the next one (HAZARDS E4). */
+/* An op that was reported as launched and failed later is answered for by the next one (HAZARDS
+ * E4). */
 static CUresult answer(struct cus_engine *engine, CUresult result) {
     if (result != CUDA_SUCCESS ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
@@ -446,7 +445,8 @@ CUresult cus_engine_launch(const struct cus_launch *launch) {
     return run(&call);
 }
 
-/* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count (HAZARDS A14). */
+/* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count
+ * (HAZARDS A14). */
 static CUresult run_empty(const struct call *call) {
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);

@@ -1,11 +1,12 @@
 /*
  * The stream engine as shim/hook sees it.
  *
- * Every function here runs on a program thread, inside a hook at depth 1 (hook/guard.h), with no engine lock held by the caller.
- * None of them is called before cus_engine_start or after cus_engine_drain / cus_engine_child: the hook then goes straight to the
- * real function.
+ * Every function here runs on a program thread, inside a hook at depth 1 (hook/guard.h), with no
+ * engine lock held by the caller. None of them is called before cus_engine_start or after
+ * cus_engine_drain / cus_engine_child: the hook then goes straight to the real function.
  *
- * Streams are named as the program named them: a handle and the ABI that says what handle 0 means (HAZARDS B3).
+ * Streams are named as the program named them: a handle and the ABI that says what handle 0 means
+ * (HAZARDS B3).
  */
 #ifndef CUSPLICE_STREAM_ENGINE_H
 #define CUSPLICE_STREAM_ENGINE_H
@@ -28,24 +29,30 @@ struct cus_stream_ref {
 
 /* ---- lifecycle ---- */
 
-/* Once, after the first successful cuInit. `driver` stays valid for ever. False: an entry that the engine needs is missing, or the
- * environment forbids withholding (CUDA_LAUNCH_BLOCKING ...): ops are then only counted. */
+/* Once, after the first successful cuInit. `driver` stays valid for ever. False: an entry that the
+ * engine needs is missing, or the environment forbids withholding (CUDA_LAUNCH_BLOCKING ...): ops
+ * are then only counted. */
 bool cus_engine_start(const struct cus_driver *driver);
-/* At exit: issues everything withheld, stops the watchdog, after which nothing is ever withheld again. */
+/* At exit: issues everything withheld, stops the watchdog, after which nothing is ever withheld
+ * again. */
 void cus_engine_drain(void);
-/* In a forked child, before anything else: forgets everything without touching the driver or any lock. */
+/* In a forked child, before anything else: forgets everything without touching the driver or any
+ * lock. */
 void cus_engine_child(void);
 /* Nothing is withheld any more, for the reason given (said once). Flushes everything first. */
 void cus_engine_withhold_off(const char *why);
-/* A profiler records kernels (CUPTI enabled): ops go out one by one while on. Flushes everything first. */
+/* A profiler records kernels (CUPTI enabled): ops go out one by one while on. Flushes everything
+ * first. */
 void cus_engine_profiling(bool on);
 /* Sum over all engines, for the stats file. */
 void cus_engine_counters(struct cus_counters *out);
-/* The segment list of the last whole step that used graphs, as a JSON array of strings ("graph 7", "eager NAME"), written into `text`
- * with a final NUL. Returns false, and an empty list, where there was no such step. */
+/* The segment list of the last whole step that used graphs, as a JSON array of strings ("graph 7",
+ * "eager NAME"), written into `text` with a final NUL. Returns false, and an empty list, where
+ * there was no such step. */
 bool cus_engine_segment_list(char *text, size_t bytes);
 
-/* ---- ops: each does everything, the real call included, and returns what the program shall see ---- */
+/* ---- ops: each does everything, the real call included, and returns what the program shall see
+ * ---- */
 
 enum cus_launch_form { CUS_LAUNCH_PLAIN, CUS_LAUNCH_EX, CUS_LAUNCH_COOPERATIVE };
 
@@ -66,10 +73,10 @@ CUresult cus_engine_launch(const struct cus_launch *launch);
 struct cus_memset {
     struct cus_stream_ref stream;
     CUdeviceptr dst;
-    size_t pitch;          /* 2-D only, else 0 */
-    uint32_t value;        /* as passed, low bytes count */
-    uint32_t elem;         /* 1, 2 or 4 bytes */
-    size_t width, height;  /* in elements; height is 1 for the 1-D calls */
+    size_t pitch;         /* 2-D only, else 0 */
+    uint32_t value;       /* as passed, low bytes count */
+    uint32_t elem;        /* 1, 2 or 4 bytes */
+    size_t width, height; /* in elements; height is 1 for the 1-D calls */
     bool two_d;
     void *real;
 };
@@ -86,33 +93,41 @@ CUresult cus_engine_copy(const struct cus_copy *copy);
 
 /* ---- everything that is not an op ---- */
 
-/* Before any call that is not PASS: issues what `scope` covers. `row` is the API row, the cause that is counted (a value of enum
- * cus_cause for calls without a row). `stream` may be NULL where the scope needs none; scopes C and CT mean the current context. */
+/* Before any call that is not PASS: issues what `scope` covers. `row` is the API row, the cause
+ * that is counted (a value of enum cus_cause for calls without a row). `stream` may be NULL where
+ * the scope needs none; scopes C and CT mean the current context. */
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row);
-/* The calling thread is about to see (or has seen) the stream complete: ends the step of that stream if this thread owns it.
- * NULL: of the stream on which this thread worked last (event and context synchronise). */
+/* The calling thread is about to see (or has seen) the stream complete: ends the step of that
+ * stream if this thread owns it. NULL: of the stream on which this thread worked last (event and
+ * context synchronise). */
 void cus_engine_step_end(const struct cus_stream_ref *stream);
-/* An error of an op that was issued later than it was asked for, if one waits for this stream (NULL: for any stream of this thread);
- * CUDA_SUCCESS if none. To be returned by a sync call that would itself succeed (HAZARDS E4). */
+/* An error of an op that was issued later than it was asked for, if one waits for this stream
+ * (NULL: for any stream of this thread); CUDA_SUCCESS if none. To be returned by a sync call that
+ * would itself succeed (HAZARDS E4). */
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream);
 
 /* Lifetimes. Called after the flush and before the real call. */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);
-void cus_engine_context_gone(void);  /* any context may die: everything is dropped */
-void cus_engine_code_gone(void);     /* any module or library may be unloaded: functions, execs and trees are dropped */
-void cus_engine_memory_gone(void);   /* any range may be freed, unmapped, unregistered: what is known of ranges is forgotten */
-/* An attribute of this function or kernel handle really changes: execs that hold it are dropped. NULL: of any function. */
+void cus_engine_context_gone(void); /* any context may die: everything is dropped */
+void cus_engine_code_gone(
+    void); /* any module or library may be unloaded: functions, execs and trees are dropped */
+void cus_engine_memory_gone(void); /* any range may be freed, unmapped, unregistered: what is known
+                                      of ranges is forgotten */
+/* An attribute of this function or kernel handle really changes: execs that hold it are dropped.
+ * NULL: of any function. */
 void cus_engine_function_changed(const void *handle);
 /* Stream attributes really change (NULL reference: context-wide state): its execs are dropped. */
 void cus_engine_stream_changed(const struct cus_stream_ref *stream);
-/* A function whose launches are never deferred (old launch API, texture references). NULL: of every function. */
+/* A function whose launches are never deferred (old launch API, texture references). NULL: of every
+ * function. */
 void cus_engine_taint(const void *handle);
 
-/* The program's own captures. began: after a begin-capture succeeded; ended: after any end-capture returned. */
+/* The program's own captures. began: after a begin-capture succeeded; ended: after any end-capture
+ * returned. */
 void cus_engine_capture_began(const struct cus_stream_ref *stream);
 void cus_engine_capture_ended(const struct cus_stream_ref *stream);
-/* After a call outside the table: the next piece of every stream asks for the capture status (it always does) and the range cache is
- * dropped. */
+/* After a call outside the table: the next piece of every stream asks for the capture status (it
+ * always does) and the range cache is dropped. */
 void cus_engine_unknown_call(void);
 
 /* What a handle is, known from the call that made it (HAZARDS E2). */

@@ -1,12 +1,15 @@
 /*
- * Flushing by scope: what must be issued before a call that is not an op, or before an op on another stream.
+ * Flushing by scope: what must be issued before a call that is not an op, or before an op on
+ * another stream.
  *
- * Runs on program threads inside hooks, with no engine lock held; takes one engine lock at a time (HAZARDS B5).
+ * Runs on program threads inside hooks, with no engine lock held; takes one engine lock at a time
+ * (HAZARDS B5).
  */
 #include "shim/base/options.h"
 #include "shim/stream/state.h"
 
-/* Makes the engine's context current around its driver calls. A background or foreign thread may have another one, or none. */
+/* Makes the engine's context current around its driver calls. A background or foreign thread may
+ * have another one, or none. */
 static bool enter_context(CUcontext wanted, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;
@@ -40,7 +43,8 @@ void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break 
     cus_lock_give(&engine->lock);
 }
 
-/* A flush by a call of the thread that owns the stream's path is one that will come again; another thread's is chance. */
+/* A flush by a call of the thread that owns the stream's path is one that will come again; another
+ * thread's is chance. */
 static void flush_for_call(struct cus_engine *engine, unsigned row, enum cus_break reason) {
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
     cus_flush_engine(engine, row, own ? reason : CUS_BREAK_FOREIGN_THREAD,
@@ -89,8 +93,8 @@ void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine) {
     if (engine->legacy) {
         if (__atomic_load_n(&context->blocking_pending, __ATOMIC_ACQUIRE))
             flush_all(context, true, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY);
-    } else if (context->legacy) {
-        cus_flush_engine(context->legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
+    } else if ((other = cus_context_legacy(context))) {
+        cus_flush_engine(other, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
     }
 }
 
@@ -108,10 +112,10 @@ static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext cu
     return cus_registry_peek(*stream, current);
 }
 
-/* The named stream and what legacy ordering ties to it. A stream of another context than the current one, or a per-thread stream, has no
- * engine here; what could be tied to it is flushed all the same. */
-static void flush_stream(const struct cus_stream_ref *stream, unsigned row,
-                         enum cus_break reason) {
+/* The named stream and what legacy ordering ties to it. A stream of another context than the
+ * current one, or a per-thread stream, has no engine here; what could be tied to it is flushed all
+ * the same. */
+static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
     CUcontext current = current_context();
     struct cus_engine *engine = peek(stream, current);
     if (!engine) {
@@ -121,8 +125,8 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row,
     flush_named(engine, row, reason);
     if (engine->legacy)
         flush_all(engine->context, true, row, reason);
-    else if (engine->blocking && engine->context->legacy)
-        flush_for_call(engine->context->legacy, row, reason);
+    else if (engine->blocking && cus_context_legacy(engine->context))
+        flush_for_call(cus_context_legacy(engine->context), row, reason);
 }
 
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row) {
@@ -152,7 +156,8 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
 
 static void end_step(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
-    if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self && !engine->plan.piece && engine->plan.step_ops) {
+    if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self &&
+        !engine->plan.piece && engine->plan.step_ops) {
         cus_plan_step_end(&engine->plan);
         engine->build_left = cus_options()->build_nodes;
         engine->counters.steps++;
@@ -163,18 +168,17 @@ static void end_step(struct cus_engine *engine) {
 }
 
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
-    struct cus_engine *engine =
-        stream ? peek(stream, current_context()) : cus_thread_self.last;
+    struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
-    /* The host sees this stream's work complete: a kernel that may have waited for others on it has ended. */
+    /* The host sees this stream's work complete: a kernel that may have waited for others on it has
+     * ended. */
     if (engine && __atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE) == engine)
         __atomic_store_n(&cus_process.spinner, NULL, __ATOMIC_RELEASE);
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream) {
-    struct cus_engine *engine =
-        stream ? peek(stream, current_context()) : cus_thread_self.last;
+    struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (!engine || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);

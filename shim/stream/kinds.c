@@ -1,8 +1,10 @@
 /*
- * Functions and kinds: what is known of a kernel in one context, and the interned kinds that the plan compares.
+ * Functions and kinds: what is known of a kernel in one context, and the interned kinds that the
+ * plan compares.
  *
- * Look-ups run on program threads under the engine lock and then the context lock; learning (names, layouts: driver queries) runs after
- * an eager launch succeeded, with no lock held around the queries. Objects live until their module may have gone (cus_kinds_detach).
+ * Look-ups run on program threads under the engine lock and then the context lock; learning (names,
+ * layouts: driver queries) runs after an eager launch succeeded, with no lock held around the
+ * queries. Objects live until their module may have gone (cus_kinds_detach).
  */
 #include <string.h>
 
@@ -18,8 +20,9 @@ static uint32_t next_kind_id = 1; /* atomic */
 
 /* ---- attributes ---- */
 
-/* Bytes that the value of an attribute has, by its id; 0: such a launch is never deferred. An event, an output, a pointer or a priority
- * of its own belongs to the moment of the call, and what is not listed is unknown (HAZARDS A6, A25). */
+/* Bytes that the value of an attribute has, by its id; 0: such a launch is never deferred. An
+ * event, an output, a pointer or a priority of its own belongs to the moment of the call, and what
+ * is not listed is unknown (HAZARDS A6, A25). */
 static uint32_t attribute_bytes(CUlaunchAttributeID id) {
     switch (id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
@@ -39,7 +42,8 @@ static uint32_t attribute_bytes(CUlaunchAttributeID id) {
     }
 }
 
-/* Entries that mean "ignored" are left out; the rest of each value's union is garbage and is not read. */
+/* Entries that mean "ignored" are left out; the rest of each value's union is garbage and is not
+ * read. */
 static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key *key) {
     for (uint32_t i = 0; i < launch->n_attrs; i++) {
         const CUlaunchAttribute *attr = &launch->attrs[i];
@@ -78,7 +82,8 @@ bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *l
 
 /* ---- kinds ---- */
 
-static struct cus_kind_entry *intern(struct cus_kind_entry **table, const struct cus_kind_key *key) {
+static struct cus_kind_entry *intern(struct cus_kind_entry **table,
+                                     const struct cus_kind_key *key) {
     struct cus_kind_entry *entry;
     uint32_t bytes =
         (uint32_t)(offsetof(struct cus_kind_key, attrs) + key->n_attrs * sizeof key->attrs[0]);
@@ -186,10 +191,18 @@ void cus_kinds_taint(struct cus_context *context, const void *handle) {
         if (handle && func->handle != handle)
             continue;
         func->tainted = true;
-        for (struct cus_kind_entry *entry = func->kinds; entry;
-             entry = entry->hh.next)
+        for (struct cus_kind_entry *entry = func->kinds; entry; entry = entry->hh.next)
             entry->kind.deferrable = false;
     }
+    cus_lock_give(&context->lock);
+}
+
+void cus_kinds_ran(struct cus_context *context, struct cus_kind *kind,
+                   const uint32_t dims[CUS_DIMS]) {
+    if (cus_kind_allows(kind, dims))
+        return;
+    cus_lock_take(&context->lock);
+    cus_kind_ran(kind, dims);
     cus_lock_give(&context->lock);
 }
 
@@ -197,15 +210,15 @@ void cus_kinds_forget_shapes(struct cus_context *context, const void *handle) {
     cus_lock_take(&context->lock);
     for (struct cus_func *func = context->funcs; func; func = func->hh.next)
         if (!handle || func->handle == handle)
-            for (struct cus_kind_entry *entry = func->kinds; entry;
-                 entry = entry->hh.next)
-                entry->kind.n_shapes = entry->kind.next_shape = 0;
+            for (struct cus_kind_entry *entry = func->kinds; entry; entry = entry->hh.next)
+                __atomic_store_n(&entry->kind.n_shapes, 0, __ATOMIC_RELEASE);
     cus_lock_give(&context->lock);
 }
 
 /* ---- learning a function ---- */
 
-/* Handles whose kind is known from the call that made them, so that no failing probe is needed (HAZARDS E2). */
+/* Handles whose kind is known from the call that made them, so that no failing probe is needed
+ * (HAZARDS E2). */
 struct noted {
     const void *handle;
     enum cus_handle kind;
@@ -287,8 +300,8 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
     return true;
 }
 
-/* A kernel compiled with cluster dimensions: its grid must be divisible by them. Where that cannot be
- * told, the kernel is not deferred. */
+/* A kernel compiled with cluster dimensions: its grid must be divisible by them. Where that cannot
+ * be told, the kernel is not deferred. */
 static bool query_cluster(const void *handle, enum cus_handle kind, uint32_t cluster[3]) {
     const struct cus_driver *driver = cus_process.driver;
     CUfunction f = (CUfunction)(uintptr_t)handle;
@@ -343,8 +356,8 @@ static struct cus_func *make_func(const void *handle) {
         func->policy = cus_rules_decide(cus_rules(), name).policy;
         func->name = copy_text(name);
         cus_name_base(name, shown, sizeof shown);
-        func->known = query_layout(handle, kind, &func->layout) &&
-                      query_cluster(handle, kind, func->cluster);
+        func->known =
+            query_layout(handle, kind, &func->layout) && query_cluster(handle, kind, func->cluster);
     }
     func->shown = copy_text(func->name ? shown : "(unnamed)");
     if (!func->name || !func->shown)

@@ -1,9 +1,10 @@
 /*
- * Start, end, and everything that may make what the engines know untrue: streams, contexts, code and memory that go, attributes that
- * change, captures and profilers that come.
+ * Start, end, and everything that may make what the engines know untrue: streams, contexts, code
+ * and memory that go, attributes that change, captures and profilers that come.
  *
- * Runs on program threads inside hooks, no engine lock held, one taken at a time. The hook has flushed what the call covers; what
- * another thread withheld since is flushed here before anything is dropped.
+ * Runs on program threads inside hooks, no engine lock held, one taken at a time. The hook has
+ * flushed what the call covers; what another thread withheld since is flushed here before anything
+ * is dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@
 
 /* ---- process ---- */
 
-/* Switches by which the environment promises that a launch has completed when it returns, or that a debugger looks at each (HAZARDS
- * E1). */
+/* Switches by which the environment promises that a launch has completed when it returns, or that a
+ * debugger looks at each (HAZARDS E1). */
 static const char *forbidding_switch(void) {
     static const char *const names[] = {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
                                         "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"};
@@ -63,9 +64,10 @@ bool cus_engine_start(const struct cus_driver *driver) {
 void cus_engine_drain(void) {
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
-    /* From here on every op passes; then what is withheld goes out, then the watchdog stays out of the driver. */
-    bool withheld = __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) ==
-                    CUS_WITHHOLD;
+    /* From here on every op passes; then what is withheld goes out, then the watchdog stays out of
+     * the driver. */
+    bool withheld =
+        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_WITHHOLD;
     if (withheld)
         cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_EXIT);
     cus_watchdog_stop();
@@ -90,8 +92,8 @@ void cus_engine_profiling(bool on) {
         return;
     if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD)
         cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_API);
-    cus_log(CUS_INFO, "stream", on ? "a profiler records: ops go out one by one"
-                                   : "no profiler records any more");
+    cus_log(CUS_INFO, "stream",
+            on ? "a profiler records: ops go out one by one" : "no profiler records any more");
 }
 
 void cus_engine_counters(struct cus_counters *out) {
@@ -157,7 +159,8 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
     CUcontext current = current_context();
     struct cus_engine *engine = cus_registry_peek(*stream, current);
     if (!engine) {
-        /* A stream of another context, or one that has no engine: the engine, if any, finds out by the stream's identity. */
+        /* A stream of another context, or one that has no engine: the engine, if any, finds out by
+         * the stream's identity. */
         __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
         return;
     }
@@ -175,7 +178,8 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_plan_clear(&engine->plan);
 }
 
-/* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once no engine refers to them. */
+/* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
+ * no engine refers to them. */
 static void drop_code(void (*change)(struct cus_engine *, const void *)) {
     struct cus_context *first = cus_registry_contexts();
     uint32_t n = 0, i = 0;
@@ -267,8 +271,7 @@ void cus_engine_capture_began(const struct cus_stream_ref *stream) {
     cus_lock_take(&context->lock);
     uint32_t n = context->captures;
     /* Beyond what fits, the count alone stands, and the last entry is asked in its place. */
-    context->capturing[n < MAX ? n : MAX - 1] =
-        stream->handle ? stream->handle : CU_STREAM_LEGACY;
+    context->capturing[n < MAX ? n : MAX - 1] = stream->handle ? stream->handle : CU_STREAM_LEGACY;
     __atomic_store_n(&context->captures, n < MAX ? n + 1 : n, __ATOMIC_RELEASE);
     cus_lock_give(&context->lock);
 }

@@ -1,9 +1,10 @@
 /*
  * What memory an address lies in, as far as CUDA knows it.
  *
- * Asked at memset and copy ops on program threads. One query per range and life: the answer is kept until anything is freed, unmapped
- * or unregistered anywhere (cus_ranges_forget). Only memory that CUDA allocated or registered, and that is not managed, is ever
- * more than UNKNOWN: anything else may be pageable, foreign or wrong, and its op goes out at once (HAZARDS C4, C6, C10).
+ * Asked at memset and copy ops on program threads. One query per range and life: the answer is kept
+ * until anything is freed, unmapped or unregistered anywhere (cus_ranges_forget). Only memory that
+ * CUDA allocated or registered, and that is not managed, is ever more than UNKNOWN: anything else
+ * may be pageable, foreign or wrong, and its op goes out at once (HAZARDS C4, C6, C10).
  */
 #include "shim/stream/state.h"
 
@@ -18,7 +19,8 @@ struct range {
 static struct cus_lock range_lock;
 static struct range ranges[RANGES]; /* range_lock; most recently found first within the first few */
 static uint32_t n_ranges, next_range;
-static uint32_t forgotten; /* atomic: bumped by forget, so that an answer asked for before it is not kept after it */
+static uint32_t forgotten; /* atomic: bumped by forget, so that an answer asked for before it is not
+                              kept after it */
 
 void cus_ranges_forget(void) {
     cus_lock_take(&range_lock);
@@ -43,8 +45,8 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
     void *values[] = {&type, &managed, &ordinal, &start, &size, &pool, &context};
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
-    CUresult result = cus_process.driver->cuPointerGetAttributes(
-        sizeof ids / sizeof *ids, ids, values, (CUdeviceptr)address);
+    CUresult result = cus_process.driver->cuPointerGetAttributes(sizeof ids / sizeof *ids, ids,
+                                                                 values, (CUdeviceptr)address);
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     if (result != CUDA_SUCCESS || managed || size == 0)
         return CUS_FAMILY_UNKNOWN;

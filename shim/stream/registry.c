@@ -1,9 +1,10 @@
 /*
  * Which contexts and streams there are, and which engine serves which.
  *
- * Look-ups run on program threads at every op; the last one is kept per thread and is good until the registry's epoch moves (a stream or
- * context may have gone). The rest runs under the registry lock. Driver calls made here are queries of identity only; a capturing stream
- * is asked nothing but whether it captures (HAZARDS D7).
+ * Look-ups run on program threads at every op; the last one is kept per thread and is good until
+ * the registry's epoch moves (a stream or context may have gone). The rest runs under the registry
+ * lock. Driver calls made here are queries of identity only; a capturing stream is asked nothing
+ * but whether it captures (HAZARDS D7).
  */
 #include <string.h>
 
@@ -93,6 +94,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
                                      .piece_max = options->piece_max,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max};
+    /* Against the lock order, but the object is on no other thread's path: whoever still holds its
+     * lock has just closed it. */
     cus_lock_take(&engine->lock);
     engine->context = context;
     engine->handle = handle;
@@ -128,7 +131,7 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
         return NULL;
     set_up(engine, context, handle, flags);
     if (engine->legacy)
-        context->legacy = engine;
+        __atomic_store_n(&context->legacy, engine, __ATOMIC_RELEASE);
     return engine;
 }
 
@@ -140,7 +143,8 @@ static struct cus_engine *find_or_make(struct cus_context *context, CUstream han
     cus_lock_give(&registry_lock);
     if (entry)
         return entry->engine;
-    /* While it captures, all that may be asked is whether it does; it is looked at again at its next op. */
+    /* While it captures, all that may be asked is whether it does; it is looked at again at its
+     * next op. */
     CUstreamCaptureStatus status;
     if (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
         status != CU_STREAM_CAPTURE_STATUS_NONE)
@@ -224,8 +228,8 @@ void cus_registry_close(struct cus_engine *engine, bool alive) {
         HASH_DEL(streams, entry);
         cus_mem_free(entry);
     }
-    if (engine->context->legacy == engine)
-        engine->context->legacy = NULL;
+    if (cus_context_legacy(engine->context) == engine)
+        __atomic_store_n(&engine->context->legacy, NULL, __ATOMIC_RELEASE);
     engine->next_free = closed_engines;
     closed_engines = engine;
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);

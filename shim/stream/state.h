@@ -1,10 +1,12 @@
 /*
- * The state of the stream engine, by scope: process, context, stream (engine), thread. Private to shim/stream.
+ * The state of the stream engine, by scope: process, context, stream (engine), thread. Private to
+ * shim/stream.
  *
- * Lock order, outermost first: engine lock; context lock (kinds, captures); registry lock (which contexts and engines there are);
- * range lock. No thread holds two engine locks (HAZARDS B5): whoever must flush another stream does so before it locks its own.
- * Driver calls are made under an engine lock only to issue, build, patch and launch what that engine withholds; the program's own eager
- * calls run with no lock held.
+ * Lock order, outermost first: engine lock; context lock (kinds, captures); registry lock (which
+ * contexts and engines there are); range lock. No thread holds two engine locks (HAZARDS B5):
+ * whoever must flush another stream does so before it locks its own. Driver calls are made under an
+ * engine lock only to issue, build, patch and launch what that engine withholds; the program's own
+ * eager calls run with no lock held.
  */
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H
@@ -26,7 +28,7 @@ struct cus_func {
     bool known;   /* layout is known */
     bool tainted; /* never deferred: old launch API, texture references */
     uint32_t cluster[3];
-    struct cus_layout layout; /* offset and size are owned */
+    struct cus_layout layout;     /* offset and size are owned */
     struct cus_kind_entry *kinds; /* hash of all kinds with this function, by attributes */
     UT_hash_handle hh;
 };
@@ -54,10 +56,10 @@ struct cus_context {
     struct cus_lock lock;
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: memsets and copies */
-    struct cus_engine *legacy;           /* registry lock; the engine of the legacy stream */
-    uint32_t blocking_pending;           /* atomic: blocking streams of this context that withhold ops */
-    uint32_t captures;                   /* atomic: captures of the program that may be open (a hint: HAZARDS D5) */
-    CUstream capturing[16];              /* lock: their streams */
+    struct cus_engine *legacy; /* atomic: the engine of the legacy stream, NULL while it has none */
+    uint32_t blocking_pending; /* atomic: blocking streams of this context that withhold ops */
+    uint32_t captures; /* atomic: captures of the program that may be open (a hint: HAZARDS D5) */
+    CUstream capturing[16]; /* lock: their streams */
     struct cus_context *next;
 };
 
@@ -67,12 +69,14 @@ struct cus_engine {
     CUstream handle; /* CU_STREAM_LEGACY for the legacy stream */
     uint64_t id;     /* cuStreamGetId, 0 where the driver has none */
     bool legacy, blocking;
-    bool closed;      /* atomic: nothing is withheld here any more; the stream is gone or belongs to a green context */
-    uint32_t pending; /* atomic: ops withheld now */
+    bool closed; /* atomic: nothing is withheld here any more; the stream is gone or belongs to a
+                    green context */
+    uint32_t pending;       /* atomic: ops withheld now */
     uint64_t pending_since; /* atomic: ns */
-    uint32_t generation;    /* lock: counts drops of kinds, so that a call made without the lock sees that its kind is gone */
+    uint32_t generation; /* lock: counts drops of kinds, so that a call made without the lock sees
+                            that its kind is gone */
     struct cus_thread *owner; /* atomic: thread whose op came last */
-    uint32_t epoch;           /* lock: the registry's epoch at which the stream's identity was checked last */
+    uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
 
     struct cus_plan plan;    /* lock */
     CUstream capture_stream; /* lock: private, made at the first build */
@@ -82,8 +86,8 @@ struct cus_engine {
     uint64_t ns_per_op;      /* lock: host time between ops, smoothed; 0: unknown */
 
     /* Leaving alone what does not pay (lock; `dormant` atomic). */
-    uint64_t dormant; /* ops to let pass before looking again */
-    uint64_t sleep;   /* length of the next such time */
+    uint64_t dormant;                                 /* ops to let pass before looking again */
+    uint64_t sleep;                                   /* length of the next such time */
     uint64_t judged_ops, judged_graphs, judged_fresh; /* counters at the last judgement */
 
     struct cus_counters counters; /* lock */
@@ -91,23 +95,26 @@ struct cus_engine {
 };
 
 struct cus_thread {
-    struct cus_engine *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
+    struct cus_engine
+        *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
     /* The last look-up, valid while `epoch` is the registry's. */
     struct cus_stream_ref ref;
     CUcontext context;
     struct cus_engine *found;
     uint32_t epoch;
-    struct cus_engine *last; /* where this thread worked last: what event and context synchronise end */
+    struct cus_engine
+        *last; /* where this thread worked last: what event and context synchronise end */
 };
 
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
 struct cus_process {
     const struct cus_driver *driver;
     enum { CUS_OFF, CUS_COUNT_ONLY, CUS_WITHHOLD } state; /* atomic */
-    bool may_build; /* mode and options allow graphs */
-    uint32_t profiling; /* atomic */
-    uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
-    struct cus_engine *spinner; /* atomic: where a never-defer kernel was issued that may still wait for others: nothing is built */
+    bool may_build;                                       /* mode and options allow graphs */
+    uint32_t profiling;                                   /* atomic */
+    uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
+    struct cus_engine *spinner; /* atomic: where a never-defer kernel was issued that may still wait
+                                   for others: nothing is built */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines */
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
@@ -120,8 +127,12 @@ extern __thread struct cus_thread cus_thread_self __attribute__((tls_model("init
 
 /* ---- registry.c ---- */
 
-/* The engine of this stream, made at first sight; NULL where nothing is ever withheld (per-thread streams, green contexts, no context,
- * capturing streams). `context` is the current context. */
+static inline struct cus_engine *cus_context_legacy(const struct cus_context *context) {
+    return __atomic_load_n(&context->legacy, __ATOMIC_ACQUIRE);
+}
+
+/* The engine of this stream, made at first sight; NULL where nothing is ever withheld (per-thread
+ * streams, green contexts, no context, capturing streams). `context` is the current context. */
 struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context);
 /* The engine of this stream if it has one. */
@@ -132,26 +143,33 @@ struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */
 bool cus_registry_same(struct cus_engine *engine);
 bool cus_ref_is_per_thread(struct cus_stream_ref ref);
-/* Drops an engine's plan and private stream; the slot is kept. `alive`: the context still lives. Lock held, nothing pending. */
+/* Drops an engine's plan and private stream; the slot is kept. `alive`: the context still lives.
+ * Lock held, nothing pending. */
 void cus_registry_close(struct cus_engine *engine, bool alive);
 
 /* ---- kinds.c ---- */
 
-/* The kind of a launch, or NULL: the function never ran here (`*fresh`), its layout is unknown, or no node can stand for the launch. */
+/* The kind of a launch, or NULL: the function never ran here (`*fresh`), its layout is unknown, or
+ * no node can stand for the launch. */
 struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_launch *launch,
                                   bool *fresh);
 /* Is this the kind of this launch? The hot path's question. */
 bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *launch);
-/* After an eager launch succeeded: learns the function if it is new. The context is current, no lock held. */
+/* After an eager launch succeeded: learns the function if it is new. The context is current, no
+ * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family);
 void cus_kinds_taint(struct cus_context *context, const void *handle);
+/* An op of this kind ran with these dims. */
+void cus_kinds_ran(struct cus_context *context, struct cus_kind *kind,
+                   const uint32_t dims[CUS_DIMS]);
 /* Forgets which shapes ran (NULL: of every function). */
 void cus_kinds_forget_shapes(struct cus_context *context, const void *handle);
-/* Takes all functions and kinds out of the context; cus_kinds_free frees them once no engine refers to them. */
+/* Takes all functions and kinds out of the context; cus_kinds_free frees them once no engine refers
+ * to them. */
 struct cus_garbage {
     struct cus_func *funcs;
     struct cus_kind_entry *memory_kinds;
@@ -163,16 +181,19 @@ void cus_kinds_note_handle(const void *handle, enum cus_handle kind);
 /* ---- ranges.c ---- */
 
 enum cus_family { CUS_FAMILY_UNKNOWN, CUS_FAMILY_DEVICE, CUS_FAMILY_POOL, CUS_FAMILY_HOST };
-/* What memory [address, address + bytes) is, if it lies wholly in one range that CUDA allocated or registered (HAZARDS C4, C6). */
+/* What memory [address, address + bytes) is, if it lies wholly in one range that CUDA allocated or
+ * registered (HAZARDS C4, C6). */
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
 
-/* ---- withheld.c: everything that issues withheld ops; engine lock held, the engine's context current ---- */
+/* ---- withheld.c: everything that issues withheld ops; engine lock held, the engine's context
+ * current ---- */
 
 /* Issues the withheld ops one by one. */
 void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                         enum cus_cut cut, enum cus_eager counted);
-/* The piece is complete: launches it, or issues its ops one by one where that fails. Returns what the last op's call shall return. */
+/* The piece is complete: launches it, or issues its ops one by one where that fails. Returns what
+ * the last op's call shall return. */
 CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Drops graphs until `bytes` more fit into the budget. */
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
@@ -180,7 +201,8 @@ void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
 
 /* ---- flush.c ---- */
 
-/* Issues what this engine withholds, from any thread; takes the lock and makes the context current. */
+/* Issues what this engine withholds, from any thread; takes the lock and makes the context current.
+ */
 void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                       enum cus_cut cut);
 /* The same with the lock held. */
@@ -188,7 +210,8 @@ void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break 
                       enum cus_cut cut);
 /* Every engine of the process, for a call that may wait or that everything must precede. */
 void cus_flush_everything(unsigned cause, enum cus_break reason);
-/* What legacy ordering and program order ask for before an op or call on `engine` (HAZARDS B4, B6). No lock held. */
+/* What legacy ordering and program order ask for before an op or call on `engine` (HAZARDS B4, B6).
+ * No lock held. */
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
 
 /* ---- watchdog.c ---- */

@@ -1,9 +1,11 @@
 /*
- * The watchdog: no op is withheld longer than hold_us, for a host may poll memory that the op writes without calling CUDA at all.
+ * The watchdog: no op is withheld longer than hold_us, for a host may poll memory that the op
+ * writes without calling CUDA at all.
  *
- * One thread per process, started when ops are first withheld. It sleeps for good while nothing is withheld, looks twice per hold_us
- * otherwise. It takes the gate, then one engine lock (and only if that is free: its holder is issuing work itself); it blocks all
- * signals and is the only thread of the library that calls the driver on its own.
+ * One thread per process, started when ops are first withheld. It sleeps for good while nothing is
+ * withheld, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
+ * that is free: its holder is issuing work itself); it blocks all signals and is the only thread of
+ * the library that calls the driver on its own.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +17,8 @@
 
 enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good */ };
 
-static struct cus_lock gate; /* held by the watchdog while it may be inside the driver, or by a call that must keep it out */
+static struct cus_lock gate; /* held by the watchdog while it may be inside the driver, or by a call
+                                that must keep it out */
 static uint32_t asleep;      /* atomic, futex: 1 while the thread sleeps until kicked */
 static uint32_t started;     /* atomic: 1 once a thread was asked for */
 static uint32_t stopping;    /* atomic */
@@ -60,7 +63,8 @@ static void *run(void *unused) {
             cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
             continue;
         }
-        /* Whoever begins to withhold sets `pending`, then reads `asleep`; here the other way round: one of the two sees the other. */
+        /* Whoever begins to withhold sets `pending`, then reads `asleep`; here the other way round:
+         * one of the two sees the other. */
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
         if (!look())
             cus_futex_wait(&asleep, 1, 0);
@@ -86,7 +90,8 @@ static void start(void) {
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
-        /* Without it a polling host could hang: nothing is withheld then. What is pending now goes out at the next call. */
+        /* Without it a polling host could hang: nothing is withheld then. What is pending now goes
+         * out at the next call. */
         cus_process.may_build = false;
         cus_log(CUS_WARN, "watchdog", "no thread could be started: nothing is withheld");
     }

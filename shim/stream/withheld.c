@@ -1,8 +1,8 @@
 /*
  * Issuing what an engine withholds: one by one, or as the piece's graph.
  *
- * Runs on the thread that completes a piece or flushes (program thread or watchdog), with the engine's lock held and its context
- * current. Calls the driver; never takes another engine's lock.
+ * Runs on the thread that completes a piece or flushes (program thread or watchdog), with the
+ * engine's lock held and its context current. Calls the driver; never takes another engine's lock.
  */
 #include <string.h>
 
@@ -34,7 +34,8 @@ static void turn_ended(struct cus_engine *engine) {
     engine->counters.breaks[CUS_BREAK_LOOP]++;
 }
 
-/* An op that was reported as launched fails now: the program hears of it at its next launch or sync of this stream (HAZARDS E4). */
+/* An op that was reported as launched fails now: the program hears of it at its next launch or sync
+ * of this stream (HAZARDS E4). */
 static void note_late(struct cus_engine *engine, CUresult result) {
     if (result == CUDA_SUCCESS)
         return;
@@ -146,8 +147,8 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
     for (uint64_t left = plan->dirty; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
         const struct cus_kind *kind = plan->piece->nodes[i]->key.kind;
-        CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle,
-                                         variant->exec, i, kind, cus_plan_held(plan, i));
+        CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
+                                         i, kind, cus_plan_held(plan, i));
         if (result != CUDA_SUCCESS) {
             cus_plan_patched(plan, variant, i, false);
             return false;
@@ -196,9 +197,9 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     } else if (!patch(engine, variant)) {
         counters->fallbacks[CUS_FALLBACK_SETPARAMS]++;
         result = fire_eagerly(engine, variant, CUS_EAGER_UNSUPPORTED);
-    } else if (cus_exec_launch(cus_process.driver, variant->exec, engine->handle) !=
-               CUDA_SUCCESS) {
-        /* With a healthy context a graph that failed to launch was not enqueued: op by op either works or gives the true error. */
+    } else if (cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
+        /* With a healthy context a graph that failed to launch was not enqueued: op by op either
+         * works or gives the true error. */
         counters->fallbacks[CUS_FALLBACK_GRAPH_LAUNCH]++;
         result = fire_eagerly(engine, variant, CUS_EAGER_UNSUPPORTED);
     } else {
@@ -214,7 +215,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }
-    uint64_t per_op = (cus_clock_ns() - __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED)) / n;
+    uint64_t per_op =
+        (cus_clock_ns() - __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED)) / n;
     engine->ns_per_op = engine->ns_per_op ? (engine->ns_per_op * 7 + per_op) / 8 : per_op;
     set_pending(engine, 0);
     return result;

@@ -1,5 +1,6 @@
-// What the plan promises: ops come out in the order and with the params in which they were asked for, whatever it withholds; a path that
-// repeats is launched in pieces; what does not fit costs no more than eager launches.
+// What the plan promises: ops come out in the order and with the params in which they were asked
+// for, whatever it withholds; a path that repeats is launched in pieces; what does not fit costs no
+// more than eager launches.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -195,13 +196,15 @@ TEST(Plan, BoundaryThatLostItsReasonAgesOut) {
     };
     for (int i = 0; i < 8; i++)
         step(true);
-    EXPECT_EQ(program.plan.tree.root.child->expect->expect->expect->expect->expect->expect->boundary,
-              CUS_BOUNDARY_CUT);
+    EXPECT_EQ(
+        program.plan.tree.root.child->expect->expect->expect->expect->expect->expect->boundary,
+        CUS_BOUNDARY_CUT);
     for (int i = 0; i < 80; i++)
         step(false);
     ExpectFaithful(program);
-    EXPECT_EQ(program.plan.tree.root.child->expect->expect->expect->expect->expect->expect->boundary,
-              CUS_BOUNDARY_NONE);
+    EXPECT_EQ(
+        program.plan.tree.root.child->expect->expect->expect->expect->expect->expect->boundary,
+        CUS_BOUNDARY_NONE);
 }
 
 TEST(Plan, EagerKindCutsTheSegmentAndRunsInPlace) {
@@ -305,8 +308,8 @@ TEST(Plan, PdlFollowerIsNotCutOff) {
     EXPECT_EQ(program.pieces[0], 5u);
 }
 
-// Random programs: steps made of random runs of known phrases, random params, shapes, cuts. Whatever happens, what is issued is what was
-// asked for, in order.
+// Random programs: steps made of random runs of known phrases, random params, shapes, cuts.
+// Whatever happens, what is issued is what was asked for, in order.
 TEST(Plan, RandomProgramsAreFaithful) {
     for (unsigned seed = 0; seed < 200; seed++) {
         std::mt19937 random(seed);
@@ -318,8 +321,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
                 for (unsigned i = 0; i < length; i++) {
                     uint32_t grid = random() % 10 ? 1 : 1 + random() % 4;
                     program.Op("p" + std::to_string(phrase) + "_" + std::to_string(i % 6),
-                               random() % 20 ? i : random() % 5, i, grid,
-                               random() % 40 ? 32 : 64);
+                               random() % 20 ? i : random() % 5, i, grid, random() % 40 ? 32 : 64);
                     if (random() % 60 == 0)
                         program.Break();
                     if (random() % 80 == 0 && program.plan.piece)

@@ -1,5 +1,6 @@
-// A tiny program for the plan: kinds with one 8-byte argument and one 4-byte one, a driver loop that does what shim/stream does (withhold,
-// issue, launch), and a journal of what was issued in which order.
+// A tiny program for the plan: kinds with one 8-byte argument and one 4-byte one, a driver loop
+// that does what shim/stream does (withhold, issue, launch), and a journal of what was issued in
+// which order.
 #ifndef CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 #define CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 

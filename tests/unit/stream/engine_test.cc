@@ -1,5 +1,6 @@
-// What the stream engine promises, with a driver that tells all: issue order is program order within a stream and, for one thread, across
-// streams; errors come from the call that they belong to; whatever a graph call refuses, the ops still run once.
+// What the stream engine promises, with a driver that tells all: issue order is program order
+// within a stream and, for one thread, across streams; errors come from the call that they belong
+// to; whatever a graph call refuses, the ops still run once.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
@@ -211,7 +212,8 @@ TEST_F(Engine, OpenCaptureElsewhereInTheContextStopsWithholding) {
     Sync();
 }
 
-// Each graph call fails once, at each occurrence in turn: the ops run all the same, once, in order, with their own params.
+// Each graph call fails once, at each occurrence in turn: the ops run all the same, once, in order,
+// with their own params.
 class EngineFaults : public Engine, public ::testing::WithParamInterface<const char *> {};
 
 TEST_P(EngineFaults, OpsRunOnceInOrder) {

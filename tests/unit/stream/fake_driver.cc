@@ -95,7 +95,8 @@ void Reset() {
     t = {};
     // What no test calls must not be NULL all the same.
 #define ANY(name)                                                                                  \
-    t.name = reinterpret_cast<decltype(t.name)>(+[]() -> CUresult { return CUDA_ERROR_NOT_SUPPORTED; });
+    t.name = reinterpret_cast<decltype(t.name)>(                                                   \
+        +[]() -> CUresult { return CUDA_ERROR_NOT_SUPPORTED; });
     CUS_DRIVER_NEEDED(ANY)
 #undef ANY
     t.cuCtxGetCurrent = [](CUcontext *context) {

@@ -1,5 +1,6 @@
-// A driver in one table: streams are journals, graphs are lists of what was captured. Everything is synchronous; what it proves is which
-// calls the engine makes, in which order, with which arguments, and what it does when one of them fails.
+// A driver in one table: streams are journals, graphs are lists of what was captured. Everything is
+// synchronous; what it proves is which calls the engine makes, in which order, with which
+// arguments, and what it does when one of them fails.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_FAKE_DRIVER_H
 #define CUSPLICE_TESTS_UNIT_STREAM_FAKE_DRIVER_H
 
@@ -23,8 +24,8 @@ struct Node {
 
 struct Stream {
     unsigned flags = 0;
-    bool capturing = false;         // by the engine
-    bool program_captures = false;  // set by a test
+    bool capturing = false;        // by the engine
+    bool program_captures = false; // set by a test
     unsigned long long id = 0;
     std::vector<Node *> captured;
 };
@@ -36,7 +37,8 @@ struct Function {
 
 struct Driver {
     cus_driver table = {};
-    std::vector<std::string> journal; // "S1 k0(grid,a,b)" in execution order; graph nodes one by one
+    std::vector<std::string>
+        journal; // "S1 k0(grid,a,b)" in execution order; graph nodes one by one
     std::map<std::string, int> calls;
     std::function<CUresult(const std::string &)> fail = [](const std::string &) {
         return CUDA_SUCCESS;

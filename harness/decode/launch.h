@@ -1,0 +1,44 @@
+/*
+ * One function for each kernel of kernels/ that the decode host launches; the parameters are the
+ * kernel's (kernels/README.md) behind the stream, and the grid is worked out from them. Each
+ * returns what the launch returned.
+ */
+#ifndef HARNESS_DECODE_LAUNCH_H
+#define HARNESS_DECODE_LAUNCH_H
+
+#include <cuda_runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+cudaError_t decode_launch_embedding(cudaStream_t stream, float *x, const float *table,
+                                    const int *token, int dim, int batch);
+cudaError_t decode_launch_rmsnorm(cudaStream_t stream, float *y, const float *x,
+                                  const float *weight, int dim, float eps, int batch);
+cudaError_t decode_launch_rope(cudaStream_t stream, float *q, float *k, int q_stride, int k_stride,
+                               int n_heads, int n_kv_heads, int head_dim, int pos, float base,
+                               int batch);
+cudaError_t decode_launch_kv_append(cudaStream_t stream, float *k_cache, float *v_cache,
+                                    const float *k, const float *v, int kv_dim, int max_len,
+                                    int pos, int batch);
+/* The number of blocks that n cached positions are split over. */
+int decode_attention_chunks(int n);
+cudaError_t decode_launch_attention(cudaStream_t stream, float *partial, const float *q,
+                                    const float *k_cache, const float *v_cache, int n, int n_heads,
+                                    int n_kv_heads, int head_dim, int max_len, int batch);
+cudaError_t decode_launch_combine(cudaStream_t stream, float *out, const float *partial, int n,
+                                  int n_heads, int head_dim, int batch);
+cudaError_t decode_launch_silu_mul(cudaStream_t stream, float *out, const float *gate,
+                                   const float *up, int n);
+cudaError_t decode_launch_residual_add(cudaStream_t stream, float *x, const float *y, int n);
+cudaError_t decode_launch_argmax(cudaStream_t stream, int *token, const float *logits, int vocab,
+                                 int batch);
+cudaError_t decode_launch_sample(cudaStream_t stream, int *token, const float *logits, int vocab,
+                                 float temperature, unsigned long long seed, int step, int batch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * decode: writes text with a small character-level Llama-style model, one character of each
+ * sequence at a time. An ordinary CUDA program in C: one thread, one stream, one wait a character.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness/decode/check.h"
+#include "harness/decode/model.h"
+#include "harness/decode/net.h"
+#include "harness/decode/options.h"
+
+/* What is known of the sequences while they grow. */
+struct run {
+    const struct decode_options *options;
+    const struct decode_model *model;
+    /* The tokens that every sequence starts with: a line end, then the prompt. */
+    int *prompt;
+    int prompt_len;
+    /* [batch][options->tokens]: what was written. */
+    unsigned char *text;
+    double seconds;
+};
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int read_model(const struct decode_options *options, struct decode_model *model) {
+    char found[PATH_MAX], why[256];
+    const char *path = options->model;
+    if (!path) {
+        if (decode_find_model(found)) {
+            fputs("decode: the model's weights are not beside the program nor in the tree; name "
+                  "the file with --model\n",
+                  stderr);
+            return -1;
+        }
+        path = found;
+    }
+    if (decode_model_read(path, model, why, sizeof(why))) {
+        fprintf(stderr, "decode: %s: %s\n", path, why);
+        return -1;
+    }
+    return 0;
+}
+
+/* Turns the prompt into tokens. A text starts behind a line end, as the paragraphs did that the
+ * model was trained on. */
+static int read_prompt(struct run *run) {
+    const char *prompt = run->options->prompt;
+    size_t length = strlen(prompt);
+    if (length > 1000000) {
+        fputs("decode: the prompt is longer than 1000000 characters\n", stderr);
+        return DECODE_EXIT_USAGE;
+    }
+    run->prompt_len = (int)length + 1;
+    run->prompt = malloc((length + 1) * sizeof(*run->prompt));
+    run->text = malloc((size_t)run->options->batch * (size_t)run->options->tokens);
+    if (!run->prompt || !run->text) {
+        fputs("decode: out of memory\n", stderr);
+        return DECODE_EXIT_FAILED;
+    }
+    for (int i = 0; i < run->prompt_len; i++) {
+        unsigned char byte = i ? (unsigned char)prompt[i - 1] : '\n';
+        run->prompt[i] = run->model->token_of[byte];
+        if (run->prompt[i] < 0) {
+            fprintf(stderr,
+                    "decode: the model does not know byte 0x%02x (place %d of the prompt)\n", byte,
+                    i);
+            return DECODE_EXIT_USAGE;
+        }
+    }
+    return DECODE_EXIT_OK;
+}
+
+/* Feeds the prompt, then each sequence's own last character. */
+static int generate(struct run *run, struct decode_net *net) {
+    const struct decode_options *options = run->options;
+    int alone = options->batch == 1;
+    double start = 0;
+    for (int pos = 0; pos < run->prompt_len - 1 + options->tokens; pos++) {
+        int written = pos - (run->prompt_len - 1);
+        if (written == 0) {
+            start = now();
+        }
+        for (int b = 0; b < options->batch; b++) {
+            net->tokens_in[b] = written <= 0 ? run->prompt[pos] : net->tokens_out[b];
+        }
+        if (decode_net_step(net, pos, options->temperature, options->seed)) {
+            return -1;
+        }
+        for (int b = 0; written >= 0 && b < options->batch; b++) {
+            int token = net->tokens_out[b];
+            if (token < 0 || token >= run->model->shape.vocab) {
+                fprintf(stderr, "decode: the device chose token %d, which there is not\n", token);
+                return -1;
+            }
+            run->text[(size_t)b * options->tokens + written] = run->model->byte_of[token];
+        }
+        if (alone && written >= 0) {
+            putchar(run->text[written]);
+        }
+    }
+    run->seconds = now() - start;
+    return 0;
+}
+
+static void print_batch(const struct run *run) {
+    size_t tokens = (size_t)run->options->tokens;
+    for (int b = 0; b < run->options->batch; b++) {
+        fputs(run->options->prompt, stdout);
+        fwrite(run->text + b * tokens, 1, tokens, stdout);
+        fputs(b + 1 < run->options->batch ? "\n\n" : "\n", stdout);
+    }
+}
+
+/* The figures on stderr and, if it was asked for, in the report. */
+static int report(const struct run *run) {
+    const struct decode_options *options = run->options;
+    double tokens = (double)options->tokens * options->batch;
+    double speed = run->seconds > 0 ? tokens / run->seconds : 0;
+    fprintf(stderr, "decode: %.0f tokens in %.3f s, %.1f tokens/s\n", tokens, run->seconds, speed);
+    if (!options->report) {
+        return 0;
+    }
+    FILE *file = fopen(options->report, "w");
+    if (!file) {
+        fprintf(stderr, "decode: %s: %s\n", options->report, strerror(errno));
+        return -1;
+    }
+    fprintf(file,
+            "{\"tokens\": %.0f, \"tokens_per_s\": %.3f, \"seconds\": %.6f, \"batch\": %d, "
+            "\"prompt_tokens\": %d}\n",
+            tokens, speed, run->seconds, options->batch, run->prompt_len);
+    int failed = ferror(file);
+    if (fclose(file) || failed) {
+        fprintf(stderr, "decode: %s could not be written\n", options->report);
+        return -1;
+    }
+    return 0;
+}
+
+static int run_on_stream(struct run *run, cudaStream_t stream) {
+    struct decode_net net;
+    int max_len = run->prompt_len - 1 + run->options->tokens;
+    int failed = decode_net_create(&net, run->model, run->options->batch, max_len, stream);
+    if (!failed) {
+        if (run->options->batch == 1) {
+            fputs(run->options->prompt, stdout);
+        }
+        failed = generate(run, &net);
+        if (run->options->batch == 1) {
+            putchar('\n');
+        } else if (!failed) {
+            print_batch(run);
+        }
+    }
+    return decode_net_destroy(&net) | failed;
+}
+
+static int run_on_device(struct run *run) {
+    cudaStream_t stream = NULL;
+    if (run->options->stream == DECODE_STREAM_LEGACY) {
+        return run_on_stream(run, stream);
+    }
+    DECODE_CUDA(cudaStreamCreateWithFlags(&stream, run->options->stream == DECODE_STREAM_BLOCKING
+                                                       ? cudaStreamDefault
+                                                       : cudaStreamNonBlocking));
+    int failed = run_on_stream(run, stream);
+    return decode_cuda_failed(cudaStreamDestroy(stream), "cudaStreamDestroy(stream)") | failed;
+}
+
+static int run_all(struct run *run) {
+    int status = read_prompt(run);
+    if (status != DECODE_EXIT_OK) {
+        return status;
+    }
+    int failed = run_on_device(run);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "decode: stdout: %s\n", strerror(errno));
+        failed = -1;
+    }
+    if (failed || report(run)) {
+        return DECODE_EXIT_FAILED;
+    }
+    return DECODE_EXIT_OK;
+}
+
+int main(int argc, char **argv) {
+    struct decode_options options;
+    struct decode_model model;
+    int status = decode_options_parse(&options, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    if (read_model(&options, &model)) {
+        return DECODE_EXIT_FAILED;
+    }
+    struct run run = {.options = &options, .model = &model};
+    status = run_all(&run);
+    free(run.prompt);
+    free(run.text);
+    decode_model_free(&model);
+    return status;
+}

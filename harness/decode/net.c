@@ -1,0 +1,216 @@
+/*
+ * The model on the device and one decode step of it: cuBLAS for the projections, the kernels of
+ * kernels/ for the rest. Everything runs on one stream and from one thread; a step ends in the
+ * host's only wait. Prints failures on stderr; never ends the program.
+ */
+#include "harness/decode/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/decode/check.h"
+#include "harness/decode/launch.h"
+
+/* Takes the next count elements. */
+static float *take(float **at, size_t count) {
+    float *taken = *at;
+    *at += count;
+    return taken;
+}
+
+static int upload_weights(struct decode_net *net, const struct decode_model *model) {
+    const struct decode_shape *s = &net->shape;
+    size_t dim = s->dim, kv_dim = decode_kv_dim(s), hidden = s->hidden;
+    size_t bytes = model->n_weights * sizeof(float);
+    DECODE_CUDA(cudaMalloc((void **)&net->weights, bytes));
+    DECODE_CUDA(cudaMemcpy(net->weights, model->weights, bytes, cudaMemcpyHostToDevice));
+
+    float *at = net->weights;
+    net->embedding = take(&at, s->vocab * dim);
+    for (int i = 0; i < s->layers; i++) {
+        struct decode_layer *layer = &net->layers[i];
+        layer->attn_norm = take(&at, dim);
+        layer->wq = take(&at, dim * dim);
+        layer->wk = take(&at, kv_dim * dim);
+        layer->wv = take(&at, kv_dim * dim);
+        layer->wo = take(&at, dim * dim);
+        layer->mlp_norm = take(&at, dim);
+        layer->gate = take(&at, hidden * dim);
+        layer->up = take(&at, hidden * dim);
+        layer->down = take(&at, dim * hidden);
+    }
+    net->final_norm = take(&at, dim);
+    return 0;
+}
+
+static int make_caches(struct decode_net *net) {
+    size_t each = (size_t)net->batch * net->max_len * decode_kv_dim(&net->shape);
+    DECODE_CUDA(
+        cudaMalloc((void **)&net->caches, 2 * net->shape.layers * each * sizeof(*net->caches)));
+    float *at = net->caches;
+    for (int i = 0; i < net->shape.layers; i++) {
+        net->layers[i].k_cache = take(&at, each);
+        net->layers[i].v_cache = take(&at, each);
+    }
+    return 0;
+}
+
+static int make_rows(struct decode_net *net) {
+    const struct decode_shape *s = &net->shape;
+    size_t dim = s->dim, kv_dim = decode_kv_dim(s);
+    size_t partial = (size_t)s->heads * decode_attention_chunks(s->context) * (dim / s->heads + 2);
+    size_t row = 4 * dim + 2 * kv_dim + partial + 2 * (size_t)s->hidden + s->vocab;
+    DECODE_CUDA(cudaMalloc((void **)&net->rows, net->batch * row * sizeof(*net->rows)));
+    float *at = net->rows;
+    net->x = take(&at, net->batch * dim);
+    net->y = take(&at, net->batch * dim);
+    net->q = take(&at, net->batch * dim);
+    net->attended = take(&at, net->batch * dim);
+    net->k = take(&at, net->batch * kv_dim);
+    net->v = take(&at, net->batch * kv_dim);
+    net->gate = take(&at, net->batch * (size_t)s->hidden);
+    net->up = take(&at, net->batch * (size_t)s->hidden);
+    net->partial = take(&at, net->batch * partial);
+    net->logits = take(&at, net->batch * (size_t)s->vocab);
+
+    size_t tokens = net->batch * sizeof(int);
+    DECODE_CUDA(cudaMalloc((void **)&net->tokens_dev, tokens));
+    DECODE_CUDA(cudaMallocHost((void **)&net->tokens_in, tokens));
+    DECODE_CUDA(cudaMallocHost((void **)&net->tokens_out, tokens));
+    return 0;
+}
+
+int decode_net_create(struct decode_net *net, const struct decode_model *model, int batch,
+                      int max_len, cudaStream_t stream) {
+    memset(net, 0, sizeof(*net));
+    net->shape = model->shape;
+    net->batch = batch;
+    net->max_len = max_len;
+    net->stream = stream;
+    net->layers = calloc((size_t)model->shape.layers, sizeof(*net->layers));
+    if (!net->layers) {
+        fputs("decode: out of memory\n", stderr);
+        return -1;
+    }
+    if (upload_weights(net, model) || make_caches(net) || make_rows(net)) {
+        return -1;
+    }
+    DECODE_CUBLAS(cublasCreate(&net->cublas));
+    DECODE_CUBLAS(cublasSetStream(net->cublas, stream));
+    return 0;
+}
+
+/* out [batch][n_out] = in [batch][n_in] times the transpose of weight [n_out][n_in]. cuBLAS counts
+ * columns first, so that each of the three is the transpose of what it sees. */
+static int project(struct decode_net *net, float *out, const float *in, const float *weight,
+                   int n_out, int n_in) {
+    const float one = 1.0f, zero = 0.0f;
+    DECODE_CUBLAS(cublasSgemm(net->cublas, CUBLAS_OP_T, CUBLAS_OP_N, n_out, net->batch, n_in, &one,
+                              weight, n_in, in, n_in, &zero, out, n_out));
+    return 0;
+}
+
+/* Attention of the newest position over itself and the positions before it, as far back as the
+ * model was trained; its result is added to x. */
+static int attend(struct decode_net *net, const struct decode_layer *layer, int pos) {
+    const struct decode_shape *s = &net->shape;
+    int dim = s->dim, kv_dim = (int)decode_kv_dim(s), head_dim = dim / s->heads;
+    int n = pos + 1 < s->context ? pos + 1 : s->context;
+    /* Where this position goes, and where the oldest one in sight is. */
+    size_t newest = (size_t)pos * kv_dim, oldest = (size_t)(pos + 1 - n) * kv_dim;
+
+    DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, layer->attn_norm, dim,
+                                      s->norm_eps, net->batch));
+    if (project(net, net->q, net->y, layer->wq, dim, dim) ||
+        project(net, net->k, net->y, layer->wk, kv_dim, dim) ||
+        project(net, net->v, net->y, layer->wv, kv_dim, dim)) {
+        return -1;
+    }
+    DECODE_CUDA(decode_launch_rope(net->stream, net->q, net->k, dim, kv_dim, s->heads, s->kv_heads,
+                                   head_dim, pos, s->rope_base, net->batch));
+    DECODE_CUDA(decode_launch_kv_append(net->stream, layer->k_cache + newest,
+                                        layer->v_cache + newest, net->k, net->v, kv_dim,
+                                        net->max_len, 0, net->batch));
+    DECODE_CUDA(decode_launch_attention(net->stream, net->partial, net->q, layer->k_cache + oldest,
+                                        layer->v_cache + oldest, n, s->heads, s->kv_heads, head_dim,
+                                        net->max_len, net->batch));
+    DECODE_CUDA(decode_launch_combine(net->stream, net->attended, net->partial, n, s->heads,
+                                      head_dim, net->batch));
+    if (project(net, net->y, net->attended, layer->wo, dim, dim)) {
+        return -1;
+    }
+    DECODE_CUDA(decode_launch_residual_add(net->stream, net->x, net->y, net->batch * dim));
+    return 0;
+}
+
+/* The gated feed-forward part; its result is added to x. */
+static int feed_forward(struct decode_net *net, const struct decode_layer *layer) {
+    const struct decode_shape *s = &net->shape;
+    DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, layer->mlp_norm, s->dim,
+                                      s->norm_eps, net->batch));
+    if (project(net, net->gate, net->y, layer->gate, s->hidden, s->dim) ||
+        project(net, net->up, net->y, layer->up, s->hidden, s->dim)) {
+        return -1;
+    }
+    DECODE_CUDA(
+        decode_launch_silu_mul(net->stream, net->gate, net->gate, net->up, net->batch * s->hidden));
+    if (project(net, net->y, net->gate, layer->down, s->dim, s->hidden)) {
+        return -1;
+    }
+    DECODE_CUDA(decode_launch_residual_add(net->stream, net->x, net->y, net->batch * s->dim));
+    return 0;
+}
+
+/* The logits of x, and the choice among them. */
+static int choose(struct decode_net *net, int pos, float temperature, unsigned long long seed) {
+    const struct decode_shape *s = &net->shape;
+    DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, net->final_norm, s->dim,
+                                      s->norm_eps, net->batch));
+    if (project(net, net->logits, net->y, net->embedding, s->vocab, s->dim)) {
+        return -1;
+    }
+    if (temperature > 0) {
+        DECODE_CUDA(decode_launch_sample(net->stream, net->tokens_dev, net->logits, s->vocab,
+                                         temperature, seed, pos, net->batch));
+    } else {
+        DECODE_CUDA(
+            decode_launch_argmax(net->stream, net->tokens_dev, net->logits, s->vocab, net->batch));
+    }
+    return 0;
+}
+
+int decode_net_step(struct decode_net *net, int pos, float temperature, unsigned long long seed) {
+    size_t bytes = net->batch * sizeof(int);
+    DECODE_CUDA(cudaMemcpyAsync(net->tokens_dev, net->tokens_in, bytes, cudaMemcpyHostToDevice,
+                                net->stream));
+    DECODE_CUDA(decode_launch_embedding(net->stream, net->x, net->embedding, net->tokens_dev,
+                                        net->shape.dim, net->batch));
+    for (int i = 0; i < net->shape.layers; i++) {
+        if (attend(net, &net->layers[i], pos) || feed_forward(net, &net->layers[i])) {
+            return -1;
+        }
+    }
+    if (choose(net, pos, temperature, seed)) {
+        return -1;
+    }
+    DECODE_CUDA(cudaMemcpyAsync(net->tokens_out, net->tokens_dev, bytes, cudaMemcpyDeviceToHost,
+                                net->stream));
+    DECODE_CUDA(cudaStreamSynchronize(net->stream));
+    return 0;
+}
+
+int decode_net_destroy(struct decode_net *net) {
+    int failed = 0;
+    if (net->cublas) {
+        failed |= decode_cublas_failed(cublasDestroy(net->cublas), "cublasDestroy(net->cublas)");
+    }
+    failed |= decode_cuda_failed(cudaFreeHost(net->tokens_out), "cudaFreeHost(net->tokens_out)");
+    failed |= decode_cuda_failed(cudaFreeHost(net->tokens_in), "cudaFreeHost(net->tokens_in)");
+    failed |= decode_cuda_failed(cudaFree(net->tokens_dev), "cudaFree(net->tokens_dev)");
+    failed |= decode_cuda_failed(cudaFree(net->rows), "cudaFree(net->rows)");
+    failed |= decode_cuda_failed(cudaFree(net->caches), "cudaFree(net->caches)");
+    failed |= decode_cuda_failed(cudaFree(net->weights), "cudaFree(net->weights)");
+    free(net->layers);
+    memset(net, 0, sizeof(*net));
+    return failed;
+}

@@ -1,0 +1,55 @@
+/*
+ * The model on the device: weights, key-value caches, and one decode step.
+ */
+#ifndef HARNESS_DECODE_NET_H
+#define HARNESS_DECODE_NET_H
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include "harness/decode/model.h"
+
+/* The matrices of a layer, on the device; each is [out][in]. */
+struct decode_layer {
+    const float *attn_norm, *wq, *wk, *wv, *wo, *mlp_norm, *gate, *up, *down;
+    /* [batch][max_len][kv_dim] */
+    float *k_cache, *v_cache;
+};
+
+struct decode_net {
+    struct decode_shape shape;
+    int batch, max_len;
+    cudaStream_t stream;
+    cublasHandle_t cublas;
+
+    /* Device memory that this struct owns: all weights, all caches, all intermediate rows. */
+    float *weights, *caches, *rows;
+    int *tokens_dev;
+    /* Pinned: [batch] tokens that the next step reads, and [batch] that the last one chose. */
+    int *tokens_in, *tokens_out;
+
+    /* Places in weights and rows. */
+    const float *embedding, *final_norm;
+    struct decode_layer *layers;
+    float *x, *y, *q, *k, *v, *partial, *attended, *gate, *up, *logits;
+};
+
+/*
+ * Puts the model on the current device, with room for max_len positions of batch sequences, to run
+ * on stream (which stays the caller's). 0, or -1 with the reason on stderr; decode_net_destroy
+ * cleans up in both cases.
+ */
+int decode_net_create(struct decode_net *net, const struct decode_model *model, int batch,
+                      int max_len, cudaStream_t stream);
+
+/*
+ * One step: reads tokens_in at position pos (0 .. max_len - 1, one after the other), writes
+ * tokens_out, and waits for it. Temperature 0 takes the likeliest token. 0, or -1 with the reason
+ * on stderr.
+ */
+int decode_net_step(struct decode_net *net, int pos, float temperature, unsigned long long seed);
+
+/* Frees everything that create made. 0, or -1 with the reason on stderr. */
+int decode_net_destroy(struct decode_net *net);
+
+#endif

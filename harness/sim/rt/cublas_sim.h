@@ -1,0 +1,43 @@
+/*
+ * What the libcublas stand-in hands to its kernels: one structure by value, as the kernels of the
+ * real one take.
+ */
+#ifndef HARNESS_SIM_RT_CUBLAS_SIM_H
+#define HARNESS_SIM_RT_CUBLAS_SIM_H
+
+/* Rows of the result that one block of a gemm or gemv works out; also its block size. */
+#define CUBLAS_SIM_ROWS 64
+/* Columns of the result that one block of the wide gemm works out; the narrow one takes all (at
+ * most this many). */
+#define CUBLAS_SIM_COLUMNS 16
+
+enum cublas_sim_type { CUBLAS_SIM_F32, CUBLAS_SIM_F16, CUBLAS_SIM_BF16 };
+
+/* A column-major matrix in device memory; `stride` elements lie between two of a batch. */
+struct cublas_sim_matrix {
+    unsigned long long data;
+    long long stride;
+    int ld;
+    int type; /* enum cublas_sim_type */
+};
+
+/* C = alpha * op(A) * op(B) + beta * C, C m x n, the inner size k. */
+struct cublas_sim_gemm_args {
+    struct cublas_sim_matrix a, b, c;
+    int m, n, k;
+    int transpose_a, transpose_b;
+    /* Used where not 0, in place of the values: the program chose CUBLAS_POINTER_MODE_DEVICE. */
+    unsigned long long alpha_at, beta_at;
+    float alpha, beta;
+};
+
+/* y = alpha * op(A) * x + beta * y, A m x n, steps between the elements of x and y. */
+struct cublas_sim_gemv_args {
+    struct cublas_sim_matrix a;
+    unsigned long long x, y;
+    int m, n, transpose, step_x, step_y;
+    unsigned long long alpha_at, beta_at;
+    float alpha, beta;
+};
+
+#endif
