@@ -172,9 +172,9 @@ static int run_on_device(struct run *run) {
     if (run->options->stream == DECODE_STREAM_LEGACY) {
         return run_on_stream(run, stream);
     }
-    DECODE_CUDA(cudaStreamCreateWithFlags(&stream, run->options->stream == DECODE_STREAM_BLOCKING
-                                                       ? cudaStreamDefault
-                                                       : cudaStreamNonBlocking));
+    unsigned flags =
+        run->options->stream == DECODE_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
+    DECODE_CUDA(cudaStreamCreateWithFlags(&stream, flags));
     int failed = run_on_stream(run, stream);
     return decode_cuda_failed(cudaStreamDestroy(stream), "cudaStreamDestroy(stream)") | failed;
 }

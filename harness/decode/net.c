@@ -200,17 +200,18 @@ int decode_net_step(struct decode_net *net, int pos, float temperature, unsigned
 }
 
 int decode_net_destroy(struct decode_net *net) {
-    int failed = 0;
-    if (net->cublas) {
-        failed |= decode_cublas_failed(cublasDestroy(net->cublas), "cublasDestroy(net->cublas)");
+    /* After a failed step every call fails alike: the first one says enough. */
+    cublasStatus_t cublas = net->cublas ? cublasDestroy(net->cublas) : CUBLAS_STATUS_SUCCESS;
+    cudaError_t first = cudaSuccess;
+    cudaError_t each[] = {
+        cudaFreeHost(net->tokens_out), cudaFreeHost(net->tokens_in), cudaFree(net->tokens_dev),
+        cudaFree(net->rows),           cudaFree(net->caches),        cudaFree(net->weights),
+    };
+    for (size_t i = 0; i < sizeof(each) / sizeof(*each) && first == cudaSuccess; i++) {
+        first = each[i];
     }
-    failed |= decode_cuda_failed(cudaFreeHost(net->tokens_out), "cudaFreeHost(net->tokens_out)");
-    failed |= decode_cuda_failed(cudaFreeHost(net->tokens_in), "cudaFreeHost(net->tokens_in)");
-    failed |= decode_cuda_failed(cudaFree(net->tokens_dev), "cudaFree(net->tokens_dev)");
-    failed |= decode_cuda_failed(cudaFree(net->rows), "cudaFree(net->rows)");
-    failed |= decode_cuda_failed(cudaFree(net->caches), "cudaFree(net->caches)");
-    failed |= decode_cuda_failed(cudaFree(net->weights), "cudaFree(net->weights)");
     free(net->layers);
     memset(net, 0, sizeof(*net));
-    return failed;
+    return decode_cublas_failed(cublas, "freeing the cuBLAS handle") |
+           decode_cuda_failed(first, "freeing memory");
 }

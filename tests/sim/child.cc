@@ -31,7 +31,8 @@ std::string Env(const char *name) {
 }
 
 [[noreturn]] void Exec(const Child &child, const std::string &out, const std::string &err) {
-    int fds[3] = {open("/dev/null", O_RDONLY), open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644),
+    int fds[3] = {open("/dev/null", O_RDONLY),
+                  open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644),
                   open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644)};
     for (int i = 0; i < 3; i++) {
         dup2(fds[i], i);
@@ -106,7 +107,9 @@ std::string ReadFile(const std::string &path) {
     return file ? text.str() : "";
 }
 
-bool FileExists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
+bool FileExists(const std::string &path) {
+    return access(path.c_str(), F_OK) == 0;
+}
 
 std::string TempDir() {
     std::string base = Env("TEST_TMPDIR");
@@ -123,6 +126,8 @@ std::string Runfile(const std::string &path) {
     return found;
 }
 
-std::string Sanitizer() { return Env("CUS_TEST_SANITIZER"); }
+std::string Sanitizer() {
+    return Env("CUS_TEST_SANITIZER");
+}
 
 } // namespace sim

@@ -21,7 +21,8 @@ struct Result {
     double seconds = 0;
 };
 
-// Everything CUDA, cusplice and the loader would read is left out of the child's environment unless `env` names it.
+// Everything CUDA, cusplice and the loader would read is left out of the child's environment unless
+// `env` names it.
 Result Run(const Child &child);
 
 std::string ReadFile(const std::string &path); // "" if there is none

@@ -106,7 +106,9 @@ double Json::Number(const std::string &path) const {
     return found == number.end() ? 0 : found->second;
 }
 
-bool Json::Has(const std::string &path) const { return number.count(path) || text.count(path); }
+bool Json::Has(const std::string &path) const {
+    return number.count(path) || text.count(path);
+}
 
 double Json::Sum(const std::string &prefix) const {
     double sum = 0;

@@ -1,4 +1,5 @@
-// The simulator's log of executed operations, and how two of them are compared: stream by stream, operation by operation.
+// The simulator's log of executed operations, and how two of them are compared: stream by stream,
+// operation by operation.
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H
 
@@ -8,12 +9,15 @@
 
 namespace sim {
 
-using Log = std::map<std::string, std::vector<std::string>>; // stream ("S3") -> its operations in order
+using Log =
+    std::map<std::string, std::vector<std::string>>; // stream ("S3") -> its operations in order
 
 struct CompareRules {
-    // Streams that threads use for the first time in no fixed order have no fixed numbers: compare them as a set.
+    // Streams that threads use for the first time in no fixed order have no fixed numbers: compare
+    // them as a set.
     bool any_stream_order = false;
-    // The order inside a stream is not fixed (branches of a program's own graph, turns of threads): compare what was done.
+    // The order inside a stream is not fixed (branches of a program's own graph, turns of threads):
+    // compare what was done.
     bool any_op_order = false;
 };
 

@@ -1,4 +1,5 @@
-// Promise: two logs agree only if every stream executed the same operations in the same order; a difference is shown where it is.
+// Promise: two logs agree only if every stream executed the same operations in the same order; a
+// difference is shown where it is.
 #include "tests/sim/oracle.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,9 @@ std::string Compare(const std::string &a, const std::string &b, CompareRules rul
     return CompareLogs(ParseLog(a), ParseLog(b), rules);
 }
 
-TEST(Oracle, EqualLogsAgree) { EXPECT_EQ(Compare(kLog, kLog), ""); }
+TEST(Oracle, EqualLogsAgree) {
+    EXPECT_EQ(Compare(kLog, kLog), "");
+}
 
 TEST(Oracle, OrderBetweenStreamsIsNotCompared) {
     EXPECT_EQ(Compare("S0 a\nS1 b\nS0 c\n", "S1 b\nS0 a\nS0 c\n"), "");
@@ -37,14 +40,18 @@ TEST(Oracle, SeesAMissingOperation) {
 }
 
 TEST(Oracle, SeesOneTooMany) {
-    EXPECT_NE(Compare(kLog, std::string(kLog) + "S1 hostfn\n").find("stream S1"), std::string::npos);
+    EXPECT_NE(Compare(kLog, std::string(kLog) + "S1 hostfn\n").find("stream S1"),
+              std::string::npos);
 }
 
 TEST(Oracle, SeesAStreamTooMany) {
-    EXPECT_NE(Compare(kLog, std::string(kLog) + "S7 hostfn\n").find("stream S7"), std::string::npos);
+    EXPECT_NE(Compare(kLog, std::string(kLog) + "S7 hostfn\n").find("stream S7"),
+              std::string::npos);
 }
 
-TEST(Oracle, SeesASwap) { EXPECT_NE(Compare("S0 a\nS0 b\n", "S0 b\nS0 a\n"), ""); }
+TEST(Oracle, SeesASwap) {
+    EXPECT_NE(Compare("S0 a\nS0 b\n", "S0 b\nS0 a\n"), "");
+}
 
 TEST(Oracle, SeesAnOperationOnAnotherStream) {
     EXPECT_NE(Compare("S0 a\nS1 b\n", "S0 a\nS0 b\n"), "");

@@ -26,6 +26,7 @@ struct cublas_sim_gemm_args {
     struct cublas_sim_matrix a, b, c;
     int m, n, k;
     int transpose_a, transpose_b;
+    int zero; /* no padding: every byte of a parameter is written, so that logs of it compare */
     /* Used where not 0, in place of the values: the program chose CUBLAS_POINTER_MODE_DEVICE. */
     unsigned long long alpha_at, beta_at;
     float alpha, beta;
@@ -36,6 +37,7 @@ struct cublas_sim_gemv_args {
     struct cublas_sim_matrix a;
     unsigned long long x, y;
     int m, n, transpose, step_x, step_y;
+    int zero;
     unsigned long long alpha_at, beta_at;
     float alpha, beta;
 };

@@ -1,0 +1,83 @@
+/*
+ * A preload that does wrong on purpose, for the test of the tests. CUS_BROKEN says what: "drop"
+ * every 50th launch, "twice", "value" (a parameter changes), "late" (a launch is issued behind the
+ * next one), "grid", "memset" (dropped), "code" (an error is reported late).
+ *
+ * Runs on the threads of the program; holds no lock; calls nothing but the real function behind it.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef CUresult (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              unsigned, unsigned, CUstream, void **, void **);
+
+static int is(const char *what) {
+    const char *mode = getenv("CUS_BROKEN");
+    return mode && strcmp(mode, what) == 0;
+}
+
+static struct {
+    CUfunction fn;
+    unsigned grid, block, n;
+    CUstream s;
+    unsigned long long value[4];
+} kept;
+
+CUresult cuLaunchKernel(CUfunction fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned smem, CUstream s, void **params,
+                        void **extra) {
+    static unsigned count;
+    launch_fn real = (launch_fn)dlsym(RTLD_NEXT, "cuLaunchKernel");
+    int now = ++count % 50 == 0;
+    if (now && is("drop")) {
+        return CUDA_SUCCESS;
+    }
+    if (now && is("grid") && gx > 1) {
+        gx--;
+    }
+    if (now && is("value") && params) {
+        unsigned long long first = **(unsigned long long **)params;
+        unsigned value = *(unsigned *)params[1] + 1;
+        void *changed[16];
+        memcpy(changed, params, 4 * sizeof(void *));
+        changed[0] = &first;
+        changed[1] = &value;
+        return real(fn, gx, gy, gz, bx, by, bz, smem, s, changed, extra);
+    }
+    if (is("late") && params) {
+        /* The chain kernel: an address, two factors, a count. */
+        if (now && !kept.fn) {
+            kept.fn = fn, kept.grid = gx, kept.block = bx, kept.s = s;
+            kept.value[0] = *(unsigned long long *)params[0];
+            for (int i = 1; i < 4; i++) {
+                kept.value[i] = *(unsigned *)params[i];
+            }
+            return CUDA_SUCCESS;
+        }
+        CUresult code = real(fn, gx, gy, gz, bx, by, bz, smem, s, params, extra);
+        if (kept.fn) {
+            void *later[] = {&kept.value[0], &kept.value[1], &kept.value[2], &kept.value[3]};
+            real(kept.fn, kept.grid, 1, 1, kept.block, 1, 1, 0, kept.s, later, NULL);
+            kept.fn = NULL;
+        }
+        return code;
+    }
+    CUresult code = real(fn, gx, gy, gz, bx, by, bz, smem, s, params, extra);
+    if (now && is("twice")) {
+        real(fn, gx, gy, gz, bx, by, bz, smem, s, params, extra);
+    }
+    return is("code") ? CUDA_SUCCESS : code;
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t n, CUstream s) {
+    typedef CUresult (*fn)(CUdeviceptr, unsigned, size_t, CUstream);
+    static unsigned count;
+    if (is("memset") && ++count % 7 == 0) {
+        return CUDA_SUCCESS;
+    }
+    return ((fn)dlsym(RTLD_NEXT, "cuMemsetD32Async"))(dst, value, n, s);
+}

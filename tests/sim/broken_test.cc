@@ -1,0 +1,53 @@
+// Promise: the comparison that the other tests rest on finds a library that does wrong, whatever it
+// does wrong.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+
+namespace sim {
+namespace {
+
+struct Wrong {
+    const char *how;
+    const char *scenario;
+};
+
+class Broken : public testing::TestWithParam<Wrong> {};
+
+TEST_P(Broken, IsFound) {
+    const Case &c = CaseOf(GetParam().scenario);
+    Setting setting;
+    Outcome plain = RunCase(c, setting);
+    setting.preload = true;
+    setting.library = "tests/sim/libbroken.so";
+    Outcome right = RunCase(c, setting);
+    EXPECT_EQ(Compare(c, plain, right), "") << "the library does right without CUS_BROKEN";
+    setting.env = {{"CUS_BROKEN", GetParam().how}};
+    Outcome wrong = RunCase(c, setting);
+    EXPECT_NE(Compare(c, plain, wrong), "");
+    EXPECT_NE(CheckStats(wrong), "") << "it wrote no stats file";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Library, Broken,
+    testing::Values(Wrong{"drop", "batch_sizes"}, Wrong{"twice", "batch_sizes"},
+                    Wrong{"value", "never_sync"}, Wrong{"late", "legacy_blocking"},
+                    Wrong{"grid", "batch_sizes"}, Wrong{"memset", "batch_sizes"},
+                    Wrong{"code", "errors"}, Wrong{"drop", "decode_loop"}),
+    [](const auto &info) { return std::string(info.param.how) + "_" + info.param.scenario; });
+
+// The same wrong launch that changes no memory that is printed is still seen in the log.
+TEST(BrokenLog, IsFoundByTheLogAlone) {
+    const Case &c = CaseOf("stream_recreate");
+    Setting setting;
+    Outcome plain = RunCase(c, setting);
+    setting.preload = true;
+    setting.library = "tests/sim/libbroken.so";
+    setting.env = {{"CUS_BROKEN", "grid"}};
+    Outcome wrong = RunCase(c, setting);
+    wrong.result.out = plain.result.out;
+    EXPECT_NE(Compare(c, plain, wrong).find("another log"), std::string::npos);
+}
+
+} // namespace
+} // namespace sim

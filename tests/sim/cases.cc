@@ -1,0 +1,287 @@
+// The table of cases and the way to run one. Runs on the thread of the test.
+#include "tests/sim/cases.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <sstream>
+
+namespace sim {
+
+namespace {
+
+constexpr CompareRules kAnyStream = {true, false};
+constexpr CompareRules kAnyOp = {false, true};
+constexpr CompareRules kAnyBoth = {true, true};
+
+std::string LastLines(const std::string &text, size_t bytes) {
+    return text.size() > bytes ? "..." + text.substr(text.size() - bytes) : text;
+}
+
+std::string Trim(double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+}
+
+Case Random(const char *name, int seed, int steps) {
+    Case c = {name, 0, "", "", {}};
+    c.args = {"--seed", std::to_string(seed), "--steps", std::to_string(steps)};
+    if (c.name == "random_threads") {
+        c.rules = kAnyStream;
+    }
+    return c;
+}
+
+std::vector<Case> MakeCases() {
+    std::vector<Case> cases = {
+        {"decode_loop", 60, "cuStreamSynchronize", "", {}},
+        {"decode_legacy", 55, "cuMemcpyDtoH_v2", "", {}},
+        {"two_streams", 0, "", "", {}},
+        {"streams_interleaved", 0, "", "", {}},
+        {"legacy_blocking", 0, "", "", {}},
+        {"legacy_nonblocking", 0, "", "", {}},
+        {"legacy_barriers", 0, "", "", {}},
+        {"legacy_aliases", 0, "", "", {}},
+        {"stream_recreate", 0, "", "", {}},
+        {"many_streams", 0, "", "", {}},
+        {"spin_pair", 0, "", "", {}},
+        {"capture_once", 30, "", "", {}},
+        {"capture_each_step", 0, "", "", {}},
+        {"capture_pending_legacy", 0, "", "", {}},
+        {"capture_other_thread", 0, "", "", {}},
+        {"capture_global", 0, "", "", {}},
+        {"capture_failing", 30, "", "", {}},
+        {"capture_fork_join", 0, "", "", {}},
+        {"graph_program", 30, "", "", {}},
+        {"batch_sizes", 60, "", "", {}},
+        {"moving_buffers", 50, "", "", {}},
+        {"growing_grid", 60, "", "", {}},
+        {"block_smem", 30, "", "", {}},
+        {"diverge_replace", 40, "", "", {}},
+        {"diverge_insert", 40, "", "", {}},
+        {"diverge_length", 50, "", "", {}},
+        {"diverge_branch", 50, "", "", {}},
+        {"never_repeat", 0, "", "", {}},
+        {"never_sync", 60, "", "", {}},
+        {"eager_tenth", 55, "", "", {}},
+        {"poll_pinned", 20, "", "", {}},
+        {"poll_copy", 20, "", "", {}},
+        {"stream_query", 50, "", "", {}},
+        {"event_query", 40, "", "cuEventQuery", {}},
+        {"host_func", 20, "", "", {}},
+        {"host_func_two", 0, "", "", {}},
+        {"sleepy_host", 40, "", "", {}},
+        {"memsets", 30, "", "", {}},
+        {"memset_pinned", 20, "", "", {}},
+        {"copies", 30, "", "", {}},
+        {"copies_sync", 40, "", "", {}},
+        {"copies_registered", 0, "", "", {}},
+        {"copies_2d", 40, "", "", {}},
+        {"free_reuse", 0, "", "", {}},
+        {"pool_memory", 0, "", "", {}},
+        {"managed", 0, "", "", {}},
+        {"threads", 20, "", "", {}},
+        {"thread_handover", 0, "", "", {}},
+        {"thread_sync_other", 0, "", "", {}},
+        {"thread_pester", 0, "", "", {}},
+        {"ptds", 0, "", "", kAnyStream},
+        {"ptds_legacy", 0, "", "", kAnyStream},
+        {"many_params", 60, "", "", {}},
+        {"extra_form", 60, "", "", {}},
+        {"launch_ex", 0, "", "", {}},
+        {"cooperative", 0, "", "", {}},
+        {"handles", 60, "", "", {}},
+        {"func_attribute", 0, "", "", {}},
+        {"errors", 50, "", "", {}},
+        {"errors_memory", 40, "", "", {}},
+        {"errors_context", 40, "", "", {}},
+        {"sticky_error", 20, "", "", {}},
+        {"module_reload", 40, "", "", {}},
+        {"library_reload", 40, "", "", {}},
+        {"two_contexts", 20, "", "", {}},
+        {"two_contexts_kernel", 0, "", "", {}},
+        {"primary_reset", 20, "", "", {}},
+        {"primary_release", 20, "", "", {}},
+        {"fork", 30, "", "", {}},
+        {"exit_pending", 40, "", "", {}, false, {}, 5},
+        {"exit_handler", 30, "", "", {}, true, {}, 6},
+        {"idle", 0, "", "", {}},
+    };
+    (void)kAnyOp, (void)kAnyBoth;
+    for (int seed = 1; seed <= 10; seed++) {
+        cases.push_back(Random("random", seed, 30));
+    }
+    for (int seed = 1; seed <= 4; seed++) {
+        cases.push_back(Random("random_threads", seed, 20));
+    }
+    return cases;
+}
+
+std::string Preload(const std::string &library) {
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    return first && *first ? std::string(first) + ":" + library : library;
+}
+
+std::map<std::string, std::string> BaseEnv(const std::string &dir) {
+    // The simulator lies in the folder of its libcuda.so.1.
+    std::string libcuda = Runfile("harness/sim/lib/libcuda.so.1");
+    return {
+        {"LD_LIBRARY_PATH", libcuda.substr(0, libcuda.rfind('/'))},
+        {"CUSIM_LOG", dir + "/log"},
+        {"CUSIM_STATS", dir + "/calls"},
+        {"XDG_CONFIG_HOME", dir},
+        {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
+        {"TSAN_OPTIONS", "exitcode=98:die_after_fork=0:halt_on_error=0"},
+        {"UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1:exitcode=97"},
+    };
+}
+
+} // namespace
+
+std::string Case::Title() const {
+    std::string title = name;
+    for (size_t i = 0; i + 1 < args.size(); i++) {
+        if (args[i] == "--seed") {
+            title += "_" + args[i + 1];
+        }
+    }
+    return title;
+}
+
+void PrintTo(const Case &c, std::ostream *out) {
+    *out << c.Title();
+}
+
+const std::vector<Case> &Cases() {
+    static const std::vector<Case> cases = MakeCases();
+    return cases;
+}
+
+const Case &CaseOf(const std::string &name) {
+    for (const auto &c : Cases()) {
+        if (c.name == name) {
+            return c;
+        }
+    }
+    abort(); // a mistake in the test itself
+}
+
+std::string Outcome::Describe() const {
+    std::ostringstream text;
+    text << "status " << result.status << (result.timed_out ? " (timed out)" : "") << " after "
+         << result.seconds << " s\nstdout:\n"
+         << LastLines(result.out, 2000) << "stderr:\n"
+         << LastLines(result.err, 4000);
+    return text.str();
+}
+
+Outcome RunProgram(const std::vector<std::string> &command, const Setting &setting) {
+    Outcome outcome;
+    std::string dir = TempDir();
+    Child child;
+    child.command = command;
+    child.timeout_s = setting.timeout_s * (Sanitizer().empty() ? 1 : 4);
+    child.env = BaseEnv(dir);
+    if (setting.preload) {
+        std::string library = setting.library.empty() ? "shim/libcusplice.so" : setting.library;
+        child.env["LD_PRELOAD"] = Preload(Runfile(library));
+        child.env["CUSPLICE_STATS"] = dir + "/stats";
+    }
+    for (const auto &entry : setting.env) {
+        child.env[entry.first] = entry.second;
+    }
+    outcome.result = Run(child);
+    outcome.log = ParseLog(ReadFile(dir + "/log"));
+    outcome.stats = ParseJson(ReadFile(dir + "/stats"));
+    outcome.calls = ParseJson(ReadFile(dir + "/calls"));
+    for (const char *name : {"/log", "/calls", "/stats"}) {
+        unlink((dir + name).c_str());
+    }
+    rmdir(dir.c_str());
+    return outcome;
+}
+
+Outcome RunCase(const Case &c, const Setting &setting) {
+    std::vector<std::string> command = {Runfile(setting.binary), c.name};
+    command.insert(command.end(), c.args.begin(), c.args.end());
+    command.insert(command.end(), setting.args.begin(), setting.args.end());
+    return RunProgram(command, setting);
+}
+
+std::string Compare(const Case &c, const Outcome &expected, const Outcome &actual) {
+    if (actual.result.timed_out) {
+        return "it did not end: " + actual.Describe();
+    }
+    if (expected.result.status != actual.result.status) {
+        return "exit status " + std::to_string(actual.result.status) + " instead of " +
+               std::to_string(expected.result.status) + ": " + actual.Describe();
+    }
+    if (expected.result.out != actual.result.out) {
+        return "another output\nexpected:\n" + expected.result.out + "actual:\n" +
+               actual.Describe();
+    }
+    if (c.log_whole) {
+        std::string difference = CompareLogs(expected.log, actual.log, c.rules);
+        if (!difference.empty()) {
+            return "another log: " + difference;
+        }
+    }
+    return "";
+}
+
+std::string CheckStats(const Outcome &preloaded) {
+    const Json &s = preloaded.stats;
+    if (!s.valid) {
+        return "no stats file, or not JSON: " + preloaded.Describe();
+    }
+    for (const char *field : {"version",
+                              "pid",
+                              "exe",
+                              "mode",
+                              "ops.launches",
+                              "ops.memsets",
+                              "ops.copies",
+                              "issued.in_graphs",
+                              "issued.eager",
+                              "eager_by.rule",
+                              "eager_by.observing",
+                              "eager_by.diverged",
+                              "eager_by.flushed",
+                              "eager_by.unsupported",
+                              "eager_by.passthrough",
+                              "graph_launches",
+                              "pieces",
+                              "segments",
+                              "signatures.exact",
+                              "signatures.patched",
+                              "signatures.missed",
+                              "patched_nodes",
+                              "graph_bytes",
+                              "build_us"}) {
+        if (!s.Has(field)) {
+            return std::string("the stats file lacks ") + field;
+        }
+    }
+    double ops = s.Sum("ops"), in_graphs = s.Number("issued.in_graphs"),
+           eager = s.Number("issued.eager");
+    if (ops != in_graphs + eager) {
+        return "ops " + Trim(ops) + " are not in_graphs " + Trim(in_graphs) + " + eager " +
+               Trim(eager);
+    }
+    if (eager != s.Sum("eager_by")) {
+        return "eager " + Trim(eager) + " is not the sum of eager_by " + Trim(s.Sum("eager_by"));
+    }
+    double launched = s.Number("graph_launches");
+    double called =
+        preloaded.calls.Number("cuGraphLaunch") + preloaded.calls.Number("cuGraphLaunch_ptsz");
+    if (launched > called) {
+        return "graph_launches " + Trim(launched) + ", but the driver saw " + Trim(called);
+    }
+    if ((in_graphs > 0) != (launched > 0)) {
+        return "in_graphs " + Trim(in_graphs) + " with graph_launches " + Trim(launched);
+    }
+    return "";
+}
+
+} // namespace sim

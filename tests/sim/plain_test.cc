@@ -1,0 +1,29 @@
+// Promise: without any preload every scenario gives the same output and the same log with every
+// timing of the simulator and by every route. Without this, a difference in the other tests would
+// prove nothing.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+
+namespace sim {
+namespace {
+
+class Plain : public testing::TestWithParam<Case> {};
+
+TEST_P(Plain, IsDeterministic) {
+    const Case &c = GetParam();
+    Setting first;
+    Outcome expected = RunCase(c, first);
+    ASSERT_EQ(expected.result.status, c.status) << expected.Describe();
+    for (const char *delay : {"0", "150"}) {
+        Setting other;
+        other.env = {{"CUSIM_SEED", "77"}, {"CUSIM_DELAY_US", delay}};
+        EXPECT_EQ(Compare(c, expected, RunCase(c, other)), "") << "delay " << delay;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Plain, testing::ValuesIn(Cases()),
+                         [](const auto &info) { return info.param.Title(); });
+
+} // namespace
+} // namespace sim

@@ -1,0 +1,92 @@
+// Promise: whichever way a program comes by the driver's entry points, its launches are seen,
+// withheld and issued alike.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+
+namespace sim {
+namespace {
+
+struct Route {
+    const char *name;
+    const char *binary;
+};
+
+const Route kRoutes[] = {
+    {"elf", "harness/scenario/scenario"},          {"dlsym", "harness/scenario/scenario"},
+    {"dlsym", "harness/scenario/scenario_dl"},     {"getproc", "harness/scenario/scenario"},
+    {"getproc", "harness/scenario/scenario_dl"},   {"getproc11", "harness/scenario/scenario"},
+    {"getproc11", "harness/scenario/scenario_dl"}, {"export", "harness/scenario/scenario_dl"},
+    {"runtime", "harness/scenario/scenario"},      {"runtime", "harness/scenario/scenario_dl"},
+};
+
+class Routes : public testing::TestWithParam<const char *> {};
+
+TEST_P(Routes, AllLeadToTheSame) {
+    const Case &c = CaseOf(GetParam());
+    Outcome plain = RunCase(c, {});
+    ASSERT_EQ(plain.result.status, c.status) << plain.Describe();
+    double seen = -1;
+    for (const Route &route : kRoutes) {
+        SCOPED_TRACE(std::string(route.binary) + " --route " + route.name);
+        Setting setting;
+        setting.binary = route.binary;
+        setting.args = {"--route", route.name};
+        Outcome bare = RunCase(c, setting);
+        EXPECT_EQ(Compare(c, plain, bare), "") << "plain by this route";
+        setting.preload = true;
+        Outcome preloaded = RunCase(c, setting);
+        ASSERT_EQ(Compare(c, plain, preloaded), "");
+        ASSERT_EQ(CheckStats(preloaded), "");
+        double ops = preloaded.stats.Sum("ops");
+        EXPECT_GE(100 * preloaded.stats.Number("issued.in_graphs"), c.min_in_graphs * ops);
+        if (seen < 0) {
+            seen = ops;
+        }
+        EXPECT_EQ(ops, seen) << "another number of ops was seen by this route";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Some, Routes,
+                         testing::Values("decode_loop", "memsets", "ptds_legacy", "many_params",
+                                         "capture_once", "errors"),
+                         [](const auto &info) { return std::string(info.param); });
+
+// What the library counts is what the program asked for: the plain run's calls, as the simulator
+// counted them.
+TEST(Seen, EveryOpOnce) {
+    for (const char *name : {"decode_loop", "batch_sizes", "growing_grid", "never_repeat",
+                             "never_sync", "many_params", "extra_form", "handles", "threads"}) {
+        SCOPED_TRACE(name);
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Setting setting;
+        setting.preload = true;
+        Outcome preloaded = RunCase(c, setting);
+        const Json &calls = plain.calls;
+        EXPECT_EQ(preloaded.stats.Number("ops.launches"),
+                  calls.Number("cuLaunchKernel") + calls.Number("cuLaunchKernelEx"));
+    }
+}
+
+// An older driver: the program asks for what it has, the library makes do with what it has.
+class Driver : public testing::TestWithParam<const char *> {};
+
+TEST_P(Driver, Version) {
+    for (const char *name : {"decode_loop", "copies", "diverge_insert"}) {
+        SCOPED_TRACE(name);
+        const Case &c = CaseOf(name);
+        Setting setting;
+        setting.env = {{"CUSIM_DRIVER_VERSION", GetParam()}};
+        Outcome plain = RunCase(c, setting);
+        ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+        setting.preload = true;
+        EXPECT_EQ(Compare(c, plain, RunCase(c, setting)), "");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Driver, testing::Values("12000", "12040", "12080", "13000", "13020"),
+                         [](const auto &info) { return std::string("v") + info.param; });
+
+} // namespace
+} // namespace sim

@@ -1,0 +1,87 @@
+// Promise: every scenario program, preloaded with default settings, prints what it prints plain,
+// ends as it ends plain, and has every stream execute the same operations in the same order; and
+// programs that repeat themselves really run through graphs.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+
+namespace sim {
+namespace {
+
+struct Timing {
+    const char *seed;
+    const char *delay_us;
+};
+
+// Streams that hurry, streams that lag, and something between.
+const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "120"}};
+
+Setting At(const Timing &timing, bool preload) {
+    Setting setting;
+    setting.preload = preload;
+    setting.env = {{"CUSIM_SEED", timing.seed}, {"CUSIM_DELAY_US", timing.delay_us}};
+    return setting;
+}
+
+class Scenario : public testing::TestWithParam<Case> {};
+
+TEST_P(Scenario, PreloadedIsAsPlain) {
+    const Case &c = GetParam();
+    Outcome plain = RunCase(c, At(kTimings[0], false));
+    ASSERT_EQ(plain.result.status, c.status) << "plain: " << plain.Describe();
+    if (c.name != "idle") {
+        ASSERT_GT(CountOps(plain.log), 0u) << "plain: no log";
+    }
+    for (const Timing &timing : kTimings) {
+        SCOPED_TRACE(std::string("seed ") + timing.seed + ", delay " + timing.delay_us + " us");
+        Outcome preloaded = RunCase(c, At(timing, true));
+        ASSERT_EQ(Compare(c, plain, preloaded), "");
+        if (c.name == "idle") {
+            continue;
+        }
+        ASSERT_EQ(CheckStats(preloaded), "");
+        const Json &s = preloaded.stats;
+        double share = 100 * s.Number("issued.in_graphs") / s.Sum("ops");
+        EXPECT_GE(share, c.min_in_graphs)
+            << s.Number("issued.in_graphs") << " of " << s.Sum("ops") << " in graphs; observing "
+            << s.Number("eager_by.observing") << ", diverged " << s.Number("eager_by.diverged")
+            << ", flushed " << s.Number("eager_by.flushed") << ", unsupported "
+            << s.Number("eager_by.unsupported") << ", passthrough "
+            << s.Number("eager_by.passthrough");
+        if (!c.must_flush.empty()) {
+            EXPECT_GT(s.Number("flushes." + c.must_flush), 0) << c.must_flush;
+        }
+        if (!c.must_not_flush.empty()) {
+            EXPECT_EQ(s.Number("flushes." + c.must_not_flush), 0) << c.must_not_flush;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Cases()),
+                         [](const auto &info) { return info.param.Title(); });
+
+// The table names every scenario that there is, so that none is left out.
+TEST(Table, NamesEveryScenario) {
+    Setting setting;
+    Outcome list = RunProgram({Runfile(setting.binary), "--list"}, setting);
+    ASSERT_EQ(list.result.status, 0) << list.Describe();
+    std::string missing;
+    std::string text = list.result.out;
+    size_t count = 0;
+    for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+        std::string name = text.substr(at, end - at);
+        bool known = false;
+        for (const Case &c : Cases()) {
+            known |= c.name == name;
+        }
+        if (!known) {
+            missing += name + " ";
+        }
+        count++;
+    }
+    EXPECT_EQ(missing, "");
+    EXPECT_GE(count, 60u);
+}
+
+} // namespace
+} // namespace sim

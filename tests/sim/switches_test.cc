@@ -1,0 +1,176 @@
+// Promise: the kill switch and CUDA's own switches turn withholding off; the watchdog ends what
+// waits; eager rules are kept exactly.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+
+namespace sim {
+namespace {
+
+Setting Preloaded(std::map<std::string, std::string> env = {}) {
+    Setting setting;
+    setting.preload = true;
+    setting.env = std::move(env);
+    return setting;
+}
+
+TEST(KillSwitch, GivesNoGraphAndTheSameRun) {
+    for (const char *name :
+         {"decode_loop", "batch_sizes", "never_sync", "copies", "capture_once"}) {
+        SCOPED_TRACE(name);
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Outcome off = RunCase(c, Preloaded({{"CUSPLICE", "off"}}));
+        EXPECT_EQ(Compare(c, plain, off), "");
+        // Not one driver call more or less than plain, graph calls included.
+        EXPECT_EQ(plain.calls.number, off.calls.number);
+    }
+}
+
+TEST(KillSwitch, WorksByModeToo) {
+    const Case &c = CaseOf("decode_loop");
+    Outcome plain = RunCase(c, {});
+    Outcome off = RunCase(c, Preloaded({{"CUSPLICE_MODE", "off"}}));
+    EXPECT_EQ(Compare(c, plain, off), "");
+    EXPECT_EQ(plain.calls.number, off.calls.number);
+}
+
+TEST(LaunchBlocking, NothingIsWithheld) {
+    const Case &c = CaseOf("decode_loop");
+    Outcome plain = RunCase(c, {});
+    Outcome blocking = RunCase(c, Preloaded({{"CUDA_LAUNCH_BLOCKING", "1"}}));
+    EXPECT_EQ(Compare(c, plain, blocking), "");
+    EXPECT_EQ(blocking.calls.Number("cuGraphLaunch"), 0);
+    EXPECT_EQ(blocking.stats.Number("issued.in_graphs"), 0);
+    EXPECT_EQ(blocking.stats.Sum("flushes"), 0);
+}
+
+TEST(LaunchBlocking, ZeroMeansNo) {
+    Outcome zero = RunCase(CaseOf("decode_loop"), Preloaded({{"CUDA_LAUNCH_BLOCKING", "0"}}));
+    EXPECT_GT(zero.stats.Number("issued.in_graphs"), 0);
+}
+
+TEST(Watchdog, EndsAHostThatPolls) {
+    for (const char *hold : {"50", "200", "5000"}) {
+        SCOPED_TRACE(hold);
+        const Case &c = CaseOf("poll_pinned");
+        Setting setting = Preloaded({{"CUSPLICE_HOLD_US", hold}});
+        setting.timeout_s = 20;
+        Outcome plain = RunCase(c, {});
+        Outcome polled = RunCase(c, setting);
+        EXPECT_EQ(Compare(c, plain, polled), "");
+        EXPECT_EQ(CheckStats(polled), "");
+    }
+}
+
+// A boundary is learned there: with a long hold, a program that polls at one place does not wait
+// for the watchdog every step.
+TEST(Watchdog, IsNotHitEveryStep) {
+    const Case &c = CaseOf("poll_pinned");
+    Setting setting = Preloaded({{"CUSPLICE_HOLD_US", "20000"}});
+    setting.args = {"--steps", "200"};
+    Outcome polled = RunCase(c, setting);
+    ASSERT_EQ(polled.result.status, 0) << polled.Describe();
+    EXPECT_LT(polled.stats.Number("flushes.watchdog"), 60) << polled.Describe();
+    EXPECT_LT(polled.result.seconds, 4);
+}
+
+TEST(EagerRule, CountsExactly) {
+    const Case &c = CaseOf("eager_tenth");
+    Outcome plain = RunCase(c, {});
+    Outcome ruled = RunCase(c, Preloaded({{"CUSPLICE_EAGER", "saxpy_n"}}));
+    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_EQ(CheckStats(ruled), "");
+    EXPECT_EQ(ruled.stats.Number("ops.launches"), 20 * 40);
+    EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 20 * 4);
+    EXPECT_GE(ruled.stats.Number("issued.in_graphs"), 0.55 * 20 * 40);
+}
+
+TEST(EagerRule, NamesEveryKernel) {
+    const Case &c = CaseOf("decode_loop");
+    Outcome plain = RunCase(c, {});
+    Outcome ruled = RunCase(c, Preloaded({{"CUSPLICE_EAGER", "*"}}));
+    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_EQ(ruled.stats.Number("eager_by.rule"), ruled.stats.Number("ops.launches"));
+}
+
+TEST(EagerRule, ByConfigFileAndRegularExpression) {
+    const Case &c = CaseOf("eager_tenth");
+    std::string dir = TempDir(), file = dir + "/rules.conf";
+    FILE *out = fopen(file.c_str(), "w");
+    ASSERT_TRUE(out);
+    fputs("[rules]\ngraph = ch?in\neager = re:^sa.*_n$\n", out);
+    fclose(out);
+    Outcome plain = RunCase(c, {});
+    Outcome ruled = RunCase(c, Preloaded({{"CUSPLICE_CONFIG", file}}));
+    remove(file.c_str());
+    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 20 * 4) << ruled.Describe();
+}
+
+// A kernel that spins until another stream's kernel ran, under a rule that says so.
+TEST(NeverDefer, SpinningKernel) {
+    const Case &c = CaseOf("spin_pair");
+    std::string dir = TempDir(), file = dir + "/rules.conf";
+    FILE *out = fopen(file.c_str(), "w");
+    ASSERT_TRUE(out);
+    fputs("[rules]\nnever_defer = spin_until\n", out);
+    fclose(out);
+    Outcome plain = RunCase(c, {});
+    Setting setting = Preloaded({{"CUSPLICE_CONFIG", file}});
+    setting.timeout_s = 30;
+    Outcome ruled = RunCase(c, setting);
+    remove(file.c_str());
+    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 16);
+}
+
+TEST(Idle, NoDeviceNoLaunchNoHarm) {
+    const Case &c = CaseOf("idle");
+    Outcome plain = RunCase(c, {});
+    Outcome idle = RunCase(c, Preloaded());
+    EXPECT_EQ(Compare(c, plain, idle), "");
+}
+
+// A program that has nothing to do with CUDA must not notice the library at all.
+TEST(Inert, WithoutCuda) {
+    Setting setting = Preloaded();
+    Outcome echo = RunProgram({"/bin/echo", "as", "ever"}, setting);
+    EXPECT_EQ(echo.result.out, "as ever\n");
+    EXPECT_EQ(echo.result.err, "");
+    EXPECT_EQ(echo.result.status, 0);
+    EXPECT_FALSE(echo.stats.valid) << "a stats file of a process without CUDA";
+}
+
+// Faults of the driver under the library: the program sees none of them.
+class Fault : public testing::TestWithParam<const char *> {};
+
+TEST_P(Fault, OfOwnCallsIsNotSeen) {
+    for (const char *name : {"decode_loop", "batch_sizes", "diverge_replace", "never_sync"}) {
+        SCOPED_TRACE(name);
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Outcome faulty = RunCase(c, Preloaded({{"CUSIM_FAULT", GetParam()}}));
+        EXPECT_EQ(Compare(c, plain, faulty), "");
+        EXPECT_EQ(CheckStats(faulty), "");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Own, Fault,
+    testing::Values("cuGraphInstantiateWithFlags:1+:2", "cuGraphInstantiateWithFlags:3:2",
+                    "cuGraphInstantiateWithParams:1+:2", "cuGraphLaunch:1:999",
+                    "cuGraphLaunch:5:999", "cuGraphLaunch:4+:999",
+                    "cuGraphExecKernelNodeSetParams_v2:1:1",
+                    "cuGraphExecKernelNodeSetParams_v2:7:1",
+                    "cuGraphExecKernelNodeSetParams_v2:2+:1", "cuStreamBeginCapture_v2:1+:900",
+                    "cuStreamBeginCapture_v2:2:900", "cuStreamEndCapture:1+:901",
+                    "cuStreamEndCapture:2:901", "cuStreamGetId:1+:1", "cuCtxGetId:1+:1",
+                    "cuFuncGetParamInfo:1+:1", "cuKernelGetParamInfo:1+:1",
+                    "cuPointerGetAttributes:1+:1", "cuGraphGetNodes:1+:1",
+                    "cuThreadExchangeStreamCaptureMode:1+:1", "cuGraphKernelNodeGetAttribute:1+:1",
+                    "cuGraphKernelNodeGetParams_v2:1+:1", "cuGraphExecMemcpyNodeSetParams:1+:1",
+                    "cuGraphExecMemsetNodeSetParams:1+:1"));
+
+} // namespace
+} // namespace sim
