@@ -109,3 +109,39 @@ int sc_run_block_smem(struct sc *sc) {
     sc_digest(sc);
     return 0;
 }
+
+/* Nothing changes from step to step: no shape, no pointer, no value. */
+int sc_run_steady(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N * BATCH_MAX), y = sc_device(sc, "y", N * BATCH_MAX);
+    CUdeviceptr sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 40); step++) {
+        for (unsigned l = 0; l < 6; l++) {
+            layer(sc, s, x, y, sum, 2, l);
+        }
+        OK(sc->cu.MemsetD32Async(y, 7, 16, s));
+        OK(sc->cu.MemcpyDtoDAsync(y + 64, x, 128, s));
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Steps of a thousand launches, and between them some of ten, as a prompt among tokens. */
+int sc_run_long_short(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", 64);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        unsigned count = step % 4 == 3 ? 10 : 1000;
+        for (unsigned i = 0; i < count; i++) {
+            sc_chain(sc, s, x, 3 + 2 * (i % 7 == 0), i % 4 ? i : step, 64);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}

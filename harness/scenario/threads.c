@@ -264,3 +264,26 @@ int sc_run_ptds_legacy(struct sc *sc) {
     sc_digest(sc);
     return 0;
 }
+
+static void *launch_and_leave(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned i = 0; i < 12; i++) {
+        sc_chain(sc, w->s, w->x, 3, w->number * 100 + i, N);
+    }
+    return NULL;
+}
+
+/* In each step another thread launches and ends at once; the main thread synchronises. */
+int sc_run_thread_leaves(struct sc *sc) {
+    struct worker w[THREADS];
+    sc_start(sc);
+    prepare(sc, w, sc_steps(sc, 24));
+    for (unsigned step = 0; step < w[0].steps; step++) {
+        start_all(&w[step % 2], 1, launch_and_leave);
+        OK(sc->cu.StreamSynchronize(w[step % 2].s));
+    }
+    sc_digest(sc);
+    return 0;
+}

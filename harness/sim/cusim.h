@@ -129,7 +129,6 @@ struct cusim_process {
     struct cusim_ctx *contexts; /* all that live */
     uint64_t next_id;           /* of contexts, streams, captures, buffers; never used twice */
     unsigned n_busy;            /* streams with work */
-    unsigned global_captures;   /* open captures begun with mode GLOBAL */
     struct cusim_capture *captures;
 };
 extern struct cusim_process cusim;
@@ -368,7 +367,6 @@ struct cusim_stream {
     bool closing;     /* destroyed: goes when its work is done */
     bool has_worker;
     bool worker_idle;
-    bool used;        /* has executed an operation that the log names */
     pthread_cond_t work_cond;
     struct cusim_timeline *tl;
     uint64_t submitted;
@@ -376,7 +374,6 @@ struct cusim_stream {
     bool attr_set[CUSIM_STREAM_ATTRS];
     CUlaunchAttributeValue attrs[CUSIM_STREAM_ATTRS];
     struct cusim_capture *capture;
-    bool capture_origin;
     struct cusim_node **frontier; /* what the next captured node depends on */
     unsigned n_frontier, cap_frontier;
     struct cusim_stream *next_captured;
@@ -407,11 +404,12 @@ struct cusim_event {
     uint64_t ctx_id;
     unsigned flags;
     struct cusim_mark *last;
-    struct cusim_capture *capture; /* last recorded inside this capture */
-    uint64_t capture_id;
+    uint64_t capture_id; /* of the capture that it was last recorded in, or 0 */
     struct cusim_node **frontier;
     unsigned n_frontier;
 };
+
+CUresult cusim_event_record(CUevent handle, struct cusim_stream *stream);
 
 /* ---- modules, libraries, functions ---- */
 
@@ -450,6 +448,22 @@ unsigned cusim_kernel_total(void);
 const struct cusim_kernel *cusim_kernel_at(unsigned index);
 /* A handle of either kind, as a launch takes it; ctx is where a CUkernel is to run. */
 CUresult cusim_func_get(CUfunction handle, struct cusim_ctx *ctx, struct cusim_func **out);
+extern int (*cusim_take_trap)(void); /* NULL, or: did the kernel that just ran on this thread trap? */
+unsigned cusim_func_smem_limit(const struct cusim_func *func);
+unsigned cusim_kernel_max_threads(const struct cusim_kernel *kernel);
+int cusim_blocks_per_sm(const struct cusim_kernel *kernel, int threads, size_t smem);
+
+/* A launch or a kernel node as the program describes it. */
+struct cusim_launch {
+    CUfunction func;
+    unsigned grid[3], block[3], smem;
+    bool cooperative;
+    const CUlaunchAttribute *attrs;
+    unsigned n_attrs;
+    void **params, **extra;
+};
+CUresult cusim_kernel_make(const struct cusim_launch *l, struct cusim_ctx *ctx,
+                           struct cusim_work **out);
 unsigned cusim_kernel_blob_bytes(const struct cusim_kernel *kernel);
 void cusim_ctx_modules_free(struct cusim_ctx *ctx);
 
@@ -512,8 +526,12 @@ CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work
 CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
 CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
 bool cusim_event_captured(const struct cusim_event *event);
+void cusim_capture_invalidate_of(const struct cusim_event *event);
 void cusim_event_forget_capture(struct cusim_event *event);
 void cusim_capture_stream_gone(struct cusim_stream *stream);
+
+struct cusim_plan;
+CUresult cusim_capture_child(struct cusim_stream *stream, const struct cusim_plan *plan);
 
 /* ---- graphs at execution ---- */
 

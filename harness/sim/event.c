@@ -57,14 +57,9 @@ static CUresult event_get(CUevent handle, struct cusim_event **event) {
     return (*event)->ctx->error;
 }
 
-static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flags) {
+static CUresult record_in(CUevent handle, struct cusim_stream *s, unsigned flags) {
     struct cusim_event *event;
-    struct cusim_stream *s;
     CUresult result = event_get(handle, &event);
-    if (result == CUDA_SUCCESS)
-        result = cusim_stream_get_for_work(stream, ptsz, &s);
-    if (result == CUDA_SUCCESS) /* waiting for room lets the lock go */
-        result = event_get(handle, &event);
     if (result != CUDA_SUCCESS)
         return result;
     if (event->ctx != s->ctx)
@@ -81,6 +76,19 @@ static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flag
     cusim_mark_unref(event->last);
     event->last = cusim_mark_ref(op->mark);
     return CUDA_SUCCESS;
+}
+
+CUresult cusim_event_record(CUevent handle, struct cusim_stream *stream) {
+    return record_in(handle, stream, 0);
+}
+
+static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flags) {
+    struct cusim_event *event;
+    struct cusim_stream *s;
+    CUresult result = event_get(handle, &event);
+    if (result == CUDA_SUCCESS) /* waiting for room lets the lock go: the event is looked up again */
+        result = cusim_stream_get_for_work(stream, ptsz, &s);
+    return result == CUDA_SUCCESS ? record_in(handle, s, flags) : result;
 }
 
 CUSIM_TWIN_LOCKED(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream)) {
@@ -122,7 +130,7 @@ static CUresult check_host(CUevent handle, struct cusim_event **event) {
     if (result != CUDA_SUCCESS)
         return result;
     if (cusim_event_captured(*event)) {
-        cusim_capture_invalidate((*event)->capture);
+        cusim_capture_invalidate_of(*event);
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     return cusim_capture_unsafe();

@@ -113,6 +113,8 @@ CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stre
         k->kernel->run(k->grid, k->block, k->smem, k->argv);
         if (strncmp(k->kernel->name, "cus_trap", 8) == 0)
             return CUDA_ERROR_ILLEGAL_ADDRESS;
+        if (cusim_take_trap && cusim_take_trap())
+            return CUDA_ERROR_LAUNCH_FAILED;
         break;
     }
     case CUSIM_WORK_MEMSET:

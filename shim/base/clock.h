@@ -1,5 +1,6 @@
 /*
- * The library's clock: nanoseconds since some moment before the process began; never goes back. Served by the vDSO, about 20 ns.
+ * The library's clock: nanoseconds since some moment before the process began; never goes back.
+ * Served by the vDSO, about 20 ns.
  */
 #ifndef CUSPLICE_BASE_CLOCK_H
 #define CUSPLICE_BASE_CLOCK_H

@@ -1,10 +1,12 @@
 /*
- * The reader of settings. Runs once per process for the options and once for the rules, on the thread whose CUDA call needs them first;
- * holds no lock; allocates one buffer; tells problems and never ends anything.
+ * The reader of settings. Runs once per process for the options and once for the rules, on the
+ * thread whose CUDA call needs them first; holds no lock; allocates one buffer; tells problems and
+ * never ends anything.
  *
- * inih does the grammar (sections, comments, names). As packaged it cuts lines at 200 bytes, takes " ;" for a comment and an indented line
- * for the continuation of a value; mangled names are longer than that. So the reader here hands it lines without indentation and
- * cut short, and takes the value from its own copy of the line.
+ * inih does the grammar (sections, comments, names). As packaged it cuts lines at 200 bytes, takes
+ * " ;" for a comment and an indented line for the continuation of a value; mangled names are longer
+ * than that. So the reader here hands it lines without indentation and cut short, and takes the
+ * value from its own copy of the line.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include "shim/base/config.h"
@@ -77,7 +79,8 @@ void cus_problem_warn(void *context, const struct cus_problem *problem) {
     cus_log(CUS_WARN, "config", "%s; ignored", text);
 }
 
-/* Levenshtein's distance with one row; words are keys, hence short, and what is behind 63 characters does not matter. */
+/* Levenshtein's distance with one row; words are keys, hence short, and what is behind 63
+ * characters does not matter. */
 static unsigned distance(const char *a, const char *b) {
     unsigned row[64];
     size_t bytes_a = strnlen(a, 63), bytes_b = strnlen(b, 63);
@@ -137,7 +140,8 @@ static int next_byte(struct reader *reader) {
     return (unsigned char)reader->chunk[reader->at++];
 }
 
-/* The next line into reader->text, without indentation, trailing blanks and line end. False at the end of the file. */
+/* The next line into reader->text, without indentation, trailing blanks and line end. False at the
+ * end of the file. */
 static bool next_line(struct reader *reader) {
     size_t used = 0;
     bool too_long = false, binary = false;
@@ -252,7 +256,8 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 
 /* ---- the environment ---- */
 
-/* Variables that are no option's twin: the kill switch, the config file, rules, the launcher's hand-shake. */
+/* Variables that are no option's twin: the kill switch, the config file, rules, the launcher's
+ * hand-shake. */
 static const char *const other_variables[] = {"CUSPLICE", "CUSPLICE_CONFIG", "CUSPLICE_EAGER",
                                               "CUSPLICE_HANDSHAKE", NULL};
 

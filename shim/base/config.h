@@ -1,9 +1,9 @@
 /*
- * Reading settings: INI files through inih, and the environment. One reader for the target and for the launcher; they differ
- * only in what they do with a problem (warn and go on; refuse).
+ * Reading settings: INI files through inih, and the environment. One reader for the target and for
+ * the launcher; they differ only in what they do with a problem (warn and go on; refuse).
  *
- * A file has settings at its top and, below `[rules]`, rules in order. A comment is a line that begins with # or ; (nothing that
- * follows a value is a comment). Lines may have 4000 bytes.
+ * A file has settings at its top and, below `[rules]`, rules in order. A comment is a line that
+ * begins with # or ; (nothing that follows a value is a comment). Lines may have 4000 bytes.
  */
 #ifndef CUSPLICE_BASE_CONFIG_H
 #define CUSPLICE_BASE_CONFIG_H
@@ -15,7 +15,13 @@ extern "C" {
 #endif
 
 /* Where settings come from, weakest first. */
-enum cus_source { CUS_SOURCE_SYSTEM, CUS_SOURCE_USER, CUS_SOURCE_NAMED, CUS_SOURCE_ENVIRONMENT, CUS_SOURCES };
+enum cus_source {
+    CUS_SOURCE_SYSTEM,
+    CUS_SOURCE_USER,
+    CUS_SOURCE_NAMED,
+    CUS_SOURCE_ENVIRONMENT,
+    CUS_SOURCES
+};
 
 struct cus_setting {
     const char *section; /* "" or "rules" */
@@ -40,9 +46,10 @@ void cus_problem_show(const struct cus_problem *problem, char *out, unsigned byt
 void cus_problem_warn(void *context, const struct cus_problem *problem);
 
 /*
- * Tells `setting` every setting of a source, in order. Problems of the reading itself (a file that cannot be read, a line that is
- * none, an unknown section, an unknown CUSPLICE_ variable) go to `problem`, which may be NULL. The system's and the user's file may be
- * absent; the named one may not.
+ * Tells `setting` every setting of a source, in order. Problems of the reading itself (a file that
+ * cannot be read, a line that is none, an unknown section, an unknown CUSPLICE_ variable) go to
+ * `problem`, which may be NULL. The system's and the user's file may be absent; the named one may
+ * not.
  */
 typedef void cus_setting_fn(void *context, const struct cus_setting *setting);
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,
@@ -51,10 +58,12 @@ void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_proble
 void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
                           cus_problem_fn *problem, void *context);
 
-/* The word of the NULL-terminated list that is nearest to `word` by edit distance. NULL only for an empty list. */
+/* The word of the NULL-terminated list that is nearest to `word` by edit distance. NULL only for an
+ * empty list. */
 const char *cus_nearest(const char *word, const char *const *list);
 
-/* True where the process runs with privileges that its user does not have: nothing of the environment is believed. */
+/* True where the process runs with privileges that its user does not have: nothing of the
+ * environment is believed. */
 bool cus_config_secure(void);
 
 /* /etc/cusplice.conf; a variable for the tests' sake. */

@@ -1,9 +1,10 @@
 /*
- * What a file on the target's hot path must not even name. Include it last: a header that names one of these behind it does not
- * compile, a macro that was defined before it still works.
+ * What a file on the target's hot path must not even name. Include it last: a header that names one
+ * of these behind it does not compile, a macro that was defined before it still works.
  *
- * stdio belongs to the program (its buffers, its locks, its stdout); malloc may be the program's own and may call CUDA; ending
- * or reshaping the process is not ours to do. What is allowed instead: base/log.h, base/mem.h, write(2).
+ * stdio belongs to the program (its buffers, its locks, its stdout); malloc may be the program's
+ * own and may call CUDA; ending or reshaping the process is not ours to do. What is allowed
+ * instead: base/log.h, base/mem.h, write(2).
  */
 #ifndef CUSPLICE_BASE_FORBID_H
 #define CUSPLICE_BASE_FORBID_H

@@ -1,9 +1,11 @@
 /*
- * One line per event. Runs on any thread, under whatever lock its caller holds, also in a signal handler of the program that calls
- * CUDA: no lock, no allocation, no stdio stream. vsnprintf only fills our own buffer. A log file is opened for each line, since a
- * descriptor that is kept could be closed by the program and come back as one of its own files.
+ * One line per event. Runs on any thread, under whatever lock its caller holds, also in a signal
+ * handler of the program that calls CUDA: no lock, no allocation, no stdio stream. vsnprintf only
+ * fills our own buffer. A log file is opened for each line, since a descriptor that is kept could
+ * be closed by the program and come back as one of its own files.
  *
- * State: the configuration, written once by cus_log_configure before `levels_max` is published; the repeat counters are atomics.
+ * State: the configuration, written once by cus_log_configure before `levels_max` is published; the
+ * repeat counters are atomics.
  */
 #include "shim/base/log.h"
 
@@ -109,7 +111,8 @@ bool cus_log_on(enum cus_level level, const char *domain) {
 
 /* ---- lines ---- */
 
-/* How often a line of this format was asked for, this time included; 0 where the table has no room to count it. */
+/* How often a line of this format was asked for, this time included; 0 where the table has no room
+ * to count it. */
 static unsigned count_of(const char *fmt) {
     unsigned start = (unsigned)((uintptr_t)fmt * 2654435761u >> 8);
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -133,7 +136,8 @@ static void write_line(const char *line, size_t bytes) {
         if (fd < 0)
             fd = STDERR_FILENO;
     }
-    /* One write per line: lines of several threads do not mix. What cannot be written is lost; there is nobody to tell. */
+    /* One write per line: lines of several threads do not mix. What cannot be written is lost;
+     * there is nobody to tell. */
     ssize_t written = write(fd, line, bytes);
     (void)written;
     if (fd != STDERR_FILENO)

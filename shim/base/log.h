@@ -1,8 +1,10 @@
 /*
- * The library's own voice in somebody else's process: one line per event, to stderr or to a file, never to stdout.
+ * The library's own voice in somebody else's process: one line per event, to stderr or to a file,
+ * never to stdout.
  *
- * Callable from any thread, under any lock, before the options are loaded (warnings then go to stderr). Takes no lock, allocates
- * nothing, keeps errno. A line reads `cusplice[pid:tid] level domain: text`.
+ * Callable from any thread, under any lock, before the options are loaded (warnings then go to
+ * stderr). Takes no lock, allocates nothing, keeps errno. A line reads `cusplice[pid:tid] level
+ * domain: text`.
  */
 #ifndef CUSPLICE_BASE_LOG_H
 #define CUSPLICE_BASE_LOG_H
@@ -15,10 +17,12 @@ extern "C" {
 
 enum cus_level { CUS_ERROR, CUS_WARN, CUS_INFO, CUS_DEBUG, CUS_LEVELS };
 
-/* Would a line of this level and domain be written? One load and one compare where nothing beyond the default is asked for. */
+/* Would a line of this level and domain be written? One load and one compare where nothing beyond
+ * the default is asked for. */
 bool cus_log_on(enum cus_level level, const char *domain);
 
-/* Writes one line, cut to 1000 bytes. The same error or warning (the same `fmt`) is written 10 times at most. */
+/* Writes one line, cut to 1000 bytes. The same error or warning (the same `fmt`) is written 10
+ * times at most. */
 void cus_log(enum cus_level level, const char *domain, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -33,8 +37,9 @@ void cus_log(enum cus_level level, const char *domain, const char *fmt, ...)
 /* ---- set-up, called once by the options loader ---- */
 
 /*
- * `spec` is `level[,domain:level]...`, for example `warn,graph:debug`; `file` a path (the path rules of base/path.h) or NULL or "" for
- * stderr. Both must live as long as the process. A part of `spec` that does not parse is skipped.
+ * `spec` is `level[,domain:level]...`, for example `warn,graph:debug`; `file` a path (the path
+ * rules of base/path.h) or NULL or "" for stderr. Both must live as long as the process. A part of
+ * `spec` that does not parse is skipped.
  */
 void cus_log_configure(const char *spec, const char *file);
 

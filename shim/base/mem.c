@@ -1,6 +1,7 @@
 /*
- * calloc and free behind two names, so that the rest of the library can poison them and a sanitizer still sees every block.
- * Runs on any thread, holds no lock of the library, never logs (the caller knows what the memory was for).
+ * calloc and free behind two names, so that the rest of the library can poison them and a sanitizer
+ * still sees every block. Runs on any thread, holds no lock of the library, never logs (the caller
+ * knows what the memory was for).
  */
 #include "shim/base/mem.h"
 

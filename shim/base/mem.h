@@ -1,7 +1,8 @@
 /*
  * Memory of the library's own in the target's process. The one place to change where it comes from.
  *
- * Not for the hot path: an op that is replayed allocates nothing. Any thread; errno is kept; ends nothing when memory runs out.
+ * Not for the hot path: an op that is replayed allocates nothing. Any thread; errno is kept; ends
+ * nothing when memory runs out.
  */
 #ifndef CUSPLICE_BASE_MEM_H
 #define CUSPLICE_BASE_MEM_H

@@ -1,6 +1,7 @@
 /*
- * The options of the process. cus_options() loads them once, on the thread whose CUDA call asks first; later callers, on any
- * thread, only load a pointer. Holds no lock while it reads files: two threads that come at once both load, one result stays.
+ * The options of the process. cus_options() loads them once, on the thread whose CUDA call asks
+ * first; later callers, on any thread, only load a pointer. Holds no lock while it reads files: two
+ * threads that come at once both load, one result stays.
  */
 #include "shim/base/options.h"
 
@@ -77,7 +78,8 @@ static bool set_text(struct cus_options *out, const struct row *row, const char 
     return true;
 }
 
-/* Sets one field. False: *out is as it was, `error` says what would be right, *nearest what may have been meant. */
+/* Sets one field. False: *out is as it was, `error` says what would be right, *nearest what may
+ * have been meant. */
 static bool set_row(struct cus_options *out, const struct row *row, const char *text, char *error,
                     size_t bytes, const char **nearest) {
     const char *const *words = row->kind == KIND_MODE ? modes : profiles;

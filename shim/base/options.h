@@ -1,9 +1,10 @@
 /*
- * The options of a process, out of one table (options.def): the struct, the parser, the environment twins, the help text and
- * config/cusplice.conf are all made from it.
+ * The options of a process, out of one table (options.def): the struct, the parser, the environment
+ * twins, the help text and config/cusplice.conf are all made from it.
  *
- * Precedence, weakest first: built-in, /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf, the file that CUSPLICE_CONFIG names,
- * the environment (CUSPLICE_<KEY>). CUSPLICE=off beats everything: mode = off.
+ * Precedence, weakest first: built-in, /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf,
+ * the file that CUSPLICE_CONFIG names, the environment (CUSPLICE_<KEY>). CUSPLICE=off beats
+ * everything: mode = off.
  */
 #ifndef CUSPLICE_BASE_OPTIONS_H
 #define CUSPLICE_BASE_OPTIONS_H
@@ -36,17 +37,20 @@ struct cus_options {
 };
 
 /*
- * The options of this process: loaded by the first call, on whatever thread it comes, the same for ever after. Never NULL and never
- * fails: a problem is warned about once and the default stays. In a setuid program everything is left alone and mode is off.
+ * The options of this process: loaded by the first call, on whatever thread it comes, the same for
+ * ever after. Never NULL and never fails: a problem is warned about once and the default stays. In
+ * a setuid program everything is left alone and mode is off.
  */
 const struct cus_options *cus_options(void);
 
-/* Fills *out from the built-in values, the files and the environment, tells each problem to `problem` (NULL: to nobody) and keeps
- * the weaker value where there is one. Returns the number of problems. `secure`: the process runs with raised privileges. */
+/* Fills *out from the built-in values, the files and the environment, tells each problem to
+ * `problem` (NULL: to nobody) and keeps the weaker value where there is one. Returns the number of
+ * problems. `secure`: the process runs with raised privileges. */
 int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *problem, void *context);
 void cus_options_free(struct cus_options *options);
 
-/* One key, as the file and the environment give it. False: *out is unchanged, and the problem was told. */
+/* One key, as the file and the environment give it. False: *out is unchanged, and the problem was
+ * told. */
 bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
                      cus_problem_fn *problem, void *context);
 
@@ -54,12 +58,13 @@ bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
 
 struct cus_option_row {
     const char *key;
-    const char *value;   /* built-in, as one would write it */
-    const char *text;    /* what it does; lines are cut by \n */
+    const char *value; /* built-in, as one would write it */
+    const char *text;  /* what it does; lines are cut by \n */
 };
 /* NULL behind the last row. */
 const struct cus_option_row *cus_options_row(unsigned index);
-/* What row `index` may be: "50 .. 1000000", "off, observe, eager, piecewise", "yes, no", "a path". */
+/* What row `index` may be: "50 .. 1000000", "off, observe, eager, piecewise", "yes, no", "a path".
+ */
 void cus_options_allowed(unsigned index, char *out, size_t bytes);
 /* The value of row `index`, as one would write it, into `out`. */
 void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes);

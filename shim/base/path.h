@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* `out` gets the path with the process id put in. False where it does not fit. *own is set where there was something to put in, so
- * that no other process writes the same file; own may be NULL. */
+/* `out` gets the path with the process id put in. False where it does not fit. *own is set where
+ * there was something to put in, so that no other process writes the same file; own may be NULL. */
 bool cus_path_expand(const char *path, char *out, size_t bytes, bool *own);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /*
- * Writes the stats file. Runs on the thread that ends the process, or on the one that writes every stats_every seconds; holds no lock;
- * must not allocate (the process may be ending in any state) nor use stdio streams.
+ * Writes the stats file. Runs on the thread that ends the process, or on the one that writes every
+ * stats_every seconds; holds no lock; must not allocate (the process may be ending in any state)
+ * nor use stdio streams.
  */
 #include "shim/base/stats_json.h"
 
@@ -215,7 +216,8 @@ static time_t process_start(void) {
     ssize_t got = read(fd, text, sizeof text - 1);
     close(fd);
     text[got > 0 ? got : 0] = 0;
-    /* The 22nd field, counted behind the program's name, which may hold anything but ends with the last ')'. */
+    /* The 22nd field, counted behind the program's name, which may hold anything but ends with the
+     * last ')'. */
     const char *at = strrchr(text, ')');
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
@@ -261,9 +263,9 @@ bool cus_stats_json(const char *path, const struct cus_counters *counters,
             snprintf(partial, sizeof partial, "%s", target);
         else
             snprintf(partial, sizeof partial, "%s.%ld.partial", target, (long)getpid());
-        w.fd = open(partial,
-                    O_WRONLY | O_CLOEXEC | O_NOCTTY | (special ? O_APPEND : O_CREAT | O_TRUNC),
-                    0666);
+        w.fd =
+            open(partial,
+                 O_WRONLY | O_CLOEXEC | O_NOCTTY | (special ? O_APPEND : O_CREAT | O_TRUNC), 0666);
         if (w.fd >= 0) {
             put_all(&w, counters, api_name, facts);
             bool closed = close(w.fd) == 0;

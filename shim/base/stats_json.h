@@ -1,7 +1,9 @@
 /*
- * The stats file: the counters as one JSON object, written to FILE.PID.partial and renamed, so that a reader sees a whole file or none.
+ * The stats file: the counters as one JSON object, written to FILE.PID.partial and renamed, so that
+ * a reader sees a whole file or none.
  *
- * Any thread; the caller sees to it that two threads of one process do not write at once. No allocation, errno is kept.
+ * Any thread; the caller sees to it that two threads of one process do not write at once. No
+ * allocation, errno is kept.
  */
 #ifndef CUSPLICE_BASE_STATS_JSON_H
 #define CUSPLICE_BASE_STATS_JSON_H
@@ -22,10 +24,11 @@ struct cus_stats_facts {
 };
 
 /*
- * `path` follows base/path.h. A plain path may be meant for several processes (a program and its children): one that saw no op
- * leaves the file alone if it was written since that process began; otherwise the last to end wins.
- * `api_name` gives the name of an API row that flushed (NULL, or an answer of NULL: the row's number).
- * False: the file could not be written (or was left alone: false as well, without a word); a failure is logged once.
+ * `path` follows base/path.h. A plain path may be meant for several processes (a program and its
+ * children): one that saw no op leaves the file alone if it was written since that process began;
+ * otherwise the last to end wins. `api_name` gives the name of an API row that flushed (NULL, or an
+ * answer of NULL: the row's number). False: the file could not be written (or was left alone: false
+ * as well, without a word); a failure is logged once.
  */
 bool cus_stats_json(const char *path, const struct cus_counters *counters,
                     const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts);

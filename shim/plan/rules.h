@@ -1,13 +1,15 @@
 /*
- * Rules: which kernels may be put into graphs. First match wins; a kernel that no rule names may be.
+ * Rules: which kernels may be put into graphs. First match wins; a kernel that no rule names may
+ * be.
  *
  *   [rules]
- *   eager = attention_decode      issued by itself, exactly where the program asked for it; cuts the run
- *   never_defer = spin_*          as eager, and nothing may be withheld or built around it (kernels that wait for the host or a peer)
- *   graph = flash_fwd_splitkv*    may be put into a graph, whatever a later rule says
+ *   eager = attention_decode      issued by itself, exactly where the program asked for it; cuts
+ * the run never_defer = spin_*          as eager, and nothing may be withheld or built around it
+ * (kernels that wait for the host or a peer) graph = flash_fwd_splitkv*    may be put into a graph,
+ * whatever a later rule says
  *
- * Order: CUSPLICE_EAGER ("p1;p2") first, then the file that CUSPLICE_CONFIG names, the user's file, the system's file; within a file, as
- * written.
+ * Order: CUSPLICE_EAGER ("p1;p2") first, then the file that CUSPLICE_CONFIG names, the user's file,
+ * the system's file; within a file, as written.
  */
 #ifndef CUSPLICE_PLAN_RULES_H
 #define CUSPLICE_PLAN_RULES_H
@@ -29,13 +31,15 @@ struct cus_verdict {
 
 struct cus_rules; /* opaque, frozen once loaded */
 
-/* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is warned about once and skipped. */
+/* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is
+ * warned about once and skipped. */
 const struct cus_rules *cus_rules(void);
 /* Decided once per function by the caller. NULL for a name: no rule matches. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
 unsigned cus_rules_count(const struct cus_rules *rules);
 
-/* To be called once when the engine starts: says loudly where no rule at all keeps a kernel out of graphs. */
+/* To be called once when the engine starts: says loudly where no rule at all keeps a kernel out of
+ * graphs. */
 void cus_rules_announce(void);
 
 /* ---- loading and looking, for the launcher and the tests ---- */
@@ -50,9 +54,10 @@ struct cus_rule {
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index);
 const char *cus_policy_name(enum cus_policy policy);
 
-/* From the files and the environment; each problem is told to `problem` (NULL: to nobody), the number is added to *problems (may be
- * NULL). NULL: no memory. `secure`: no rules. */
-struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *context, int *problems);
+/* From the files and the environment; each problem is told to `problem` (NULL: to nobody), the
+ * number is added to *problems (may be NULL). NULL: no memory. `secure`: no rules. */
+struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *context,
+                                 int *problems);
 /* From one file alone. */
 struct cus_rules *cus_rules_load_file(const char *path, cus_problem_fn *problem, void *context,
                                       int *problems);

@@ -31,10 +31,10 @@ TEST_P(Broken, IsFound) {
 INSTANTIATE_TEST_SUITE_P(
     Library, Broken,
     testing::Values(Wrong{"drop", "batch_sizes"}, Wrong{"twice", "batch_sizes"},
-                    Wrong{"value", "never_sync"}, Wrong{"late", "legacy_blocking"},
+                    Wrong{"value", "stream_query"}, Wrong{"late", "stream_query"},
                     Wrong{"grid", "batch_sizes"}, Wrong{"memset", "batch_sizes"},
                     Wrong{"code", "errors"}, Wrong{"drop", "decode_loop"}),
-    [](const auto &info) { return std::string(info.param.how) + "_" + info.param.scenario; });
+    [](const auto &given) { return std::string(given.param.how) + "_" + given.param.scenario; });
 
 // The same wrong launch that changes no memory that is printed is still seen in the log.
 TEST(BrokenLog, IsFoundByTheLogAlone) {

@@ -23,7 +23,7 @@ TEST_P(Plain, IsDeterministic) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Plain, testing::ValuesIn(Cases()),
-                         [](const auto &info) { return info.param.Title(); });
+                         [](const auto &given) { return given.param.Title(); });
 
 } // namespace
 } // namespace sim

@@ -50,7 +50,7 @@ TEST_P(Routes, AllLeadToTheSame) {
 INSTANTIATE_TEST_SUITE_P(Some, Routes,
                          testing::Values("decode_loop", "memsets", "ptds_legacy", "many_params",
                                          "capture_once", "errors"),
-                         [](const auto &info) { return std::string(info.param); });
+                         [](const auto &given) { return std::string(given.param); });
 
 // What the library counts is what the program asked for: the plain run's calls, as the simulator
 // counted them.
@@ -86,7 +86,7 @@ TEST_P(Driver, Version) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Driver, testing::Values("12000", "12040", "12080", "13000", "13020"),
-                         [](const auto &info) { return std::string("v") + info.param; });
+                         [](const auto &given) { return std::string("v") + given.param; });
 
 } // namespace
 } // namespace sim

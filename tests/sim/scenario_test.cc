@@ -58,7 +58,7 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Cases()),
-                         [](const auto &info) { return info.param.Title(); });
+                         [](const auto &given) { return given.param.Title(); });
 
 // The table names every scenario that there is, so that none is left out.
 TEST(Table, NamesEveryScenario) {

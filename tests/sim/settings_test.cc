@@ -62,7 +62,7 @@ TEST_P(Settings, ChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Settings, testing::ValuesIn(Cases()),
-                         [](const auto &info) { return info.param.Title(); });
+                         [](const auto &given) { return given.param.Title(); });
 
 } // namespace
 } // namespace sim

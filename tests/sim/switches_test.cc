@@ -125,6 +125,25 @@ TEST(NeverDefer, SpinningKernel) {
     EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 16);
 }
 
+// What does not change is not patched, what changes is.
+TEST(Signatures, SteadyIsExactAndGrowthIsPatched) {
+    Outcome steady = RunCase(CaseOf("steady"), Preloaded());
+    EXPECT_GT(steady.stats.Number("signatures.exact"), 20) << steady.Describe();
+    EXPECT_EQ(steady.stats.Number("patched_nodes"), 0);
+    Outcome growing = RunCase(CaseOf("growing_grid"), Preloaded());
+    EXPECT_GT(growing.stats.Number("signatures.patched"), 10) << growing.Describe();
+    EXPECT_GT(growing.stats.Number("patched_nodes"), 20);
+}
+
+// Four batch sizes in turn fit into four variants: in the end, shapes are met exactly.
+TEST(Signatures, BatchSizesInTurnKeepTheirVariants) {
+    Setting setting = Preloaded();
+    setting.args = {"--steps", "200"};
+    Outcome turns = RunCase(CaseOf("batch_sizes"), setting);
+    EXPECT_GT(turns.stats.Number("signatures.exact"), turns.stats.Number("signatures.patched"))
+        << turns.Describe();
+}
+
 TEST(Idle, NoDeviceNoLaunchNoHarm) {
     const Case &c = CaseOf("idle");
     Outcome plain = RunCase(c, {});

@@ -25,6 +25,11 @@ CUresult Enter(const char *name) {
     return driver().fail(name);
 }
 
+// A function of any type that does nothing.
+template <typename... Args> auto Refuse(CUresult (*)(Args...)) -> CUresult (*)(Args...) {
+    return +[](Args...) -> CUresult { return CUDA_ERROR_NOT_SUPPORTED; };
+}
+
 std::string Text(CUstream stream, const Node &node) {
     auto *function = reinterpret_cast<Function *>(node.f);
     uint64_t a;
@@ -94,9 +99,7 @@ void Reset() {
     cus_driver &t = driver().table;
     t = {};
     // What no test calls must not be NULL all the same.
-#define ANY(name)                                                                                  \
-    t.name = reinterpret_cast<decltype(t.name)>(                                                   \
-        +[]() -> CUresult { return CUDA_ERROR_NOT_SUPPORTED; });
+#define ANY(name) t.name = Refuse(t.name);
     CUS_DRIVER_NEEDED(ANY)
 #undef ANY
     t.cuCtxGetCurrent = [](CUcontext *context) {

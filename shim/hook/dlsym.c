@@ -1,0 +1,88 @@
+/*
+ * The decision behind the exported dlsym (entry_x86_64.S): names outside cu[A-Z] and cupti never come here.
+ *
+ * Runs on any thread, possibly in a constructor under the loader's lock: takes no lock, waits for nothing, starts nothing. Must never call
+ * dlsym by name, which is our own; and cus_dlsym_find must not even be instrumented, since the runtime of a sanitizer looks up its
+ * functions before it is ready for anything.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "shim/hook/handshake.h"
+#include "shim/hook/real.h"
+#include "shim/hook/resolve.h"
+
+#include "shim/base/forbid.h"
+
+typedef void *dlsym_fn(void *handle, const char *name);
+
+dlsym_fn *cus_dlsym_function; /* read by the assembly */
+
+static void *nothing(void *handle, const char *name) {
+    (void)handle;
+    (void)name;
+    return NULL;
+}
+
+__attribute__((no_sanitize("address", "thread", "undefined"))) void *cus_dlsym_find(void) {
+    dlsym_fn *function = __atomic_load_n(&cus_dlsym_function, __ATOMIC_RELAXED);
+    if (function)
+        return (void *)function;
+    /* The versions under which the C libraries of all machines have it, newest first. */
+    function = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    if (!function)
+        function = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17");
+    if (!function)
+        function = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    if (!function)
+        function = nothing;
+    __atomic_store_n(&cus_dlsym_function, function, __ATOMIC_RELAXED);
+    return (void *)function;
+}
+
+static struct cus_dlsym_answer answer(void *value) {
+    return (struct cus_dlsym_answer){.value = value, .decided = 1};
+}
+
+/* Leaves dlerror as a failed look-up of `name` leaves it. */
+static struct cus_dlsym_answer not_there(dlsym_fn *look, const char *name) {
+    look(RTLD_NEXT, name); /* behind us there is none, or the real one would have been loaded */
+    return answer(NULL);
+}
+
+struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const void *caller) {
+    const struct cus_dlsym_answer undecided = {.decided = 0};
+    int cupti = cus_cupti_find(name);
+    if (cupti < 0 && !(name[2] >= 'A' && name[2] <= 'Z'))
+        return undecided;
+    /* Whose "next" it is only the real dlsym can tell, from the caller's frame. Where we come next in the order, our export is the answer
+     * anyway. */
+    if (handle == RTLD_NEXT)
+        return undecided;
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    if (cupti >= 0) {
+        void *found = look(handle, name);
+        if (!found || cus_resolve_off())
+            return undecided;
+        return answer(cus_cupti_resolve(cupti, found));
+    }
+
+    void *found = look(handle, name);
+    if (!found)
+        return undecided; /* fails once more, in the caller's own scope */
+    int row = cus_api_find(name);
+    if (row >= 0 && cus_entry_hooks[row] && found == cus_entry_hooks[row]) {
+        /* Our own export, met because it is in the global scope. The truth is what it stands for. */
+        if (!cus_real_find() || !cus_real_has((unsigned)row))
+            return not_there(look, name);
+        return answer(cus_resolve_off() ? cus_real_functions[row] : found);
+    }
+    if (!cus_real_find() || !cus_real_holds(found))
+        return undecided;
+    /* What the driver looks up of itself is for itself. */
+    if (cus_resolve_off() || cus_real_holds(caller))
+        return undecided;
+    cus_routes_look_later();
+    return answer(cus_resolve(found, name, 0));
+}

@@ -1,0 +1,261 @@
+/*
+ * The entry points in machine code: the exported symbols of all rows but PASS and WRAP, the spare stubs, the profiler's functions, dlsym.
+ *
+ * A stub puts its number into r11, the one register that no caller and no callee expects anything of, and goes to one of two common
+ * parts. cus_jump keeps whatever a prototype may use (six integer registers, rax for variadic calls, r10, xmm0 to xmm7, the stack as
+ * found), lets C act and then jumps to the real function, which returns to the caller as if nobody had been there. cus_around is for rows
+ * of at most six integer or pointer arguments: C makes the call. Both go straight on where the state says that nothing is to be done.
+ */
+#include "shim/hook/entry.h"
+
+#if !defined(__x86_64__)
+#error "write entry_<machine>.S"
+#endif
+
+    .text
+    .set cus_number, 0
+
+    .macro cus_stub symbol, common
+    .p2align 4
+    .globl cus_hook_\symbol
+    .hidden cus_hook_\symbol
+    .type cus_hook_\symbol, @function
+    .globl \symbol
+    .type \symbol, @function
+cus_hook_\symbol:
+\symbol:
+    .cfi_startproc
+    endbr64
+    movl $cus_number, %r11d
+    jmp \common
+    .cfi_endproc
+    .size \symbol, . - \symbol
+    .size cus_hook_\symbol, . - cus_hook_\symbol
+    .endm
+
+#define JUMP(symbol) cus_stub symbol, cus_jump
+#define AROUND(symbol) cus_stub symbol, cus_around
+#define STUB_PASS(symbol)
+#define STUB_WRAP(symbol)
+#define STUB_FLUSH(symbol) JUMP(symbol)
+#define STUB_LOAD(symbol) JUMP(symbol)
+#define STUB_MEMORY(symbol) JUMP(symbol)
+#define STUB_CODE(symbol) JUMP(symbol)
+#define STUB_CONTEXT(symbol) JUMP(symbol)
+#define STUB_GONE(symbol) JUMP(symbol)
+#define STUB_TAINT(symbol) JUMP(symbol)
+#define STUB_TOUCH(symbol) JUMP(symbol)
+#define STUB_COUNT(symbol) JUMP(symbol)
+#define STUB_GRAPHICS(symbol) JUMP(symbol)
+#define STUB_SYNC(symbol) AROUND(symbol)
+#define STUB_QUERY(symbol) AROUND(symbol)
+#define STUB_POLL(symbol) AROUND(symbol)
+#define STUB_EPOCH(symbol) AROUND(symbol)
+#define STUB_SET_FUNCTION(symbol) AROUND(symbol)
+#define STUB_SET_STREAM(symbol) AROUND(symbol)
+#define STUB_COPY_STREAM(symbol) AROUND(symbol)
+#define STUB_NOTE_FUNCTION(symbol) AROUND(symbol)
+#define STUB_NOTE_KERNEL(symbol) AROUND(symbol)
+#define STUB_KERNEL_FUNCTION(symbol) AROUND(symbol)
+#define STUB_LIST_FUNCTIONS(symbol) AROUND(symbol)
+#define STUB_LIST_KERNELS(symbol) AROUND(symbol)
+#define STUB_BEGIN(symbol) AROUND(symbol)
+#define STUB_END(symbol) AROUND(symbol)
+
+#define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol); .set cus_number, cus_number + 1
+#include "shim/api/cuda_api.def"
+
+    .p2align 4
+    .globl cus_entry_spares
+    .hidden cus_entry_spares
+cus_entry_spares:
+    .rept CUS_ENTRY_SPARE
+    .p2align 4
+    .cfi_startproc
+    endbr64
+    movl $cus_number, %r11d
+    jmp cus_slow
+    .cfi_endproc
+    .set cus_number, cus_number + 1
+    .endr
+
+    .macro cus_cupti symbol
+    cus_stub \symbol, cus_slow
+    .set cus_number, cus_number + 1
+    .endm
+#define CUPTI_STUB(symbol) cus_cupti symbol;
+    CUS_CUPTI_FUNCTIONS(CUPTI_STUB)
+
+/* Below the state ON: the real function of the row, if it is known already. */
+    .p2align 4
+    .type cus_around, @function
+cus_around:
+    .cfi_startproc
+    cmpl $CUS_ENTRY_STATE_ON, cus_state(%rip)
+    jb cus_straight
+    pushq %r11
+    .cfi_adjust_cfa_offset 8
+    call cus_entry_around
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size cus_around, . - cus_around
+
+    .p2align 4
+    .type cus_jump, @function
+cus_jump:
+    .cfi_startproc
+    cmpl $CUS_ENTRY_STATE_ON, cus_state(%rip)
+    jae cus_slow
+cus_straight:
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    leaq cus_real_functions(%rip), %rax
+    movq (%rax,%r11,8), %rax
+    testq %rax, %rax
+    jz 1f
+    movq %rax, %r11
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    jmp *%r11
+1:
+    .cfi_adjust_cfa_offset 8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+cus_slow:
+    subq $200, %rsp
+    .cfi_adjust_cfa_offset 200
+    movq %rdi, 0(%rsp)
+    movq %rsi, 8(%rsp)
+    movq %rdx, 16(%rsp)
+    movq %rcx, 24(%rsp)
+    movq %r8, 32(%rsp)
+    movq %r9, 40(%rsp)
+    movq %rax, 48(%rsp)
+    movq %r10, 56(%rsp)
+    movaps %xmm0, 64(%rsp)
+    movaps %xmm1, 80(%rsp)
+    movaps %xmm2, 96(%rsp)
+    movaps %xmm3, 112(%rsp)
+    movaps %xmm4, 128(%rsp)
+    movaps %xmm5, 144(%rsp)
+    movaps %xmm6, 160(%rsp)
+    movaps %xmm7, 176(%rsp)
+    movl %r11d, %edi
+    movq %rsp, %rsi
+    call cus_entry_before
+    movq %rax, %r11
+    movq 0(%rsp), %rdi
+    movq 8(%rsp), %rsi
+    movq 16(%rsp), %rdx
+    movq 24(%rsp), %rcx
+    movq 32(%rsp), %r8
+    movq 40(%rsp), %r9
+    movq 48(%rsp), %rax
+    movq 56(%rsp), %r10
+    movaps 64(%rsp), %xmm0
+    movaps 80(%rsp), %xmm1
+    movaps 96(%rsp), %xmm2
+    movaps 112(%rsp), %xmm3
+    movaps 128(%rsp), %xmm4
+    movaps 144(%rsp), %xmm5
+    movaps 160(%rsp), %xmm6
+    movaps 176(%rsp), %xmm7
+    addq $200, %rsp
+    .cfi_adjust_cfa_offset -200
+    jmp *%r11
+    .cfi_endproc
+    .size cus_jump, . - cus_jump
+
+/*
+ * dlsym(handle, name). The real one finds out by its return address on whose behalf it looks (RTLD_NEXT, RTLD_DEFAULT), so whatever is not
+ * our business must be jumped to from the very frame in which it came. Our business may be cu[A-Z]... and cup...; C looks closer.
+ */
+    .p2align 4
+    .globl dlsym
+    .type dlsym, @function
+dlsym:
+    .cfi_startproc
+    endbr64
+    testq %rsi, %rsi
+    jz 1f
+    cmpb $'c', (%rsi)
+    jne 1f
+    cmpb $'u', 1(%rsi)
+    jne 1f
+    movzbl 2(%rsi), %eax
+    cmpl $'p', %eax
+    je 3f
+    subl $'A', %eax
+    cmpl $25, %eax
+    jbe 3f
+1:
+    movq cus_dlsym_function(%rip), %rax
+    testq %rax, %rax
+    jz 2f
+    jmp *%rax
+2:
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    call cus_dlsym_find
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *%rax
+3:
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movq 24(%rsp), %rdx
+    call cus_dlsym_decide
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    testq %rdx, %rdx
+    jz 1b
+    ret
+    .cfi_endproc
+    .size dlsym, . - dlsym
+
+    .section .data.rel.ro, "aw", @progbits
+    .p2align 3
+    .globl cus_entry_hooks
+    .hidden cus_entry_hooks
+    .type cus_entry_hooks, @object
+cus_entry_hooks:
+#undef STUB_PASS
+#undef STUB_WRAP
+#define HOOK(symbol) .quad cus_hook_##symbol
+#define STUB_PASS(symbol) .quad 0
+#define STUB_WRAP(symbol) HOOK(symbol)
+#undef JUMP
+#undef AROUND
+#define JUMP(symbol) HOOK(symbol)
+#define AROUND(symbol) HOOK(symbol)
+#define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol)
+#include "shim/api/cuda_api.def"
+    .size cus_entry_hooks, . - cus_entry_hooks
+
+    .globl cus_entry_cuptis
+    .hidden cus_entry_cuptis
+    .type cus_entry_cuptis, @object
+cus_entry_cuptis:
+#define CUPTI_HOOK(symbol) HOOK(symbol);
+    CUS_CUPTI_FUNCTIONS(CUPTI_HOOK)
+    .size cus_entry_cuptis, . - cus_entry_cuptis
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,52 @@
+/*
+ * Whether a hook acts or steps aside: the state of the process and the depth of the thread.
+ *
+ * A hook acts where the state is ON and the thread is not inside a hook already: what the driver, a callback of the driver or the engine
+ * itself calls from inside goes straight to the real function. One load and one compare decide; the environment does the rest once.
+ */
+#ifndef CUSPLICE_HOOK_GUARD_H
+#define CUSPLICE_HOOK_GUARD_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/hook/entry.h"
+
+enum cus_state {
+    CUS_STATE_COLD,     /* no cuInit has succeeded */
+    CUS_STATE_STARTING, /* one has, and its thread starts the engine; everybody else passes through */
+    CUS_STATE_OFF,      /* for ever: mode off, drained at exit, or a forked child */
+    CUS_STATE_ON = CUS_ENTRY_STATE_ON,
+    CUS_STATE_ATTEND /* as ON, and the next hook has something to do first (cus_lifecycle_attend) */
+};
+
+extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */
+
+/* The thread is inside a hook. Initial-exec: the library is preloaded and eight bytes are always there. */
+extern _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
+
+struct cus_guard {
+    int error; /* errno as the program left it */
+};
+
+void cus_lifecycle_attend(void);
+
+/* True: the hook acts, and calls cus_guard_leave when it has acted. False: straight to the real function. */
+static inline bool cus_guard_enter(struct cus_guard *guard) {
+    uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(state < CUS_STATE_ON || cus_depth != 0, 0))
+        return false;
+    cus_depth = 1;
+    guard->error = errno;
+    if (__builtin_expect(state != CUS_STATE_ON, 0))
+        cus_lifecycle_attend();
+    return true;
+}
+
+static inline void cus_guard_leave(const struct cus_guard *guard) {
+    errno = guard->error;
+    cus_depth = 0;
+}
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * The hand-shake with `cusplice run`: where CUSPLICE_HANDSHAKE names a file, one short line per stage is appended to it, so that the
+ * launcher can say afterwards how far the library came in each process.
+ *
+ *   PID loaded           the program asked for CUDA through one of the hooks, and libcuda is there
+ *   PID on               cuInit succeeded and the engine runs
+ *   PID off              cuInit succeeded and the mode is off
+ *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
+ */
+#ifndef CUSPLICE_HOOK_HANDSHAKE_H
+#define CUSPLICE_HOOK_HANDSHAKE_H
+
+#include <stdint.h>
+
+void cus_handshake_loaded(void);
+void cus_handshake_on(void);
+void cus_handshake_off(void);
+void cus_handshake_exit(uint64_t ops, uint64_t graphs);
+
+#endif

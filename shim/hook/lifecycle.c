@@ -1,0 +1,182 @@
+/*
+ * Start, exit, fork.
+ *
+ * The engine starts on the thread whose cuInit succeeds first, never in a constructor and never in a look-up. The exit handler is registered
+ * at that moment, so that it runs before all handlers that are older; what those still launch goes straight through (HAZARDS E10).
+ * No lock but the one that keeps two threads from writing the stats file at once. Never called at depth above 0 unless it says so.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#define _GNU_SOURCE
+#include "shim/hook/lifecycle.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shim/base/lock.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/base/stats_json.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/handshake.h"
+#include "shim/hook/real.h"
+#include "shim/hook/resolve.h"
+#include "shim/stream/engine.h"
+
+uint32_t cus_state;
+_Thread_local uint32_t cus_depth;
+
+static struct cus_driver driver;   /* frozen when the engine has started */
+static pid_t owner;                /* the process that started it; frozen as well */
+static uint64_t graph_launches;    /* atomic */
+static const char *withhold_reason; /* atomic */
+static uint32_t leaving;           /* atomic futex: the exit handler has begun */
+
+static struct cus_lock stats_lock;
+static char segment_list[65536]; /* guarded by stats_lock */
+
+static void write_stats(void) {
+    const struct cus_options *options = cus_options();
+    if (!*options->stats)
+        return;
+    static struct cus_counters counters; /* guarded by stats_lock: too large for a stack of unknown size */
+    cus_lock_take(&stats_lock);
+    memset(&counters, 0, sizeof counters);
+    cus_engine_counters(&counters);
+    cus_engine_segment_list(segment_list, sizeof segment_list);
+    struct cus_stats_facts facts = {
+        .mode = cus_mode_name(options->mode),
+        .segment_list_json = segment_list,
+    };
+    cus_stats_json(options->stats, &counters, cus_api_name, &facts);
+    cus_lock_give(&stats_lock);
+}
+
+static void *write_now_and_then(void *unused) {
+    (void)unused;
+    uint64_t pause = (uint64_t)cus_options()->stats_every * 1000000000u;
+    while (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
+        cus_futex_wait(&leaving, 0, pause);
+        if (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+            write_stats();
+    }
+    return NULL;
+}
+
+/* Only where it is asked for. It blocks all signals: the program's handlers run on the program's threads. */
+static void start_writer(void) {
+    if (!cus_options()->stats_every || !*cus_options()->stats)
+        return;
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, write_now_and_then, NULL) == 0)
+        pthread_detach(thread);
+    else
+        cus_log(CUS_WARN, "hook", "no thread for stats_every; the stats file is written at exit");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* While the engine drains, the hooks still act: an op of another thread must not overtake what is being issued. */
+static void at_exit(void) {
+    uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
+    if (state < CUS_STATE_ON || getpid() != owner ||
+        __atomic_exchange_n(&leaving, 1, __ATOMIC_ACQ_REL))
+        return;
+    uint32_t depth = cus_depth;
+    cus_depth = 1;
+    cus_futex_wake(&leaving, 1);
+    cus_engine_drain();
+    __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+    static struct cus_counters counters;
+    memset(&counters, 0, sizeof counters);
+    cus_engine_counters(&counters);
+    uint64_t ops = 0;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        ops += counters.ops[type];
+    write_stats();
+    cus_handshake_exit(ops, __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
+    cus_depth = depth;
+}
+
+/* The threads, the locks and the GPU stayed with the parent. */
+static void in_child(void) {
+    __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+    cus_depth = 0;
+    cus_engine_child();
+}
+
+static void fill_driver(void) {
+#define FILL(name)                                                                                 \
+    if (cus_real_has(CUS_ROW_##name))                                                              \
+        driver.name = CUS_REAL(name);
+    CUS_DRIVER_NEEDED(FILL)
+    CUS_DRIVER_OPTIONAL(FILL)
+#undef FILL
+}
+
+void cus_lifecycle_start(void) {
+    uint32_t cold = CUS_STATE_COLD;
+    if (__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) != CUS_STATE_COLD ||
+        !__atomic_compare_exchange_n(&cus_state, &cold, CUS_STATE_STARTING, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return;
+    int error = errno;
+    if (cus_resolve_off() || !cus_real_find()) {
+        __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+        cus_handshake_off();
+        errno = error;
+        return;
+    }
+    cus_depth = 1;
+    owner = getpid();
+    fill_driver();
+    pthread_atfork(NULL, NULL, in_child);
+    bool withholds = cus_engine_start(&driver);
+    /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
+    atexit(at_exit);
+    at_quick_exit(at_exit);
+    __atomic_store_n(&cus_state, CUS_STATE_ON, __ATOMIC_RELEASE);
+    cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
+            withholds ? "" : ", nothing is withheld");
+    const char *route = cus_routes_look();
+    if (route)
+        cus_routes_withhold_off(route);
+    const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
+    if (why)
+        cus_engine_withhold_off(why);
+    cus_cupti_apply();
+    cus_handshake_on();
+    start_writer();
+    cus_depth = 0;
+    errno = error;
+}
+
+void cus_lifecycle_call_attention(void) {
+    uint32_t on = CUS_STATE_ON;
+    __atomic_compare_exchange_n(&cus_state, &on, CUS_STATE_ATTEND, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+}
+
+void cus_lifecycle_withhold_off_later(const char *why) {
+    __atomic_store_n(&withhold_reason, why, __ATOMIC_RELEASE);
+    cus_lifecycle_call_attention();
+}
+
+void cus_lifecycle_attend(void) {
+    uint32_t attend = CUS_STATE_ATTEND;
+    if (!__atomic_compare_exchange_n(&cus_state, &attend, CUS_STATE_ON, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return;
+    const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
+    if (why)
+        cus_engine_withhold_off(why);
+    cus_cupti_apply();
+}
+
+void cus_lifecycle_count_graph_launch(void) {
+    __atomic_fetch_add(&graph_launches, 1, __ATOMIC_RELAXED);
+}

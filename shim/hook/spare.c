@@ -1,0 +1,46 @@
+/*
+ * Stubs for functions that the table does not know: an entry point of a newer driver, or a function of the profiler's library that dlsym
+ * gave out. A slot is claimed once and never given back.
+ *
+ * Any thread, in look-ups too: no lock, one compare-and-swap per slot.
+ */
+#include <stddef.h>
+
+#include "shim/hook/real.h"
+#include "shim/hook/resolve.h"
+
+#include "shim/base/forbid.h"
+
+static struct {
+    char name[60];
+    uint32_t kind;
+} slots[CUS_ENTRY_SPARE];
+
+void *cus_spare_stub(void *function, const char *name, unsigned kind) {
+    for (unsigned i = 0; i < CUS_ENTRY_SPARE; i++) {
+        void **slot = &cus_real_functions[CUS_ENTRY_SPARE_FIRST + i];
+        void *nobody = NULL;
+        if (__atomic_compare_exchange_n(slot, &nobody, function, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            /* Whoever claims a slot is the first to hand its stub out; a thread that finds it claimed meanwhile may call before the kind
+             * is written and then meets the plain barrier, which is right for every kind. */
+            size_t length = strnlen(name, sizeof slots[i].name - 1);
+            memcpy(slots[i].name, name, length);
+            __atomic_store_n(&slots[i].kind, kind, __ATOMIC_RELEASE);
+            nobody = function;
+        }
+        if (nobody == function)
+            return (void *)(cus_entry_spares + (size_t)i * CUS_ENTRY_SPARE_BYTES);
+    }
+    return NULL;
+}
+
+void *cus_spare_function(unsigned index) {
+    return __atomic_load_n(&cus_real_functions[CUS_ENTRY_SPARE_FIRST + index], __ATOMIC_RELAXED);
+}
+
+unsigned cus_spare_kind(unsigned index) {
+    return __atomic_load_n(&slots[index].kind, __ATOMIC_ACQUIRE);
+}
+
+const char *cus_spare_name(unsigned index) { return slots[index].name; }

@@ -1,0 +1,161 @@
+/*
+ * Patterns of rules. Compiling allocates and runs when the rules are loaded; matching runs once per
+ * function, on the thread that launches it first, and holds no lock of its own (a compiled regex_t
+ * is read only, glibc locks it inside).
+ */
+#include "shim/plan/pattern.h"
+
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/base/mem.h"
+#include "shim/plan/name.h"
+
+enum target { TARGET_BASE, TARGET_REGEX, TARGET_MANGLED };
+
+struct cus_pattern {
+    enum target target;
+    const char *body; /* behind the prefix, in text */
+    char *text;
+    regex_t regex; /* TARGET_REGEX only */
+};
+
+/* ---- globs ---- */
+
+/*
+ * One element of a glob (a character, ?, a set) against one character. *next is set behind the
+ * element, or to NULL where the element is malformed: a set without an end, a backslash with
+ * nothing behind it.
+ */
+static bool element_matches(const char *glob, unsigned char c, const char **next) {
+    *next = glob + 1;
+    if (*glob == '?')
+        return true;
+    if (*glob == '\\') {
+        *next = glob[1] ? glob + 2 : NULL;
+        return *next && (unsigned char)glob[1] == c;
+    }
+    if (*glob != '[')
+        return (unsigned char)*glob == c;
+    const char *at = glob + 1;
+    bool not = *at == '!' || *at == '^', found = false;
+    at += not ;
+    const char *first = at;
+    for (; *at && (*at != ']' || at == first); at++) {
+        unsigned char low = (unsigned char)*at, high = low;
+        if (at[1] == '-' && at[2] && at[2] != ']') {
+            high = (unsigned char)at[2];
+            at += 2;
+        }
+        found |= low <= c && c <= high;
+    }
+    *next = *at ? at + 1 : NULL;
+    return *next && found != not ;
+}
+
+bool cus_glob_matches(const char *glob, const char *name) {
+    /* Where the last star is and how much it stands for: going back to it alone is enough, so time
+     * is at most their product. */
+    const char *star = NULL, *star_name = NULL;
+    for (;;) {
+        const char *next = NULL;
+        if (*glob == '*') {
+            star = ++glob;
+            star_name = name;
+        } else if (!*glob && !*name) {
+            return true;
+        } else if (*glob && *name && element_matches(glob, (unsigned char)*name, &next)) {
+            glob = next;
+            name++;
+        } else if (star && *star_name) {
+            glob = star;
+            name = ++star_name;
+        } else {
+            return false;
+        }
+    }
+}
+
+static const char *glob_error(const char *glob) {
+    if (!*glob)
+        return "the pattern is empty";
+    while (*glob) {
+        const char *next;
+        if (*glob == '*') {
+            glob++;
+            continue;
+        }
+        element_matches(glob, 0, &next);
+        if (!next)
+            return *glob == '[' ? "a [ without its ]" : "nothing follows the last backslash";
+        glob = next;
+    }
+    return NULL;
+}
+
+/* ---- patterns ---- */
+
+static const char *behind(const char *text, const char *prefix) {
+    size_t bytes = strlen(prefix);
+    return strncmp(text, prefix, bytes) == 0 ? text + bytes : NULL;
+}
+
+static bool compile(struct cus_pattern *pattern, char *error, size_t bytes) {
+    const char *regex = behind(pattern->text, "re:"), *mangled = behind(pattern->text, "mangled:");
+    const char *wrong = NULL;
+    pattern->target = regex ? TARGET_REGEX : mangled ? TARGET_MANGLED : TARGET_BASE;
+    pattern->body = regex ? regex : mangled ? mangled : pattern->text;
+    if (regex && *regex) {
+        int code = regcomp(&pattern->regex, regex, REG_EXTENDED | REG_NOSUB);
+        if (code)
+            regerror(code, &pattern->regex, error, bytes);
+        return code == 0;
+    }
+    wrong = glob_error(pattern->body);
+    if (wrong)
+        snprintf(error, bytes, "%s", wrong);
+    return !wrong;
+}
+
+struct cus_pattern *cus_pattern_new(const char *text, char *error, size_t error_bytes) {
+    struct cus_pattern *pattern = cus_mem_alloc(sizeof *pattern);
+    snprintf(error, error_bytes, "no memory");
+    if (pattern && (pattern->text = cus_mem_text(text)) && compile(pattern, error, error_bytes))
+        return pattern;
+    if (pattern)
+        cus_mem_free(pattern->text);
+    cus_mem_free(pattern);
+    return NULL;
+}
+
+void cus_pattern_free(struct cus_pattern *pattern) {
+    if (!pattern)
+        return;
+    if (pattern->target == TARGET_REGEX)
+        regfree(&pattern->regex);
+    cus_mem_free(pattern->text);
+    cus_mem_free(pattern);
+}
+
+bool cus_pattern_matches(const struct cus_pattern *pattern, const char *mangled) {
+    char name[1024];
+    switch (pattern->target) {
+    case TARGET_MANGLED:
+        return cus_glob_matches(pattern->body, mangled);
+    case TARGET_REGEX:
+        cus_name_qualified(mangled, name, sizeof name);
+        if (regexec(&pattern->regex, name, 0, NULL, 0) == 0)
+            return true;
+        cus_name_base(mangled, name, sizeof name);
+        return regexec(&pattern->regex, name, 0, NULL, 0) == 0;
+    case TARGET_BASE:
+        cus_name_base(mangled, name, sizeof name);
+        return cus_glob_matches(pattern->body, name);
+    }
+    return false;
+}
+
+const char *cus_pattern_text(const struct cus_pattern *pattern) {
+    return pattern->text;
+}

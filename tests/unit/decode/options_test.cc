@@ -1,0 +1,101 @@
+// The command line of the decode host: every option takes what its help says, and mistakes are
+// named and end with status 2.
+#include "harness/decode/options.h"
+
+#include <getopt.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Parsed {
+    decode_options options;
+    int status;
+    std::string out, err;
+};
+
+Parsed parse(std::vector<std::string> words) {
+    words.insert(words.begin(), "decode");
+    std::vector<char *> argv;
+    for (std::string &word : words) {
+        argv.push_back(&word[0]);
+    }
+    argv.push_back(nullptr);
+    Parsed parsed;
+    // 0 makes getopt start anew.
+    optind = 0;
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    parsed.status =
+        decode_options_parse(&parsed.options, static_cast<int>(words.size()), argv.data());
+    parsed.out = testing::internal::GetCapturedStdout();
+    parsed.err = testing::internal::GetCapturedStderr();
+    return parsed;
+}
+
+TEST(Options, HaveDefaults) {
+    Parsed parsed = parse({});
+    EXPECT_EQ(parsed.status, -1);
+    EXPECT_STREQ(parsed.options.prompt, "It is a truth universally acknowledged, that");
+    EXPECT_EQ(parsed.options.tokens, 200);
+    EXPECT_EQ(parsed.options.batch, 1);
+    EXPECT_EQ(parsed.options.temperature, 0.0f);
+    EXPECT_EQ(parsed.options.seed, 1u);
+    EXPECT_EQ(parsed.options.stream, DECODE_STREAM_NONBLOCKING);
+    EXPECT_EQ(parsed.options.model, nullptr);
+    EXPECT_EQ(parsed.options.report, nullptr);
+}
+
+TEST(Options, AreTaken) {
+    Parsed parsed = parse({"--tokens", "7", "--batch=3", "--temperature", "0.5", "--seed",
+                           "18446744073709551615", "--stream", "legacy", "--report", "r.json"});
+    EXPECT_EQ(parsed.status, -1);
+    EXPECT_EQ(parsed.options.tokens, 7);
+    EXPECT_EQ(parsed.options.batch, 3);
+    EXPECT_EQ(parsed.options.temperature, 0.5f);
+    EXPECT_EQ(parsed.options.seed, 18446744073709551615ull);
+    EXPECT_EQ(parsed.options.stream, DECODE_STREAM_LEGACY);
+    EXPECT_EQ(parse({"--stream", "blocking"}).options.stream, DECODE_STREAM_BLOCKING);
+    EXPECT_EQ(parsed.err, "");
+}
+
+TEST(Options, NameMistakes) {
+    const std::vector<std::vector<std::string>> mistakes = {
+        {"--tokens", "0"},
+        {"--tokens", "1000001"},
+        {"--tokens", "ten"},
+        {"--tokens", ""},
+        {"--tokens", "5x"},
+        {"--batch", "-1"},
+        {"--batch", "99999999999999999999"},
+        {"--temperature", "-1"},
+        {"--temperature", "nan"},
+        {"--temperature", "1e-9"},
+        {"--temperature", "hot"},
+        {"--seed", "-1"},
+        {"--seed", "1e3"},
+        {"--stream", "default"},
+        {"--tokens"},
+        {"--nonsense"},
+        {"text"},
+    };
+    for (const auto &words : mistakes) {
+        Parsed parsed = parse(words);
+        EXPECT_EQ(parsed.status, DECODE_EXIT_USAGE) << words[0];
+        EXPECT_NE(parsed.err.find(words[0]), std::string::npos) << parsed.err;
+        EXPECT_EQ(parsed.out, "");
+    }
+}
+
+TEST(Options, HelpNamesEveryOption) {
+    Parsed parsed = parse({"--help"});
+    EXPECT_EQ(parsed.status, DECODE_EXIT_OK);
+    for (const char *name : {"prompt", "tokens", "batch", "temperature", "seed", "stream", "model",
+                             "report", "help"}) {
+        EXPECT_NE(parsed.out.find(std::string("--") + name), std::string::npos) << name;
+    }
+}
+
+} // namespace

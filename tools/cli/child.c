@@ -1,0 +1,106 @@
+/*
+ * One child, waited for. The launcher has one thread; its handlers do nothing but kill(2).
+ */
+#include "tools/cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int handed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+enum { HANDED_ON = sizeof handed_on / sizeof handed_on[0] };
+
+static volatile sig_atomic_t child_pid;
+
+/* What a process sent is meant for the program. What the terminal sent (Ctrl-C) the program has got
+ * by itself. */
+static void hand_on(int number, siginfo_t *info, void *context) {
+    int saved = errno;
+    (void)context;
+    if (child_pid > 0 && info->si_code <= 0 && info->si_pid != child_pid)
+        kill((pid_t)child_pid, number);
+    errno = saved;
+}
+
+static void install_handlers(void) {
+    struct sigaction action = {.sa_sigaction = hand_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < HANDED_ON; i++) {
+        struct sigaction before;
+        if (sigaction(handed_on[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(handed_on[i], &action, NULL);
+    }
+}
+
+/* In the child: errno through the pipe where the program cannot be started. */
+static _Noreturn void become(char **argv, const char *preload, pid_t parent, int report,
+                             const sigset_t *mask) {
+    /* If the launcher is killed outright, so is the program, as if they were one. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    if (setenv("LD_PRELOAD", preload, 1) == 0) {
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        execvp(argv[0], argv);
+    }
+    int why = errno;
+    ssize_t written = write(report, &why, sizeof why);
+    (void)written;
+    _exit(127);
+}
+
+int cli_child_run(char **argv, const char *preload, int *status) {
+    int report[2], why = 0;
+    sigset_t all, before;
+    pid_t parent = getpid();
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
+    /* No signal between the fork and the moment when there is a child to hand it on to. */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(argv, preload, parent, report[1], &before);
+    why = errno;
+    close(report[1]);
+    if (pid > 0) {
+        child_pid = pid;
+        install_handlers();
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        ssize_t got;
+        do
+            got = read(report[0], &why, sizeof why);
+        while (got < 0 && errno == EINTR);
+        if (got != (ssize_t)sizeof why)
+            why = 0;
+        while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+            ;
+        child_pid = 0;
+    } else {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+    }
+    close(report[0]);
+    return why;
+}
+
+void cli_child_end_like(int status) {
+    if (WIFSIGNALED(status)) {
+        int number = WTERMSIG(status);
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none); /* the program's core is the one that is wanted */
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, number);
+        signal(number, SIG_DFL);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(number);
+        exit(128 + number); /* it was a signal that does not end us */
+    }
+    exit(WEXITSTATUS(status));
+}

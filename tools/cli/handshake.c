@@ -1,0 +1,108 @@
+/*
+ * The hand-shake file. The dynamic loader is silent about success and lenient about failure, so
+ * this is the only way to know.
+ */
+#include "tools/cli/handshake.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/program.h"
+#include "tools/cli/verb.h"
+
+struct tally {
+    unsigned loaded, on, off, exits;
+    unsigned long long ops, graphs;
+};
+
+static char file[PATH_MAX];
+
+bool cli_handshake_begin(void) {
+    const char *folder = getenv("TMPDIR");
+    snprintf(file, sizeof file, "%s/cusplice-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
+    int fd = mkstemp(file);
+    if (fd < 0) {
+        *file = 0;
+        unsetenv("CUSPLICE_HANDSHAKE"); /* an outer launcher's */
+        return false;
+    }
+    close(fd);
+    setenv("CUSPLICE_HANDSHAKE", file, 1);
+    return true;
+}
+
+void cli_handshake_drop(void) {
+    if (*file)
+        unlink(file);
+    *file = 0;
+}
+
+/* One line; what does not parse counts for nothing. */
+static void count_line(struct tally *tally, const char *line) {
+    long pid;
+    char word[16];
+    unsigned long long ops, graphs;
+    int fields = sscanf(line, "%ld %15s %llu %llu", &pid, word, &ops, &graphs);
+    if (fields < 2)
+        return;
+    tally->loaded += strcmp(word, "loaded") == 0;
+    tally->on += strcmp(word, "on") == 0;
+    tally->off += strcmp(word, "off") == 0;
+    if (strcmp(word, "exit") == 0 && fields == 4) {
+        tally->exits++;
+        tally->ops += ops;
+        tally->graphs += graphs;
+    }
+}
+
+static void say_never_up(const char *program, bool mode_off) {
+    char why[PATH_MAX + 128];
+    cli_program_obstacle(program, why, sizeof why);
+    if (*why)
+        cli_say("the library never came up: %s", why);
+    else if (mode_off)
+        cli_say("mode is off: the program ran as it is");
+    else
+        cli_say("the library never came up: %s used no CUDA (neither it nor any process that it "
+                "started asked for the driver; one that clears LD_PRELOAD is not seen)",
+                program);
+}
+
+static void say_tally(const struct tally *tally, const char *program, bool mode_off) {
+    if (tally->ops)
+        return;
+    if (!tally->loaded && !tally->on && !tally->off && !tally->exits)
+        say_never_up(program, mode_off);
+    else if (tally->off && !tally->on)
+        cli_say("mode is off: the program ran as it is");
+    else if (!tally->on && !tally->exits)
+        cli_say("the library came up but %s never initialised CUDA (no device, or no driver?)",
+                program);
+    else if (tally->on > tally->exits)
+        cli_say("the library came up but saw no launch that it could count: %u of %u processes "
+                "ended without their exit handlers (by a signal or _exit)",
+                tally->on - tally->exits, tally->on);
+    else if (tally->graphs)
+        cli_say("the library saw no launch: %s launched only graphs of its own (%llu times), which "
+                "are left as they are",
+                program, tally->graphs);
+    else
+        cli_say("the library saw no launch: %s initialised CUDA and launched nothing", program);
+}
+
+void cli_handshake_report(const char *program, bool mode_off) {
+    struct tally tally = {0};
+    if (!*file)
+        return;
+    FILE *lines = fopen(file, "r");
+    char line[128];
+    while (lines && fgets(line, sizeof line, lines))
+        count_line(&tally, line);
+    if (lines)
+        fclose(lines);
+    cli_handshake_drop();
+    say_tally(&tally, program, mode_off);
+}

@@ -1,0 +1,26 @@
+/*
+ * What the library said of itself while the child ran: it appends lines to the file that
+ * CUSPLICE_HANDSHAKE names.
+ *
+ *   PID loaded            the process asked for CUDA, and the library was there
+ *   PID on | PID off      cuInit succeeded; the engine started, or mode is off
+ *   PID exit OPS GRAPHS   ops seen, and the program's own cuGraphLaunch calls
+ *
+ * Several processes may write.
+ */
+#ifndef CUSPLICE_TOOLS_CLI_HANDSHAKE_H
+#define CUSPLICE_TOOLS_CLI_HANDSHAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Makes the file and names it in the environment. False: there is none, and nothing can be said
+ * afterwards. */
+bool cli_handshake_begin(void);
+/* Reads and removes it; says on stderr, if so, that the library never came up or saw nothing, and
+ * why. */
+void cli_handshake_report(const char *program, bool mode_off);
+/* Removes it, silently: the program was never started. */
+void cli_handshake_drop(void);
+
+#endif

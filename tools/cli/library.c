@@ -1,0 +1,85 @@
+/*
+ * Finding and preloading the library. In the launcher's own process, which has one thread.
+ */
+#include "tools/cli/library.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/verb.h"
+
+static const char *const places[] = {
+    "../shim/libcusplice.so",         /* bazel-bin/tools/cusplice */
+    "../lib/libcusplice.so",          /* PREFIX/bin/cusplice */
+    "../lib/cusplice/libcusplice.so", /* the same, in a folder of its own */
+    "libcusplice.so",
+};
+
+bool cli_library_find(char *out, size_t bytes) {
+    char self[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
+    ssize_t got = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (got <= 0) {
+        cli_say("/proc/self/exe cannot be read: libcusplice.so cannot be found");
+        return false;
+    }
+    self[got] = 0;
+    *strrchr(self, '/') = 0;
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", self, places[i]);
+        if (!realpath(path, real) || access(real, R_OK) != 0)
+            continue;
+        if (strpbrk(real, " :")) {
+            cli_say("%s: LD_PRELOAD cannot name a path with a blank or a colon in it", real);
+            return false;
+        }
+        return (size_t)snprintf(out, bytes, "%s", real) < bytes;
+    }
+    cli_say("libcusplice.so was found neither in %s/../shim nor in %s/../lib", self, self);
+    return false;
+}
+
+static bool is_sanitizer(const char *entry, size_t bytes) {
+    static const char *const names[] = {"libasan.so", "libtsan.so", "libubsan.so", "liblsan.so"};
+    const char *base = entry;
+    for (size_t i = 0; i < bytes; i++)
+        if (entry[i] == '/')
+            base = entry + i + 1;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((size_t)(entry + bytes - base) >= strlen(names[i]) &&
+            strncmp(base, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Appends the entries of `before` that are, or are not, sanitizers; the library itself is left out.
+ */
+static void append_entries(char *list, const char *before, const char *library, bool sanitizers) {
+    for (const char *at = before; *at;) {
+        at += strspn(at, " :");
+        size_t bytes = strcspn(at, " :");
+        bool same = bytes == strlen(library) && memcmp(at, library, bytes) == 0;
+        if (bytes && !same && is_sanitizer(at, bytes) == sanitizers) {
+            if (*list)
+                strcat(list, ":");
+            strncat(list, at, bytes);
+        }
+        at += bytes;
+    }
+}
+
+char *cli_library_preload(const char *library, const char *before) {
+    if (!before)
+        before = "";
+    char *list = calloc(1, strlen(library) + strlen(before) + 4);
+    if (!list)
+        return NULL;
+    append_entries(list, before, library, true);
+    if (*list)
+        strcat(list, ":");
+    strcat(list, library);
+    append_entries(list, before, library, false);
+    return list;
+}

@@ -1,0 +1,17 @@
+/* Where libcusplice.so is, and how it gets into a child. */
+#ifndef CUSPLICE_TOOLS_CLI_LIBRARY_H
+#define CUSPLICE_TOOLS_CLI_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The absolute path of the library that belongs to this very binary: beside it as Bazel leaves it,
+ * or as installed. False, after saying so: there is none, or its path cannot be written into
+ * LD_PRELOAD. */
+bool cli_library_find(char *out, size_t bytes);
+
+/* The LD_PRELOAD of the child: the library once, then the entries of `before` (may be NULL). A
+ * sanitizer's runtime stays in front, as it insists on being the first. Allocated. */
+char *cli_library_preload(const char *library, const char *before);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * The `cusplice` command. Finds the verb, or says which was meant. stdout belongs to the program
+ * that a verb starts: only help, version and listings that were asked for go there.
+ */
+#include "tools/cli/verb.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/base/version.h"
+
+static const struct cli_verb *const verbs[] = {&cli_verb_run, &cli_verb_config};
+enum { VERBS = sizeof verbs / sizeof verbs[0] };
+
+void cli_say(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    fputs("cusplice: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+void cli_problem(void *context, const struct cus_problem *problem) {
+    char text[1200];
+    int *count = context;
+    ++*count;
+    cus_problem_show(problem, text, sizeof text);
+    cli_say("%s", text);
+}
+
+void cli_print_help(const struct cli_verb *verb) {
+    printf("usage: cusplice %s\n\n%s", verb->synopsis, verb->help);
+}
+
+static void print_help(void) {
+    printf("usage: cusplice VERB ...\n\n"
+           "Turns the CUDA launches of an unmodified program into graphs, cut where kernels on an "
+           "eager list stand.\n\n");
+    for (unsigned i = 0; i < VERBS; i++)
+        printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+    printf("\n"
+           "  cusplice VERB --help says more; cusplice --version prints the version.\n"
+           "  The shortest way: cusplice run -- PROGRAM ARGS...\n");
+}
+
+static bool is(const char *word, const char *a, const char *b) {
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+}
+
+static const struct cli_verb *find(const char *name) {
+    for (unsigned i = 0; i < VERBS; i++)
+        if (strcmp(verbs[i]->name, name) == 0)
+            return verbs[i];
+    return NULL;
+}
+
+static int unknown(const char *word) {
+    const char *names[VERBS + 1] = {NULL};
+    for (unsigned i = 0; i < VERBS; i++)
+        names[i] = verbs[i]->name;
+    if (strchr(word, '/'))
+        cli_say("'%s' is no verb; to run a program: cusplice run -- %s", word, word);
+    else
+        cli_say("'%s' is no verb; the nearest is '%s' (see cusplice --help)", word,
+                cus_nearest(word, names));
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        cli_say("a verb is missing (see cusplice --help)");
+        return 2;
+    }
+    if (is(argv[1], "--version", "version")) {
+        printf("cusplice %s\n", CUSPLICE_VERSION);
+        return 0;
+    }
+    bool help = is(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0;
+    if (help && argc == 2) {
+        print_help();
+        return 0;
+    }
+    const struct cli_verb *verb = find(argv[help ? 2 : 1]);
+    if (!verb)
+        return unknown(argv[help ? 2 : 1]);
+    if (help || (argc > 2 && is(argv[2], "--help", "-h"))) {
+        cli_print_help(verb);
+        return 0;
+    }
+    return verb->run(verb, argc - 1, argv + 1);
+}

@@ -1,0 +1,11 @@
+/* What the program file says about whether a library can be preloaded into it. */
+#ifndef CUSPLICE_TOOLS_CLI_PROGRAM_H
+#define CUSPLICE_TOOLS_CLI_PROGRAM_H
+
+#include <stddef.h>
+
+/* The reason why the dynamic loader will not preload anything into `name` (looked up in PATH;
+ * scripts: their interpreter), as half a sentence into `out`; "" where there is none. */
+void cli_program_obstacle(const char *name, char *out, size_t bytes);
+
+#endif

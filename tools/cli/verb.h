@@ -1,0 +1,32 @@
+/*
+ * The verbs of the `cusplice` command: one table (main.c), one verb per file.
+ */
+#ifndef CUSPLICE_TOOLS_CLI_VERB_H
+#define CUSPLICE_TOOLS_CLI_VERB_H
+
+#include <stdbool.h>
+
+#include "shim/base/config.h"
+
+struct cli_verb {
+    const char *name;
+    const char *synopsis; /* behind "cusplice" */
+    const char *summary;  /* one line */
+    const char *help;     /* what --help prints below the synopsis */
+    int (*run)(const struct cli_verb *self, int argc,
+               char **argv); /* argv[0] is the verb; returns the exit status */
+};
+
+extern const struct cli_verb cli_verb_run, cli_verb_config;
+
+/* `cusplice: ` and a line, on stderr. */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The verb's help, on stdout. */
+void cli_print_help(const struct cli_verb *verb);
+/* Told on stderr; context is an int that counts. */
+void cli_problem(void *context, const struct cus_problem *problem);
+
+/* The text of config/cusplice.conf, on stdout (template.c). */
+void cli_print_template(void);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * cusplice run: checks the configuration, preloads the library for the child alone, ends as the
+ * child ends.
+ */
+#include "tools/cli/verb.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/options.h"
+#include "shim/plan/rules.h"
+#include "tools/cli/child.h"
+#include "tools/cli/handshake.h"
+#include "tools/cli/library.h"
+
+/* As env(1) and timeout(1) have it: what goes wrong before the program runs is told from what the
+ * program says. */
+enum { EXIT_REFUSED = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+static const char help[] =
+    "Runs PROGRAM with libcusplice.so preloaded, for it and what it starts, and ends with its exit "
+    "status (by\n"
+    "the same signal, if one ended it). Says on stderr afterwards if the library never came up or "
+    "saw no launch.\n"
+    "\n"
+    "  -c, --config FILE   settings and rules, stronger than /etc/cusplice.conf and the user's "
+    "file\n"
+    "      --set KEY=VALUE one setting, stronger than any file (cusplice config --list names the "
+    "keys);\n"
+    "                      --set eager=PATTERN adds an eager rule in front of all others\n"
+    "      --stats FILE    write the counters there at exit, as JSON ({pid} or %p: the process "
+    "id)\n"
+    "  -h, --help\n"
+    "\n"
+    "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
+    "be run, 127\n"
+    "where it is not found. CUSPLICE=off in the environment runs PROGRAM as it is.\n";
+
+/* ---- options ---- */
+
+static bool set_variable(const char *key, const char *value) {
+    char name[64] = "CUSPLICE_";
+    size_t used = strlen(name);
+    for (; *key && used + 1 < sizeof name; key++)
+        name[used++] = *key >= 'a' && *key <= 'z' ? (char)(*key - 'a' + 'A') : *key;
+    name[used] = 0;
+    return setenv(name, value, 1) == 0;
+}
+
+/* Patterns keep the order in which they are given, in front of those of the environment. */
+static bool add_eager(const char *pattern) {
+    static unsigned given;
+    const char *before = getenv("CUSPLICE_EAGER");
+    size_t bytes = strlen(pattern) + (before ? strlen(before) : 0) + 2;
+    char *list = malloc(bytes), *old = strdup(before ? before : "");
+    size_t keep = 0;
+    if (!list || !old)
+        return false;
+    for (unsigned i = 0; i < given; i++)
+        keep += strcspn(old + keep, ";") + 1;
+    snprintf(list, bytes, "%.*s%s%s%s", (int)keep, old, pattern,
+             old[keep ? keep - 1 : 0] ? ";" : "", old + keep);
+    given++;
+    bool done = setenv("CUSPLICE_EAGER", list, 1) == 0;
+    free(old);
+    free(list);
+    return done;
+}
+
+/* --set KEY=VALUE: checked by itself, then handed on as the environment variable that it is short
+ * for. */
+static bool take_set(const char *text) {
+    char key[64];
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || (size_t)(equals - text) >= sizeof key) {
+        cli_say("--set %s: KEY=VALUE is expected", text);
+        return false;
+    }
+    snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
+    if (strcmp(key, "eager") == 0) {
+        if (strchr(equals + 1, ';')) {
+            cli_say("--set %s: one pattern at a time", text);
+            return false;
+        }
+        return add_eager(equals + 1);
+    }
+    struct cus_options scratch;
+    struct cus_setting setting = {"", key, equals + 1, "--set", 0};
+    int problems = 0;
+    memset(&scratch, 0, sizeof scratch);
+    bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
+    cus_options_free(&scratch);
+    return good && set_variable(key, equals + 1);
+}
+
+static const char *stats_path; /* of --stats */
+
+static bool set_absolute(const char *key, const char *path) {
+    char absolute[2 * PATH_MAX], here[PATH_MAX];
+    if (*path == '/' || !getcwd(here, sizeof here))
+        return set_variable(key, path);
+    snprintf(absolute, sizeof absolute, "%s/%s", here, path);
+    return set_variable(key, absolute);
+}
+
+/* What an earlier run left must not be taken for this one's. */
+static bool remove_stats(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || unlink(path) == 0)
+        return true;
+    cli_say("--stats %s: the old file cannot be removed: %s", path, strerror(errno));
+    return false;
+}
+
+/* A folder that is not there is better found out now than at the program's end. */
+static bool take_stats(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1,
+             slash ? path : ".");
+    if (!*path || access(folder, W_OK) != 0) {
+        cli_say("--stats %s: %s", path, *path ? strerror(errno) : "a file name is expected");
+        return false;
+    }
+    stats_path = path;
+    return set_absolute("stats", path);
+}
+
+/* An option that takes a value: `--name value`, `--name=value` or `-n value`. 1: taken, 0: another
+ * option, -1: the value is missing. */
+static int take_value(char **argv, int *at, const char *name, const char *brief,
+                      const char **value) {
+    const char *word = argv[*at];
+    size_t bytes = strlen(name);
+    if (strncmp(word, name, bytes) == 0 && word[bytes] == '=') {
+        *value = word + bytes + 1;
+        return 1;
+    }
+    if (strcmp(word, name) != 0 && (!brief || strcmp(word, brief) != 0))
+        return 0;
+    if (!argv[*at + 1]) {
+        cli_say("%s: a value is missing", word);
+        return -1;
+    }
+    *value = argv[++*at];
+    return 1;
+}
+
+static bool take_option(char **argv, int *at) {
+    static const char *const names[] = {"--config", "--set", "--stats", "--help", NULL};
+    const char *value, *word = argv[*at];
+    int taken = take_value(argv, at, "--config", "-c", &value);
+    if (taken)
+        return taken > 0 && set_absolute("config", value);
+    taken = take_value(argv, at, "--set", NULL, &value);
+    if (taken)
+        return taken > 0 && take_set(value);
+    taken = take_value(argv, at, "--stats", NULL, &value);
+    if (taken)
+        return taken > 0 && take_stats(value);
+    cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
+    return false;
+}
+
+/* ---- the run ---- */
+
+/* Everything that the child will read, read strictly. */
+static bool check_configuration(bool *mode_off) {
+    struct cus_options options;
+    int problems = 0;
+    cus_options_load(&options, false, cli_problem, &problems);
+    *mode_off = options.mode == CUS_MODE_OFF;
+    cus_options_free(&options);
+    cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
+    if (problems)
+        cli_say("%d problem%s in the configuration: the program was not started", problems,
+                problems == 1 ? "" : "s");
+    return problems == 0;
+}
+
+static int start(char **argv) {
+    char library[PATH_MAX];
+    bool mode_off = false;
+    int status = 0;
+    if (!check_configuration(&mode_off) || !cli_library_find(library, sizeof library) ||
+        (stats_path && !remove_stats(stats_path)))
+        return EXIT_REFUSED;
+    char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
+    if (!preload)
+        return EXIT_REFUSED;
+    if (!cli_handshake_begin())
+        cli_say("no temporary file: whether the library comes up cannot be told");
+    int why = cli_child_run(argv, preload, &status);
+    free(preload);
+    if (why) {
+        cli_handshake_drop();
+        cli_say("%s: %s", argv[0], strerror(why));
+        return why == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    }
+    cli_handshake_report(argv[0], mode_off);
+    cli_child_end_like(status);
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
+            cli_print_help(self);
+            return 0;
+        }
+        if (!take_option(argv, &at))
+            return EXIT_REFUSED;
+    }
+    if (at >= argc) {
+        cli_say("a program is missing: cusplice %s", self->synopsis);
+        return EXIT_REFUSED;
+    }
+    return start(argv + at);
+}
+
+const struct cli_verb cli_verb_run = {
+    "run",
+    "run [-c FILE] [--set KEY=VALUE]... [--stats FILE] -- PROGRAM ARGS...",
+    "run a program with the library preloaded",
+    help,
+    run,
+};
