@@ -89,7 +89,8 @@ static void model_make(struct sc *sc, struct model *m) {
         host[d] = (float)sc_random(sc, 1000) / 500.0f - 1.0f;
     }
     OK(sc->cu.MemcpyHtoD(m->x, host, sizeof(host)));
-    /* A copy from pageable memory returns when its source is read, and a non-blocking stream does not wait for it. */
+    /* A copy from pageable memory returns when its source is read, and a non-blocking stream does
+     * not wait for it. */
     OK(sc->cu.CtxSynchronize());
 }
 

@@ -206,3 +206,55 @@ int sc_run_eager_tenth(struct sc *sc) {
     sc_digest(sc);
     return 0;
 }
+
+/* In some places either of two functions stands, with another number and size of parameters, and
+ * what follows is always the same. */
+int sc_run_swap_functions(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N), sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 60); step++) {
+        unsigned how = step < 20 ? 0 : step < 40 ? step % 2 : sc_random(sc, 3);
+        for (unsigned i = 0; i < 24; i++) {
+            if (i == 5 || i == 12 || i == 20) {
+                switch ((how + (i == 12)) % 3) {
+                case 0:
+                    sc_chain(sc, s, x, 3, step, N);
+                    break;
+                case 1:
+                    sc_add(sc, s, x, (int)step, N);
+                    break;
+                default:
+                    sc_reduce(sc, s, sum, x, N);
+                    break;
+                }
+            } else {
+                one(sc, s, x, y, i, step);
+            }
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* The same endless row of launches, synchronised at places that move. */
+int sc_run_moving_sync(struct sc *sc) {
+    CUstream s;
+    unsigned next = 0, at = 0;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned turn = 0; turn < sc_steps(sc, 60); turn++) {
+        for (unsigned i = 0; i < 23; i++) {
+            one(sc, s, x, y, i, turn);
+            if (at++ == next) {
+                OK(sc->cu.StreamSynchronize(s));
+                next += 17 + sc_random(sc, 40);
+            }
+        }
+    }
+    sc_digest(sc);
+    return 0;
+}

@@ -326,3 +326,48 @@ int sc_run_managed(struct sc *sc) {
     sc_digest(sc);
     return 0;
 }
+
+/* One place in the program copies and sets memory of every family in turn: device, pool, pinned,
+ * registered, managed. */
+int sc_run_families(struct sc *sc) {
+    enum { FAMILIES = 5, BYTES = 512 };
+    CUstream s;
+    CUdeviceptr p[FAMILIES];
+    void *registered = NULL;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    p[0] = sc_device(sc, "device", BYTES / 4);
+    OK(sc->cu.MemAllocAsync(&p[1], BYTES, s));
+    OK(sc->cu.MemsetD8Async(p[1], 0, BYTES, s));
+    sc_register(sc, "pool", p[1], NULL, BYTES);
+    OK(sc->cu.MemHostGetDevicePointer(&p[2], sc_pinned(sc, "pinned", BYTES), 0));
+    if (posix_memalign(&registered, 4096, 4096)) {
+        sc_fail("no memory");
+    }
+    memset(registered, 0, 4096);
+    OK(sc->cu.MemHostRegister(registered, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(sc->cu.MemHostGetDevicePointer(&p[3], registered, 0));
+    sc_register(sc, "registered", 0, registered, BYTES);
+    OK(sc->cu.MemAllocManaged(&p[4], BYTES, CU_MEM_ATTACH_GLOBAL));
+    memset((void *)(uintptr_t)p[4], 0, BYTES);
+    sc_register(sc, "managed", 0, (void *)(uintptr_t)p[4], BYTES);
+    for (unsigned step = 0; step < sc_steps(sc, 75); step++) {
+        /* First each pair for a while, then another pair each step. */
+        unsigned pair = step < 50 ? step / 5 : step * 7;
+        CUdeviceptr from = p[pair % FAMILIES], to = p[pair / FAMILIES % FAMILIES];
+        for (unsigned i = 0; i < 4; i++) {
+            sc_chain(sc, s, x, 3, step + i, N);
+            OK(sc->cu.MemcpyAsync(from, x, 64, s));
+            OK(sc->cu.MemcpyAsync(to + 128, from, 64 + step % 3 * 4, s));
+            OK(sc->cu.MemsetD8Async(to + 256 + i, (unsigned char)(step + i), 9, s));
+            OK(sc->cu.MemsetD32Async(from + 320, step + i, 4, s));
+            OK(sc->cu.MemcpyAsync(x + 64, to, 128, s));
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    OK(sc->cu.MemHostUnregister(registered));
+    free(registered);
+    return 0;
+}

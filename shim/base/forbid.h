@@ -20,6 +20,7 @@
 #undef stdin
 #undef stdout
 #undef stderr
+#undef alloca
 
 /* clang-format off */
 #pragma GCC poison printf fprintf vprintf vfprintf dprintf vdprintf asprintf vasprintf sprintf vsprintf

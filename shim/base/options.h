@@ -41,7 +41,14 @@ struct cus_options {
  * ever after. Never NULL and never fails: a problem is warned about once and the default stays. In
  * a setuid program everything is left alone and mode is off.
  */
+#ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* in C a struct and a function may share a name */
+#endif
 const struct cus_options *cus_options(void);
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 /* Fills *out from the built-in values, the files and the environment, tells each problem to
  * `problem` (NULL: to nobody) and keeps the weaker value where there is one. Returns the number of

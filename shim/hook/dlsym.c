@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "shim/hook/handshake.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
 
@@ -62,10 +61,11 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
         return undecided;
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
     if (cupti >= 0) {
-        void *found = look(handle, name);
-        if (!found || cus_resolve_off())
+        void *profiler = look(handle, name);
+        if (!profiler)
             return undecided;
-        return answer(cus_cupti_resolve(cupti, found));
+        profiler = cus_cupti_resolve(cupti, profiler);
+        return profiler ? answer(profiler) : not_there(look, name);
     }
 
     void *found = look(handle, name);

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/base/lock.h"
@@ -144,7 +145,7 @@ void cus_lifecycle_start(void) {
             withholds ? "" : ", nothing is withheld");
     const char *route = cus_routes_look();
     if (route)
-        cus_routes_withhold_off(route);
+        cus_engine_withhold_off(route);
     const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
     if (why)
         cus_engine_withhold_off(why);

@@ -32,7 +32,8 @@ const char *cus_spare_name(unsigned index);
 
 /* Does the name belong to a function of the profiler's library that is watched? Its number, or -1. */
 int cus_cupti_find(const char *name);
-/* The answer for a watched function that dlsym found; itself, where it does not lie in the profiler's library. */
+/* The answer for a watched function that dlsym found: itself, where it does not lie in the profiler's library; NULL, where it is our own
+ * export and that library is not there. */
 void *cus_cupti_resolve(int which, void *function);
 /* A watched function is about to be called. */
 void cus_cupti_before(int which, const struct cus_frame *frame);
@@ -48,7 +49,5 @@ void cus_cupti_apply(void);
 const char *cus_routes_look(void);
 /* The same, for look-ups, which must not wait for anything: the next hook acts. */
 void cus_routes_look_later(void);
-/* Inside a hook: nothing is withheld any more, because of `what`. */
-void cus_routes_withhold_off(const char *what);
 
 #endif

@@ -12,7 +12,6 @@
 #include "shim/base/log.h"
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/resolve.h"
-#include "shim/stream/engine.h"
 
 #include "shim/base/forbid.h"
 
@@ -57,8 +56,4 @@ void cus_routes_look_later(void) {
     const char *name = cus_routes_look();
     if (name)
         cus_lifecycle_withhold_off_later(name);
-}
-
-void cus_routes_withhold_off(const char *what) {
-    cus_engine_withhold_off(what);
 }

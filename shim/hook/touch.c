@@ -34,8 +34,7 @@ bool cus_touch_first(const void *handle) {
                          __atomic_load_n(&generation, __ATOMIC_RELAXED)) |
                      1;
     for (unsigned probe = 0; probe < PROBES; probe++) {
-        uint64_t *slot = &slots[(print >> 8) % SLOTS + probe < SLOTS ? (print >> 8) % SLOTS + probe
-                                                                     : probe];
+        uint64_t *slot = &slots[((print >> 8) + probe) % SLOTS];
         uint64_t seen = __atomic_load_n(slot, __ATOMIC_RELAXED);
         if (seen == 0 && __atomic_compare_exchange_n(slot, &seen, print, false, __ATOMIC_RELAXED,
                                                      __ATOMIC_RELAXED))

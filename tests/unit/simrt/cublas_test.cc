@@ -44,6 +44,9 @@ class Cublas : public testing::Test {
         EXPECT_EQ(cudaMalloc((void **)&p, v.size() * sizeof(T)), cudaSuccess);
         EXPECT_EQ(cudaMemcpy(p, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice),
                   cudaSuccess);
+        /* A copy from pageable memory may return before it has arrived, and our stream waits for no
+         * other. */
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
         owned.push_back(p);
         return p;
     }

@@ -46,7 +46,7 @@ TEST_F(Kernel, ParametersOfAllSizesArrive) {
     launch_many_params(sum, device_j, stream);
     OK(cudaMemcpyAsync(&out, sum, 8, cudaMemcpyDeviceToHost, stream));
     OK(cudaStreamSynchronize(stream));
-    EXPECT_EQ(out, 0xcc6c4b7bb71a8bcbull);
+    EXPECT_EQ(out, 0xd450a22d8a8ca63cull);
     launch_many_params_per_thread(sum, device_j, stream);
     OK(cudaMemcpyAsync(&again, sum, 8, cudaMemcpyDeviceToHost, stream));
     OK(cudaStreamSynchronize(stream));

@@ -1,5 +1,6 @@
-// The stand-ins export no name that the real libraries do not have, under the same versions. Linking this program proves it; what is
-// left to see when it runs is that the names were bound to the stand-ins.
+// The stand-ins export no name that the real libraries do not have, under the same versions.
+// Linking this program proves it; what is left to see when it runs is that the names were bound to
+// the stand-ins.
 #include <dlfcn.h>
 
 #include <gtest/gtest.h>
@@ -10,8 +11,7 @@ extern "C" {
 #undef NAME
 }
 
-namespace
-{
+namespace {
 
 const struct {
     const char *name;
@@ -22,8 +22,7 @@ const struct {
 #undef NAME
 };
 
-TEST(Names, AreThoseOfTheRealLibraries)
-{
+TEST(Names, AreThoseOfTheRealLibraries) {
     unsigned count = 0;
     for (const auto &n : names) {
         Dl_info info = {};
@@ -34,8 +33,7 @@ TEST(Names, AreThoseOfTheRealLibraries)
     EXPECT_GT(count, 150u);
 }
 
-TEST(Names, TheDriverIsNotLinked)
-{
+TEST(Names, TheDriverIsNotLinked) {
     EXPECT_EQ(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), nullptr);
 }
 

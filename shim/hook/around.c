@@ -1,0 +1,268 @@
+/*
+ * Calls after which something follows: rows of the second group of enum cus_act. All of them take at most six integer or pointer arguments (a
+ * test holds the table against cuda.h), so that one function calls them all; bits above a narrow argument are passed on as they came.
+ *
+ * Runs on the program's thread at depth 1, the real call included: what the driver calls back meanwhile goes straight through.
+ * Holds no lock over the real call.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <stddef.h>
+
+#include "shim/hook/act.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/handles.h"
+#include "shim/hook/real.h"
+
+#include "shim/base/forbid.h"
+
+typedef CUresult six_fn(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5);
+
+struct call {
+    unsigned row;
+    const uint64_t *a; /* six arguments */
+    six_fn *real;
+    bool has_stream;
+    struct cus_stream_ref ref; /* where has_stream */
+};
+
+static CUresult pass_on(const struct call *call) {
+    const uint64_t *a = call->a;
+    return call->real(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static const struct cus_stream_ref *stream_of(const struct call *call) {
+    return call->has_stream ? &call->ref : NULL;
+}
+
+static void flush(const struct call *call) { cus_act_flush(call->row, stream_of(call)); }
+
+/* The host has seen the stream complete (or failed to). An error of a withheld op is told by a call that would itself succeed. */
+static CUresult end_step(const struct call *call, CUresult result) {
+    cus_engine_step_end(stream_of(call));
+    return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call)) : result;
+}
+
+static CUresult around_query(const struct call *call) {
+    flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS)
+        return end_step(call, result);
+    if (result == CUDA_ERROR_NOT_READY)
+        cus_engine_flush(CUS_SCOPE_T, stream_of(call), call->row);
+    return result;
+}
+
+/* ---- setters ---- */
+
+static void put_value(struct cus_setting_call *setting, const void *value, uint32_t bytes) {
+    memcpy(setting->value, value, bytes);
+    setting->bytes = bytes;
+}
+
+/* Who sets which attribute of which function, for which device or context, to what. */
+static void function_setting(const struct call *call, struct cus_setting_call *setting) {
+    const uint64_t *a = call->a;
+    uint64_t attribute = 0, value = 0;
+    CUcontext context = NULL;
+    switch (call->row) {
+    case CUS_ROW_cuFuncSetAttribute: /* function, attribute, value */
+        attribute = a[1], value = a[2];
+        break;
+    case CUS_ROW_cuKernelSetAttribute: /* attribute, value, kernel, device */
+        attribute = a[0], value = a[1];
+        break;
+    default: /* function or kernel, value; a kernel's device behind it */
+        value = a[1];
+        break;
+    }
+    if (call->row == CUS_ROW_cuKernelSetAttribute) {
+        setting->place = a[3] & 0xffffffffu;
+    } else if (call->row == CUS_ROW_cuKernelSetCacheConfig) {
+        setting->place = a[2] & 0xffffffffu;
+    } else {
+        CUS_REAL(cuCtxGetCurrent)(&context);
+        setting->place = (uint64_t)(uintptr_t)context;
+    }
+    uint32_t low = (uint32_t)value;
+    setting->handle = (const void *)(uintptr_t)a[cus_api_rows[call->row].arg];
+    setting->attribute = (uint64_t)call->row << 32 | (attribute & 0xffffffffu);
+    put_value(setting, &low, sizeof low);
+}
+
+static CUresult around_set_function(const struct call *call) {
+    struct cus_setting_call setting = {0};
+    function_setting(call, &setting);
+    if (cus_settings_same(&setting))
+        return pass_on(call);
+    cus_act_flush(call->row, NULL);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS) {
+        cus_settings_remember(&setting);
+        cus_engine_function_changed(setting.handle);
+    }
+    return result;
+}
+
+/* The rest of the union is whatever the program left there. 0: not known, hence always new. */
+static uint32_t attribute_bytes(CUstreamAttrID id) {
+    const CUstreamAttrValue *value = NULL;
+    switch (id) {
+    case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        return sizeof value->accessPolicyWindow;
+    case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        return sizeof value->syncPolicy;
+    case CU_STREAM_ATTRIBUTE_PRIORITY:
+        return sizeof value->priority;
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return sizeof value->memSyncDomainMap;
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return sizeof value->memSyncDomain;
+    default:
+        return 0;
+    }
+}
+
+static CUresult around_set_stream(const struct call *call) {
+    const CUstreamAttrValue *value = (const CUstreamAttrValue *)(uintptr_t)call->a[2];
+    CUstreamAttrID id = (CUstreamAttrID)call->a[1];
+    struct cus_setting_call setting = {0};
+    uint32_t bytes = value ? attribute_bytes(id) : 0;
+    /* The handles below 3 mean another stream in each context, the per-thread one even in each thread: nothing is remembered of them. */
+    if (bytes && bytes <= sizeof setting.value && call->a[0] > 2) {
+        setting.handle = (const void *)(uintptr_t)call->a[0];
+        setting.attribute = (uint64_t)CUS_ROW_cuStreamSetAttribute << 32 | (uint32_t)id;
+        put_value(&setting, value, bytes);
+    }
+    if (cus_settings_same(&setting))
+        return pass_on(call);
+    flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS) {
+        cus_settings_remember(&setting);
+        cus_engine_stream_changed(stream_of(call));
+    }
+    return result;
+}
+
+static CUresult around_copy_stream(const struct call *call) {
+    flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS) {
+        if (call->a[0])
+            cus_settings_forget((const void *)(uintptr_t)call->a[0]);
+        cus_engine_stream_changed(stream_of(call));
+    }
+    return result;
+}
+
+static CUresult around_epoch(const struct call *call) {
+    flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS) {
+        cus_engine_function_changed(NULL);
+        cus_engine_stream_changed(NULL);
+    }
+    return result;
+}
+
+/* ---- handles ---- */
+
+static void note_first(const struct call *call, enum cus_handle kind) {
+    void *const *made = (void *const *)(uintptr_t)call->a[0];
+    if (made && *made)
+        cus_engine_note_handle(*made, kind);
+}
+
+/* The driver writes as many entries as there are, and no more than there is room for. */
+static void note_list(const struct call *call, enum cus_handle kind) {
+    void *const *made = (void *const *)(uintptr_t)call->a[0];
+    unsigned room = (unsigned)call->a[1], count = 0;
+    CUresult result = CUDA_ERROR_NOT_FOUND;
+    if (kind == CUS_HANDLE_FUNCTION && cus_real_has(CUS_ROW_cuModuleGetFunctionCount))
+        result = CUS_REAL(cuModuleGetFunctionCount)(&count, (CUmodule)(uintptr_t)call->a[2]);
+    else if (kind == CUS_HANDLE_KERNEL && cus_real_has(CUS_ROW_cuLibraryGetKernelCount))
+        result = CUS_REAL(cuLibraryGetKernelCount)(&count, (CUlibrary)(uintptr_t)call->a[2]);
+    for (unsigned i = 0; result == CUDA_SUCCESS && made && i < room && i < count; i++)
+        cus_engine_note_handle(made[i], kind);
+}
+
+static CUresult around_handles(const struct call *call, enum cus_act act) {
+    if (act != CUS_ACT_KERNEL_FUNCTION || cus_touch_first((const void *)(uintptr_t)call->a[1]))
+        cus_act_flush(call->row, NULL);
+    CUresult result = pass_on(call);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (act == CUS_ACT_LIST_FUNCTIONS)
+        note_list(call, CUS_HANDLE_FUNCTION);
+    else if (act == CUS_ACT_LIST_KERNELS)
+        note_list(call, CUS_HANDLE_KERNEL);
+    else
+        note_first(call, act == CUS_ACT_NOTE_KERNEL ? CUS_HANDLE_KERNEL : CUS_HANDLE_FUNCTION);
+    return result;
+}
+
+static CUresult around(const struct call *call) {
+    CUresult result;
+    enum cus_act act = cus_api_rows[call->row].act;
+    switch (act) {
+    case CUS_ACT_SYNC:
+        flush(call);
+        return end_step(call, pass_on(call));
+    case CUS_ACT_QUERY:
+        return around_query(call);
+    case CUS_ACT_POLL:
+        result = pass_on(call);
+        if (result == CUDA_ERROR_NOT_READY)
+            flush(call);
+        return result;
+    case CUS_ACT_EPOCH:
+        return around_epoch(call);
+    case CUS_ACT_SET_FUNCTION:
+        return around_set_function(call);
+    case CUS_ACT_SET_STREAM:
+        return around_set_stream(call);
+    case CUS_ACT_COPY_STREAM:
+        return around_copy_stream(call);
+    case CUS_ACT_NOTE_FUNCTION:
+    case CUS_ACT_NOTE_KERNEL:
+    case CUS_ACT_KERNEL_FUNCTION:
+    case CUS_ACT_LIST_FUNCTIONS:
+    case CUS_ACT_LIST_KERNELS:
+        return around_handles(call, act);
+    case CUS_ACT_BEGIN:
+        flush(call);
+        result = pass_on(call);
+        if (result == CUDA_SUCCESS)
+            cus_engine_capture_began(stream_of(call));
+        return result;
+    case CUS_ACT_END:
+        result = pass_on(call);
+        cus_engine_capture_ended(stream_of(call));
+        return result;
+    default:
+        flush(call);
+        return pass_on(call);
+    }
+}
+
+unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+                          uint64_t a5, uint64_t row) {
+    if (!cus_real_find())
+        return cus_real_absent();
+    const uint64_t a[6] = {a0, a1, a2, a3, a4, a5};
+    struct call call = {
+        .row = (unsigned)row,
+        .a = a,
+        .real = (six_fn *)__atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED),
+    };
+    struct cus_guard guard;
+    if (!cus_guard_enter(&guard))
+        return pass_on(&call);
+    int arg = cus_api_rows[row].arg;
+    if (cus_api_rows[row].act < CUS_ACT_NOTE_FUNCTION || cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)
+        call.has_stream = cus_act_stream(call.row, arg >= 0 ? &a[arg] : NULL, &call.ref);
+    unsigned result = around(&call);
+    cus_guard_leave(&guard);
+    return result;
+}

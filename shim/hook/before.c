@@ -1,0 +1,123 @@
+/*
+ * What happens before a call that the assembly then jumps to: rows of the first group of enum cus_act, spare stubs, the profiler's functions.
+ *
+ * Runs on the program's thread with its argument registers saved. Holds no lock. The depth is back at 0 when the real function runs.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <stddef.h>
+
+#include "shim/base/log.h"
+#include "shim/hook/act.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/handles.h"
+#include "shim/hook/lifecycle.h"
+#include "shim/hook/real.h"
+#include "shim/hook/resolve.h"
+
+#include "shim/base/forbid.h"
+
+bool cus_act_stream(unsigned row, const uint64_t *named, struct cus_stream_ref *ref) {
+    int arg = cus_api_rows[row].arg;
+    if (arg == CUS_ARG_NONE)
+        return false;
+    ref->handle = arg == CUS_ARG_NULL_STREAM ? NULL : (CUstream)(uintptr_t)*named;
+    ref->abi = cus_api_rows[row].abi;
+    return true;
+}
+
+void cus_act_flush(unsigned row, const struct cus_stream_ref *ref) {
+    if (cus_api_rows[row].scope != CUS_SCOPE_NONE)
+        cus_engine_flush(cus_api_rows[row].scope, ref, row);
+}
+
+static void before_row(unsigned row, const struct cus_frame *frame) {
+    int arg = cus_api_rows[row].arg;
+    uint64_t named = arg >= 0 ? cus_frame_argument(frame, arg) : 0;
+    void *handle = (void *)(uintptr_t)named;
+    struct cus_stream_ref ref;
+    enum cus_act act = cus_api_rows[row].act;
+
+    if (act == CUS_ACT_TOUCH) {
+        if (cus_touch_first(handle))
+            cus_act_flush(row, NULL);
+        return;
+    }
+    if (act == CUS_ACT_TAINT) {
+        cus_act_flush(row, NULL);
+        cus_engine_taint(handle);
+        return;
+    }
+    bool named_stream = cus_act_stream(row, &named, &ref);
+    cus_act_flush(row, named_stream ? &ref : NULL);
+    switch (act) {
+    case CUS_ACT_LOAD: {
+        const char *route = cus_routes_look();
+        if (route)
+            cus_engine_withhold_off(route);
+        break;
+    }
+    case CUS_ACT_MEMORY:
+        cus_engine_memory_gone();
+        break;
+    case CUS_ACT_CONTEXT:
+        cus_settings_forget(NULL);
+        cus_touch_forget();
+        cus_engine_context_gone();
+        break;
+    case CUS_ACT_CODE:
+        cus_settings_forget(NULL);
+        cus_touch_forget();
+        cus_engine_code_gone();
+        break;
+    case CUS_ACT_GONE:
+        cus_settings_forget(handle);
+        cus_engine_stream_gone(&ref);
+        break;
+    case CUS_ACT_COUNT:
+        cus_lifecycle_count_graph_launch();
+        break;
+    case CUS_ACT_GRAPHICS:
+        cus_engine_withhold_off("a graphics API shares memory with the program");
+        break;
+    default:
+        break;
+    }
+}
+
+static void before_spare(unsigned index) {
+    cus_engine_flush(CUS_SCOPE_P, NULL, CUS_CAUSE_UNKNOWN_API);
+    cus_engine_unknown_call();
+    if (cus_spare_kind(index) == CUS_SPARE_GRAPHICS)
+        cus_engine_withhold_off("a graphics API shares memory with the program");
+    else if (cus_log_on(CUS_DEBUG, "hook"))
+        cus_log(CUS_DEBUG, "hook", "%s is not in the table: flushed", cus_spare_name(index));
+}
+
+void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
+    if (entry >= CUS_ENTRY_CUPTI_FIRST) {
+        int which = (int)(entry - CUS_ENTRY_CUPTI_FIRST);
+        void *real = cus_cupti_real(which);
+        cus_cupti_before(which, frame);
+        return real;
+    }
+    if (entry >= CUS_ENTRY_SPARE_FIRST) {
+        unsigned index = entry - CUS_ENTRY_SPARE_FIRST, kind = cus_spare_kind(index);
+        struct cus_guard guard;
+        if (kind >= CUS_SPARE_CUPTI_FIRST) {
+            cus_cupti_before((int)(kind - CUS_SPARE_CUPTI_FIRST), frame);
+        } else if (cus_guard_enter(&guard)) {
+            before_spare(index);
+            cus_guard_leave(&guard);
+        }
+        return cus_spare_function(index);
+    }
+    if (!cus_real_find())
+        return (void *)cus_real_absent;
+    struct cus_guard guard;
+    /* A row that is called and not jumped to comes here only while the library is not on. */
+    if (cus_api_rows[entry].act < CUS_ACT_FIRST_CALL && cus_guard_enter(&guard)) {
+        before_row(entry, frame);
+        cus_guard_leave(&guard);
+    }
+    return __atomic_load_n(&cus_real_functions[entry], __ATOMIC_RELAXED);
+}

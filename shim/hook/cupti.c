@@ -1,0 +1,185 @@
+/*
+ * Is a profiler recording? That its library is mapped says nothing (PyTorch always maps it); that an activity kind is enabled, or that somebody
+ * subscribed, does. While it is so, launches go out one by one, so that the profiler sees each kernel as the program launched it
+ * (HAZARDS E8). The calls themselves are passed on untouched.
+ *
+ * Any thread, before cuInit and inside callbacks too: counters, no lock. The engine is told by whoever changes the answer, or, from inside
+ * another hook, by the next hook.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/lifecycle.h"
+#include "shim/hook/resolve.h"
+#include "shim/stream/engine.h"
+
+#include "shim/base/forbid.h"
+
+enum { KINDS = 256 };
+
+typedef void *dlsym_fn(void *handle, const char *name);
+
+static const char *const names[CUS_CUPTIS] = {
+#define NAME(name) [CUS_CUPTI_##name] = #name,
+    CUS_CUPTI_FUNCTIONS(NAME)
+#undef NAME
+};
+
+/* All atomic. A kind that is enabled twice is disabled by one call; contexts are counted without telling them apart, so that at worst a
+ * profiler counts as recording for too long. */
+static uint8_t enabled[KINDS];
+static uint32_t enabled_contexts[KINDS];
+static uint32_t subscribers;
+static uint32_t applied; /* what the engine was told last: 0 or 1 */
+static void *reals[CUS_CUPTIS];
+
+/* CUPTI_ERROR_NOT_INITIALIZED */
+static unsigned absent(void) { return 15; }
+
+int cus_cupti_find(const char *name) {
+    if (strncmp(name, "cupti", 5) != 0)
+        return -1;
+    for (int i = 0; i < CUS_CUPTIS; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static bool is_cupti(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash ? slash + 1 : path, "libcupti.so", 11) == 0;
+}
+
+void *cus_cupti_resolve(int which, void *function) {
+    Dl_info info;
+    /* Our own export, met in the global scope: worth what it stands for. */
+    if (function == cus_entry_cuptis[which])
+        return cus_cupti_real(which) == (void *)absent ? NULL : function;
+    if (cus_resolve_off())
+        return function;
+    if (!dladdr(function, &info) || !info.dli_fname || !is_cupti(info.dli_fname))
+        return function;
+    /* A stub of its own, since a process may hold several versions of that library. */
+    void *stub = cus_spare_stub(function, names[which], CUS_SPARE_CUPTI_FIRST + (unsigned)which);
+    return stub ? stub : function;
+}
+
+static bool recording(void) {
+    static uint32_t injected; /* atomic: 0 not asked yet, 1 no, 2 yes */
+    uint32_t now = __atomic_load_n(&injected, __ATOMIC_RELAXED);
+    if (now == 0) {
+        const char *path = secure_getenv("CUDA_INJECTION64_PATH");
+        now = path && *path ? 2 : 1;
+        __atomic_store_n(&injected, now, __ATOMIC_RELAXED);
+    }
+    if (now == 2 || __atomic_load_n(&subscribers, __ATOMIC_ACQUIRE))
+        return true;
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        if (__atomic_load_n(&enabled[kind], __ATOMIC_ACQUIRE) ||
+            __atomic_load_n(&enabled_contexts[kind], __ATOMIC_ACQUIRE))
+            return true;
+    }
+    return false;
+}
+
+void cus_cupti_apply(void) {
+    if (cus_options()->profile == CUS_PROFILE_IGNORE)
+        return;
+    /* Again where another thread changed it meanwhile. */
+    for (uint32_t now = recording(); __atomic_exchange_n(&applied, now, __ATOMIC_ACQ_REL) != now;
+         now = recording()) {
+        cus_log(CUS_INFO, "hook", now ? "a profiler records: launches go out one by one"
+                                      : "no profiler records any more");
+        cus_engine_profiling(now != 0);
+    }
+}
+
+static void count_down(uint32_t *counter) {
+    uint32_t now = __atomic_load_n(counter, __ATOMIC_RELAXED);
+    while (now > 0 && !__atomic_compare_exchange_n(counter, &now, now - 1, false,
+                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    }
+}
+
+void cus_cupti_before(int which, const struct cus_frame *frame) {
+    uint64_t first = cus_frame_argument(frame, 0) & 0xffffffffu;
+    uint64_t second = cus_frame_argument(frame, 1) & 0xffffffffu;
+    switch (which) {
+    case CUS_CUPTI_cuptiActivityEnable:
+        if (first < KINDS)
+            __atomic_store_n(&enabled[first], 1, __ATOMIC_RELEASE);
+        break;
+    case CUS_CUPTI_cuptiActivityDisable:
+        if (first < KINDS)
+            __atomic_store_n(&enabled[first], 0, __ATOMIC_RELEASE);
+        break;
+    case CUS_CUPTI_cuptiActivityEnableContext:
+        if (second < KINDS)
+            __atomic_fetch_add(&enabled_contexts[second], 1, __ATOMIC_ACQ_REL);
+        break;
+    case CUS_CUPTI_cuptiActivityDisableContext:
+        if (second < KINDS)
+            count_down(&enabled_contexts[second]);
+        break;
+    case CUS_CUPTI_cuptiSubscribe:
+    case CUS_CUPTI_cuptiSubscribe_v2:
+        __atomic_fetch_add(&subscribers, 1, __ATOMIC_ACQ_REL);
+        break;
+    case CUS_CUPTI_cuptiUnsubscribe:
+        count_down(&subscribers);
+        break;
+    default:
+        break;
+    }
+    struct cus_guard guard;
+    if (cus_guard_enter(&guard)) {
+        cus_cupti_apply();
+        cus_guard_leave(&guard);
+    } else {
+        /* Before the start nobody needs to know yet; from inside a hook the next one tells. */
+        cus_lifecycle_call_attention();
+    }
+}
+
+struct library {
+    char path[4096];
+};
+
+static int find_library(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct library *library = context;
+    (void)bytes;
+    if (!info->dlpi_name || !is_cupti(info->dlpi_name) ||
+        strlen(info->dlpi_name) >= sizeof library->path)
+        return 0;
+    memcpy(library->path, info->dlpi_name, strlen(info->dlpi_name) + 1);
+    return 1;
+}
+
+/* Behind us in the global scope where a program is linked to it, elsewhere where it came with a library that was opened locally. */
+void *cus_cupti_real(int which) {
+    void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
+    if (real)
+        return real;
+    int error = errno;
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    real = look(RTLD_NEXT, names[which]);
+    if (!real) {
+        static struct library library; /* the same path for whoever fills it */
+        void *handle = NULL;
+        if (dl_iterate_phdr(find_library, &library))
+            handle = dlopen(library.path, RTLD_NOLOAD | RTLD_LAZY);
+        real = handle ? look(handle, names[which]) : NULL;
+    }
+    dlerror();
+    errno = error;
+    if (!real)
+        return (void *)absent;
+    __atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
+    return real;
+}

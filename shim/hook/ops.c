@@ -1,0 +1,218 @@
+/*
+ * The ops: launches, memsets and copies that may be withheld. Each stands in for one exported symbol and its per-thread twin and hands
+ * the call, as data, to the engine, which makes the real call sooner or later and says what the program shall see.
+ *
+ * Runs on the program's thread, at depth 1 inside the engine. Holds no lock. This is the hot path: no allocation, no table.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <stddef.h>
+
+#include "shim/hook/guard.h"
+#include "shim/hook/lifecycle.h"
+#include "shim/hook/real.h"
+#include "shim/hook/wrap.h"
+#include "shim/stream/engine.h"
+
+#include "shim/base/forbid.h"
+
+/*
+ * The straight way: while cold, off, or inside a hook. A launch that succeeds while the library is cold means that the driver was
+ * started behind our back (by a look-up that a library made of itself); then this is the moment to start.
+ */
+static CUresult straight(CUresult result) {
+    if (result == CUDA_SUCCESS &&
+        __atomic_load_n(&cus_state, __ATOMIC_RELAXED) == CUS_STATE_COLD && cus_depth == 0)
+        cus_lifecycle_start();
+    return result;
+}
+
+#define STRAIGHT(symbol, arguments)                                                                \
+    (cus_real_find() ? straight(CUS_REAL(symbol) arguments) : cus_real_absent())
+
+/* ---- launches ---- */
+
+#define LAUNCH_PLAIN(symbol, abi_)                                                                 \
+    CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
+                      unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
+                      CUstream stream_, void **params_, void **extra_)) {                          \
+        struct cus_guard guard;                                                                    \
+        if (!cus_guard_enter(&guard))                                                              \
+            return STRAIGHT(symbol,                                                                \
+                            (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_));        \
+        const struct cus_launch launch = {                                                         \
+            .form = CUS_LAUNCH_PLAIN,                                                              \
+            .stream = {stream_, abi_},                                                             \
+            .f = f,                                                                                \
+            .dims = {gx, gy, gz, bx, by, bz, shared},                                              \
+            .params = params_,                                                                     \
+            .extra = extra_,                                                                       \
+            .real = (void *)CUS_REAL(symbol),                                                      \
+        };                                                                                         \
+        CUresult result = cus_engine_launch(&launch);                                              \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)
+LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
+
+#define LAUNCH_EX(symbol, abi_)                                                                    \
+    CUS_WRAP(symbol,                                                                               \
+             (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
+        struct cus_guard guard;                                                                    \
+        /* Without a configuration there is nothing to withhold, only an error to be told. */      \
+        if (!config_ || !cus_guard_enter(&guard))                                                  \
+            return STRAIGHT(symbol, (config_, f, params_, extra_));                                \
+        const struct cus_launch launch = {                                                         \
+            .form = CUS_LAUNCH_EX,                                                                 \
+            .stream = {config_->hStream, abi_},                                                    \
+            .f = f,                                                                                \
+            .dims = {config_->gridDimX, config_->gridDimY, config_->gridDimZ, config_->blockDimX,  \
+                     config_->blockDimY, config_->blockDimZ, config_->sharedMemBytes},             \
+            .n_attrs = config_->numAttrs,                                                          \
+            .attrs = config_->attrs,                                                               \
+            .params = params_,                                                                     \
+            .extra = extra_,                                                                       \
+            .config = config_,                                                                     \
+            .real = (void *)CUS_REAL(symbol),                                                      \
+        };                                                                                         \
+        CUresult result = cus_engine_launch(&launch);                                              \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+LAUNCH_EX(cuLaunchKernelEx, CUS_ABI_LEGACY)
+LAUNCH_EX(cuLaunchKernelEx_ptsz, CUS_ABI_PTSZ)
+
+#define LAUNCH_COOPERATIVE(symbol, abi_)                                                           \
+    CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
+                      unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
+                      CUstream stream_, void **params_)) {                                         \
+        struct cus_guard guard;                                                                    \
+        if (!cus_guard_enter(&guard))                                                              \
+            return STRAIGHT(symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_));        \
+        const struct cus_launch launch = {                                                         \
+            .form = CUS_LAUNCH_COOPERATIVE,                                                        \
+            .stream = {stream_, abi_},                                                             \
+            .f = f,                                                                                \
+            .dims = {gx, gy, gz, bx, by, bz, shared},                                              \
+            .params = params_,                                                                     \
+            .real = (void *)CUS_REAL(symbol),                                                      \
+        };                                                                                         \
+        CUresult result = cus_engine_launch(&launch);                                              \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, CUS_ABI_LEGACY)
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, CUS_ABI_PTSZ)
+
+/* ---- memsets ---- */
+
+#define MEMSET(symbol, abi_, type)                                                                 \
+    CUS_WRAP(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_)) {            \
+        struct cus_guard guard;                                                                    \
+        if (!cus_guard_enter(&guard))                                                              \
+            return STRAIGHT(symbol, (dst_, value_, count, stream_));                               \
+        const struct cus_memset memset_ = {                                                        \
+            .stream = {stream_, abi_},                                                             \
+            .dst = dst_,                                                                           \
+            .value = value_,                                                                       \
+            .elem = sizeof(type),                                                                  \
+            .width = count,                                                                        \
+            .height = 1,                                                                           \
+            .real = (void *)CUS_REAL(symbol),                                                      \
+        };                                                                                         \
+        CUresult result = cus_engine_memset(&memset_);                                             \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+MEMSET(cuMemsetD8Async, CUS_ABI_LEGACY, unsigned char)
+MEMSET(cuMemsetD8Async_ptsz, CUS_ABI_PTSZ, unsigned char)
+MEMSET(cuMemsetD16Async, CUS_ABI_LEGACY, unsigned short)
+MEMSET(cuMemsetD16Async_ptsz, CUS_ABI_PTSZ, unsigned short)
+MEMSET(cuMemsetD32Async, CUS_ABI_LEGACY, unsigned int)
+MEMSET(cuMemsetD32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
+
+#define MEMSET_2D(symbol, abi_, type)                                                              \
+    CUS_WRAP(symbol, (CUdeviceptr dst_, size_t pitch_, type value_, size_t width_,                 \
+                      size_t height_, CUstream stream_)) {                                         \
+        struct cus_guard guard;                                                                    \
+        if (!cus_guard_enter(&guard))                                                              \
+            return STRAIGHT(symbol, (dst_, pitch_, value_, width_, height_, stream_));             \
+        const struct cus_memset memset_ = {                                                        \
+            .stream = {stream_, abi_},                                                             \
+            .dst = dst_,                                                                           \
+            .pitch = pitch_,                                                                       \
+            .value = value_,                                                                       \
+            .elem = sizeof(type),                                                                  \
+            .width = width_,                                                                       \
+            .height = height_,                                                                     \
+            .two_d = true,                                                                         \
+            .real = (void *)CUS_REAL(symbol),                                                      \
+        };                                                                                         \
+        CUresult result = cus_engine_memset(&memset_);                                             \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+MEMSET_2D(cuMemsetD2D8Async, CUS_ABI_LEGACY, unsigned char)
+MEMSET_2D(cuMemsetD2D8Async_ptsz, CUS_ABI_PTSZ, unsigned char)
+MEMSET_2D(cuMemsetD2D16Async, CUS_ABI_LEGACY, unsigned short)
+MEMSET_2D(cuMemsetD2D16Async_ptsz, CUS_ABI_PTSZ, unsigned short)
+MEMSET_2D(cuMemsetD2D32Async, CUS_ABI_LEGACY, unsigned int)
+MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
+
+/* ---- copies ---- */
+
+/* Addresses of either side, as numbers. */
+#define DEVICE(address) ((uint64_t)(address))
+#define HOST(address) ((uint64_t)(uintptr_t)(address))
+
+#define COPY(symbol, abi_, form_, dst_type, dst_number, src_type, src_number)                      \
+    CUS_WRAP(symbol, (dst_type dst_, src_type src_, size_t bytes_, CUstream stream_)) {            \
+        struct cus_guard guard;                                                                    \
+        if (!cus_guard_enter(&guard))                                                              \
+            return STRAIGHT(symbol, (dst_, src_, bytes_, stream_));                                \
+        const struct cus_copy copy = {                                                             \
+            .form = form_,                                                                         \
+            .stream = {stream_, abi_},                                                             \
+            .dst = dst_number(dst_),                                                               \
+            .src = src_number(src_),                                                               \
+            .bytes = bytes_,                                                                       \
+            .real = (void *)CUS_REAL(symbol),                                                      \
+        };                                                                                         \
+        CUresult result = cus_engine_copy(&copy);                                                  \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+#define COPY_ANY(symbol, abi)                                                                      \
+    COPY(symbol, abi, CUS_COPY_ANY, CUdeviceptr, DEVICE, CUdeviceptr, DEVICE)
+#define COPY_DTOD(symbol, abi)                                                                     \
+    COPY(symbol, abi, CUS_COPY_DTOD, CUdeviceptr, DEVICE, CUdeviceptr, DEVICE)
+#define COPY_HTOD(symbol, abi)                                                                     \
+    COPY(symbol, abi, CUS_COPY_HTOD, CUdeviceptr, DEVICE, const void *, HOST)
+#define COPY_DTOH(symbol, abi) COPY(symbol, abi, CUS_COPY_DTOH, void *, HOST, CUdeviceptr, DEVICE)
+
+COPY_ANY(cuMemcpyAsync, CUS_ABI_LEGACY)
+COPY_ANY(cuMemcpyAsync_ptsz, CUS_ABI_PTSZ)
+COPY_DTOD(cuMemcpyDtoDAsync_v2, CUS_ABI_LEGACY)
+COPY_DTOD(cuMemcpyDtoDAsync_v2_ptsz, CUS_ABI_PTSZ)
+COPY_HTOD(cuMemcpyHtoDAsync_v2, CUS_ABI_LEGACY)
+COPY_HTOD(cuMemcpyHtoDAsync_v2_ptsz, CUS_ABI_PTSZ)
+COPY_DTOH(cuMemcpyDtoHAsync_v2, CUS_ABI_LEGACY)
+COPY_DTOH(cuMemcpyDtoHAsync_v2_ptsz, CUS_ABI_PTSZ)
+
+/* ---- the start ---- */
+
+CUS_WRAP(cuInit, (unsigned int flags)) {
+    if (!cus_real_find())
+        return cus_real_absent();
+    CUresult result = CUS_REAL(cuInit)(flags);
+    /* Inside a hook it is the driver or the engine that asks; the program's own call will come. */
+    if (result == CUDA_SUCCESS && cus_depth == 0)
+        cus_lifecycle_start();
+    return result;
+}

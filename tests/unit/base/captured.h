@@ -1,0 +1,54 @@
+// Runs a function in a forked child and returns what it wrote to stderr: the library's options and its log are
+// once-only per process, so that every case needs a process of its own.
+#ifndef CUSPLICE_TESTS_UNIT_BASE_CAPTURED_H
+#define CUSPLICE_TESTS_UNIT_BASE_CAPTURED_H
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+inline std::string TempPath(const std::string &name) {
+    const char *folder = getenv("TEST_TMPDIR");
+    return std::string(folder ? folder : "/tmp") + "/" + std::to_string(getpid()) + "." + name;
+}
+
+inline std::string ReadFile(const std::string &path) {
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+inline std::string WriteFile(const std::string &path, const std::string &text) {
+    std::ofstream(path) << text;
+    return path;
+}
+
+// "(died)" stands for a child that did not end by itself.
+template <class Function> std::string Captured(Function function) {
+    std::string path = TempPath("stderr");
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_APPEND, 0600);
+        dup2(fd, 2);
+        function();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return ReadFile(path) + (WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : "(died)");
+}
+
+inline size_t Count(const std::string &text, const std::string &word) {
+    size_t n = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+        n++;
+    return n;
+}
+
+#endif

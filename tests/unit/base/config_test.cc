@@ -1,0 +1,142 @@
+// The reader of settings: what a file may look like, which problems are told and where.
+#include "shim/base/config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/base/captured.h"
+
+namespace {
+
+struct Got {
+    std::vector<std::string> settings, problems;
+};
+
+void TakeSetting(void *context, const cus_setting *s) {
+    static_cast<Got *>(context)->settings.push_back(std::to_string(s->line) + " " + s->section +
+                                                    "/" + s->key + "=" + s->value);
+}
+
+void TakeProblem(void *context, const cus_problem *p) {
+    char text[1200];
+    cus_problem_show(p, text, sizeof text);
+    std::string shown = text, file = p->file;
+    EXPECT_EQ(shown.compare(0, file.size(), file), 0);
+    static_cast<Got *>(context)->problems.push_back(shown.substr(file.size()));
+}
+
+Got Read(const std::string &text) {
+    Got got;
+    std::string path = WriteFile(TempPath("read.conf"), text);
+    cus_config_read_file(path.c_str(), false, TakeSetting, TakeProblem, &got);
+    return got;
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(Config, SettingsThenRulesWithTheirLines) {
+    Got got = Read("# a comment\nmode = off\n\n; another\nhold_us=5\n[rules]\neager = a*\neager = b\n");
+    EXPECT_EQ(got.settings, (Strings{"2 /mode=off", "5 /hold_us=5", "7 rules/eager=a*",
+                                     "8 rules/eager=b"}));
+    EXPECT_EQ(got.problems, Strings{});
+}
+
+TEST(Config, BlanksBomCarriageReturnsAndAMissingLastLineEnd) {
+    Got got = Read("\xef\xbb\xbfmode = off\r\n\t  hold_us   =   7  \r\n[rules]\r\n  eager =  x y");
+    EXPECT_EQ(got.settings,
+              (Strings{"1 /mode=off", "2 /hold_us=7", "4 rules/eager=x y"}));
+    EXPECT_EQ(got.problems, Strings{});
+}
+
+TEST(Config, AnIndentedLineIsALineOfItsOwn) {
+    Got got = Read("[rules]\neager = a\n    eager = b\n    graph = c\n");
+    EXPECT_EQ(got.settings, (Strings{"2 rules/eager=a", "3 rules/eager=b", "4 rules/graph=c"}));
+}
+
+TEST(Config, NothingBehindAValueIsAComment) {
+    Got got = Read("stats = /a ;b #c\n[rules]\neager = re:x ;y|[#]=z:\n");
+    EXPECT_EQ(got.settings, (Strings{"1 /stats=/a ;b #c", "3 rules/eager=re:x ;y|[#]=z:"}));
+    EXPECT_EQ(got.problems, Strings{});
+}
+
+TEST(Config, ValuesAsLongAsMangledNames) {
+    std::string name(3000, 'n');
+    Got got = Read("[rules]\neager = mangled:" + name + "\ngraph = g\n");
+    EXPECT_EQ(got.settings, (Strings{"2 rules/eager=mangled:" + name, "3 rules/graph=g"}));
+    EXPECT_EQ(got.problems, Strings{});
+}
+
+TEST(Config, TooLongALineIsToldAndNotCutSilently) {
+    Got got = Read("stats = " + std::string(5000, 'n') + "\nmode = off\n");
+    EXPECT_EQ(got.settings, (Strings{"2 /mode=off"}));
+    EXPECT_EQ(got.problems, (Strings{":1: this line is too long"}));
+}
+
+TEST(Config, LinesThatAreNoSettingAreToldEachWithItsLine) {
+    Got got = Read("mode off\nhold_us = 5\nwhat is this\n");
+    EXPECT_EQ(got.settings, (Strings{"2 /hold_us=5"}));
+    EXPECT_EQ(got.problems, (Strings{":1: neither 'key = value' nor '[section]' nor a comment",
+                                     ":3: neither 'key = value' nor '[section]' nor a comment"}));
+}
+
+TEST(Config, UnknownSectionIsToldOnceAndItsSettingsAreLeftOut) {
+    Got got = Read("[rule]\neager = a\neager = b\n[rules]\neager = c\n");
+    EXPECT_EQ(got.settings, (Strings{"5 rules/eager=c"}));
+    EXPECT_EQ(got.problems, (Strings{":1: unknown section [rule] (nearest: rules)"}));
+}
+
+TEST(Config, ASectionWithoutItsEndSwitchesNothing) {
+    Got got = Read("[rules]\neager = a\n[rules\neager = b\n");
+    EXPECT_EQ(got.settings, (Strings{"2 rules/eager=a"}));
+    EXPECT_EQ(got.problems, (Strings{":3: this section's head has no ']'"}));
+}
+
+TEST(Config, BinaryLinesAreTold) {
+    Got got = Read(std::string("mode = o\0ff\nhold_us = 5\n", 23));
+    EXPECT_EQ(got.settings, (Strings{"2 /hold_us=5"}));
+    EXPECT_EQ(got.problems, (Strings{":1: not a line of text"}));
+}
+
+TEST(Config, AFileThatIsNotThereIsAProblemOnlyIfItMustBe) {
+    Got got;
+    cus_config_read_file("/nowhere/x.conf", true, TakeSetting, TakeProblem, &got);
+    EXPECT_EQ(got.problems, Strings{});
+    cus_config_read_file("/nowhere/x.conf", false, TakeSetting, TakeProblem, &got);
+    EXPECT_EQ(got.problems, (Strings{": cannot be opened: No such file or directory"}));
+}
+
+TEST(Config, AFolderIsAProblem) {
+    Got got;
+    cus_config_read_file("/", false, TakeSetting, TakeProblem, &got);
+    ASSERT_EQ(got.problems.size(), 1u);
+    EXPECT_NE(got.problems[0].find("cannot be read"), std::string::npos);
+}
+
+TEST(Config, NoInputMakesTheReaderFall) {
+    unsigned seed = 12345;
+    const std::string alphabet("[]=:;# \t\r\nrulesegm*\\\xef\xbb\xbf\0x", 26);
+    for (int round = 0; round < 3000; round++) {
+        std::string text;
+        for (int i = rand_r(&seed) % 400; i > 0; i--)
+            text += alphabet[(size_t)rand_r(&seed) % alphabet.size()];
+        Got got = Read(text);
+        for (const std::string &setting : got.settings)
+            EXPECT_TRUE(setting.find(" /") != std::string::npos ||
+                        setting.find(" rules/") != std::string::npos)
+                << setting;
+    }
+}
+
+TEST(Config, NearestIsByEditDistance) {
+    const char *const words[] = {"mode", "hold_us", "piece_max", "piece_first", nullptr};
+    EXPECT_STREQ(cus_nearest("holdus", words), "hold_us");
+    EXPECT_STREQ(cus_nearest("piece-max", words), "piece_max");
+    EXPECT_STREQ(cus_nearest("Mode", words), "mode");
+    EXPECT_STREQ(cus_nearest(std::string(300, 'p').c_str(), words), "piece_max");
+    const char *const none[] = {nullptr};
+    EXPECT_EQ(cus_nearest("x", none), nullptr);
+}
+
+} // namespace

@@ -1,0 +1,145 @@
+// The log: format, levels by domain, the cap on repeats, errno, never stdout.
+#include "shim/base/log.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <regex>
+
+#include "tests/unit/base/captured.h"
+
+TEST(Log, LineHasProcessThreadLevelDomainAndText) {
+    std::string text = Captured([] { cus_log(CUS_WARN, "graph", "%d of %s", 3, "four"); });
+    EXPECT_TRUE(std::regex_match(
+        text, std::regex("cusplice\\[(\\d+):\\1\\] warn graph: 3 of four\n")))
+        << text;
+}
+
+TEST(Log, DefaultIsWarn) {
+    std::string text = Captured([] {
+        cus_log(CUS_ERROR, "a", "one");
+        cus_log(CUS_INFO, "a", "two");
+        cus_log(CUS_DEBUG, "a", "three");
+    });
+    EXPECT_EQ(Count(text, "\n"), 1u) << text;
+    EXPECT_NE(text.find("error a: one"), std::string::npos);
+}
+
+TEST(Log, DomainsHaveLevelsOfTheirOwn) {
+    std::string text = Captured([] {
+        cus_log_configure("error,graph:debug,quiet:error", nullptr);
+        cus_log(CUS_DEBUG, "graph", "yes");
+        cus_log(CUS_WARN, "graph2", "no");
+        cus_log(CUS_WARN, "quiet", "no");
+        cus_log(CUS_ERROR, "quiet", "yes");
+        cus_log(CUS_WARN, "other", "no");
+    });
+    EXPECT_EQ(Count(text, ": yes\n"), 2u) << text;
+    EXPECT_EQ(Count(text, ": no\n"), 0u) << text;
+}
+
+TEST(Log, OnAnswersAsTheLineWould) {
+    EXPECT_TRUE(cus_log_on(CUS_WARN, "x"));
+    EXPECT_FALSE(cus_log_on(CUS_INFO, "x"));
+}
+
+TEST(Log, SpecErrorsPointAtTheBadPart) {
+    EXPECT_EQ(cus_log_spec_error("warn"), nullptr);
+    EXPECT_EQ(cus_log_spec_error(""), nullptr);
+    EXPECT_EQ(cus_log_spec_error("warn,graph:debug,x:error"), nullptr);
+    EXPECT_STREQ(cus_log_spec_error("warn,graph:loud"), "graph:loud");
+    EXPECT_STREQ(cus_log_spec_error("verbose"), "verbose");
+    EXPECT_STREQ(cus_log_spec_error("warn,:debug"), ":debug");
+    EXPECT_STREQ(cus_log_spec_error("warn:"), "warn:");
+}
+
+TEST(Log, TheSameWarningIsCapped) {
+    std::string text = Captured([] {
+        cus_log_configure("info", nullptr);
+        for (int i = 0; i < 100; i++) {
+            cus_log(CUS_WARN, "a", "again %d", i);
+            cus_log(CUS_INFO, "a", "info %d", i);
+        }
+    });
+    EXPECT_EQ(Count(text, "again"), 10u);
+    EXPECT_EQ(Count(text, "no more of this"), 1u);
+    EXPECT_EQ(Count(text, ": info "), 100u) << "whoever asks for info gets all of it";
+}
+
+TEST(Log, OnceIsOncePerPlace) {
+    std::string text = Captured([] {
+        for (int i = 0; i < 5; i++)
+            CUS_LOG_ONCE(CUS_WARN, "a", "first place");
+        CUS_LOG_ONCE(CUS_WARN, "a", "second place");
+    });
+    EXPECT_EQ(Count(text, "\n"), 2u) << text;
+}
+
+TEST(Log, LongLinesAreCutAndStayOneLine) {
+    std::string text = Captured([] {
+        std::string big(5000, 'x');
+        cus_log(CUS_WARN, "a", "%s", big.c_str());
+        cus_log(CUS_WARN, "a", "two\nlines");
+    });
+    EXPECT_EQ(Count(text, "\n"), 2u);
+    EXPECT_LT(text.size(), 1200u);
+    EXPECT_NE(text.find("two lines\n"), std::string::npos);
+}
+
+TEST(Log, ErrnoIsKeptAndPercentMShowsIt) {
+    std::string text = Captured([] {
+        errno = ENOENT;
+        cus_log(CUS_WARN, "a", "why: %m");
+        if (errno != ENOENT)
+            cus_log(CUS_WARN, "a", "errno was lost");
+    });
+    EXPECT_NE(text.find(strerror(ENOENT)), std::string::npos);
+    EXPECT_EQ(text.find("errno was lost"), std::string::npos);
+}
+
+TEST(Log, FileTakesTheLinesInsteadOfStderr) {
+    std::string stem = TempPath("log");
+    std::string text = Captured([&] {
+        std::string path = stem + ".{pid}";
+        cus_log_configure("warn", path.c_str());
+        cus_log(CUS_WARN, "a", "into the file");
+        cus_log(CUS_WARN, "a", "into the file too");
+        rename((stem + "." + std::to_string(getpid())).c_str(), stem.c_str());
+    });
+    EXPECT_EQ(text, "");
+    EXPECT_EQ(Count(ReadFile(stem), "into the file"), 2u);
+}
+
+TEST(Log, AFileThatCannotBeOpenedFallsBackToStderr) {
+    std::string text = Captured([] {
+        cus_log_configure("warn", "/nowhere/at/all");
+        cus_log(CUS_WARN, "a", "still heard");
+    });
+    EXPECT_EQ(Count(text, "still heard"), 1u);
+}
+
+TEST(Log, ManyThreadsWriteWholeLines) {
+    std::string text = Captured([] {
+        cus_log_configure("info", nullptr);
+        pthread_t threads[4];
+        for (auto &thread : threads)
+            pthread_create(
+                &thread, nullptr,
+                [](void *) -> void * {
+                    for (int i = 0; i < 200; i++)
+                        cus_log(CUS_INFO, "a", "begin %d end", i);
+                    return nullptr;
+                },
+                nullptr);
+        for (auto &thread : threads)
+            pthread_join(thread, nullptr);
+    });
+    std::regex line("cusplice\\[\\d+:\\d+\\] info a: begin \\d+ end");
+    std::stringstream lines(text);
+    size_t n = 0;
+    for (std::string one; std::getline(lines, one); n++)
+        EXPECT_TRUE(std::regex_match(one, line)) << one;
+    EXPECT_EQ(n, 800u);
+}

@@ -1,0 +1,286 @@
+// The options table: built-in values, every way to set them, precedence, and that a running program never fails for them.
+#include "shim/base/options.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shim/base/log.h"
+#include "tests/unit/base/captured.h"
+
+extern char **environ;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+void TakeProblem(void *context, const cus_problem *p) {
+    char text[1200];
+    cus_problem_show(p, text, sizeof text);
+    static_cast<Strings *>(context)->push_back(text);
+}
+
+class Options : public testing::Test {
+  protected:
+    void SetUp() override {
+        Strings ours;
+        for (char **entry = environ; *entry; entry++)
+            if (std::string(*entry).compare(0, 8, "CUSPLICE") == 0)
+                ours.push_back(std::string(*entry).substr(0, std::string(*entry).find('=')));
+        for (const std::string &name : ours)
+            unsetenv(name.c_str());
+        home = TempPath("home");
+        mkdir(home.c_str(), 0700);
+        mkdir((home + "/cusplice").c_str(), 0700);
+        unlink(User().c_str());
+        setenv("XDG_CONFIG_HOME", home.c_str(), 1);
+        system_file = TempPath("system.conf");
+        unlink(system_file.c_str());
+        cus_config_system_file = system_file.c_str();
+    }
+    void TearDown() override { cus_options_free(&options); }
+
+    std::string User() const { return home + "/cusplice/cusplice.conf"; }
+    void Load(bool secure = false) {
+        cus_options_free(&options);
+        problems.clear();
+        int n = cus_options_load(&options, secure, TakeProblem, &problems);
+        EXPECT_EQ((size_t)n, problems.size());
+    }
+    std::string Show(const std::string &key) {
+        char text[4096];
+        for (unsigned i = 0; cus_options_row(i); i++)
+            if (key == cus_options_row(i)->key) {
+                cus_options_show(&options, i, text, sizeof text);
+                return text;
+            }
+        return "(no such key)";
+    }
+
+    struct cus_options options = {};
+    Strings problems;
+    std::string home, system_file;
+};
+
+TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
+    Load();
+    EXPECT_EQ(problems, Strings{});
+    EXPECT_EQ(options.mode, CUS_MODE_PIECEWISE);
+    EXPECT_EQ(options.hold_us, 1000u);
+    EXPECT_EQ(options.warmup, 2u);
+    EXPECT_EQ(options.piece_first, 4u);
+    EXPECT_EQ(options.piece_max, 64u);
+    EXPECT_EQ(options.variants, 4u);
+    EXPECT_EQ(options.graph_mb, 1024u);
+    EXPECT_EQ(options.nodes_max, 200000u);
+    EXPECT_EQ(options.build_nodes, 512u);
+    EXPECT_TRUE(options.demote);
+    EXPECT_EQ(options.profile, CUS_PROFILE_EAGER);
+    EXPECT_STREQ(options.stats, "");
+    EXPECT_EQ(options.stats_every, 0u);
+    EXPECT_STREQ(options.log, "warn");
+    EXPECT_STREQ(options.log_file, "");
+}
+
+TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
+    Load();
+    for (unsigned i = 0; cus_options_row(i); i++) {
+        const cus_option_row *row = cus_options_row(i);
+        EXPECT_EQ(Show(row->key), row->value) << "built-in value of " << row->key;
+        cus_setting setting = {"", row->key, row->value, "x", 1};
+        EXPECT_TRUE(cus_options_set(&options, &setting, TakeProblem, &problems)) << row->key;
+        char allowed[200] = "";
+        cus_options_allowed(i, allowed, sizeof allowed);
+        EXPECT_NE(std::string(allowed), "") << row->key;
+        EXPECT_NE(std::string(row->text), "") << row->key;
+    }
+    EXPECT_EQ(problems, Strings{});
+}
+
+TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
+    const std::map<std::string, std::string> values = {
+        {"mode", "eager"},       {"hold_us", "50"},        {"warmup", "1000"},
+        {"piece_first", "2"},    {"piece_max", "8"},       {"variants", "16"},
+        {"graph_mb", "0"},       {"nodes_max", "1000"},    {"build_nodes", "2"},
+        {"demote", "no"},        {"profile", "ignore"},    {"stats", "/tmp/s.json"},
+        {"stats_every", "3"},    {"log", "info,x:debug"},  {"log_file", "/tmp/log"}};
+    for (unsigned i = 0; cus_options_row(i); i++) {
+        std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
+        for (char c : key)
+            name += (char)toupper(c);
+        ASSERT_TRUE(values.count(key)) << "a new key wants a value here: " << key;
+        setenv(name.c_str(), values.at(key).c_str(), 1);
+    }
+    Load();
+    EXPECT_EQ(problems, Strings{});
+    for (const auto &[key, value] : values)
+        EXPECT_EQ(Show(key), value);
+}
+
+TEST_F(Options, ALaterPlaceWins) {
+    WriteFile(system_file, "hold_us = 101\nwarmup = 11\nvariants = 1\npiece_max = 9\n");
+    WriteFile(User(), "hold_us = 102\nwarmup = 12\nvariants = 2\n");
+    std::string named = WriteFile(TempPath("named.conf"), "hold_us = 103\nwarmup = 13\n");
+    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    setenv("CUSPLICE_HOLD_US", "104", 1);
+    Load();
+    EXPECT_EQ(problems, Strings{});
+    EXPECT_EQ(options.hold_us, 104u);
+    EXPECT_EQ(options.warmup, 13u);
+    EXPECT_EQ(options.variants, 2u);
+    EXPECT_EQ(options.piece_max, 9u);
+    EXPECT_EQ(options.piece_first, 4u);
+}
+
+TEST_F(Options, WithoutXdgTheHomeFolderCounts) {
+    std::string folder = TempPath("home2");
+    mkdir(folder.c_str(), 0700);
+    mkdir((folder + "/.config").c_str(), 0700);
+    mkdir((folder + "/.config/cusplice").c_str(), 0700);
+    WriteFile(folder + "/.config/cusplice/cusplice.conf", "hold_us = 77\n");
+    unsetenv("XDG_CONFIG_HOME");
+    setenv("HOME", folder.c_str(), 1);
+    Load();
+    EXPECT_EQ(options.hold_us, 77u);
+}
+
+TEST_F(Options, KillSwitchBeatsEverything) {
+    setenv("CUSPLICE_MODE", "piecewise", 1);
+    for (const char *word : {"off", "0", "no", "false"}) {
+        setenv("CUSPLICE", word, 1);
+        Load();
+        EXPECT_EQ(options.mode, CUS_MODE_OFF) << word;
+        EXPECT_EQ(problems, Strings{});
+    }
+    for (const char *word : {"on", "1", ""}) {
+        setenv("CUSPLICE", word, 1);
+        Load();
+        EXPECT_EQ(options.mode, CUS_MODE_PIECEWISE) << word;
+        EXPECT_EQ(problems, Strings{});
+    }
+    setenv("CUSPLICE", "of", 1);
+    Load();
+    EXPECT_EQ(problems, (Strings{"CUSPLICE: must be off or on (nearest: off)"}));
+}
+
+TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
+    WriteFile(User(), "hold_us = 200\n");
+    std::string named = WriteFile(TempPath("bad.conf"), "hold_us = 49\n"
+                                                        "warmup = two\n"
+                                                        "mode = peicewise\n"
+                                                        "demote = maybe\n"
+                                                        "log = loud\n"
+                                                        "piece_max = 64x\n"
+                                                        "variants = 99999999999\n"
+                                                        "graph_mb = -1\n"
+                                                        "hold = 3\n"
+                                                        "eager = x\n"
+                                                        "build_nodes = 64\n");
+    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    Load();
+    EXPECT_EQ(options.hold_us, 200u);
+    EXPECT_EQ(options.warmup, 2u);
+    EXPECT_EQ(options.mode, CUS_MODE_PIECEWISE);
+    EXPECT_EQ(options.build_nodes, 64u);
+    Strings expected = {
+        ":1: hold_us = 49: must be a whole number from 50 to 1000000",
+        ":2: warmup = two: must be a whole number from 1 to 1000",
+        ":3: mode = peicewise: must be one of off, observe, eager, piecewise (nearest: piecewise)",
+        ":4: demote = maybe: must be yes or no",
+        ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
+        ":6: piece_max = 64x: must be a whole number from 2 to 64",
+        ":7: variants = 99999999999: must be a whole number from 1 to 16",
+        ":8: graph_mb = -1: must be a whole number from 0 to 1048576",
+        ":9: unknown key 'hold' (nearest: mode)",
+        ":10: 'eager' is a rule: it belongs below [rules]"};
+    ASSERT_EQ(problems.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); i++)
+        if (i != 8) { // what is nearest to a short word is a matter of taste
+            EXPECT_EQ(problems[i], named + expected[i]);
+        }
+    EXPECT_EQ(problems[8].find(named + ":9: unknown key 'hold' (nearest: "), 0u);
+}
+
+TEST_F(Options, UnknownVariablesAreTold) {
+    setenv("CUSPLICE_HOLD", "5", 1);
+    setenv("CUSPLICE_STATS_FILE", "x", 1);
+    setenv("CUSPLICE_HANDSHAKE", "x", 1);
+    setenv("CUSPLICE_EAGER", "x", 1);
+    Load();
+    std::sort(problems.begin(), problems.end());
+    ASSERT_EQ(problems.size(), 2u);
+    EXPECT_EQ(problems[0].compare(0, 32, "CUSPLICE_HOLD: no such variable "), 0) << problems[0];
+    EXPECT_EQ(problems[1].compare(0, 38, "CUSPLICE_STATS_FILE: no such variable "), 0);
+}
+
+TEST_F(Options, AMissingNamedFileIsTold) {
+    setenv("CUSPLICE_CONFIG", "/nowhere/c.conf", 1);
+    Load();
+    EXPECT_EQ(problems, (Strings{"/nowhere/c.conf: cannot be opened: No such file or directory"}));
+}
+
+TEST_F(Options, RaisedPrivilegesReadNothingAndTurnOff) {
+    WriteFile(system_file, "mode = eager\nhold_us = 60\n");
+    setenv("CUSPLICE_HOLD_US", "70", 1);
+    Load(true);
+    EXPECT_EQ(options.mode, CUS_MODE_OFF);
+    EXPECT_EQ(options.hold_us, 1000u);
+}
+
+TEST_F(Options, ARunningProgramIsWarnedOnceAndGoesOn) {
+    std::string named = WriteFile(TempPath("warn.conf"), "hold_uss = 100\nwarmup = 3\n");
+    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    std::string text = Captured([] {
+        errno = ENOENT;
+        const struct cus_options *loaded = cus_options();
+        bool good = errno == ENOENT && loaded->warmup == 3 && loaded->hold_us == 1000 &&
+                    cus_options() == loaded;
+        if (!good)
+            abort();
+    });
+    EXPECT_EQ(Count(text, "\n"), 1u) << text;
+    EXPECT_NE(text.find("warn config: " + named + ":1: unknown key 'hold_uss' (nearest: hold_us)"),
+              std::string::npos)
+        << text;
+}
+
+TEST_F(Options, LogOptionsAreInForceBeforeTheFirstWarning) {
+    std::string log = TempPath("target.log");
+    setenv("CUSPLICE_LOG_FILE", log.c_str(), 1);
+    setenv("CUSPLICE_LOG", "warn,mine:debug", 1);
+    setenv("CUSPLICE_WARMUP", "many", 1);
+    std::string text = Captured([] {
+        cus_options();
+        cus_log(CUS_DEBUG, "mine", "heard");
+    });
+    EXPECT_EQ(text, "");
+    EXPECT_EQ(Count(ReadFile(log), "CUSPLICE_WARMUP: warmup = many"), 1u) << ReadFile(log);
+    EXPECT_EQ(Count(ReadFile(log), "debug mine: heard"), 1u);
+}
+
+TEST_F(Options, AllThreadsSeeTheSame) {
+    setenv("CUSPLICE_WARMUP", "many", 1);
+    std::string text = Captured([] {
+        pthread_t threads[8];
+        void *seen[8];
+        for (auto &thread : threads)
+            pthread_create(
+                &thread, nullptr,
+                [](void *) -> void * { return const_cast<struct cus_options *>(cus_options()); }, nullptr);
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], &seen[i]);
+        for (void *options : seen)
+            if (options != seen[0])
+                abort();
+    });
+    EXPECT_EQ(Count(text, "\n"), 1u) << text;
+}
+
+} // namespace
