@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void argmax(int *token, const float *logits, int vocab, int stride)
-{
+extern "C" __global__ void argmax(int *token, const float *logits, int vocab, int stride) {
     __shared__ float value[CUS_REDUCE_BLOCK];
     __shared__ int index[CUS_REDUCE_BLOCK];
     const float *row = logits + (size_t)blockIdx.x * stride;

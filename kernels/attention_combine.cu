@@ -7,8 +7,7 @@
 #include "kernels/kernels.h"
 
 extern "C" __global__ void attention_combine(float *out, const float *partial, int out_stride,
-                                             int chunks, int n_heads, int head_dim)
-{
+                                             int chunks, int n_heads, int head_dim) {
     int head = blockIdx.x, row = blockIdx.y;
     int each = head_dim + 2;
     const float *part = partial + ((size_t)row * n_heads + head) * chunks * each;

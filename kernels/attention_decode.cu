@@ -12,8 +12,8 @@
 
 extern "C" __global__ void attention_decode(float *partial, const float *q, const float *k_cache,
                                             const float *v_cache, int q_stride, int n, int n_heads,
-                                            int n_kv_heads, int head_dim, int max_len, float scale)
-{
+                                            int n_kv_heads, int head_dim, int max_len,
+                                            float scale) {
     __shared__ float query[CUS_ATTENTION_HEAD_DIM_MAX];
     __shared__ float score[CUS_ATTENTION_CHUNK];
     __shared__ float weight[CUS_ATTENTION_CHUNK];

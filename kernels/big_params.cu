@@ -3,8 +3,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void big_params(unsigned *out, struct cus_big value)
-{
+extern "C" __global__ void big_params(unsigned *out, struct cus_big value) {
     out[threadIdx.x] = value.word[threadIdx.x];
 }
 

@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void chain(unsigned *x, unsigned a, unsigned b, int n)
-{
+extern "C" __global__ void chain(unsigned *x, unsigned a, unsigned b, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         x[i] = a * x[i] + b;

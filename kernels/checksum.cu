@@ -7,8 +7,7 @@
 #include "kernels/kernels.h"
 
 static __device__ __forceinline__ unsigned long long checksum_mix(unsigned long long word,
-                                                                  unsigned long long place)
-{
+                                                                  unsigned long long place) {
     unsigned long long z = word + (place + 1) * 0x9e3779b97f4a7c15ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ z >> 27) * 0x94d049bb133111ebull;
@@ -16,8 +15,7 @@ static __device__ __forceinline__ unsigned long long checksum_mix(unsigned long 
 }
 
 extern "C" __global__ void checksum(unsigned long long *out, const void *data,
-                                    unsigned long long bytes)
-{
+                                    unsigned long long bytes) {
     const unsigned char *from = (const unsigned char *)data;
     unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     unsigned long long sum = 0;

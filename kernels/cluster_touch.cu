@@ -10,8 +10,7 @@
 #define CLUSTER_TOUCH_DIMS
 #endif
 
-extern "C" __global__ void CLUSTER_TOUCH_DIMS cluster_touch(unsigned *p)
-{
+extern "C" __global__ void CLUSTER_TOUCH_DIMS cluster_touch(unsigned *p) {
     atomicAdd(p + blockIdx.x, 1u);
 }
 

@@ -3,8 +3,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void copy_words(unsigned *dst, const unsigned *src, int n)
-{
+extern "C" __global__ void copy_words(unsigned *dst, const unsigned *src, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         dst[i] = src[i];

@@ -68,44 +68,35 @@ void *cusim_shared_alloc(size_t bytes);
 void cusim_shared_free(void *memory);
 
 /* Which block is the b-th of a grid: x runs fastest. */
-static inline struct cusim_dim cusim_block_of(size_t b, const unsigned grid[3])
-{
+static inline struct cusim_dim cusim_block_of(size_t b, const unsigned grid[3]) {
     return {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
             (unsigned)(b / grid[0] / grid[1])};
 }
 
-static inline void __syncthreads(void)
-{
+static inline void __syncthreads(void) {
     cusim_barrier();
 }
-static inline void __threadfence(void)
-{
+static inline void __threadfence(void) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
-static inline void __threadfence_system(void)
-{
+static inline void __threadfence_system(void) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
-static inline void __trap(void)
-{
+static inline void __trap(void) {
     cusim_trap();
 }
-static inline float rsqrtf(float x)
-{
+static inline float rsqrtf(float x) {
     return 1.0f / sqrtf(x);
 }
-static inline int min(int a, int b)
-{
+static inline int min(int a, int b) {
     return a < b ? a : b;
 }
 
-static inline unsigned atomicAdd(unsigned *p, unsigned v)
-{
+static inline unsigned atomicAdd(unsigned *p, unsigned v) {
     return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 
-static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
-{
+static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) {
     return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 
@@ -120,8 +111,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
     struct layout {
         /* One too many, so that a kernel without parameters has no array of length 0. */
         unsigned offset[count + 1] = {}, size[count + 1] = {};
-        constexpr layout()
-        {
+        constexpr layout() {
             const unsigned sizes[] = {(unsigned)sizeof(A)..., 0};
             const unsigned aligns[] = {(unsigned)alignof(A)..., 1};
             unsigned at = 0;
@@ -135,8 +125,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
     };
     static constexpr layout where{};
 
-    template <size_t... I> static void read(values *v, void **params, std::index_sequence<I...>)
-    {
+    template <size_t... I> static void read(values *v, void **params, std::index_sequence<I...>) {
         (memcpy(&std::get<I>(*v), params[I], sizeof(A)), ...);
         (void)v, (void)params;
     }
@@ -144,8 +133,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
     static void thread(const void *call) { std::apply(fn, *(const values *)call); }
 
     template <bool sync>
-    static void run(const unsigned grid[3], const unsigned block[3], unsigned smem, void **params)
-    {
+    static void run(const unsigned grid[3], const unsigned block[3], unsigned smem, void **params) {
         values v;
         read(&v, params, std::index_sequence_for<A...>{});
         void *shared = cusim_shared_alloc(smem);
@@ -173,8 +161,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
 
 #define CUSIM_ENTRY(kernel, sync)                                                                  \
     static struct cusim_kernel cusim_kernel_##kernel;                                              \
-    __attribute__((constructor)) static void cusim_register_##kernel(void)                         \
-    {                                                                                              \
+    __attribute__((constructor)) static void cusim_register_##kernel(void) {                       \
         cusim_kernel_##kernel.name = #kernel;                                                      \
         cusim_kernel_##kernel.n_params = cusim_entry<kernel>::count;                               \
         cusim_kernel_##kernel.offset = cusim_entry<kernel>::where.offset;                          \

@@ -26,8 +26,7 @@
 __thread struct cusim_dim threadIdx, blockIdx, blockDim, gridDim;
 __thread void *cusim_dynamic_shared;
 
-namespace
-{
+namespace {
 
 constexpr size_t stack_bytes = 64 * 1024;
 
@@ -59,8 +58,7 @@ __asm__(".text\n"
         "    ret\n"
         ".size cusim_switch, . - cusim_switch\n");
 
-void prepare(saved *fiber, char *stack, void (*entry)(void))
-{
+void prepare(saved *fiber, char *stack, void (*entry)(void)) {
     /* Six registers, the address that `ret` jumps to, and one word so that the entry finds the
      * stack aligned as behind a call. */
     void **top = (void **)(stack + stack_bytes) - 8;
@@ -71,8 +69,7 @@ void prepare(saved *fiber, char *stack, void (*entry)(void))
     *fiber = top;
 }
 
-void change(saved *from, saved *to)
-{
+void change(saved *from, saved *to) {
     cusim_switch(from, *to);
 }
 
@@ -80,8 +77,7 @@ void change(saved *from, saved *to)
 
 using saved = ucontext_t;
 
-void prepare(saved *fiber, char *stack, void (*entry)(void))
-{
+void prepare(saved *fiber, char *stack, void (*entry)(void)) {
     getcontext(fiber);
     fiber->uc_stack.ss_sp = stack;
     fiber->uc_stack.ss_size = stack_bytes;
@@ -89,8 +85,7 @@ void prepare(saved *fiber, char *stack, void (*entry)(void))
     makecontext(fiber, entry, 0);
 }
 
-void change(saved *from, saved *to)
-{
+void change(saved *from, saved *to) {
     swapcontext(from, to);
 }
 
@@ -112,8 +107,7 @@ struct crew {
     cusim_thread_fn thread = nullptr;
     const void *call = nullptr;
 
-    void release()
-    {
+    void release() {
         if (room) {
             munmap(stacks, room * stack_bytes);
             delete[] fibers;
@@ -121,8 +115,7 @@ struct crew {
         }
     }
 
-    void reserve(unsigned count)
-    {
+    void reserve(unsigned count) {
         if (count <= room) {
             return;
         }
@@ -145,8 +138,7 @@ thread_local crew mine;
 thread_local int trapped;
 
 /* Where a fiber begins. It never returns: there is nothing below it on its stack. */
-void fiber_main()
-{
+void fiber_main() {
     crew *c = &mine;
     c->thread(c->call);
     c->current->done = true;
@@ -154,8 +146,7 @@ void fiber_main()
     abort();
 }
 
-void run_block(crew *c, unsigned count)
-{
+void run_block(crew *c, unsigned count) {
     for (unsigned t = 0; t < count; t++) {
         c->fibers[t].done = false;
         prepare(&c->fibers[t].state, c->stacks + t * stack_bytes, fiber_main);
@@ -178,8 +169,7 @@ void run_block(crew *c, unsigned count)
 } // namespace
 
 void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thread_fn thread,
-                      const void *call)
-{
+                      const void *call) {
     crew *c = &mine;
     unsigned count = block[0] * block[1] * block[2];
     c->reserve(count);
@@ -191,8 +181,7 @@ void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thr
     }
 }
 
-void cusim_barrier(void)
-{
+void cusim_barrier(void) {
     crew *c = &mine;
     if (!c->current) {
         fprintf(stderr, "cusim: a kernel that waits at a barrier is registered by CUS_KERNEL; "
@@ -202,13 +191,11 @@ void cusim_barrier(void)
     change(&c->current->state, &c->scheduler);
 }
 
-void cusim_trap(void)
-{
+void cusim_trap(void) {
     trapped = 1;
 }
 
-void *cusim_shared_alloc(size_t bytes)
-{
+void *cusim_shared_alloc(size_t bytes) {
     if (!bytes) {
         return nullptr;
     }
@@ -222,13 +209,11 @@ void *cusim_shared_alloc(size_t bytes)
     return m;
 }
 
-void cusim_shared_free(void *memory)
-{
+void cusim_shared_free(void *memory) {
     free(memory);
 }
 
-CUSIM_EXPORT const struct cusim_kernel *cusim_kernel_find(const char *name)
-{
+CUSIM_EXPORT const struct cusim_kernel *cusim_kernel_find(const char *name) {
     for (const struct cusim_kernel *k = cusim_kernel_head; k; k = k->next) {
         if (!strcmp(k->name, name)) {
             return k;
@@ -237,8 +222,7 @@ CUSIM_EXPORT const struct cusim_kernel *cusim_kernel_find(const char *name)
     return nullptr;
 }
 
-CUSIM_EXPORT int cusim_kernel_take_trap(void)
-{
+CUSIM_EXPORT int cusim_kernel_take_trap(void) {
     int was = trapped;
     trapped = 0;
     return was;

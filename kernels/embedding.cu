@@ -5,8 +5,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void embedding(float *x, const float *table, const int *token, int dim)
-{
+extern "C" __global__ void embedding(float *x, const float *table, const int *token, int dim) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     int b = blockIdx.y;
     if (i < dim) {

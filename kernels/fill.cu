@@ -3,8 +3,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void fill(unsigned *dst, unsigned value, int n)
-{
+extern "C" __global__ void fill(unsigned *dst, unsigned value, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         dst[i] = value;

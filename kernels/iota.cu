@@ -3,8 +3,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void iota(int *dst, int start, int n)
-{
+extern "C" __global__ void iota(int *dst, int start, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         dst[i] = start + i;

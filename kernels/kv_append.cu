@@ -6,8 +6,7 @@
 #include "kernels/kernels.h"
 
 extern "C" __global__ void kv_append(float *k_cache, float *v_cache, const float *k, const float *v,
-                                     int k_stride, int v_stride, int kv_dim, int max_len, int pos)
-{
+                                     int k_stride, int v_stride, int kv_dim, int max_len, int pos) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     int b = blockIdx.y;
     if (i < kv_dim) {

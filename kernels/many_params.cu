@@ -5,15 +5,13 @@
 #include "kernels/kernels.h"
 
 static __device__ __forceinline__ unsigned long long many_params_join(unsigned long long sum,
-                                                                      unsigned long long value)
-{
+                                                                      unsigned long long value) {
     return (sum ^ value) * 0x100000001b3ull + 0x9e37ull;
 }
 
 extern "C" __global__ void many_params(unsigned long long *out, char a, short b, int c, long long d,
                                        float e, double f, unsigned char g, struct cus_mixed h,
-                                       unsigned short i, const unsigned *j, unsigned long long k)
-{
+                                       unsigned short i, const unsigned *j, unsigned long long k) {
     unsigned long long sum = 0xcbf29ce484222325ull;
     sum = many_params_join(sum, (unsigned long long)(signed char)a);
     sum = many_params_join(sum, (unsigned long long)b);

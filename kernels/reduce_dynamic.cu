@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void reduce_dynamic(unsigned long long *out, const unsigned *in, int n)
-{
+extern "C" __global__ void reduce_dynamic(unsigned long long *out, const unsigned *in, int n) {
     CUS_DYNAMIC_SHARED(unsigned long long, sum);
     int t = threadIdx.x, threads = blockDim.x;
     unsigned long long mine = 0;

@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void reduce_sum(unsigned long long *out, const unsigned *in, int n)
-{
+extern "C" __global__ void reduce_sum(unsigned long long *out, const unsigned *in, int n) {
     __shared__ unsigned long long sum[CUS_REDUCE_BLOCK];
     int t = threadIdx.x;
     unsigned long long mine = 0;

@@ -3,8 +3,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void residual_add(float *x, const float *y, int n)
-{
+extern "C" __global__ void residual_add(float *x, const float *y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         x[i] += y[i];

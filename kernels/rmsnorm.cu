@@ -6,8 +6,7 @@
 #include "kernels/kernels.h"
 
 extern "C" __global__ void rmsnorm(float *y, const float *x, const float *weight, int dim,
-                                   float eps)
-{
+                                   float eps) {
     __shared__ float sum[CUS_REDUCE_BLOCK];
     size_t row = (size_t)blockIdx.x * dim;
     int t = threadIdx.x;

@@ -7,8 +7,7 @@
 #include "kernels/kernels.h"
 
 extern "C" __global__ void rope(float *q, float *k, int q_stride, int k_stride, int n_heads,
-                                int n_kv_heads, int head_dim, int pos, float base)
-{
+                                int n_kv_heads, int head_dim, int pos, float base) {
     int half = head_dim / 2;
     int pair = blockIdx.x * blockDim.x + threadIdx.x;
     if (pair >= (n_heads + n_kv_heads) * half) {

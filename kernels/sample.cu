@@ -8,8 +8,7 @@
 
 /* 24 well-mixed bits of the four numbers as a float inside of (0, 1). */
 static __device__ __forceinline__ float sample_uniform(unsigned long long seed, unsigned step,
-                                                       unsigned row, unsigned index)
-{
+                                                       unsigned row, unsigned index) {
     unsigned long long z = seed + ((unsigned long long)step << 32 | index) * 0x9e3779b97f4a7c15ull;
     z ^= (row + 1ull) * 0xd1b54a32d192ed03ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -19,8 +18,7 @@ static __device__ __forceinline__ float sample_uniform(unsigned long long seed, 
 }
 
 extern "C" __global__ void sample(int *token, const float *logits, int vocab, int stride,
-                                  float temperature, unsigned long long seed, int step)
-{
+                                  float temperature, unsigned long long seed, int step) {
     __shared__ float value[CUS_REDUCE_BLOCK];
     __shared__ int index[CUS_REDUCE_BLOCK];
     const float *row = logits + (size_t)blockIdx.x * stride;

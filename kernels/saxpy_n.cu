@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void saxpy_n(float *y, const float *x, float a, int n, int rounds)
-{
+extern "C" __global__ void saxpy_n(float *y, const float *x, float a, int n, int rounds) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         float sum = y[i];

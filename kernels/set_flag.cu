@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void set_flag(volatile unsigned *flag, unsigned value)
-{
+extern "C" __global__ void set_flag(volatile unsigned *flag, unsigned value) {
     __threadfence_system();
     *flag = value;
     __threadfence_system();

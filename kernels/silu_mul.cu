@@ -4,8 +4,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void silu_mul(float *out, const float *gate, const float *up, int n)
-{
+extern "C" __global__ void silu_mul(float *out, const float *gate, const float *up, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         out[i] = gate[i] / (1.0f + expf(-gate[i])) * up[i];

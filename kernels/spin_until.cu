@@ -6,8 +6,7 @@
 #include "kernels/kernels.h"
 
 extern "C" __global__ void spin_until(const volatile unsigned *flag, unsigned value,
-                                      unsigned long long max_rounds, unsigned *out)
-{
+                                      unsigned long long max_rounds, unsigned *out) {
     unsigned seen = 2;
     for (unsigned long long round = 0; round < max_rounds; round++) {
         if (*flag >= value) {

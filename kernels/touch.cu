@@ -3,8 +3,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void touch(unsigned *p)
-{
+extern "C" __global__ void touch(unsigned *p) {
     atomicAdd(p, 1u);
 }
 

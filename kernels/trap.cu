@@ -5,8 +5,7 @@
  */
 #include "kernels/kernels.h"
 
-extern "C" __global__ void trap(unsigned *p)
-{
+extern "C" __global__ void trap(unsigned *p) {
     if (*p) {
         __trap();
     }

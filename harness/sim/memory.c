@@ -10,17 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { ARENA_HOST = CUSIM_DEVICES_MAX, ARENA_MANAGED, ARENAS };
 
-/* Where the arenas go; the second row is for processes under ThreadSanitizer, which owns the first. */
+/* Where the arenas go; the second row is for processes under ThreadSanitizer, whose shadow lies where the first is. */
 static const struct {
     uintptr_t device, device_step, host, managed;
     size_t most;
 } places[] = {
     {0x300000000000, 0x4000000000, 0x320000000000, 0x330000000000, (size_t)0x4000000000},
-    {0x2000000000, 0x400000000, 0x5000000000, 0x6000000000, (size_t)0x400000000},
+    {0x2000000000, 0x400000000, 0x5000000000, 0x6000000000, (size_t)0x200000000},
 };
+extern void __tsan_init(void) __attribute__((weak));
 
 static struct arena {
     _Atomic uintptr_t base;
@@ -43,7 +46,7 @@ static bool arena_open(int index) {
     struct arena *arena = &arenas[index];
     if (arena->base)
         return true;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = __tsan_init ? 1 : 0; i < sizeof places / sizeof places[0]; i++) {
         uintptr_t want = index == ARENA_HOST      ? places[i].host
                          : index == ARENA_MANAGED ? places[i].managed
                                                   : places[i].device +
@@ -51,8 +54,10 @@ static bool arena_open(int index) {
         size_t bytes = index < ARENA_HOST ? cusim.options.device_bytes : (size_t)64 << 30;
         if (bytes > places[i].most)
             bytes = places[i].most;
-        void *got = mmap((void *)want, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        /* Not by mmap(): a sanitizer in front of it would touch the shadow of all of it. */
+        void *got = (void *)syscall(
+            SYS_mmap, want, bytes, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         if (got == MAP_FAILED)
             continue;
         if ((uintptr_t)got != want) { /* a kernel that does not know MAP_FIXED_NOREPLACE */

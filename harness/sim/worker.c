@@ -81,6 +81,7 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
 }
 
 static void stream_free(struct cusim_stream *stream) {
+    cusim_handle_remove(stream); /* where the context went first; the address may come back as something else */
     if (stream->prev)
         stream->prev->next = stream->next;
     else

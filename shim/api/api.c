@@ -19,6 +19,8 @@ const struct cus_api_row cus_api_rows[CUS_API_ROWS] = {
 #define CUS_API(symbol_, class_, scope_, arg_, abi_, act_, reason_)                                \
     {.name = #symbol_,                                                                             \
      .reason = reason_,                                                                            \
+     .scope_name = #scope_,                                                                        \
+     .abi_name = #abi_,                                                                            \
      .kind = CUS_CLASS_##class_,                                                                   \
      .scope = CUS_SCOPE_##scope_,                                                                  \
      .abi = CUS_ABI_##abi_,                                                                        \

@@ -76,6 +76,8 @@ enum { CUS_ARG_NONE = -1, CUS_ARG_NULL_STREAM = -2 };
 struct cus_api_row {
     const char *name;
     const char *reason;
+    const char *scope_name; /* the letters of the table: "S", "CT" */
+    const char *abi_name;   /* "LEGACY" or "PTSZ" */
     uint8_t kind;  /* enum cus_class */
     uint8_t scope; /* enum cus_scope of shim/stream/engine.h */
     uint8_t abi;   /* enum cus_abi of the same */

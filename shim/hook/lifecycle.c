@@ -27,7 +27,7 @@
 #include "shim/stream/engine.h"
 
 uint32_t cus_state;
-_Thread_local uint32_t cus_depth;
+_Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
 static struct cus_driver driver;   /* frozen when the engine has started */
 static pid_t owner;                /* the process that started it; frozen as well */

@@ -22,8 +22,7 @@ void *cus_spare_stub(void *function, const char *name, unsigned kind) {
         void *nobody = NULL;
         if (__atomic_compare_exchange_n(slot, &nobody, function, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
-            /* Whoever claims a slot is the first to hand its stub out; a thread that finds it claimed meanwhile may call before the kind
-             * is written and then meets the plain barrier, which is right for every kind. */
+            /* A thread that finds the slot claimed and calls before the kind is written meets the plain barrier, which is safe. */
             size_t length = strnlen(name, sizeof slots[i].name - 1);
             memcpy(slots[i].name, name, length);
             __atomic_store_n(&slots[i].kind, kind, __ATOMIC_RELEASE);

@@ -15,6 +15,7 @@ enum {
     LOST_MIN = 16,        /* begins before a piece is judged */
     RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
                              often than not */
+    REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too */
     RETRY_EVICTED = 64,   /* after one dropped for the budget */
     RETRY_NEVER = 1 << 20 /* after one that cannot be built */
 };
@@ -64,6 +65,7 @@ static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint
     cus_mem_free(piece->variants[i]);
     piece->variants[i] = piece->variants[--piece->n_variants];
     piece->predicted = 0;
+    piece->hashed = false;
     unindex(plan, piece);
 }
 
@@ -87,7 +89,7 @@ static void drop_and_wait(struct cus_plan *plan, struct cus_piece *piece, uint32
 }
 
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut) {
-    if (!n)
+    if (!n || cut == CUS_CUT_REFUSED)
         return;
     struct cus_node *at = piece->nodes[n - 1];
     piece->lost++;
@@ -118,10 +120,31 @@ bool cus_plan_drop_oldest(struct cus_plan *plan) {
     return true;
 }
 
-void cus_plan_drop_variant(struct cus_plan *plan, struct cus_piece *piece,
-                           struct cus_variant *variant) {
+/* The nodes that refused are left out of pieces for a while, so that the ops around them are not
+ * lost; all of them where it was the launch that failed. */
+static void leave_out_refused(struct cus_piece *piece, struct cus_variant *broken) {
+    bool one = false;
+    for (uint32_t i = 0; i < piece->n; i++)
+        one |= cus_image_op(broken->image, piece, i)->unknown != 0;
+    for (uint32_t i = 0; i < piece->n; i++)
+        if (!one || cus_image_op(broken->image, piece, i)->unknown)
+            piece->nodes[i]->retry_at = piece->nodes[i]->visits + RETRY_LOST;
+}
+
+void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken) {
+    if (!broken) {
+        drop_and_wait(plan, piece, RETRY_NEVER);
+        return;
+    }
+    /* One that is refused again and again, such as a copy whose node cannot take another address,
+     * would be built again and again. */
+    if (++piece->refused >= REFUSED_MAX) {
+        leave_out_refused(piece, broken);
+        drop_piece(plan, piece);
+        return;
+    }
     for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (piece->variants[i] == variant) {
+        if (piece->variants[i] == broken) {
             drop_variant_at(plan, piece, i);
             return;
         }
@@ -140,8 +163,4 @@ void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
         if (!handle || holds(piece, handle))
             drop_piece(plan, piece);
     }
-}
-
-void cus_plan_give_up(struct cus_plan *plan, struct cus_piece *piece) {
-    drop_and_wait(plan, piece, RETRY_NEVER);
 }

@@ -13,6 +13,8 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
 /* The first op of the piece is another one than when it was launched last: its head is found by
  * that op from now on. */
 void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
+/* The graph of the piece was refused (plan.h, cus_plan_refused). May drop the piece. */
+void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut);
 

@@ -32,6 +32,8 @@ struct cus_piece {
     uint32_t predicted; /* index of the variant launched last */
     uint32_t begun;     /* times that ops were withheld for it */
     uint32_t lost;      /* times that they had to be issued one by one after all */
+    uint32_t unbuilt;   /* times that a further variant could not be built */
+    uint32_t refused;   /* times that a graph of it could not be patched or launched */
     uint32_t image_bytes;
     uint8_t *asked;
     struct cus_node *nodes[CUS_PIECE_MAX];

@@ -19,6 +19,7 @@ enum {
     LOOP_BY_KIND_AFTER =
         65536,       /* ops in a step before one whose params differ from turn to turn is */
     LOOP_STEP = 256, /* a turn is as many whole periods as reach this many ops */
+    UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -246,16 +247,18 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
             compare_with(plan, *variant);
             return CUS_CHOICE_EXACT;
         }
-    if (seen_before(plan, out) && piece->n_variants < plan->limits.variants)
+    if (seen_before(plan, out) && piece->n_variants < plan->limits.variants &&
+        piece->unbuilt < UNBUILT_MAX)
         return CUS_CHOICE_BUILD;
     *variant = least_recent(piece);
     compare_with(plan, *variant);
     return CUS_CHOICE_PATCH;
 }
 
-struct cus_variant *cus_plan_fall_back(struct cus_plan *plan) {
+struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
     if (!plan->piece->n_variants)
         return NULL;
+    plan->piece->unbuilt += !later;
     struct cus_variant *variant = least_recent(plan->piece);
     compare_with(plan, variant);
     return variant;
@@ -344,6 +347,13 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     return advance(plan, at, n);
 }
 
+bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
+    struct cus_piece *piece = plan->piece;
+    bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
+    cus_learn_refused(plan, piece, broken);
+    return turned;
+}
+
 /* ---- recording ---- */
 
 static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
@@ -394,7 +404,7 @@ void cus_plan_step_end(struct cus_plan *plan) {
     plan->looking = CUS_LOOKING_NOT;
     plan->broken = true;
     if (plan->now.graphs)
-        plan->last = plan->now;
+        cus_segments_copy(&plan->last, &plan->now);
     plan->now.n = 0;
     plan->now.dropped = 0;
     plan->now.graphs = false;

@@ -93,7 +93,8 @@ enum cus_cut {
     CUS_CUT_OWNER,    /* a call by the owning thread: it will come again at this place */
     CUS_CUT_WATCHDOG, /* nothing came for hold_us */
     CUS_CUT_DIVERGED,
-    CUS_CUT_OTHER, /* chance: another thread, a failed launch, exit: nothing is learned from it */
+    CUS_CUT_OTHER,   /* chance: another thread, exit: nothing is learned from it */
+    CUS_CUT_REFUSED, /* the complete piece could not be launched: cus_plan_refused judges it */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -124,8 +125,9 @@ const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
  * must be patched. With BUILD a new variant is to be made from the withheld ops; where that cannot
  * be, cus_plan_fall_back says what to patch instead. */
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
-/* After BUILD was refused: the variant to patch; NULL where the piece has none. */
-struct cus_variant *cus_plan_fall_back(struct cus_plan *plan);
+/* After BUILD was refused, or (`later`) not tried: the variant to patch; NULL where the piece has
+ * none. */
+struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later);
 /* Node `i` of the chosen variant now holds what was asked; or, `known` false, something unknown. */
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known);
 /* A new exec for the complete piece, holding the withheld ops. NULL when memory ran out (the exec
@@ -146,13 +148,12 @@ void cus_plan_step_end(struct cus_plan *plan);
 /* Drops the piece that was launched least recently, that is not the one being withheld. False where
  * there is none with an exec. */
 bool cus_plan_drop_oldest(struct cus_plan *plan);
-/* Drops a variant that its exec can no longer stand for. */
-void cus_plan_drop_variant(struct cus_plan *plan, struct cus_piece *piece,
-                           struct cus_variant *variant);
+/* In place of flushed, after the withheld ops of a complete piece were issued one by one because
+ * its graph could not be: `broken` is the variant whose content is unknown now or that did not
+ * launch, NULL where none could be built and none shall be tried again soon. Returns true where a
+ * turn of a loop ended with them. */
+bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
 /* Drops every piece that holds a launch of `handle`, or every piece for NULL. Nothing may be
  * withheld. */
 void cus_plan_drop_handle(struct cus_plan *plan, const void *handle);
-/* The piece begun last cannot be built: its first node waits long before the next try. */
-void cus_plan_give_up(struct cus_plan *plan, struct cus_piece *piece);
-
 #endif

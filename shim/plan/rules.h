@@ -33,7 +33,14 @@ struct cus_rules; /* opaque, frozen once loaded */
 
 /* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is
  * warned about once and skipped. */
+#ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* in C a struct and a function may share a name */
+#endif
 const struct cus_rules *cus_rules(void);
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 /* Decided once per function by the caller. NULL for a name: no rule matches. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
 unsigned cus_rules_count(const struct cus_rules *rules);

@@ -18,6 +18,10 @@ void cus_segments_add(struct cus_segments *segments, const char *eager, uint32_t
     }
 }
 
+void cus_segments_copy(struct cus_segments *to, const struct cus_segments *from) {
+    memcpy(to, from, offsetof(struct cus_segments, list) + from->n * sizeof from->list[0]);
+}
+
 struct text {
     char *at, *end;
 };

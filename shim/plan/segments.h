@@ -27,6 +27,8 @@ struct cus_segments {
 /* Appends ops, merging them with the last entry where that is alike. `eager` must outlive the list.
  */
 void cus_segments_add(struct cus_segments *segments, const char *eager, uint32_t ops);
+/* Copies what is in use, which is little of it at most steps. */
+void cus_segments_copy(struct cus_segments *to, const struct cus_segments *from);
 /* Writes the list as a JSON array of strings ("graph 7", "eager NAME", "eager NAME x 3"). False
  * when it did not fit. */
 bool cus_segments_json(const struct cus_segments *segments, char *text, size_t bytes);

@@ -232,25 +232,34 @@ static bool program_captures(struct cus_context *context) {
 
 static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
     *why_not = CUS_EAGER_PASSTHROUGH;
-    if (__atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE) || !cus_registry_same(engine) ||
+    /* Asked again under the lock: whoever switches withholding off takes each lock after that, so
+     * that nothing is withheld behind its back. */
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
+        __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE) ||
         program_captures(engine->context))
         return false;
     CUstreamCaptureStatus status;
     if (cus_process.driver->cuStreamIsCapturing(engine->handle, &status) != CUDA_SUCCESS ||
         status != CU_STREAM_CAPTURE_STATUS_NONE)
         return false;
+    if (!cus_registry_same(engine)) {
+        /* The handle is that of another stream by now, with other flags: its next op finds out. */
+        cus_registry_close(engine);
+        return false;
+    }
+    if (!cus_watchdog_ready())
+        return false;
     *why_not = CUS_EAGER_OBSERVING;
     if (!cus_process.may_build)
         return false;
     uint32_t to_build = cus_plan_to_build(&engine->plan);
     bool fits = to_build <= engine->build_left || engine->build_left == cus_options()->build_nodes;
-    return !to_build || (fits && !__atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE));
+    return !to_build || (fits && !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE));
 }
 
-static void begin(struct cus_thread *thread, struct cus_engine *engine) {
+static void begin(struct cus_engine *engine) {
     cus_plan_begin(&engine->plan);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
-    thread->pending = engine;
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
     __atomic_store_n(&engine->pending, 1, __ATOMIC_RELEASE);
@@ -305,6 +314,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         switch (cus_plan_offer(&engine->plan, &op)) {
         case CUS_OFFER_HELD:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
+            thread->pending = engine; /* another thread may have begun the piece */
             return true;
         case CUS_OFFER_FULL:
             *result = cus_withheld_fire(engine);
@@ -323,7 +333,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         case CUS_OFFER_BEGIN:
             if (!may_withhold(engine, why))
                 return false;
-            begin(thread, engine);
+            begin(engine);
             break;
         case CUS_OFFER_EAGER:
             if ((*kind)->policy != CUS_POLICY_GRAPH)
@@ -335,13 +345,25 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
     }
 }
 
-/* After the program's own call succeeded: learns the function, records the op. */
-static void learn(struct cus_engine *engine, struct call *call, struct cus_kind *kind,
+/* Is it a launch of a function that a rule never defers? Costs nothing where there is none. */
+static bool spins(struct cus_context *context, const struct call *call) {
+    return call->type == CUS_OP_LAUNCH && context &&
+           __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) &&
+           cus_kinds_policy(context, call->launch->f) == CUS_POLICY_NEVER_DEFER;
+}
+
+/* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
+ * op that had no kind for another reason has none now: it is not looked up again. */
+static void learn(struct cus_engine *engine, struct call *call, struct cus_kind *kind, bool fresh,
                   uint32_t generation) {
     struct cus_op op;
-    bool fresh;
-    if (!kind && call->type == CUS_OP_LAUNCH)
+    if (fresh) {
         cus_kinds_learn(engine->context, call->launch);
+        if (spins(engine->context, call))
+            cus_spinner_began(engine); /* nobody knew it before; now it may be running */
+    }
+    if (!kind && !fresh)
+        return;
     cus_lock_take(&engine->lock);
     if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
         if (!kind)
@@ -372,25 +394,28 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
     if (never_defer)
-        __atomic_store_n(&cus_process.spinner, engine, __ATOMIC_RELEASE);
+        cus_spinner_began(engine);
     CUresult result = real_call(call);
     if (result == CUDA_SUCCESS)
-        learn(engine, call, kind, generation);
+        learn(engine, call, kind, fresh, generation);
     return result;
 }
 
-/* Nothing is ever withheld on this stream, but ops on others may have to go first: those of this
- * thread, and the legacy stream's. */
+/* Nothing of this call is withheld, but ops on other streams may have to go first: those of this
+ * thread, the legacy stream's, and those that another context withholds on this very stream. */
 static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUcontext current) {
     struct cus_context *context = cus_registry_context(current);
-    if (thread->pending) {
-        cus_flush_engine(thread->pending, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM,
-                         CUS_CUT_OWNER);
-        thread->pending = NULL;
+    cus_flush_own(thread);
+    struct cus_engine *engine = cus_registry_peek(call->stream, current);
+    if (engine) {
+        cus_flush_ties(thread, engine);
+        cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
     }
     struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
     if (legacy)
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
+    if (spins(context, call))
+        cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
     return real_call(call);
@@ -412,18 +437,25 @@ static CUresult run(struct call *call) {
     if (state == CUS_OFF)
         return real_call(call);
     cus_process.driver->cuCtxGetCurrent(&current);
-    struct cus_engine *engine =
-        state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
-    if (!engine || __atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
-        return pass_by(thread, call, current);
-    cus_flush_ties(thread, engine);
+    struct cus_engine *engine;
+    for (;;) {
+        engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
+        if (!engine)
+            return pass_by(thread, call, current);
+        cus_flush_ties(thread, engine);
+        cus_lock_take(&engine->lock);
+        /* Until the lock was taken another thread may have closed the engine, for a context that
+         * dies elsewhere, and given the object to another stream. */
+        if (cus_registry_current(thread))
+            break;
+        cus_lock_give(&engine->lock);
+    }
     thread->last = engine;
 
     struct cus_kind *kind = NULL;
     bool fresh = false;
     enum cus_eager why = CUS_EAGER_PASSTHROUGH;
     CUresult result;
-    cus_lock_take(&engine->lock);
     engine->counters.ops[call->type]++;
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (engine->dormant) {
@@ -431,6 +463,10 @@ static CUresult run(struct call *call) {
         engine->judged_ops++;
         engine->counters.eager_by[CUS_EAGER_PASSTHROUGH]++;
         cus_lock_give(&engine->lock);
+        if (spins(engine->context, call)) {
+            cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
+            cus_spinner_began(engine);
+        }
         return answer(engine, real_call(call));
     }
     if (offer_op(thread, engine, call, &kind, &fresh, &why, &result))

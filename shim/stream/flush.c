@@ -28,8 +28,12 @@ static void leave_context(bool pushed) {
 void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                       enum cus_cut cut) {
     bool pushed;
-    if (!engine->pending || !enter_context(engine->context->handle, &pushed))
+    if (!engine->pending)
         return;
+    if (!enter_context(engine->context->handle, &pushed)) {
+        cus_withheld_lose(engine);
+        return;
+    }
     cus_withheld_flush(engine, cause, reason, cut, CUS_EAGER_FLUSHED);
     leave_context(pushed);
 }
@@ -81,12 +85,44 @@ void cus_flush_everything(unsigned cause, enum cus_break reason) {
     flush_all(NULL, false, cause, reason);
 }
 
+void cus_flush_for_certain(unsigned cause, enum cus_break reason) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        cus_lock_take(&engine->lock);
+        cus_flush_locked(engine, cause, reason, CUS_CUT_OTHER);
+        cus_lock_give(&engine->lock);
+    }
+}
+
+void cus_spinner_began(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    if (!__atomic_exchange_n(&engine->spinning, true, __ATOMIC_ACQ_REL))
+        __atomic_add_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
+    cus_lock_give(&cus_process.build_lock);
+}
+
+void cus_spinner_ended(struct cus_engine *engine) {
+    if (__atomic_load_n(&engine->spinning, __ATOMIC_ACQUIRE) &&
+        __atomic_exchange_n(&engine->spinning, false, __ATOMIC_ACQ_REL))
+        __atomic_sub_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
+}
+
+void cus_flush_own(struct cus_thread *thread) {
+    struct cus_engine *engine = thread->pending;
+    if (!engine)
+        return;
+    /* What is withheld there now may be another thread's: then it is chance that it goes. */
+    bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread;
+    cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM,
+                     own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
+    thread->pending = NULL;
+}
+
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine) {
     struct cus_engine *other = thread->pending;
-    if (other && other != engine) {
-        cus_flush_engine(other, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OWNER);
-        thread->pending = NULL;
-    }
+    if (other && other != engine)
+        cus_flush_own(thread);
     if (!engine->blocking)
         return;
     struct cus_context *context = engine->context;
@@ -173,8 +209,8 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
         end_step(engine);
     /* The host sees this stream's work complete: a kernel that may have waited for others on it has
      * ended. */
-    if (engine && __atomic_load_n(&cus_process.spinner, __ATOMIC_ACQUIRE) == engine)
-        __atomic_store_n(&cus_process.spinner, NULL, __ATOMIC_RELEASE);
+    if (engine)
+        cus_spinner_ended(engine);
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream) {

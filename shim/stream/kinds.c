@@ -185,6 +185,44 @@ enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle
     return policy;
 }
 
+/* Functions that were tainted, for ever: most are before they run first, and what is known of a
+ * function is dropped whenever any code goes. A handle that is used again for another function
+ * makes that one eager. */
+struct tainted {
+    const void *handle;
+    UT_hash_handle hh;
+};
+static struct cus_lock tainted_lock;
+static struct tainted *tainted; /* tainted_lock */
+static bool all_tainted;        /* tainted_lock: also where one could not be noted */
+
+static bool is_tainted(const void *handle) {
+    struct tainted *entry;
+    cus_lock_take(&tainted_lock);
+    HASH_FIND_PTR(tainted, &handle, entry);
+    bool is = entry || all_tainted;
+    cus_lock_give(&tainted_lock);
+    return is;
+}
+
+void cus_kinds_note_taint(const void *handle) {
+    struct tainted *entry = NULL;
+    bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+    cus_lock_take(&tainted_lock);
+    if (handle)
+        HASH_FIND_PTR(tainted, &handle, entry);
+    if (!entry && handle && (entry = cus_mem_alloc(sizeof *entry))) {
+        entry->handle = handle;
+        HASH_ADD_PTR(tainted, handle, entry);
+        if (!added)
+            cus_mem_free(entry);
+    }
+    all_tainted |= !entry || !added;
+    cus_lock_give(&tainted_lock);
+}
+
 void cus_kinds_taint(struct cus_context *context, const void *handle) {
     cus_lock_take(&context->lock);
     for (struct cus_func *func = context->funcs; func; func = func->hh.next) {
@@ -280,14 +318,18 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
         return false;
     uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX], n = 0;
     size_t offset, size;
-    while (n < PARAMS_MAX && query_param(handle, kind, n, &offset, &size) == CUDA_SUCCESS) {
+    CUresult result = CUDA_SUCCESS;
+    while (n < PARAMS_MAX &&
+           (result = query_param(handle, kind, n, &offset, &size)) == CUDA_SUCCESS) {
         offsets[n] = (uint32_t)offset;
         sizes[n] = (uint32_t)size;
         if (offset + size > layout->bytes)
             layout->bytes = (uint32_t)(offset + size);
         n++;
     }
-    if (n == PARAMS_MAX)
+    /* The end of the list has an error of its own: any other would make a layout that is too short,
+     * and launches without their arguments. */
+    if (n == PARAMS_MAX || result != CUDA_ERROR_INVALID_VALUE)
         return false;
     uint32_t *copy = cus_mem_alloc((2 * n + 1) * sizeof *copy);
     if (!copy)
@@ -352,6 +394,8 @@ static struct cus_func *make_func(const void *handle) {
     enum cus_handle kind;
     char shown[256];
     func->handle = handle;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     if (query_name(handle, &name, &kind) && name) {
         func->policy = cus_rules_decide(cus_rules(), name).policy;
         func->name = copy_text(name);
@@ -359,6 +403,9 @@ static struct cus_func *make_func(const void *handle) {
         func->known =
             query_layout(handle, kind, &func->layout) && query_cluster(handle, kind, func->cluster);
     }
+    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    if (func->policy == CUS_POLICY_NEVER_DEFER)
+        __atomic_store_n(&cus_process.never_defer, true, __ATOMIC_RELEASE);
     func->shown = copy_text(func->name ? shown : "(unnamed)");
     if (!func->name || !func->shown)
         func->known = false;
@@ -381,6 +428,7 @@ void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launc
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
     cus_lock_take(&context->lock);
+    func->tainted = is_tainted(launch->f); /* noted first, then looked for among the functions */
     if (find_func(context, launch->f))
         added = false; /* another thread was faster */
     else

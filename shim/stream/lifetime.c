@@ -69,7 +69,7 @@ void cus_engine_drain(void) {
     bool withheld =
         __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_WITHHOLD;
     if (withheld)
-        cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_EXIT);
+        cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_EXIT);
     cus_watchdog_stop();
 }
 
@@ -82,7 +82,7 @@ void cus_engine_withhold_off(const char *why) {
     if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
-    cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_API);
+    cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     __atomic_add_fetch(&cus_process.counters.fallbacks[CUS_FALLBACK_OFF], 1, __ATOMIC_RELAXED);
     cus_log(CUS_WARN, "stream", "nothing is withheld any more: %s", why);
 }
@@ -91,7 +91,7 @@ void cus_engine_profiling(bool on) {
     if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_ACQ_REL) == on)
         return;
     if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD)
-        cus_flush_everything(CUS_CAUSE_EXIT, CUS_BREAK_API);
+        cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     cus_log(CUS_INFO, "stream",
             on ? "a profiler records: ops go out one by one" : "no profiler records any more");
 }
@@ -152,16 +152,30 @@ static void for_each_engine(void (*change)(struct cus_engine *, const void *),
 
 static void close_engine(struct cus_engine *engine, const void *unused) {
     (void)unused;
-    cus_registry_close(engine, true);
+    cus_registry_close(engine);
+}
+
+/* The driver must not be asked whether a stream captures that is no more. */
+static void forget_capture(CUstream stream) {
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
+        if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
+            continue;
+        uint32_t kept = 0;
+        cus_lock_take(&context->lock);
+        for (uint32_t i = 0; i < context->captures; i++)
+            if (context->capturing[i] != stream)
+                context->capturing[kept++] = context->capturing[i];
+        __atomic_store_n(&context->captures, kept, __ATOMIC_RELEASE);
+        cus_lock_give(&context->lock);
+    }
 }
 
 void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
     CUcontext current = current_context();
     struct cus_engine *engine = cus_registry_peek(*stream, current);
+    forget_capture(stream->handle);
     if (!engine) {
-        /* A stream of another context, or one that has no engine: the engine, if any, finds out by
-         * the stream's identity. */
-        __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+        cus_registry_forget(*stream, current);
         return;
     }
     cus_lock_take(&engine->lock);
@@ -181,20 +195,18 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
  * no engine refers to them. */
 static void drop_code(void (*change)(struct cus_engine *, const void *)) {
-    struct cus_context *first = cus_registry_contexts();
-    uint32_t n = 0, i = 0;
-    for (struct cus_context *context = first; context; context = context->next)
-        n++;
-    struct cus_garbage garbage[64];
-    if (n > 64)
-        n = 64;
-    for (struct cus_context *context = first; context && i < n; context = context->next)
-        garbage[i++] = cus_kinds_detach(context);
-    cus_watchdog_hold();
-    for_each_engine(change, NULL);
-    cus_watchdog_release();
-    for (i = 0; i < n; i++)
-        cus_kinds_free(garbage[i]);
+    struct cus_context *context = cus_registry_contexts();
+    do {
+        struct cus_garbage garbage[64];
+        uint32_t n = 0;
+        for (; context && n < sizeof garbage / sizeof *garbage; context = context->next)
+            garbage[n++] = cus_kinds_detach(context);
+        cus_watchdog_hold();
+        for_each_engine(change, NULL);
+        cus_watchdog_release();
+        while (n)
+            cus_kinds_free(garbage[--n]);
+    } while (context);
 }
 
 void cus_engine_code_gone(void) {
@@ -228,16 +240,15 @@ void cus_engine_function_changed(const void *handle) {
 static void forget_stream(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    if (engine->capture_stream)
-        cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
-    engine->capture_stream = NULL;
-    engine->capture_refused = false;
+    cus_withheld_drop_capture_stream(engine);
 }
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = stream ? cus_registry_peek(*stream, current_context()) : NULL;
     if (!engine) {
-        for_each_engine(forget_stream, NULL);
+        /* For a stream that was never used nothing was built. */
+        if (!stream)
+            for_each_engine(forget_stream, NULL);
         return;
     }
     cus_lock_take(&engine->lock);
@@ -248,6 +259,7 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_taint(const void *handle) {
+    cus_kinds_note_taint(handle);
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_taint(context, handle);
     for_each_engine(drop_handle, handle);
@@ -270,8 +282,11 @@ void cus_engine_capture_began(const struct cus_stream_ref *stream) {
     enum { MAX = sizeof context->capturing / sizeof *context->capturing };
     cus_lock_take(&context->lock);
     uint32_t n = context->captures;
-    /* Beyond what fits, the count alone stands, and the last entry is asked in its place. */
-    context->capturing[n < MAX ? n : MAX - 1] = stream->handle ? stream->handle : CU_STREAM_LEGACY;
+    /* Beyond what fits, the count alone stands, and the last entry is asked in its place. A
+     * per-thread stream cannot be named by another thread: while it captures, the legacy stream
+     * says so. */
+    bool named = stream->handle && !cus_ref_is_per_thread(*stream);
+    context->capturing[n < MAX ? n : MAX - 1] = named ? stream->handle : CU_STREAM_LEGACY;
     __atomic_store_n(&context->captures, n < MAX ? n + 1 : n, __ATOMIC_RELEASE);
     cus_lock_give(&context->lock);
 }

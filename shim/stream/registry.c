@@ -16,8 +16,10 @@
 struct cus_process cus_process;
 __thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
 
+/* The handle alone names a stream, whichever context is current when it is used (HAZARDS A2); only
+ * the legacy stream is another one in each context. */
 struct stream_key {
-    CUcontext context;
+    CUcontext context; /* NULL but for the legacy stream */
     CUstream handle;
 };
 
@@ -41,9 +43,16 @@ static CUstream normal_handle(struct cus_stream_ref ref) {
     return ref.handle ? ref.handle : CU_STREAM_LEGACY;
 }
 
+static struct stream_key key_of(CUcontext context, CUstream handle) {
+    return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL, handle};
+}
+
 struct cus_context *cus_registry_context(CUcontext handle) {
+    struct cus_thread *thread = &cus_thread_self;
     if (!handle)
         return NULL;
+    if (thread->seen && thread->seen->handle == handle)
+        return thread->seen;
     cus_lock_take(&registry_lock);
     struct cus_context *context = contexts;
     while (context && context->handle != handle)
@@ -54,6 +63,7 @@ struct cus_context *cus_registry_context(CUcontext handle) {
         contexts = context;
     }
     cus_lock_give(&registry_lock);
+    thread->seen = context;
     return context;
 }
 
@@ -103,7 +113,6 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->blocking = engine->legacy || !(flags & CU_STREAM_NON_BLOCKING);
     engine->capture_refused = false;
     engine->late_error = CUDA_SUCCESS;
-    engine->ns_per_op = 0;
     engine->dormant = 0;
     engine->sleep = 0;
     engine->judged_ops = engine->judged_graphs = engine->judged_fresh = 0;
@@ -123,26 +132,28 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
 /* Nothing of the program's is touched: the stream is asked for its flags and its identity. */
 static struct cus_engine *make_engine(struct cus_context *context, CUstream handle) {
     const struct cus_driver *driver = cus_process.driver;
+    struct cus_engine *engine = NULL;
     unsigned flags = 0;
-    if (driver->cuStreamGetFlags(handle, &flags) != CUDA_SUCCESS || is_green(handle))
-        return NULL;
-    struct cus_engine *engine = new_engine();
-    if (!engine)
-        return NULL;
-    set_up(engine, context, handle, flags);
-    if (engine->legacy)
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS && !is_green(handle) &&
+        (engine = new_engine()))
+        set_up(engine, context, handle, flags);
+    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    if (engine && engine->legacy)
         __atomic_store_n(&context->legacy, engine, __ATOMIC_RELEASE);
     return engine;
 }
 
 static struct cus_engine *find_or_make(struct cus_context *context, CUstream handle) {
-    struct stream_key key = {context->handle, handle};
+    struct stream_key key = key_of(context->handle, handle);
     struct stream_entry *entry;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
+    struct cus_engine *found = entry ? entry->engine : NULL;
     cus_lock_give(&registry_lock);
     if (entry)
-        return entry->engine;
+        return found;
     /* While it captures, all that may be asked is whether it does; it is looked at again at its
      * next op. */
     CUstreamCaptureStatus status;
@@ -179,6 +190,9 @@ struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_strea
         return NULL;
     struct cus_context *owner = cus_registry_context(context);
     struct cus_engine *engine = owner ? find_or_make(owner, normal_handle(ref)) : NULL;
+    /* Graphs of one context are not for ops that are asked for in another. */
+    if (engine && engine->context != owner)
+        engine = NULL;
     thread->ref = ref;
     thread->context = context;
     thread->found = engine;
@@ -189,7 +203,7 @@ struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_strea
 struct cus_engine *cus_registry_peek(struct cus_stream_ref ref, CUcontext context) {
     if (!context || cus_ref_is_per_thread(ref))
         return NULL;
-    struct stream_key key = {context, normal_handle(ref)};
+    struct stream_key key = key_of(context, normal_handle(ref));
     struct stream_entry *entry;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
@@ -211,23 +225,36 @@ bool cus_registry_same(struct cus_engine *engine) {
     return true;
 }
 
-void cus_registry_close(struct cus_engine *engine, bool alive) {
-    const struct cus_driver *driver = cus_process.driver;
-    engine->generation++;
-    cus_plan_clear(&engine->plan);
-    if (alive && engine->capture_stream)
-        driver->cuStreamDestroy_v2(engine->capture_stream);
-    engine->capture_stream = NULL;
-    __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
-
-    cus_lock_take(&registry_lock);
-    struct stream_key key = {engine->context->handle, engine->handle};
+/* Registry lock held. */
+static void remove_entry(struct stream_key key) {
     struct stream_entry *entry;
     HASH_FIND(hh, streams, &key, sizeof key, entry);
     if (entry) {
         HASH_DEL(streams, entry);
         cus_mem_free(entry);
     }
+}
+
+void cus_registry_forget(struct cus_stream_ref ref, CUcontext context) {
+    struct stream_key key = key_of(context, normal_handle(ref));
+    struct stream_entry *entry;
+    cus_lock_take(&registry_lock);
+    HASH_FIND(hh, streams, &key, sizeof key, entry);
+    if (entry && !entry->engine)
+        remove_entry(key);
+    cus_lock_give(&registry_lock);
+    __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+void cus_registry_close(struct cus_engine *engine) {
+    engine->generation++;
+    cus_plan_clear(&engine->plan);
+    cus_withheld_drop_capture_stream(engine);
+    cus_spinner_ended(engine);
+    __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
+
+    cus_lock_take(&registry_lock);
+    remove_entry(key_of(engine->context->handle, engine->handle));
     if (cus_context_legacy(engine->context) == engine)
         __atomic_store_n(&engine->context->legacy, NULL, __ATOMIC_RELEASE);
     engine->next_free = closed_engines;

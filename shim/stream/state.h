@@ -38,7 +38,7 @@ struct cus_kind_key {
     uint8_t type, elem, copy_form, cooperative;
     uint8_t family[2]; /* of destination and source memory */
     uint16_t n_attrs;
-    uint32_t pad;
+    uint32_t pad[2]; /* keys are compared byte by byte: no hole in front of the attributes */
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };
 
@@ -83,7 +83,7 @@ struct cus_engine {
     bool capture_refused;    /* lock: it could not be made: nothing is built */
     uint32_t build_left;     /* lock: nodes that may still be built in this step */
     CUresult late_error;     /* atomic: of an op issued later than asked for */
-    uint64_t ns_per_op;      /* lock: host time between ops, smoothed; 0: unknown */
+    bool spinning; /* atomic: a never-defer kernel was issued here that may still wait for others */
 
     /* Leaving alone what does not pay (lock; `dormant` atomic). */
     uint64_t dormant;                                 /* ops to let pass before looking again */
@@ -102,6 +102,7 @@ struct cus_thread {
     CUcontext context;
     struct cus_engine *found;
     uint32_t epoch;
+    struct cus_context *seen; /* the context looked up last: entries live for ever */
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
 };
@@ -113,8 +114,10 @@ struct cus_process {
     bool may_build;                                       /* mode and options allow graphs */
     uint32_t profiling;                                   /* atomic */
     uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
-    struct cus_engine *spinner; /* atomic: where a never-defer kernel was issued that may still wait
-                                   for others: nothing is built */
+    uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
+    bool never_defer;           /* atomic: a function was met that a rule never defers */
+    struct cus_lock build_lock; /* innermost: held while an exec is built, and to count spinners up,
+                                   so that none begins to spin in the middle of it */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines */
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
@@ -132,20 +135,28 @@ static inline struct cus_engine *cus_context_legacy(const struct cus_context *co
 }
 
 /* The engine of this stream, made at first sight; NULL where nothing is ever withheld (per-thread
- * streams, green contexts, no context, capturing streams). `context` is the current context. */
+ * streams, green contexts, no context, capturing streams, streams of another context than the
+ * current one). `context` is the current context. */
 struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context);
-/* The engine of this stream if it has one. */
+/* The engine of this stream if it has one, whichever context it was made in. */
 struct cus_engine *cus_registry_peek(struct cus_stream_ref ref, CUcontext context);
+/* A stream without an engine goes: what was noted of it, and what threads remember, is void. */
+void cus_registry_forget(struct cus_stream_ref ref, CUcontext context);
+/* Is what the thread found last still so? Asked under the lock of the engine found: until that is
+ * given, it stays so. */
+static inline bool cus_registry_current(const struct cus_thread *thread) {
+    return thread->epoch == __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+}
 struct cus_context *cus_registry_context(CUcontext context);
 /* All contexts seen so far, linked by `next`; entries are never freed. */
 struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */
 bool cus_registry_same(struct cus_engine *engine);
 bool cus_ref_is_per_thread(struct cus_stream_ref ref);
-/* Drops an engine's plan and private stream; the slot is kept. `alive`: the context still lives.
- * Lock held, nothing pending. */
-void cus_registry_close(struct cus_engine *engine, bool alive);
+/* Drops an engine's plan and private stream; the object will serve another stream. Its context
+ * still lives. Lock held, nothing pending. */
+void cus_registry_close(struct cus_engine *engine);
 
 /* ---- kinds.c ---- */
 
@@ -162,6 +173,9 @@ void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launc
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family);
+/* Notes the taint for functions that are met from now on; cus_kinds_taint then finds those of a
+ * context that were met before. NULL: every function. */
+void cus_kinds_note_taint(const void *handle);
 void cus_kinds_taint(struct cus_context *context, const void *handle);
 /* An op of this kind ran with these dims. */
 void cus_kinds_ran(struct cus_context *context, struct cus_kind *kind,
@@ -198,6 +212,10 @@ CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Drops graphs until `bytes` more fit into the budget. */
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
 void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
+/* What is withheld can be issued no more, for its context is dead: counted and answered for as a
+ * late error. */
+void cus_withheld_lose(struct cus_engine *engine);
+void cus_withheld_drop_capture_stream(struct cus_engine *engine);
 
 /* ---- flush.c ---- */
 
@@ -208,14 +226,24 @@ void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break 
 /* The same with the lock held. */
 void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                       enum cus_cut cut);
+/* What this thread withholds, wherever that is. */
+void cus_flush_own(struct cus_thread *thread);
 /* Every engine of the process, for a call that may wait or that everything must precede. */
 void cus_flush_everything(unsigned cause, enum cus_break reason);
+/* The same though `pending` says that there is nothing: after what lets ops be withheld changed,
+ * for a thread that looked just before. */
+void cus_flush_for_certain(unsigned cause, enum cus_break reason);
+/* A never-defer kernel is about to be issued on this stream; the host saw the stream complete. */
+void cus_spinner_began(struct cus_engine *engine);
+void cus_spinner_ended(struct cus_engine *engine);
 /* What legacy ordering and program order ask for before an op or call on `engine` (HAZARDS B4, B6).
  * No lock held. */
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
 
 /* ---- watchdog.c ---- */
 
+/* Is there a thread, or could it be started now? Nothing is withheld without. */
+bool cus_watchdog_ready(void);
 /* A thread began to withhold ops: the watchdog must not sleep. Cheap when it does not. */
 void cus_watchdog_kick(void);
 /* Returns once the watchdog is outside the driver; it stays out until released (HAZARDS B14). */

@@ -20,7 +20,7 @@ enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good *
 static struct cus_lock gate; /* held by the watchdog while it may be inside the driver, or by a call
                                 that must keep it out */
 static uint32_t asleep;      /* atomic, futex: 1 while the thread sleeps until kicked */
-static uint32_t started;     /* atomic: 1 once a thread was asked for */
+static uint32_t started;     /* atomic: 1 once a thread was asked for, 2 where there is none */
 static uint32_t stopping;    /* atomic */
 
 static bool overdue(const struct cus_engine *engine, uint64_t now) {
@@ -90,16 +90,19 @@ static void start(void) {
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
-        /* Without it a polling host could hang: nothing is withheld then. What is pending now goes
-         * out at the next call. */
-        cus_process.may_build = false;
+        /* Without it a polling host could hang. */
+        __atomic_store_n(&started, 2, __ATOMIC_RELEASE);
         cus_log(CUS_WARN, "watchdog", "no thread could be started: nothing is withheld");
     }
 }
 
-void cus_watchdog_kick(void) {
+bool cus_watchdog_ready(void) {
     if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE))
         start();
+    return __atomic_load_n(&started, __ATOMIC_ACQUIRE) == 1;
+}
+
+void cus_watchdog_kick(void) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&asleep, __ATOMIC_SEQ_CST))
         return;

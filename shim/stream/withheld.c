@@ -73,6 +73,16 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     set_pending(engine, 0);
 }
 
+void cus_withheld_lose(struct cus_engine *engine) {
+    struct cus_plan *plan = &engine->plan;
+    if (!plan->piece)
+        return;
+    note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
+    cus_plan_flushed(plan, CUS_CUT_REFUSED);
+    set_pending(engine, 0);
+}
+
 /* ---- firing ---- */
 
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
@@ -83,6 +93,17 @@ bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
         engine->counters.fallbacks[CUS_FALLBACK_BUDGET]++;
     }
     return true;
+}
+
+void cus_withheld_drop_capture_stream(struct cus_engine *engine) {
+    if (engine->capture_stream) {
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+        cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
+        cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    }
+    engine->capture_stream = NULL;
+    engine->capture_refused = false;
 }
 
 static bool have_capture_stream(struct cus_engine *engine) {
@@ -159,49 +180,59 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
     return true;
 }
 
-/* The piece goes out op by op after all: the last op's result is that of the call being made. */
-static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken,
+/* The piece goes out op by op after all: the last op's result is that of the call being made.
+ * `later`: nothing was refused, it may only not be built now. */
+static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
                              enum cus_eager counted) {
     struct cus_plan *plan = &engine->plan;
-    struct cus_piece *piece = plan->piece;
     uint32_t n = plan->n;
     CUresult result = issue_all(engine, n);
     engine->counters.eager_by[counted] += n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.segments++;
     engine->counters.sig_missed++;
-    bool never_built = piece->n_variants == 0;
-    if (cus_plan_flushed(plan, CUS_CUT_OTHER))
+    if (later ? cus_plan_flushed(plan, CUS_CUT_REFUSED) : cus_plan_refused(plan, broken))
         turn_ended(engine);
-    if (broken)
-        cus_plan_drop_variant(plan, piece, broken);
-    else if (never_built)
-        cus_plan_give_up(plan, piece);
     return result;
+}
+
+/* Building waits while a kernel may spin for others, and spreads over steps; one thread builds at a
+ * time. Where `begin` asked already, the answer may have changed since (HAZARDS A16). */
+static struct cus_variant *build_if_allowed(struct cus_engine *engine, bool *later) {
+    uint32_t n = engine->plan.piece->n;
+    bool fits = n <= engine->build_left || engine->build_left == cus_options()->build_nodes;
+    *later = !fits || !cus_lock_try(&cus_process.build_lock);
+    if (*later)
+        return NULL;
+    *later = __atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE) != 0;
+    struct cus_variant *variant = *later ? NULL : build(engine);
+    cus_lock_give(&cus_process.build_lock);
+    return variant;
 }
 
 CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     struct cus_counters *counters = &engine->counters;
     struct cus_variant *variant;
+    bool later = false;
     uint32_t n = plan->piece->n;
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
-        variant = build(engine);
-        if (!variant && (variant = cus_plan_fall_back(plan)))
+        variant = build_if_allowed(engine, &later);
+        if (!variant && (variant = cus_plan_fall_back(plan, later)))
             choice = CUS_CHOICE_PATCH;
     }
     CUresult result;
     if (!variant) {
-        result = fire_eagerly(engine, NULL, CUS_EAGER_OBSERVING);
+        result = fire_eagerly(engine, NULL, later, CUS_EAGER_OBSERVING);
     } else if (!patch(engine, variant)) {
         counters->fallbacks[CUS_FALLBACK_SETPARAMS]++;
-        result = fire_eagerly(engine, variant, CUS_EAGER_UNSUPPORTED);
+        result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
     } else if (cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
         /* With a healthy context a graph that failed to launch was not enqueued: op by op either
          * works or gives the true error. */
         counters->fallbacks[CUS_FALLBACK_GRAPH_LAUNCH]++;
-        result = fire_eagerly(engine, variant, CUS_EAGER_UNSUPPORTED);
+        result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
     } else {
         counters->graph_launches++;
         counters->in_graphs += n;
@@ -215,9 +246,6 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }
-    uint64_t per_op =
-        (cus_clock_ns() - __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED)) / n;
-    engine->ns_per_op = engine->ns_per_op ? (engine->ns_per_op * 7 + per_op) / 8 : per_op;
     set_pending(engine, 0);
     return result;
 }

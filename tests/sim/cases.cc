@@ -237,6 +237,11 @@ std::string Compare(const Case &c, const Outcome &expected, const Outcome &actua
     return "";
 }
 
+testing::AssertionResult IsNothing(const char *, const std::string &difference) {
+    return difference.empty() ? testing::AssertionSuccess()
+                              : testing::AssertionFailure() << difference;
+}
+
 std::string CheckStats(const Outcome &preloaded) {
     const Json &s = preloaded.stats;
     if (!s.valid) {

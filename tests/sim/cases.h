@@ -2,6 +2,8 @@
 #ifndef TESTS_SIM_CASES_H
 #define TESTS_SIM_CASES_H
 
+#include <gtest/gtest.h>
+
 #include <ostream>
 #include <string>
 #include <vector>
@@ -58,6 +60,14 @@ std::string Compare(const Case &c, const Outcome &expected, const Outcome &actua
 // "" if the numbers of the stats file agree with each other and with what the simulator counted.
 std::string CheckStats(const Outcome &preloaded);
 
+testing::AssertionResult IsNothing(const char *expression, const std::string &difference);
+
 } // namespace sim
+
+// What differs is shown as it is, not quoted in one line.
+#define EXPECT_SAME(...) EXPECT_PRED_FORMAT1(sim::IsNothing, sim::Compare(__VA_ARGS__))
+#define ASSERT_SAME(...) ASSERT_PRED_FORMAT1(sim::IsNothing, sim::Compare(__VA_ARGS__))
+#define EXPECT_STATS(outcome) EXPECT_PRED_FORMAT1(sim::IsNothing, sim::CheckStats(outcome))
+#define ASSERT_STATS(outcome) ASSERT_PRED_FORMAT1(sim::IsNothing, sim::CheckStats(outcome))
 
 #endif

@@ -29,8 +29,8 @@ TEST(Decode, SameTextAndMostlyGraphs) {
     for (const char *delay : {"0", "20"}) {
         SCOPED_TRACE(delay);
         Outcome preloaded = Decode(args, true, {{"CUSIM_DELAY_US", delay}, {"CUSIM_SEED", "5"}});
-        ASSERT_EQ(Compare(kDecode, plain, preloaded), "");
-        ASSERT_EQ(CheckStats(preloaded), "");
+        ASSERT_SAME(kDecode, plain, preloaded);
+        ASSERT_STATS(preloaded);
         EXPECT_GE(preloaded.stats.Number("issued.in_graphs"), 0.6 * preloaded.stats.Sum("ops"))
             << preloaded.stats.Number("issued.in_graphs") << " of " << preloaded.stats.Sum("ops");
         EXPECT_LT(
@@ -44,8 +44,8 @@ TEST(Decode, EagerRuleKeepsAttentionOut) {
     std::vector<std::string> args = {"--tokens", "24"};
     Outcome plain = Decode(args, false);
     Outcome ruled = Decode(args, true, {{"CUSPLICE_EAGER", "attention_decode"}});
-    ASSERT_EQ(Compare(kDecode, plain, ruled), "");
-    ASSERT_EQ(CheckStats(ruled), "");
+    ASSERT_SAME(kDecode, plain, ruled);
+    ASSERT_STATS(ruled);
     size_t attention = 0;
     for (const auto &stream : plain.log) {
         for (const auto &op : stream.second) {
@@ -65,8 +65,8 @@ TEST(Decode, EveryKindOfStreamAndBatch) {
                                              "--batch",  batch, "--temperature", "0.8"};
             Outcome plain = Decode(args, false);
             Outcome preloaded = Decode(args, true);
-            EXPECT_EQ(Compare(kDecode, plain, preloaded), "");
-            EXPECT_EQ(CheckStats(preloaded), "");
+            EXPECT_SAME(kDecode, plain, preloaded);
+            EXPECT_STATS(preloaded);
             EXPECT_GT(preloaded.stats.Number("issued.in_graphs"), 0);
         }
     }
@@ -76,7 +76,7 @@ TEST(Decode, KillSwitch) {
     std::vector<std::string> args = {"--tokens", "16"};
     Outcome plain = Decode(args, false);
     Outcome off = Decode(args, true, {{"CUSPLICE", "off"}});
-    EXPECT_EQ(Compare(kDecode, plain, off), "");
+    EXPECT_SAME(kDecode, plain, off);
     EXPECT_EQ(plain.calls.number, off.calls.number);
 }
 

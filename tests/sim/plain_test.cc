@@ -18,7 +18,7 @@ TEST_P(Plain, IsDeterministic) {
     for (const char *delay : {"0", "150"}) {
         Setting other;
         other.env = {{"CUSIM_SEED", "77"}, {"CUSIM_DELAY_US", delay}};
-        EXPECT_EQ(Compare(c, expected, RunCase(c, other)), "") << "delay " << delay;
+        EXPECT_SAME(c, expected, RunCase(c, other));
     }
 }
 

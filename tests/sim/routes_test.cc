@@ -33,11 +33,11 @@ TEST_P(Routes, AllLeadToTheSame) {
         setting.binary = route.binary;
         setting.args = {"--route", route.name};
         Outcome bare = RunCase(c, setting);
-        EXPECT_EQ(Compare(c, plain, bare), "") << "plain by this route";
+        EXPECT_SAME(c, plain, bare);
         setting.preload = true;
         Outcome preloaded = RunCase(c, setting);
-        ASSERT_EQ(Compare(c, plain, preloaded), "");
-        ASSERT_EQ(CheckStats(preloaded), "");
+        ASSERT_SAME(c, plain, preloaded);
+        ASSERT_STATS(preloaded);
         double ops = preloaded.stats.Sum("ops");
         EXPECT_GE(100 * preloaded.stats.Number("issued.in_graphs"), c.min_in_graphs * ops);
         if (seen < 0) {
@@ -81,7 +81,7 @@ TEST_P(Driver, Version) {
         Outcome plain = RunCase(c, setting);
         ASSERT_EQ(plain.result.status, 0) << plain.Describe();
         setting.preload = true;
-        EXPECT_EQ(Compare(c, plain, RunCase(c, setting)), "");
+        EXPECT_SAME(c, plain, RunCase(c, setting));
     }
 }
 

@@ -35,11 +35,11 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
     for (const Timing &timing : kTimings) {
         SCOPED_TRACE(std::string("seed ") + timing.seed + ", delay " + timing.delay_us + " us");
         Outcome preloaded = RunCase(c, At(timing, true));
-        ASSERT_EQ(Compare(c, plain, preloaded), "");
+        ASSERT_SAME(c, plain, preloaded);
         if (c.name == "idle") {
             continue;
         }
-        ASSERT_EQ(CheckStats(preloaded), "");
+        ASSERT_STATS(preloaded);
         const Json &s = preloaded.stats;
         double share = 100 * s.Number("issued.in_graphs") / s.Sum("ops");
         EXPECT_GE(share, c.min_in_graphs)

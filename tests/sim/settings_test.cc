@@ -49,11 +49,11 @@ TEST_P(Settings, ChangeNothing) {
         setting.preload = true;
         setting.env = Env(knobs, c);
         Outcome preloaded = RunCase(c, setting);
-        ASSERT_EQ(Compare(c, plain, preloaded), "");
+        ASSERT_SAME(c, plain, preloaded);
         if (c.name == "idle") {
             continue;
         }
-        EXPECT_EQ(CheckStats(preloaded), "");
+        EXPECT_STATS(preloaded);
         if (knobs.env.count("CUSPLICE_GRAPH_MB") || knobs.env.count("CUSPLICE_MODE")) {
             EXPECT_EQ(preloaded.stats.Number("issued.in_graphs"), 0);
             EXPECT_EQ(preloaded.stats.Number("graph_launches"), 0);

@@ -21,7 +21,7 @@ TEST(KillSwitch, GivesNoGraphAndTheSameRun) {
         const Case &c = CaseOf(name);
         Outcome plain = RunCase(c, {});
         Outcome off = RunCase(c, Preloaded({{"CUSPLICE", "off"}}));
-        EXPECT_EQ(Compare(c, plain, off), "");
+        EXPECT_SAME(c, plain, off);
         // Not one driver call more or less than plain, graph calls included.
         EXPECT_EQ(plain.calls.number, off.calls.number);
     }
@@ -31,7 +31,7 @@ TEST(KillSwitch, WorksByModeToo) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
     Outcome off = RunCase(c, Preloaded({{"CUSPLICE_MODE", "off"}}));
-    EXPECT_EQ(Compare(c, plain, off), "");
+    EXPECT_SAME(c, plain, off);
     EXPECT_EQ(plain.calls.number, off.calls.number);
 }
 
@@ -39,7 +39,7 @@ TEST(LaunchBlocking, NothingIsWithheld) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
     Outcome blocking = RunCase(c, Preloaded({{"CUDA_LAUNCH_BLOCKING", "1"}}));
-    EXPECT_EQ(Compare(c, plain, blocking), "");
+    EXPECT_SAME(c, plain, blocking);
     EXPECT_EQ(blocking.calls.Number("cuGraphLaunch"), 0);
     EXPECT_EQ(blocking.stats.Number("issued.in_graphs"), 0);
     EXPECT_EQ(blocking.stats.Sum("flushes"), 0);
@@ -58,8 +58,8 @@ TEST(Watchdog, EndsAHostThatPolls) {
         setting.timeout_s = 20;
         Outcome plain = RunCase(c, {});
         Outcome polled = RunCase(c, setting);
-        EXPECT_EQ(Compare(c, plain, polled), "");
-        EXPECT_EQ(CheckStats(polled), "");
+        EXPECT_SAME(c, plain, polled);
+        EXPECT_STATS(polled);
     }
 }
 
@@ -79,8 +79,8 @@ TEST(EagerRule, CountsExactly) {
     const Case &c = CaseOf("eager_tenth");
     Outcome plain = RunCase(c, {});
     Outcome ruled = RunCase(c, Preloaded({{"CUSPLICE_EAGER", "saxpy_n"}}));
-    EXPECT_EQ(Compare(c, plain, ruled), "");
-    EXPECT_EQ(CheckStats(ruled), "");
+    EXPECT_SAME(c, plain, ruled);
+    EXPECT_STATS(ruled);
     EXPECT_EQ(ruled.stats.Number("ops.launches"), 20 * 40);
     EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 20 * 4);
     EXPECT_GE(ruled.stats.Number("issued.in_graphs"), 0.55 * 20 * 40);
@@ -90,7 +90,7 @@ TEST(EagerRule, NamesEveryKernel) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
     Outcome ruled = RunCase(c, Preloaded({{"CUSPLICE_EAGER", "*"}}));
-    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_SAME(c, plain, ruled);
     EXPECT_EQ(ruled.stats.Number("eager_by.rule"), ruled.stats.Number("ops.launches"));
 }
 
@@ -104,7 +104,7 @@ TEST(EagerRule, ByConfigFileAndRegularExpression) {
     Outcome plain = RunCase(c, {});
     Outcome ruled = RunCase(c, Preloaded({{"CUSPLICE_CONFIG", file}}));
     remove(file.c_str());
-    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_SAME(c, plain, ruled);
     EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 20 * 4) << ruled.Describe();
 }
 
@@ -121,7 +121,7 @@ TEST(NeverDefer, SpinningKernel) {
     setting.timeout_s = 30;
     Outcome ruled = RunCase(c, setting);
     remove(file.c_str());
-    EXPECT_EQ(Compare(c, plain, ruled), "");
+    EXPECT_SAME(c, plain, ruled);
     EXPECT_EQ(ruled.stats.Number("eager_by.rule"), 16);
 }
 
@@ -148,7 +148,7 @@ TEST(Idle, NoDeviceNoLaunchNoHarm) {
     const Case &c = CaseOf("idle");
     Outcome plain = RunCase(c, {});
     Outcome idle = RunCase(c, Preloaded());
-    EXPECT_EQ(Compare(c, plain, idle), "");
+    EXPECT_SAME(c, plain, idle);
 }
 
 // A program that has nothing to do with CUDA must not notice the library at all.
@@ -170,8 +170,8 @@ TEST_P(Fault, OfOwnCallsIsNotSeen) {
         const Case &c = CaseOf(name);
         Outcome plain = RunCase(c, {});
         Outcome faulty = RunCase(c, Preloaded({{"CUSIM_FAULT", GetParam()}}));
-        EXPECT_EQ(Compare(c, plain, faulty), "");
-        EXPECT_EQ(CheckStats(faulty), "");
+        EXPECT_SAME(c, plain, faulty);
+        EXPECT_STATS(faulty);
     }
 }
 

@@ -73,15 +73,14 @@ static cudaError_t launch(const struct rt_driver *d, enum how how, CUkernel kern
                           dim3 block, void **params, size_t shared, cudaStream_t stream) {
     CUfunction f = (CUfunction)kernel;
     if (!kernel) {
-        return cudaErrorInvalidDeviceFunction;
+        return cudaErrorInvalidResourceHandle;
     }
     CUresult r = how == COOPERATIVE
                      ? RT_CALL(d, cuLaunchCooperativeKernel, f, grid.x, grid.y, grid.z, block.x,
                                block.y, block.z, (unsigned)shared, stream, params)
                      : RT_CALL(d, cuLaunchKernel, f, grid.x, grid.y, grid.z, block.x, block.y,
                                block.z, (unsigned)shared, stream, params, NULL);
-    /* The runtime has a name of its own for dimensions that cannot be. */
-    return r == CUDA_ERROR_INVALID_VALUE ? cudaErrorInvalidConfiguration : rt_error(r);
+    return rt_error(r);
 }
 
 static cudaError_t launch_kernel(enum rt_zero zero, cudaKernel_t kernel, dim3 grid, dim3 block,

@@ -161,10 +161,10 @@ cudaError_t rt_kernel(const void *function, const struct rt_driver *d, CUkernel 
     }
     *kernel = s ? s->kernel : NULL;
     pthread_mutex_unlock(&lock);
-    if (!s || r == CUDA_ERROR_NOT_FOUND) {
-        return cudaErrorInvalidDeviceFunction;
+    if (!s) {
+        return cudaErrorInvalidResourceHandle; /* as on an H200: it might have been a handle */
     }
-    return rt_error(r);
+    return r == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : rt_error(r);
 }
 
 cudaError_t rt_kernel_add(CUkernel kernel) {

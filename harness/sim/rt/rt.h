@@ -24,8 +24,11 @@ cudaError_t rt_error(CUresult result);
 /* The device of the calling thread. */
 int rt_device(void);
 
-/* The kernel behind a host stub or a cudaKernel_t, loaded at the first question.
- * cudaErrorInvalidDeviceFunction if there is none. */
+/*
+ * The kernel behind a host stub or a cudaKernel_t, loaded at the first question.
+ * cudaErrorInvalidResourceHandle for an address that nobody registered,
+ * cudaErrorInvalidDeviceFunction for a kernel that the driver does not have.
+ */
 cudaError_t rt_kernel(const void *function, const struct rt_driver *d, CUkernel *kernel);
 /* Makes a kernel of cudaLibraryGetKernel known to rt_kernel under its own handle. */
 cudaError_t rt_kernel_add(CUkernel kernel);

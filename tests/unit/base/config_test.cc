@@ -2,6 +2,8 @@
 #include "shim/base/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -29,24 +31,27 @@ void TakeProblem(void *context, const cus_problem *p) {
 
 Got Read(const std::string &text) {
     Got got;
-    std::string path = WriteFile(TempPath("read.conf"), text);
+    int fd = memfd_create("config", MFD_CLOEXEC);
+    EXPECT_EQ(write(fd, text.data(), text.size()), (ssize_t)text.size());
+    std::string path = "/proc/self/fd/" + std::to_string(fd);
     cus_config_read_file(path.c_str(), false, TakeSetting, TakeProblem, &got);
+    close(fd);
     return got;
 }
 
 using Strings = std::vector<std::string>;
 
 TEST(Config, SettingsThenRulesWithTheirLines) {
-    Got got = Read("# a comment\nmode = off\n\n; another\nhold_us=5\n[rules]\neager = a*\neager = b\n");
-    EXPECT_EQ(got.settings, (Strings{"2 /mode=off", "5 /hold_us=5", "7 rules/eager=a*",
-                                     "8 rules/eager=b"}));
+    Got got =
+        Read("# a comment\nmode = off\n\n; another\nhold_us=5\n[rules]\neager = a*\neager = b\n");
+    EXPECT_EQ(got.settings,
+              (Strings{"2 /mode=off", "5 /hold_us=5", "7 rules/eager=a*", "8 rules/eager=b"}));
     EXPECT_EQ(got.problems, Strings{});
 }
 
 TEST(Config, BlanksBomCarriageReturnsAndAMissingLastLineEnd) {
     Got got = Read("\xef\xbb\xbfmode = off\r\n\t  hold_us   =   7  \r\n[rules]\r\n  eager =  x y");
-    EXPECT_EQ(got.settings,
-              (Strings{"1 /mode=off", "2 /hold_us=7", "4 rules/eager=x y"}));
+    EXPECT_EQ(got.settings, (Strings{"1 /mode=off", "2 /hold_us=7", "4 rules/eager=x y"}));
     EXPECT_EQ(got.problems, Strings{});
 }
 

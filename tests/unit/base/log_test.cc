@@ -12,8 +12,8 @@
 
 TEST(Log, LineHasProcessThreadLevelDomainAndText) {
     std::string text = Captured([] { cus_log(CUS_WARN, "graph", "%d of %s", 3, "four"); });
-    EXPECT_TRUE(std::regex_match(
-        text, std::regex("cusplice\\[(\\d+):\\1\\] warn graph: 3 of four\n")))
+    EXPECT_TRUE(
+        std::regex_match(text, std::regex("cusplice\\[(\\d+):\\1\\] warn graph: 3 of four\n")))
         << text;
 }
 

@@ -1,4 +1,5 @@
-// The options table: built-in values, every way to set them, precedence, and that a running program never fails for them.
+// The options table: built-in values, every way to set them, precedence, and that a running program
+// never fails for them.
 #include "shim/base/options.h"
 
 #include <errno.h>
@@ -106,11 +107,11 @@ TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
 
 TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
     const std::map<std::string, std::string> values = {
-        {"mode", "eager"},       {"hold_us", "50"},        {"warmup", "1000"},
-        {"piece_first", "2"},    {"piece_max", "8"},       {"variants", "16"},
-        {"graph_mb", "0"},       {"nodes_max", "1000"},    {"build_nodes", "2"},
-        {"demote", "no"},        {"profile", "ignore"},    {"stats", "/tmp/s.json"},
-        {"stats_every", "3"},    {"log", "info,x:debug"},  {"log_file", "/tmp/log"}};
+        {"mode", "eager"},    {"hold_us", "50"},       {"warmup", "1000"},
+        {"piece_first", "2"}, {"piece_max", "8"},      {"variants", "16"},
+        {"graph_mb", "0"},    {"nodes_max", "1000"},   {"build_nodes", "2"},
+        {"demote", "no"},     {"profile", "ignore"},   {"stats", "/tmp/s.json"},
+        {"stats_every", "3"}, {"log", "info,x:debug"}, {"log_file", "/tmp/log"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)
@@ -273,11 +274,12 @@ TEST_F(Options, AllThreadsSeeTheSame) {
         for (auto &thread : threads)
             pthread_create(
                 &thread, nullptr,
-                [](void *) -> void * { return const_cast<struct cus_options *>(cus_options()); }, nullptr);
+                [](void *) -> void * { return const_cast<struct cus_options *>(cus_options()); },
+                nullptr);
         for (int i = 0; i < 8; i++)
             pthread_join(threads[i], &seen[i]);
-        for (void *options : seen)
-            if (options != seen[0])
+        for (void *one : seen)
+            if (one != seen[0])
                 abort();
     });
     EXPECT_EQ(Count(text, "\n"), 1u) << text;

@@ -47,8 +47,7 @@ TEST(Micro, ThreeDimensionalLaunchRunsEveryThreadOnce) {
     EXPECT_EQ(count, 3u * 4 * 5 * 2 * 3 * 7);
 }
 
-TEST(Micro, ChainDoesNotCommute)
-{
+TEST(Micro, ChainDoesNotCommute) {
     Words a(4, 1), b(4, 1);
     run("chain", {1}, {4}, 0, a.data(), 3u, 1u, 4);
     run("chain", {1}, {4}, 0, a.data(), 7u, 5u, 4);

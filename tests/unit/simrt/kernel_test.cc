@@ -93,13 +93,13 @@ TEST_F(Kernel, EveryLaunchCallWorks) {
 
 TEST_F(Kernel, BadLaunchesAreRefusedAtTheCall) {
     launch_fill(x, 1, 1, 2048, stream);
-    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
     launch_fill(x, 1, 1, 0, stream);
-    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
     int no_kernel = 0;
     EXPECT_EQ(cudaLaunchKernel(&no_kernel, dim3(1), dim3(1), nullptr, 0, stream),
-              cudaErrorInvalidDeviceFunction);
-    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDeviceFunction);
+              cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
     launch_fill(x, 6, 1, 32, stream);
     OK(cudaGetLastError());
     EXPECT_EQ(first(), 6u);

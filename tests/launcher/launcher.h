@@ -1,0 +1,38 @@
+// The launcher as installed in a folder of its own (bin/cusplice, lib/libcusplice.so), and a way to
+// run it and see all that it does.
+#ifndef CUSPLICE_TESTS_LAUNCHER_LAUNCHER_H
+#define CUSPLICE_TESTS_LAUNCHER_LAUNCHER_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+struct Result {
+    int status = 0; // of waitpid
+    std::string out, err;
+    int Exit() const; // exit status, or -signal
+};
+
+using Strings = std::vector<std::string>;
+using Environment = std::map<std::string, std::string>;
+
+// Absolute paths; the files are there.
+std::string Folder();       // for files of the test
+std::string Target();       // tests/launcher/target.c
+std::string StaticTarget(); // the same, statically linked
+std::string Library();      // the stand-in, as the launcher finds it
+std::string Write(const std::string &name,
+                  const std::string &text); // into Folder(); returns its path
+std::string Read(const std::string &path);
+
+// Runs `argv` with the environment of this process, less everything of cusplice, plus `more` (""
+// unsets).
+Result RunProgram(const Strings &argv, const Environment &more = {}, const std::string &input = "");
+// The same for the launcher.
+Result Cusplice(Strings arguments, const Environment &more = {}, const std::string &input = "");
+std::string CuspliceProgram();
+
+// Starts the launcher without waiting; *out_fd reads its stdout.
+int Start(Strings arguments, int *out_fd);
+
+#endif

@@ -1,0 +1,347 @@
+// cusplice run: the child gets the library and nobody else, its status and streams pass through,
+// and what went wrong is said.
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/launcher/launcher.h"
+
+namespace {
+
+const Environment kFine = {{"FAKE_SAYS", "loaded,on,exit 5 0"}};
+
+Environment Says(const std::string &says) {
+    return {{"FAKE_SAYS", says}};
+}
+
+bool Has(const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+}
+
+// What a sanitizer's run puts in front of everything.
+std::string First() {
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    return first ? std::string(first) + ":" : "";
+}
+
+TEST(Run, StreamsAndStatusPassThroughAndNothingIsAdded) {
+    Result r =
+        Cusplice({"run", "--", Target(), "out=hello", "cat", "exit=7"}, kFine, "from stdin\n");
+    EXPECT_EQ(r.out, "hello\nfrom stdin\n");
+    EXPECT_EQ(r.err, "");
+    EXPECT_EQ(r.Exit(), 7);
+}
+
+TEST(Run, TheDashesMayBeLeftOutAndArgumentsStayTheProgramsOwn) {
+    Result r = Cusplice({"run", Target(), "out=--set", "exit=0"}, kFine);
+    EXPECT_EQ(r.out, "--set\n");
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+}
+
+TEST(Run, EndsByTheSameSignal) {
+    for (int number : {SIGTERM, SIGKILL, SIGSEGV, SIGABRT}) {
+        Result r = Cusplice({"run", "--", Target(), "kill=" + std::to_string(number)},
+                            {{"FAKE_SAYS", "loaded,on,exit 5 0"},
+                             {"ASAN_OPTIONS", "handle_segv=0:handle_abort=0:detect_leaks=0"},
+                             {"TSAN_OPTIONS", "handle_segv=0:handle_abort=0"}});
+        EXPECT_EQ(r.Exit(), -number) << r.err;
+    }
+}
+
+TEST(Run, AShellSees128PlusTheSignal) {
+    Result r = RunProgram(
+        {"/bin/sh", "-c", CuspliceProgram() + " run -- " + Target() + " kill=15; echo status $?"},
+        kFine);
+    EXPECT_EQ(r.out, "status 143\n");
+}
+
+TEST(Run, OnlyTheChildIsPreloaded) {
+    Result r = Cusplice({"run", "--", Target(), "env=FAKE_WAS_HERE", "env=LD_PRELOAD"}, kFine);
+    EXPECT_EQ(r.out, "FAKE_WAS_HERE=yes\nLD_PRELOAD=" + First() + Library() + "\n");
+}
+
+TEST(Run, OtherPreloadsStayAndTheLibraryIsThereOnce) {
+    std::string other = Write("other.so", "");
+    std::string list = "/nowhere/one.so " + Library() + ":" + Library() + ":/nowhere/two.so";
+    Result r = Cusplice({"run", "--", Target(), "env=LD_PRELOAD"},
+                        {{"LD_PRELOAD", list}, {"FAKE_SAYS", "exit 1 0"}});
+    EXPECT_EQ(r.out, "LD_PRELOAD=" + First() + Library() + ":/nowhere/one.so:/nowhere/two.so\n");
+}
+
+TEST(Run, ASanitizersRuntimeStaysInFront) {
+    Result r = Cusplice({"run", "--", Target(), "env=LD_PRELOAD"},
+                        {{"LD_PRELOAD", "/nowhere/a.so:/nowhere/libasan.so.8"}});
+    EXPECT_EQ(r.out,
+              "LD_PRELOAD=" + First() + "/nowhere/libasan.so.8:" + Library() + ":/nowhere/a.so\n");
+}
+
+TEST(Run, SettingsReachTheChild) {
+    std::string config = Write("good.conf", "hold_us = 60\n[rules]\neager = a\n");
+    std::string stats = Folder() + "/s.json";
+    Result r = Cusplice({"run", "-c", config, "--set", "hold_us=70", "--set=mode=eager", "--set",
+                         "eager=p1*", "--set", "eager=re:^p2", "--stats", stats, "--", Target(),
+                         "env=CUSPLICE_CONFIG", "env=CUSPLICE_HOLD_US", "env=CUSPLICE_MODE",
+                         "env=CUSPLICE_EAGER", "env=CUSPLICE_STATS"},
+                        {{"CUSPLICE_EAGER", "p3"}, {"FAKE_SAYS", "exit 1 0"}});
+    EXPECT_EQ(r.out, "CUSPLICE_CONFIG=" + config +
+                         "\nCUSPLICE_HOLD_US=70\nCUSPLICE_MODE=eager\n"
+                         "CUSPLICE_EAGER=p1*;re:^p2;p3\nCUSPLICE_STATS=" +
+                         stats + "\n");
+    EXPECT_EQ(r.err, "");
+}
+
+TEST(Run, RelativePathsAreMadeAbsolute) {
+    Write("rel.conf", "hold_us = 60\n");
+    Result r = RunProgram({"/bin/sh", "-c",
+                           "cd " + Folder() + " && exec " + CuspliceProgram() +
+                               " run -c rel.conf --stats rel.json -- " + Target() +
+                               " env=CUSPLICE_CONFIG env=CUSPLICE_STATS"},
+                          kFine);
+    EXPECT_EQ(r.out, "CUSPLICE_CONFIG=" + Folder() + "/rel.conf\nCUSPLICE_STATS=" + Folder() +
+                         "/rel.json\n");
+}
+
+TEST(Run, AnOldStatsFileIsNotTakenForTheNewOne) {
+    std::string stats = Write("old.json", "{}");
+    EXPECT_EQ(Cusplice({"run", "--stats", stats, "--", Target()}, kFine).Exit(), 0);
+    EXPECT_NE(access(stats.c_str(), F_OK), 0);
+}
+
+// ---- refusals: the program is never started ----
+
+struct Refusal {
+    Strings arguments;
+    std::string says;
+};
+
+TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
+    std::string unknown = Write("unknown.conf", "# one\nhold_uss = 5\n");
+    std::string value = Write("value.conf", "mode = peicewise\n");
+    std::string pattern = Write("pattern.conf", "[rules]\neager = ok\neager = re:(\n");
+    std::string kind = Write("kind.conf", "[rules]\neagre = ok\n");
+    std::string section = Write("section.conf", "[rule]\neager = ok\n");
+    std::string line = Write("line.conf", "mode = off\nnonsense\n");
+    const Refusal refusals[] = {
+        {{"-c", unknown}, unknown + ":2: unknown key 'hold_uss' (nearest: hold_us)"},
+        {{"-c", value},
+         value + ":1: mode = peicewise: must be one of off, observe, eager, piecewise "
+                 "(nearest: piecewise)"},
+        {{"-c", pattern}, pattern + ":3: eager = re:(: bad pattern: "},
+        {{"-c", kind}, kind + ":2: unknown kind of rule 'eagre' (nearest: eager)"},
+        {{"-c", section}, section + ":1: unknown section [rule] (nearest: rules)"},
+        {{"-c", line}, line + ":2: neither 'key = value' nor '[section]' nor a comment"},
+        {{"-c", "/nowhere.conf"}, "/nowhere.conf: cannot be opened: "},
+        {{"--set", "hold=5"}, "--set: unknown key 'hold'"},
+        {{"--set", "holdus=500"}, "--set: unknown key 'holdus' (nearest: hold_us)"},
+        {{"--set", "hold_us=5"}, "--set: hold_us = 5: must be a whole number from 50 to 1000000"},
+        {{"--set", "hold_us"}, "KEY=VALUE is expected"},
+        {{"--set", "eager=[x"}, "CUSPLICE_EAGER: eager = [x: bad pattern: a [ without its ]"},
+        {{"--set"}, "--set: a value is missing"},
+        {{"--stats", "/nowhere/at/all.json"}, "--stats /nowhere/at/all.json: No such file"},
+        {{"--stat", "x"}, "unknown option --stat; the nearest is --stats"},
+        {{"--bogus=3"}, "unknown option --bogus=3; the nearest is --"},
+    };
+    for (const Refusal &refusal : refusals) {
+        Strings arguments = {"run"};
+        arguments.insert(arguments.end(), refusal.arguments.begin(), refusal.arguments.end());
+        if (refusal.arguments.back() != "--set")
+            arguments.insert(arguments.end(), {"--", Target(), "out=started"});
+        Result r = Cusplice(arguments, kFine);
+        EXPECT_EQ(r.Exit(), 125) << refusal.says;
+        EXPECT_EQ(r.out, "") << refusal.says;
+        EXPECT_TRUE(Has(r.err, "cusplice: ") && Has(r.err, refusal.says))
+            << "wanted: " << refusal.says << "\ngot: " << r.err;
+    }
+}
+
+TEST(Run, RefusesABadEnvironmentToo) {
+    Result r = Cusplice({"run", "--", Target(), "out=started"}, {{"CUSPLICE_HOLD_US", "many"}});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "CUSPLICE_HOLD_US: hold_us = many: must be")) << r.err;
+    EXPECT_EQ(r.out, "");
+}
+
+TEST(Run, WithoutAProgramSaysSo) {
+    Result r = Cusplice({"run"});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "a program is missing")) << r.err;
+}
+
+TEST(Run, ProgramsThatCannotRunGiveTheShellsNumbers) {
+    Result r = Cusplice({"run", "--", "/nowhere/prog"}, kFine);
+    EXPECT_EQ(r.Exit(), 127);
+    EXPECT_EQ(r.err, "cusplice: /nowhere/prog: No such file or directory\n");
+    std::string file = Write("plain.txt", "text");
+    r = Cusplice({"run", "--", file}, kFine);
+    EXPECT_EQ(r.Exit(), 126);
+    EXPECT_EQ(r.err, "cusplice: " + file + ": Permission denied\n");
+}
+
+TEST(Run, WithoutTheLibrarySaysWhereItLooked) {
+    std::string folder = Folder() + "/alone";
+    mkdir(folder.c_str(), 0755);
+    ASSERT_EQ(system(("cp " + CuspliceProgram() + " " + folder + "/cusplice").c_str()), 0);
+    Result r = RunProgram({folder + "/cusplice", "run", "--", Target(), "out=started"});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_EQ(r.out, "");
+    EXPECT_TRUE(Has(r.err, "libcusplice.so was found neither in")) << r.err;
+}
+
+TEST(Run, APathThatLdPreloadCannotNameIsRefused) {
+    std::string folder = Folder() + "/with blank";
+    mkdir(folder.c_str(), 0755);
+    ASSERT_EQ(system(("cp " + CuspliceProgram() + " '" + folder + "/cusplice' && cp " + Library() +
+                      " '" + folder + "/libcusplice.so'")
+                         .c_str()),
+              0);
+    Result r = RunProgram({folder + "/cusplice", "run", "--", Target()});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "LD_PRELOAD cannot name")) << r.err;
+}
+
+// ---- what is said afterwards ----
+
+TEST(Afterwards, SilentWhereLaunchesWereSeen) {
+    EXPECT_EQ(Cusplice({"run", "--", Target()}, Says("loaded,on,exit 1 0")).err, "");
+    EXPECT_EQ(Cusplice({"run", "--", Target()}, Says("loaded,loaded,on,exit 0 0,exit 9 3")).err,
+              "");
+}
+
+TEST(Afterwards, TellsWhatWasMissing) {
+    const struct {
+        std::string says, heard;
+    } cases[] = {
+        {"", "the library never came up: " + Target() + " used no CUDA"},
+        {"loaded", "never initialised CUDA"},
+        {"loaded,on,exit 0 0",
+         "the library saw no launch: " + Target() + " initialised CUDA and launched nothing"},
+        {"loaded,on,exit 0 12", "launched only graphs of its own (12 times)"},
+        {"loaded,on", "1 of 1 processes ended without their exit handlers"},
+        {"loaded,off,exit 0 0", "mode is off: the program ran as it is"},
+    };
+    for (const auto &c : cases) {
+        Result r = Cusplice({"run", "--", Target(), "exit=3"}, Says(c.says));
+        EXPECT_EQ(r.Exit(), 3);
+        EXPECT_EQ(r.out, "");
+        EXPECT_TRUE(Has(r.err, c.heard)) << "wanted: " << c.heard << "\ngot: " << r.err;
+        EXPECT_EQ(r.err.find('\n'), r.err.size() - 1) << "one line: " << r.err;
+    }
+}
+
+TEST(Afterwards, TellsThatModeIsOff) {
+    Result r = Cusplice({"run", "--", Target()}, {{"CUSPLICE", "off"}});
+    EXPECT_EQ(r.err, "cusplice: mode is off: the program ran as it is\n");
+}
+
+TEST(Afterwards, TellsAboutAStaticProgram) {
+    Result r = Cusplice({"run", "--", StaticTarget(), "env=FAKE_WAS_HERE"}, kFine);
+    EXPECT_EQ(r.out, "FAKE_WAS_HERE=(unset)\n");
+    EXPECT_TRUE(Has(r.err, "never came up: ") && Has(r.err, "statically linked")) << r.err;
+}
+
+TEST(Afterwards, LooksThroughScripts) {
+    std::string script = Write("script", "#!" + StaticTarget() + "\n");
+    chmod(script.c_str(), 0755);
+    std::string second = Write("second", "#!/usr/bin/env -S " + script + "\n");
+    chmod(second.c_str(), 0755);
+    Result r = Cusplice({"run", "--", script}, kFine);
+    EXPECT_TRUE(Has(r.err, "statically linked")) << r.err;
+}
+
+TEST(Afterwards, TellsAboutA32BitProgram) {
+    // The smallest i386 program: exit(7).
+    const unsigned char code[] = {0xb8, 1, 0, 0, 0, 0xbb, 7, 0, 0, 0, 0xcd, 0x80};
+    Elf32_Ehdr head = {};
+    Elf32_Phdr part = {};
+    memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS32;
+    head.e_ident[EI_DATA] = ELFDATA2LSB;
+    head.e_ident[EI_VERSION] = EV_CURRENT;
+    head.e_type = ET_EXEC;
+    head.e_machine = EM_386;
+    head.e_version = EV_CURRENT;
+    head.e_entry = 0x08048000 + sizeof head + sizeof part;
+    head.e_phoff = sizeof head;
+    head.e_ehsize = sizeof head;
+    head.e_phentsize = sizeof part;
+    head.e_phnum = 1;
+    part.p_type = PT_LOAD;
+    part.p_vaddr = part.p_paddr = 0x08048000;
+    part.p_filesz = part.p_memsz = sizeof head + sizeof part + sizeof code;
+    part.p_flags = PF_R | PF_X;
+    part.p_align = 0x1000;
+    std::string path = Folder() + "/prog32";
+    std::ofstream out(path, std::ios::binary);
+    out.write(reinterpret_cast<const char *>(&head), sizeof head);
+    out.write(reinterpret_cast<const char *>(&part), sizeof part);
+    out.write(reinterpret_cast<const char *>(code), sizeof code);
+    out.close();
+    chmod(path.c_str(), 0755);
+    Result r = Cusplice({"run", "--", path}, kFine);
+    if (r.Exit() != 7)
+        GTEST_SKIP() << "this kernel runs no 32-bit programs: " << r.err;
+    EXPECT_TRUE(Has(r.err, "it is a 32-bit program")) << r.err;
+}
+
+TEST(Afterwards, TellsAboutASetuidProgram) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "only root can make a program of another owner";
+    std::string path = Folder() + "/setuid";
+    ASSERT_EQ(system(("cp " + Target() + " " + path).c_str()), 0);
+    if (chown(path.c_str(), 1, 1) != 0 || chmod(path.c_str(), 04755) != 0)
+        GTEST_SKIP() << "no such files here";
+    Result r = Cusplice({"run", "--", path, "env=FAKE_WAS_HERE"}, kFine);
+    if (Has(r.out, "yes"))
+        GTEST_SKIP() << "setuid bits mean nothing on this file system";
+    EXPECT_TRUE(Has(r.err, "it is setuid or setgid")) << r.err;
+}
+
+TEST(Afterwards, LeavesNoFileBehind) {
+    std::string folder = Folder() + "/temporary";
+    mkdir(folder.c_str(), 0755);
+    Environment more = {{"TMPDIR", folder}, {"FAKE_SAYS", "loaded,on,exit 1 0"}};
+    Result r = Cusplice({"run", "--", Target(), "env=CUSPLICE_HANDSHAKE"}, more);
+    EXPECT_TRUE(Has(r.out, folder + "/cusplice-")) << r.out;
+    Cusplice({"run", "--", "/nowhere/prog"}, more);
+    EXPECT_EQ(rmdir(folder.c_str()), 0) << "something is left in " << folder;
+}
+
+// ---- signals ----
+
+TEST(Signals, WhatIsSentToTheLauncherReachesTheProgram) {
+    for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
+        int out;
+        pid_t pid = Start({"run", "--", Target(), "wait=" + std::to_string(number)}, &out);
+        char text[64] = "";
+        ASSERT_EQ(read(out, text, 6), 6); // "ready\n"
+        kill(pid, number);
+        int status = 0;
+        waitpid(pid, &status, 0);
+        ssize_t got = read(out, text, sizeof text - 1);
+        text[got > 0 ? got : 0] = 0;
+        close(out);
+        char expected[16];
+        snprintf(expected, sizeof expected, "got %02d\n", number);
+        EXPECT_STREQ(text, expected);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+TEST(Signals, AKilledLauncherTakesTheProgramAlong) {
+    int out;
+    pid_t pid = Start({"run", "--", Target(), "wait=15"}, &out);
+    char text[64] = "";
+    ASSERT_EQ(read(out, text, 6), 6);
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    EXPECT_EQ(read(out, text, sizeof text), 0) << "the pipe closes when the program is gone";
+    close(out);
+}
+
+} // namespace

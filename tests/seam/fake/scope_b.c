@@ -1,0 +1,3 @@
+/* What comes behind scope_a. */
+const char *scope_text(void);
+const char *scope_text(void) { return "b"; }

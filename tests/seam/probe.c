@@ -1,0 +1,402 @@
+/* Programs that are not linked to libcuda: they open it, or do without. */
+#define _GNU_SOURCE
+#include "tests/seam/probe.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/seam/seam_log.h"
+
+static void *cuda;
+static call_fn *call_init, *get_v2;
+
+static bool lies_in(const void *address, const char *object) {
+    Dl_info info;
+    return dladdr(address, &info) && strstr(info.dli_fname, object);
+}
+
+static void *find(const char *name) {
+    void *found = dlsym(cuda, name);
+    if (!found)
+        fprintf(stderr, "no %s\n", name);
+    CHECK(found);
+    return found;
+}
+
+#define CALL(name, ...) ((call_fn *)find(#name))(__VA_ARGS__)
+
+static void open_cuda(void) {
+    cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    CHECK(cuda);
+}
+
+static void start(void) {
+    open_cuda();
+    CHECK(CALL(cuInit, 0) == 0);
+}
+
+static void *get(const char *name, int version, word flags) {
+    void *function = NULL;
+    CHECK(get_v2(name, &function, version, flags, NULL) == 0);
+    CHECK(function);
+    return function;
+}
+
+/* ---- routes ---- */
+
+static void by_dlsym(void) {
+    start();
+    call_fn *launch = find("cuLaunchKernel");
+    CHECK(dlerror() == NULL); /* a look-up that succeeded leaves no error */
+    CHECK(lies_in((void *)launch, "libseam"));
+    CHECK(launch((word)0xf1, 1, 2, 3, 4, 5, 6, 7, (word)0x51, (word)9, (word)10) == 0);
+    CHECK(lies_in(find("cuDeviceGetCount"), "libcuda")); /* PASS */
+    CHECK(dlsym(cuda, "cuNoSuchThing") == NULL);
+    CHECK(dlerror() != NULL);
+}
+
+static void by_resolver(void) {
+    open_cuda();
+    get_v2 = find("cuGetProcAddress_v2");
+    CHECK(lies_in((void *)get_v2, "libseam"));
+    /* As the runtime does it: all look-ups come before cuInit, the resolver's own by version. */
+    call_fn *get_v1 = get("cuGetProcAddress", 11030, 0);
+    CHECK((void *)get_v1 == find("cuGetProcAddress"));
+    CHECK(get("cuGetProcAddress", 12000, 0) == (void *)get_v2);
+    get_v2 = get("cuGetProcAddress", 13000, 0);
+    void *function = NULL;
+    unsigned status = 9;
+    CHECK(get_v1("cuLaunchKernel", &function, 11030, (word)0) == 0);
+    CHECK(lies_in(function, "libseam"));
+    CHECK(get("cuLaunchKernel", 13000, 0) == function);
+    CHECK(get_v2("cuLaunchKernel", &function, 13000, (word)0, &status) == 0 && status == 0);
+    CHECK(get_v2("cuLaunchKernel", NULL, 13000, (word)0, &status) == 0 && status == 0);
+    CHECK(get_v2("cuNoSuchThing", &function, 13000, (word)0, &status) == 0 && status == 1);
+    CHECK(function == NULL);
+    CHECK(lies_in(get("cuDeviceGetCount", 13000, 0), "libcuda"));
+    call_init = get("cuInit", 13000, 0);
+    CHECK(call_init(0) == 0);
+    CHECK(((call_fn *)get("cuLaunchKernel", 13000, 0))((word)0xf1, 1, 2, 3, 4, 5, 6, 7, (word)0x51,
+                                                     (word)9, (word)10) == 0);
+    /* The exact symbol, whatever the version suffix. */
+    CHECK(get("cuMemcpyHtoDAsync", 13000, 0) == find("cuMemcpyHtoDAsync_v2"));
+    CHECK(get("cuStreamBeginCapture", 13000, 0) == find("cuStreamBeginCapture_v2"));
+}
+
+static void twins(void) {
+    start();
+    get_v2 = find("cuGetProcAddress_v2");
+    call_fn *legacy = get("cuEventRecord", 13000, 1), *twin = get("cuEventRecord", 13000, 2);
+    CHECK(legacy != twin && (void *)twin == find("cuEventRecord_ptsz"));
+    CHECK(twin((word)0xe, (word)0) == 0);
+    CHECK(legacy((word)0xe, (word)0) == 0);
+    CHECK(((call_fn *)get("cuMemsetD8Async", 13000, 2))((word)0x1000, 7, (word)64, (word)0) == 0);
+    CHECK(((call_fn *)get("cuMemcpyHtoD", 13000, 2))((word)0x1000, (word)0x2000, (word)64) == 0);
+    CHECK(((call_fn *)get("cuMemcpyHtoD", 13000, 1))((word)0x1000, (word)0x2000, (word)64) == 0);
+}
+
+/* ---- unknown entry points ---- */
+
+typedef double mixed_fn(int, double, const char *, float, long, double, unsigned char, double, long,
+                        double, long, long, float, double);
+
+static void unknown(void) {
+    start();
+    get_v2 = find("cuGetProcAddress_v2");
+    mixed_fn *mixed = (mixed_fn *)get("cuFutureMixed", 14000, 0);
+    CHECK(lies_in((void *)mixed, "libseam"));
+    CHECK(mixed == (mixed_fn *)find("cuFutureMixed"));
+    errno = 5;
+    CHECK(mixed(-1, 2.5, "three", 4.5f, -5, 6.5, 7, 8.5, -9, 10.5, 11, -12, 13.5f, 14.5) == 17.0);
+    CHECK(errno == 5);
+    int (*variadic)(int, ...) = (int (*)(int, ...))find("cuFutureVariadic");
+    CHECK(variadic(10, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0) == 55);
+    CHECK(CALL(cuGraphicsGLRegisterBuffer, (word)1, (word)2, (word)3) == 0);
+}
+
+/* More unknown functions than stubs. */
+static void many(void) {
+    start();
+    get_v2 = find("cuGetProcAddress_v2");
+    unsigned ours = 0;
+    for (int i = 0; i < 1000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cuMany%d", i);
+        call_fn *function = get(name, 13000, 0);
+        CHECK(function == get(name, 13000, 0));
+        if (lies_in((void *)function, "libseam"))
+            ours++;
+        else
+            CHECK(ours >= 256);
+        CHECK(function() == 0);
+    }
+    CHECK(ours >= 256 && ours < 1000);
+    CALL(cuMemFree_v2, (word)0x1000);
+}
+
+/* ---- who looks up ---- */
+
+static void callers(void) {
+    typedef const char *text_fn(void);
+    /* A library's RTLD_NEXT is what comes behind that library. Both are linked to this program, a in front of b. */
+    text_fn *next = (text_fn *)dlsym(RTLD_DEFAULT, "scope_a_next");
+    CHECK(next && strcmp(next(), "b") == 0);
+    /* RTLD_DEFAULT of a library that was opened locally sees that library's own scope. */
+    char path[4096];
+    snprintf(path, sizeof path, "%s/libscope_c.so", getenv("SEAM_LIBRARIES"));
+    void *local = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(local);
+    text_fn *own = (text_fn *)dlsym(local, "scope_c_own");
+    CHECK(own && strcmp(own(), "c") == 0);
+    CHECK(dlsym(RTLD_DEFAULT, "scope_c_text") == NULL);
+    /* A library of the program's that happens to use such a name is left alone. */
+    CHECK(lies_in(dlsym(local, "cuInit"), "libscope_c"));
+    open_cuda();
+    bool (*self)(void) = (bool (*)(void))find("fake_self_lookup");
+    CHECK(self());
+}
+
+extern unsigned cuInit(unsigned flags) __attribute__((weak));
+
+static void without_cuda(void) {
+    dlerror();
+    CHECK(dlsym(RTLD_DEFAULT, "cuInit") == NULL);
+    const char *error = dlerror();
+    CHECK(error && strstr(error, "cuInit"));
+    CHECK(dlsym(RTLD_DEFAULT, "cuptiSubscribe") == NULL);
+    CHECK(dlsym(RTLD_DEFAULT, "malloc") == (void *)malloc);
+    CHECK(dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW) == NULL);
+    /* A weak reference is bound to the export; the answer is an error, not a crash. */
+    CHECK(cuInit && cuInit(0) == 3);
+    call_fn *free_it = dlsym(RTLD_NEXT, "cuMemFree_v2");
+    CHECK(free_it && free_it((word)1) == 3);
+}
+
+static void by_default(void) {
+    cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    CHECK(cuda);
+    CHECK(dlsym(RTLD_DEFAULT, "cuLaunchKernel") == find("cuLaunchKernel"));
+    CHECK(lies_in(dlsym(RTLD_DEFAULT, "cuDeviceGetCount"), "libcuda"));
+    CHECK(dlsym(dlopen(NULL, RTLD_NOW), "cuLaunchKernel") == find("cuLaunchKernel"));
+}
+
+static void switched_off(void) {
+    open_cuda();
+    CHECK(lies_in(find("cuLaunchKernel"), "libcuda"));
+    get_v2 = find("cuGetProcAddress_v2");
+    CHECK(lies_in((void *)get_v2, "libcuda"));
+    CHECK(lies_in(get("cuLaunchKernel", 13000, 0), "libcuda"));
+    CHECK(lies_in(get("cuFutureMixed", 14000, 0), "libcuda"));
+    CHECK(CALL(cuInit, 0) == 0);
+}
+
+/* ---- what each kind of call does ---- */
+
+static void fake_result(const char *name, unsigned code) {
+    ((void (*)(const char *, unsigned))find("fake_result"))(name, code);
+}
+
+static void kinds(void) {
+    start();
+    word made[4] = {0};
+    CALL(cuStreamQuery, (word)0x51);
+    fake_result("cuStreamQuery", 600);
+    CALL(cuStreamQuery, (word)0x51);
+    CALL(cuEventQuery, (word)0xe);
+    fake_result("cuEventQuery", 600);
+    CALL(cuEventQuery, (word)0xe);
+    CALL(cuEventSynchronize, (word)0xe);
+    CALL(cuCtxSynchronize);
+    CALL(cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
+    CALL(cuMemFree_v2, (word)0x1000);
+    CALL(cuMemFreeAsync, (word)0x1000, (word)0x51);
+    CALL(cuStreamDestroy_v2, (word)0x51);
+    CALL(cuModuleUnload, (word)0x3);
+    CALL(cuDevicePrimaryCtxReset_v2, (word)0);
+    CALL(cuModuleGetFunction, made, (word)0x3, "f");
+    CALL(cuLibraryGetKernel, made, (word)0x3, "f");
+    CALL(cuLibraryEnumerateKernels, made, (word)4, (word)0x3);
+    CALL(cuKernelGetFunction, made, (word)0xe1);
+    CALL(cuStreamBeginCapture_v2, (word)0x51, (word)0);
+    CALL(cuStreamEndCapture, (word)0x51, made);
+    CALL(cuCtxSetLimit, (word)0, (word)1);
+    CALL(cuLaunchGrid, (word)0xf1, (word)1, (word)1);
+    CALL(cuModuleGetTexRef, made, (word)0x3, "t");
+    CALL(cuGraphLaunch, (word)0x77, (word)0x51);
+    /* A stream argument that lies on the stack. */
+    CALL(cuMemcpyBatchAsync_v2, (word)1, (word)2, (word)3, (word)4, (word)5, (word)6, (word)7,
+         (word)0x52);
+}
+
+static void touches(void) {
+    start();
+    word out;
+    CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1); /* flush */
+    CALL(cuFuncGetAttribute, &out, (word)1, (word)0xf1);
+    CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &out, (word)0xf1, (word)32, (word)0);
+    CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf2); /* flush */
+    ((void (*)(word))find("fake_context"))(0xc1);
+    CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1); /* flush: another context */
+    ((void (*)(word))find("fake_context"))(0xc0);
+    CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1);
+    CALL(cuModuleUnload, (word)0x3); /* flush of its own */
+    CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1); /* flush: may be another function */
+}
+
+static void settings(void) {
+    start();
+    for (int i = 0; i < 100; i++)
+        CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536); /* one flush */
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)32768);     /* flush */
+    CALL(cuFuncSetAttribute, (word)0xf2, (word)8, (word)32768);     /* flush */
+    CALL(cuKernelSetAttribute, (word)8, (word)32768, (word)0xe1, (word)0); /* flush */
+    CALL(cuKernelSetAttribute, (word)8, (word)32768, (word)0xe1, (word)1); /* flush: other device */
+    CALL(cuKernelSetAttribute, (word)8, (word)32768, (word)0xe1, (word)0);
+    fake_result("cuFuncSetAttribute", 1);
+    CALL(cuFuncSetAttribute, (word)0xf3, (word)8, (word)1); /* flush, fails: nothing changed */
+    CALL(cuFuncSetAttribute, (word)0xf3, (word)8, (word)1); /* flush */
+    union {
+        int number;
+        unsigned char bytes[64];
+    } value = {.bytes = {0}};
+    value.number = -1;
+    CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value); /* flush */
+    value.bytes[20] = 0xaa;                                 /* garbage behind the value */
+    CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value);
+    CALL(cuStreamSetAttribute, (word)0, (word)8, &value); /* flush */
+    CALL(cuStreamSetAttribute, (word)0, (word)8, &value); /* flush: who knows which stream 0 */
+    CALL(cuStreamDestroy_v2, (word)0x51);                 /* flush of its own */
+    CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value); /* flush: may be another stream */
+}
+
+/* ---- depth, threads of control, life ---- */
+
+static void inside(void) { CALL(cuLaunchKernel, (word)0xf9, 1, 1, 1, 1, 1, 1, 0, (word)0, (word)0, (word)0); }
+
+static void callbacks(void) {
+    start();
+    ((void (*)(void (*)(void)))find("fake_callback"))(inside);
+    CALL(cuStreamSynchronize, (word)0x51);
+    inside();
+}
+
+static void forked(void) {
+    start();
+    inside();
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        seam_log("child");
+        inside();
+        CALL(cuMemFree_v2, (word)0x1000);
+        seam_log("child done");
+        exit(0);
+    }
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    inside();
+}
+
+/* Registered before cuInit, hence run after the library's own handler. */
+static void older_handler(void) {
+    seam_log("older handler");
+    inside();
+}
+
+static void leaving(void) {
+    atexit(older_handler);
+    start();
+    inside();
+    CALL(cuGraphLaunch, (word)0x77, (word)0x51);
+}
+
+static void failing_init(void) {
+    open_cuda();
+    fake_result("cuInit", 100);
+    CHECK(CALL(cuInit, 0) == 100);
+    seam_log("init failed");
+    CALL(cuMemFree_v2, (word)0x1000);
+    fake_result("cuInit", 0);
+    CHECK(CALL(cuInit, 0) == 0);
+    CHECK(CALL(cuInit, 0) == 0);
+    CALL(cuMemFree_v2, (word)0x1000);
+}
+
+static void late_error(void) {
+    start();
+    CHECK(CALL(cuStreamSynchronize, (word)0x51) == 719);
+    CHECK(CALL(cuStreamQuery, (word)0x51) == 719);
+    fake_result("cuStreamSynchronize", 700);
+    CHECK(CALL(cuStreamSynchronize, (word)0x51) == 700);
+}
+
+/* ---- other libraries ---- */
+
+static void *open_beside(const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", getenv("SEAM_LIBRARIES"), name);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(handle);
+    return handle;
+}
+
+static void profiler(void) {
+    start();
+    void *cupti = open_beside("libcupti.so.13");
+    call_fn *enable = (call_fn *)dlsym(cupti, "cuptiActivityEnable");
+    CHECK(lies_in((void *)enable, "libseam"));
+    CHECK(lies_in(dlsym(cupti, "cuptiGetVersion"), "libcupti"));
+    CHECK(enable(3) == 0);  /* on */
+    CHECK(enable(10) == 0);
+    CHECK(enable(10) == 0);
+    call_fn *disable = (call_fn *)dlsym(cupti, "cuptiActivityDisable");
+    CHECK(disable(10) == 0);
+    CHECK(disable(3) == 0); /* off */
+    /* The exported symbol, as a program that is linked to it calls it. */
+    call_fn *subscribe = (call_fn *)dlsym(RTLD_DEFAULT, "cuptiSubscribe");
+    word subscriber = 0;
+    CHECK(subscribe && subscribe(&subscriber, (word)0, (word)0) == 0 && subscriber == 0x5b); /* on */
+    CHECK(((call_fn *)dlsym(cupti, "cuptiUnsubscribe"))(subscriber) == 0); /* off */
+}
+
+static void profiler_first(void) {
+    void *cupti = open_beside("libcupti.so.13");
+    CHECK(((call_fn *)dlsym(cupti, "cuptiActivityEnable"))(3) == 0);
+    start();
+}
+
+static void private_route(void) {
+    start();
+    inside();
+    open_beside("libnvcuvid.so.1");
+    word module;
+    CALL(cuModuleLoadData, &module, "image");
+    inside();
+    CALL(cuModuleLoadData, &module, "image");
+}
+
+int main(int argc, char **argv) {
+    static const struct probe probes[] = {
+        {"dlsym", by_dlsym},         {"resolver", by_resolver},
+        {"twins", twins},            {"unknown", unknown},
+        {"many", many},              {"callers", callers},
+        {"without_cuda", without_cuda}, {"default", by_default},
+        {"off", switched_off},       {"kinds", kinds},
+        {"touches", touches},        {"settings", settings},
+        {"callbacks", callbacks},    {"fork", forked},
+        {"leaving", leaving},        {"failing_init", failing_init},
+        {"late_error", late_error},  {"profiler", profiler},
+        {"profiler_first", profiler_first}, {"private_route", private_route},
+    };
+    CHECK(argc == 2);
+    for (unsigned i = 0; i < sizeof probes / sizeof *probes; i++) {
+        if (strcmp(argv[1], probes[i].name) == 0) {
+            probes[i].run();
+            return 0;
+        }
+    }
+    CHECK(!"a known probe");
+}

@@ -1,0 +1,376 @@
+// The seam, route by route: small programs run as children with the library preloaded, on a driver that writes down who called it and over
+// an engine that writes down what it was told. Each test reads that one log.
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::string Absolute(const char *variable) {
+    const char *value = getenv(variable);
+    if (!value)
+        return "";
+    char *path = realpath(value, nullptr);
+    std::string result = path ? path : value;
+    free(path);
+    return result;
+}
+
+std::string Folder(const std::string &path) { return path.substr(0, path.rfind('/')); }
+
+Strings Lines(const std::string &path) {
+    Strings lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);)
+        lines.push_back(line);
+    return lines;
+}
+
+struct Outcome {
+    int status;      // what waitpid gave
+    Strings log;     // everything
+    Strings handshake;
+    std::string errors; // stderr of the child
+
+    // The log from the engine's start on, without look-ups, each driver call cut to its name.
+    Strings Story() const {
+        Strings story;
+        bool started = false;
+        for (std::string line : log) {
+            if (line.rfind("engine start", 0) == 0) {
+                started = true;
+                continue;
+            }
+            if (!started || line.rfind("cuda cuGetProcAddress", 0) == 0)
+                continue;
+            if (line.rfind("cuda ", 0) == 0)
+                line = line.substr(0, line.find(' ', 5));
+            story.push_back(line);
+        }
+        return story;
+    }
+    bool Has(const std::string &line) const { return Count(line) > 0; }
+    int Count(const std::string &line) const {
+        int count = 0;
+        for (const std::string &other : log)
+            count += other == line;
+        return count;
+    }
+    int CountBeginning(const std::string &beginning) const {
+        int count = 0;
+        for (const std::string &other : log)
+            count += other.rfind(beginning, 0) == 0;
+        return count;
+    }
+    bool AnyEngine() const { return CountBeginning("engine") > 0; }
+};
+
+class Seam : public ::testing::Test {
+  protected:
+    // Runs a probe with the library preloaded. `program` is SEAM_PROBE or SEAM_PROBE_ELF.
+    Outcome Run(const char *program, const char *probe, std::map<std::string, std::string> env = {}) {
+        char name[] = "/tmp/seam_test.XXXXXX";
+        std::string folder = mkdtemp(name);
+        std::string fake = Folder(Absolute("SEAM_FAKE"));
+        const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+        env["LD_PRELOAD"] = (first && *first ? std::string(first) + ":" : "") + Absolute("SEAM_PRELOAD");
+        env["LD_LIBRARY_PATH"] = fake;
+        env["SEAM_LIBRARIES"] = fake;
+        env["SEAM_LOG"] = folder + "/log";
+        env["CUSPLICE_HANDSHAKE"] = folder + "/handshake";
+        env["XDG_CONFIG_HOME"] = folder;
+        std::string path = Absolute(program), errors = folder + "/errors";
+        pid_t child = fork();
+        if (child == 0) {
+            for (const auto &entry : env)
+                setenv(entry.first.c_str(), entry.second.c_str(), 1);
+            int file = open(errors.c_str(), O_WRONLY | O_CREAT, 0600);
+            dup2(file, 2);
+            execl(path.c_str(), path.c_str(), probe, static_cast<char *>(nullptr));
+            _exit(127);
+        }
+        Outcome outcome;
+        waitpid(child, &outcome.status, 0);
+        outcome.log = Lines(folder + "/log");
+        outcome.handshake = Lines(folder + "/handshake");
+        for (std::string &line : outcome.handshake)
+            line = line.substr(line.find(' ') + 1);
+        for (const std::string &line : Lines(errors))
+            outcome.errors += line + "\n";
+        for (const char *file : {"/log", "/handshake", "/errors"})
+            unlink((folder + file).c_str());
+        rmdir(folder.c_str());
+        EXPECT_TRUE(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0)
+            << probe << " ended with " << outcome.status << "\n"
+            << outcome.errors;
+        return outcome;
+    }
+};
+
+const char *const kLaunch =
+    "engine launch 0 f=f1 stream=51:legacy dims=1,2,3,4,5,6,7 attrs=0 params=9 extra=a";
+const char *const kRealLaunch = "cuda cuLaunchKernel f1 1 2 3 4 5 6 7 51 9 a";
+
+// ---- routes ----
+
+TEST_F(Seam, ElfBindingReachesTheHooks) {
+    Outcome outcome = Run("SEAM_PROBE_ELF", "elf");
+    EXPECT_TRUE(outcome.Has(kLaunch));
+    EXPECT_EQ(outcome.Count(kRealLaunch), 1);
+    EXPECT_EQ(outcome.Story(),
+              (Strings{kLaunch, "cuda cuLaunchKernel", "engine flush S cuEventRecord 51:legacy",
+                       "cuda cuEventRecord", "engine flush T cuStreamSynchronize 51:legacy",
+                       "cuda cuStreamSynchronize", "engine step_end 51:legacy",
+                       "cuda cuDeviceGetCount", "engine drain"}));
+}
+
+TEST_F(Seam, DlsymReachesTheHooks) {
+    Outcome outcome = Run("SEAM_PROBE", "dlsym");
+    EXPECT_TRUE(outcome.Has(kLaunch));
+    EXPECT_EQ(outcome.Count(kRealLaunch), 1);
+}
+
+TEST_F(Seam, ResolverReachesTheHooksInItsFourAndFiveArgumentForms) {
+    Outcome outcome = Run("SEAM_PROBE", "resolver");
+    EXPECT_TRUE(outcome.Has(kLaunch));
+    EXPECT_EQ(outcome.Count(kRealLaunch), 1);
+}
+
+TEST_F(Seam, NothingStartsBeforeASuccessfulInit) {
+    Outcome outcome = Run("SEAM_PROBE", "failing_init");
+    EXPECT_EQ(outcome.Count("engine start 1"), 1);
+    size_t failed = 0, started = 0;
+    for (size_t i = 0; i < outcome.log.size(); i++) {
+        if (outcome.log[i] == "init failed")
+            failed = i;
+        if (outcome.log[i] == "engine start 1")
+            started = i;
+    }
+    EXPECT_LT(failed, started);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemFree_v2"), 2);
+    EXPECT_EQ(outcome.Count("engine flush P cuMemFree_v2 -"), 1);
+}
+
+TEST_F(Seam, PerThreadTwinsAreTheirOwnFunctions) {
+    Outcome outcome = Run("SEAM_PROBE", "twins");
+    EXPECT_EQ(outcome.Story(),
+              (Strings{"engine flush S cuEventRecord_ptsz 0:ptsz", "cuda cuEventRecord_ptsz",
+                       "engine flush S cuEventRecord 0:legacy", "cuda cuEventRecord",
+                       "engine memset dst=1000 pitch=0 value=7 elem=1 width=64 height=1 2d=0 "
+                       "stream=0:ptsz",
+                       "cuda cuMemsetD8Async_ptsz", "engine flush T cuMemcpyHtoD_v2_ptds 0:ptsz",
+                       "cuda cuMemcpyHtoD_v2_ptds", "engine step_end 0:ptsz",
+                       "engine flush T cuMemcpyHtoD_v2 0:legacy", "cuda cuMemcpyHtoD_v2",
+                       "engine step_end 0:legacy", "engine drain"}));
+}
+
+TEST_F(Seam, LookUpsSeeTheirTrueCaller) { Run("SEAM_PROBE", "callers"); }
+
+TEST_F(Seam, GlobalLookUpsFindTheHooksOnceLibcudaIsThere) { Run("SEAM_PROBE", "default"); }
+
+// ---- unknown entry points ----
+
+TEST_F(Seam, AnUnknownFunctionIsABarrierThatKeepsEveryArgument) {
+    Outcome outcome = Run("SEAM_PROBE", "unknown");
+    EXPECT_TRUE(outcome.Has(
+        "cuda cuFutureMixed -1 2.5 three 4.5 -5 6.5 7 8.5 -9 10.5 11 -12 13.5 14.5"));
+    EXPECT_TRUE(outcome.Has("cuda cuFutureVariadic 10 55"));
+    EXPECT_EQ(outcome.Count("engine flush P unknown_api -"), 3);
+    EXPECT_EQ(outcome.Count("engine unknown_call"), 3);
+}
+
+TEST_F(Seam, AGraphicsApiEndsWithholding) {
+    EXPECT_EQ(Run("SEAM_PROBE", "unknown")
+                  .Count("engine withhold_off a graphics API shares memory with the program"),
+              1);
+}
+
+TEST_F(Seam, MoreUnknownFunctionsThanStubsEndWithholding) {
+    Outcome outcome = Run("SEAM_PROBE", "many");
+    EXPECT_EQ(outcome.CountBeginning("engine withhold_off"), 1);
+    EXPECT_NE(outcome.errors.find("no stub is left"), std::string::npos);
+}
+
+// ---- staying out of the way ----
+
+TEST_F(Seam, TheKillSwitchHandsOutTheRealFunctions) {
+    Outcome outcome = Run("SEAM_PROBE", "off", {{"CUSPLICE", "off"}});
+    EXPECT_FALSE(outcome.AnyEngine());
+    EXPECT_EQ(outcome.handshake, (Strings{"loaded"}));
+}
+
+TEST_F(Seam, TheKillSwitchPassesBoundCallsThrough) {
+    Outcome outcome = Run("SEAM_PROBE_ELF", "off", {{"CUSPLICE", "off"}});
+    EXPECT_FALSE(outcome.AnyEngine());
+    EXPECT_EQ(outcome.Count("cuda cuLaunchKernel f1 1 2 3 4 5 6 7 51 0 0"), 1);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemFree_v2 1000"), 1);
+    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "off"}));
+}
+
+TEST_F(Seam, AProcessWithoutCudaIsLeftAlone) {
+    Outcome outcome = Run("SEAM_PROBE", "without_cuda");
+    EXPECT_TRUE(outcome.log.empty());
+    EXPECT_TRUE(outcome.handshake.empty());
+    EXPECT_EQ(outcome.errors, "");
+}
+
+TEST_F(Seam, AForkedChildPassesThrough) {
+    Outcome outcome = Run("SEAM_PROBE", "fork");
+    bool child = false;
+    int calls = 0;
+    for (const std::string &line : outcome.log) {
+        if (line == "child" || line == "child done") {
+            child = line == "child";
+        } else if (child) {
+            EXPECT_NE(line.rfind("engine", 0), 0u) << line;
+        }
+        calls += child && line.rfind("cuda cu", 0) == 0;
+    }
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(outcome.Count("engine child"), 1);
+    EXPECT_EQ(outcome.Count("engine drain"), 1);
+    EXPECT_EQ(outcome.CountBeginning("engine launch"), 2);
+    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "on", "exit 2 0"}));
+}
+
+TEST_F(Seam, OlderExitHandlersRunOnADrainedLibrary) {
+    Outcome outcome = Run("SEAM_PROBE", "leaving");
+    Strings story = outcome.Story();
+    ASSERT_GE(story.size(), 3u);
+    EXPECT_EQ(Strings(story.end() - 3, story.end()),
+              (Strings{"engine drain", "older handler", "cuda cuLaunchKernel"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "on", "exit 1 1"}));
+}
+
+TEST_F(Seam, CallsFromInsideTheDriverGoStraightThrough) {
+    Outcome outcome = Run("SEAM_PROBE", "callbacks");
+    EXPECT_EQ(outcome.CountBeginning("cuda cuLaunchKernel f9"), 2);
+    EXPECT_EQ(outcome.CountBeginning("engine launch"), 1);
+}
+
+// ---- what each kind of call does ----
+
+TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
+    EXPECT_EQ(
+        Run("SEAM_PROBE", "kinds").Story(),
+        (Strings{
+            // A stream that is ready ends the step; one that is not flushes what the host waits for.
+            "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
+            "engine step_end 51:legacy", "engine flush S cuStreamQuery 51:legacy",
+            "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
+            // An event that is ready costs nothing.
+            "cuda cuEventQuery", "cuda cuEventQuery", "engine flush T cuEventQuery -",
+            "engine flush T cuEventSynchronize -", "cuda cuEventSynchronize", "engine step_end -",
+            "engine flush CT cuCtxSynchronize -", "cuda cuCtxSynchronize", "engine step_end -",
+            "engine flush T cuMemcpyHtoD_v2 0:legacy", "cuda cuMemcpyHtoD_v2",
+            "engine step_end 0:legacy",
+            // Ends of lives: the engine forgets before the driver does.
+            "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
+            "engine flush S cuMemFreeAsync 51:legacy", "engine memory_gone", "cuda cuMemFreeAsync",
+            "engine flush S cuStreamDestroy_v2 51:legacy", "engine stream_gone 51:legacy",
+            "cuda cuStreamDestroy_v2", "engine flush P cuModuleUnload -", "engine code_gone",
+            "cuda cuModuleUnload", "engine flush P cuDevicePrimaryCtxReset_v2 -",
+            "engine context_gone", "cuda cuDevicePrimaryCtxReset_v2",
+            // Handles are known from the call that made them.
+            "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
+            "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",
+            "cuda cuLibraryGetKernel", "engine note_handle e1 kernel",
+            "engine flush P cuLibraryEnumerateKernels -", "cuda cuLibraryEnumerateKernels",
+            "cuda cuLibraryGetKernelCount", "engine note_handle e2 kernel",
+            "engine note_handle e3 kernel", "engine flush P cuKernelGetFunction -",
+            "cuda cuKernelGetFunction", "engine note_handle f2 function",
+            // Captures.
+            "engine flush P cuStreamBeginCapture_v2 51:legacy", "cuda cuStreamBeginCapture_v2",
+            "engine capture_began 51:legacy", "cuda cuStreamEndCapture",
+            "engine capture_ended 51:legacy",
+            // State that launches read; the old launch API; texture references.
+            "engine flush P cuCtxSetLimit -", "cuda cuCtxSetLimit", "engine function_changed 0",
+            "engine stream_changed -", "engine flush P cuLaunchGrid -", "engine taint f1",
+            "cuda cuLaunchGrid", "engine flush P cuModuleGetTexRef -", "engine taint 0",
+            "cuda cuModuleGetTexRef", "engine flush T cuGraphLaunch 51:legacy",
+            "cuda cuGraphLaunch",
+            // The stream is the eighth argument and lies on the stack.
+            "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
+            "engine drain"}));
+}
+
+TEST_F(Seam, OnlyTheFirstTouchOfAFunctionIsABarrier) {
+    Outcome outcome = Run("SEAM_PROBE", "touches");
+    EXPECT_EQ(outcome.Count("engine flush P cuFuncGetAttribute -"), 4);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuFuncGetAttribute"), 6);
+    EXPECT_EQ(outcome.CountBeginning("engine flush P cuOccupancy"), 0);
+}
+
+TEST_F(Seam, SettingTheSameValueAgainIsNoChange) {
+    Outcome outcome = Run("SEAM_PROBE", "settings");
+    EXPECT_EQ(outcome.CountBeginning("cuda cuFuncSetAttribute"), 104);
+    EXPECT_EQ(outcome.Count("engine flush P cuFuncSetAttribute -"), 5);
+    EXPECT_EQ(outcome.Count("engine function_changed f1"), 2);
+    EXPECT_EQ(outcome.Count("engine function_changed f2"), 1);
+    EXPECT_EQ(outcome.Count("engine function_changed f3"), 0);
+    EXPECT_EQ(outcome.Count("engine flush P cuKernelSetAttribute -"), 2);
+    EXPECT_EQ(outcome.Count("engine function_changed e1"), 2);
+    EXPECT_EQ(outcome.Count("engine stream_changed 51:legacy"), 2);
+    EXPECT_EQ(outcome.Count("engine stream_changed 0:legacy"), 2);
+}
+
+TEST_F(Seam, ALateErrorIsToldByACallThatWouldSucceed) {
+    Run("SEAM_PROBE", "late_error", {{"SEAM_LATE_ERROR", "719"}});
+}
+
+// ---- other libraries ----
+
+TEST_F(Seam, AProfilerThatRecordsIsNoticedAndItsCallsPassOn) {
+    Outcome outcome = Run("SEAM_PROBE", "profiler");
+    Strings story = outcome.Story();
+    EXPECT_EQ(story, (Strings{"engine profiling 1", "cupti cuptiActivityEnable 3",
+                              "cupti cuptiActivityEnable a", "cupti cuptiActivityEnable a",
+                              "cupti cuptiActivityDisable a", "engine profiling 0",
+                              "cupti cuptiActivityDisable 3", "engine profiling 1",
+                              "engine profiling 0", "cupti cuptiUnsubscribe 5b", "engine drain"}));
+}
+
+TEST_F(Seam, AProfilerThatWasThereFirstIsNoticedAtTheStart) {
+    EXPECT_EQ(Run("SEAM_PROBE", "profiler_first").Count("engine profiling 1"), 1);
+}
+
+TEST_F(Seam, AnInjectedToolCountsAsAProfiler) {
+    EXPECT_EQ(Run("SEAM_PROBE", "dlsym", {{"CUDA_INJECTION64_PATH", "/nowhere.so"}})
+                  .Count("engine profiling 1"),
+              1);
+}
+
+TEST_F(Seam, ProfilersCanBeIgnored) {
+    EXPECT_EQ(Run("SEAM_PROBE", "profiler", {{"CUSPLICE_PROFILE", "ignore"}})
+                  .CountBeginning("engine profiling"),
+              0);
+}
+
+TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
+    Outcome outcome = Run("SEAM_PROBE", "private_route");
+    EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
+}
+
+TEST_F(Seam, TheStatsFileIsWrittenAtExit) {
+    char name[] = "/tmp/seam_stats.XXXXXX";
+    std::string folder = mkdtemp(name), file = folder + "/stats.json";
+    Run("SEAM_PROBE", "leaving", {{"CUSPLICE_STATS", file}});
+    struct stat info;
+    EXPECT_EQ(stat(file.c_str(), &info), 0);
+    unlink(file.c_str());
+    rmdir(folder.c_str());
+}
+
+} // namespace

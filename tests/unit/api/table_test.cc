@@ -1,0 +1,198 @@
+// cuda_api.def holds every symbol of the toolkit's stub library once, and what it says of each agrees with cuda.h.
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <cudaProfiler.h>
+
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "shim/api/api.h"
+
+namespace {
+
+struct Argument {
+    bool stream;   // CUstream
+    bool function; // CUfunction or CUkernel
+    bool simple;   // travels in one integer register
+};
+
+template <class T> constexpr Argument Describe() {
+    return {std::is_same<T, CUstream>::value,
+            std::is_same<T, CUfunction>::value || std::is_same<T, CUkernel>::value,
+            std::is_integral<T>::value || std::is_enum<T>::value || std::is_pointer<T>::value ||
+                // A struct of two ints, by value.
+                std::is_same<T, CUmemLocation>::value};
+}
+
+static_assert(sizeof(CUmemLocation) == 8, "one register");
+
+template <class... Arguments> std::vector<Argument> Prototype(CUresult (*)(Arguments...)) {
+    return {Describe<Arguments>()...};
+}
+
+const std::vector<std::vector<Argument>> &Prototypes() {
+    static const std::vector<std::vector<Argument>> all = {
+#define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
+    Prototype(static_cast<decltype(&symbol)>(nullptr)),
+#include "shim/api/cuda_api.def"
+    };
+    return all;
+}
+
+const std::vector<cus_api_row> &Rows() {
+    static const std::vector<cus_api_row> rows(cus_api_rows, cus_api_rows + CUS_API_ROWS);
+    return rows;
+}
+
+bool Ends(const std::string &text, const char *end) {
+    size_t length = strlen(end);
+    return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
+}
+
+int FirstStream(const std::vector<Argument> &arguments) {
+    for (size_t i = 0; i < arguments.size(); i++) {
+        if (arguments[i].stream)
+            return static_cast<int>(i);
+    }
+    return -1;
+}
+
+bool NamesFunction(int act) {
+    return act == CUS_ACT_TAINT || act == CUS_ACT_TOUCH || act == CUS_ACT_SET_FUNCTION ||
+           act == CUS_ACT_KERNEL_FUNCTION;
+}
+
+TEST(Table, HoldsEverySymbolOfTheStubOnce) {
+    std::string command = std::string("nm -D --defined-only ") + getenv("API_STUB");
+    FILE *pipe = popen(command.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::set<std::string> stub;
+    char address[64], kind[8], name[256];
+    while (fscanf(pipe, "%63s %7s %255s", address, kind, name) == 3) {
+        if (strncmp(name, "cu", 2) == 0)
+            stub.insert(std::string(name, strcspn(name, "@")));
+    }
+    EXPECT_EQ(pclose(pipe), 0);
+    std::set<std::string> table;
+    for (const cus_api_row &row : Rows())
+        EXPECT_TRUE(table.insert(row.name).second) << row.name << " is there twice";
+    EXPECT_EQ(table, stub);
+}
+
+TEST(Table, IsSortedSoThatNamesAreFound) {
+    for (int i = 0; i < CUS_API_ROWS; i++)
+        EXPECT_EQ(cus_api_find(Rows()[i].name), i) << Rows()[i].name;
+    EXPECT_EQ(cus_api_find("cuNoSuchThing"), -1);
+    EXPECT_EQ(cus_api_find(""), -1);
+    EXPECT_STREQ(cus_api_name(CUS_ROW_cuLaunchKernel), "cuLaunchKernel");
+    EXPECT_EQ(cus_api_name(CUS_API_ROWS), nullptr);
+}
+
+TEST(Table, SaysWhyACallMayPass) {
+    for (const cus_api_row &row : Rows()) {
+        if (row.kind == CUS_CLASS_PASS) {
+            EXPECT_GT(strlen(row.reason), 10u) << row.name;
+        }
+    }
+}
+
+TEST(Table, OnlyPassRowsAreLeftAlone) {
+    for (const cus_api_row &row : Rows()) {
+        EXPECT_EQ(row.kind == CUS_CLASS_PASS, row.act == CUS_ACT_PASS) << row.name;
+        if (row.kind == CUS_CLASS_PASS) {
+            EXPECT_STREQ(row.scope_name, "NONE") << row.name;
+        }
+        if (strcmp(row.scope_name, "NONE") == 0) {
+            EXPECT_TRUE(row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_RESOLVE ||
+                        row.act == CUS_ACT_END)
+                << row.name << " flushes nothing";
+        }
+        if (row.kind == CUS_CLASS_BARRIER || row.kind == CUS_CLASS_TOUCH) {
+            EXPECT_STREQ(row.scope_name, "P") << row.name;
+        }
+        if (row.kind == CUS_CLASS_OP) {
+            EXPECT_EQ(row.act, CUS_ACT_WRAP) << row.name;
+        }
+    }
+}
+
+TEST(Table, TwinsOfPerThreadStreamsAreMarked) {
+    for (const cus_api_row &row : Rows()) {
+        bool twin = Ends(row.name, "_ptsz") || Ends(row.name, "_ptds");
+        EXPECT_STREQ(row.abi_name, twin ? "PTSZ" : "LEGACY") << row.name;
+    }
+}
+
+TEST(Table, TwinsAreTreatedAlike) {
+    for (const cus_api_row &row : Rows()) {
+        if (strcmp(row.abi_name, "PTSZ") != 0)
+            continue;
+        std::string name = row.name;
+        int legacy = cus_api_find(name.substr(0, name.size() - strlen("_ptsz")).c_str());
+        ASSERT_GE(legacy, 0) << name;
+        const cus_api_row &other = Rows()[legacy];
+        EXPECT_EQ(row.kind, other.kind) << name;
+        EXPECT_STREQ(row.scope_name, other.scope_name) << name;
+        EXPECT_EQ(row.act, other.act) << name;
+        EXPECT_EQ(row.arg, other.arg) << name;
+    }
+}
+
+TEST(Table, NamesTheArgumentThatTheHeaderNames) {
+    for (int i = 0; i < CUS_API_ROWS; i++) {
+        const cus_api_row &row = Rows()[i];
+        const std::vector<Argument> &arguments = Prototypes()[i];
+        if (row.arg >= 0) {
+            ASSERT_LT(static_cast<size_t>(row.arg), arguments.size()) << row.name;
+            if (NamesFunction(row.act)) {
+                EXPECT_TRUE(arguments[row.arg].function) << row.name;
+            } else {
+                EXPECT_EQ(row.arg, FirstStream(arguments)) << row.name;
+            }
+            for (int before = 0; before <= row.arg; before++)
+                EXPECT_TRUE(arguments[before].simple) << row.name;
+        } else if (FirstStream(arguments) >= 0) {
+            // A stream that is not looked at: only where everything is flushed anyway.
+            EXPECT_TRUE(strcmp(row.scope_name, "P") == 0 || row.kind == CUS_CLASS_PASS)
+                << row.name;
+        }
+        bool needs_stream =
+            strcmp(row.scope_name, "S") == 0 || strcmp(row.scope_name, "T") == 0;
+        if (needs_stream && row.act != CUS_ACT_WRAP && row.act != CUS_ACT_POLL &&
+            row.arg == CUS_ARG_NONE) {
+            EXPECT_STREQ(row.name, "cuEventSynchronize");
+        }
+    }
+}
+
+TEST(Table, CallsThatAreMadeForTheProgramFitIntoSixRegisters) {
+    for (int i = 0; i < CUS_API_ROWS; i++) {
+        const cus_api_row &row = Rows()[i];
+        if (row.act < CUS_ACT_FIRST_CALL || row.act == CUS_ACT_WRAP)
+            continue;
+        EXPECT_LE(Prototypes()[i].size(), 6u) << row.name;
+        for (const Argument &argument : Prototypes()[i])
+            EXPECT_TRUE(argument.simple) << row.name;
+    }
+}
+
+// Rows that a slip would hurt most, spelled out.
+TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
+    for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",
+                             "cuPointerGetAttribute", "cuGetExportTable", "cuDeviceGetAttribute"})
+        EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_PASS) << name;
+    for (const char *name : {"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadData", "cuStreamCreate",
+                             "cuLibraryGetKernel", "cuGraphInstantiateWithFlags", "cuMemAdvise_v2"})
+        EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_BARRIER) << name;
+    for (const char *name : {"cuMemFree_v2", "cuMemFreeHost", "cuModuleUnload", "cuCtxDestroy_v2"})
+        EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_LIFE) << name;
+}
+
+} // namespace

@@ -1,0 +1,70 @@
+// The library's memory, and uthash on top of it when there is none left.
+#include "shim/base/mem.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <stdint.h>
+
+namespace {
+
+bool out_of_memory;
+
+void *Limited(size_t bytes) {
+    return out_of_memory ? nullptr : cus_mem_alloc(bytes);
+}
+
+} // namespace
+
+#include "shim/base/uthash.h"
+// The table's own memory comes from here, so that it can run out.
+#undef uthash_malloc
+#define uthash_malloc(bytes) Limited(bytes)
+
+namespace {
+
+struct Item {
+    int key;
+    UT_hash_handle hh;
+};
+
+TEST(Memory, IsZeroedAlignedAndKeepsErrno) {
+    errno = ENOENT;
+    for (size_t bytes : {1, 17, 4096, 1 << 20}) {
+        auto *memory = static_cast<unsigned char *>(cus_mem_alloc(bytes));
+        ASSERT_NE(memory, nullptr);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % alignof(max_align_t), 0u);
+        for (size_t i = 0; i < bytes; i++)
+            ASSERT_EQ(memory[i], 0);
+        memset(memory, 0xff, bytes);
+        cus_mem_free(memory);
+    }
+    EXPECT_EQ(cus_mem_alloc(0), nullptr);
+    EXPECT_EQ(cus_mem_alloc(PTRDIFF_MAX), nullptr);
+    EXPECT_EQ(errno, ENOENT);
+    cus_mem_free(nullptr);
+}
+
+TEST(Memory, TextIsCopied) {
+    char text[] = "abc";
+    char *copy = cus_mem_text(text);
+    text[0] = 'x';
+    EXPECT_STREQ(copy, "abc");
+    cus_mem_free(copy);
+}
+
+TEST(Uthash, WithoutMemoryTheElementStaysOutAndNothingEnds) {
+    Item *table = nullptr, first = {1, {}}, second = {2, {}};
+    out_of_memory = true;
+    HASH_ADD_INT(table, key, &first);
+    EXPECT_EQ(table, nullptr);
+    EXPECT_EQ(first.hh.tbl, nullptr);
+    out_of_memory = false;
+    HASH_ADD_INT(table, key, &second);
+    Item *found = nullptr;
+    int key = 2;
+    HASH_FIND_INT(table, &key, found);
+    EXPECT_EQ(found, &second);
+    HASH_CLEAR(hh, table);
+}
+
+} // namespace

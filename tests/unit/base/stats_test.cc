@@ -1,0 +1,180 @@
+// The stats file: its fields, its invariant, written whole or not at all, and whose it is.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <utime.h>
+
+#include <string>
+
+extern "C" {
+#include "shim/base/stats.h"
+}
+#include "shim/base/stats_json.h"
+#include "shim/base/version.h"
+#include "tests/unit/base/captured.h"
+
+namespace {
+
+const char *ApiName(unsigned row) {
+    return row == 7 ? "cuStreamSynchronize" : nullptr;
+}
+
+cus_counters Sample() {
+    cus_counters c = {};
+    c.ops[CUS_OP_LAUNCH] = 100;
+    c.ops[CUS_OP_MEMSET] = 20;
+    c.ops[CUS_OP_COPY] = 3;
+    c.in_graphs = 110;
+    c.eager_by[CUS_EAGER_RULE] = 5;
+    c.eager_by[CUS_EAGER_FLUSHED] = 8;
+    c.graph_launches = 9;
+    c.pieces = 4;
+    c.segments = 6;
+    c.sig_exact = 3;
+    c.sig_patched = 2;
+    c.sig_missed = 1;
+    c.patched_nodes = 77;
+    c.flushes[7] = 12;
+    c.flushes[8] = 13;
+    c.flushes[CUS_CAUSE_WATCHDOG] = 14;
+    c.breaks[CUS_BREAK_SYNC] = 15;
+    c.fallbacks[CUS_FALLBACK_BUDGET] = 16;
+    c.graph_bytes = 1u << 20;
+    c.build_ns = 123456;
+    return c;
+}
+
+// The value behind a path of keys, as text; "" where it is not there. Enough of JSON for two levels
+// without arrays of objects.
+std::string At(const std::string &json, std::initializer_list<std::string> keys) {
+    size_t at = 0;
+    for (const std::string &key : keys) {
+        at = json.find("\"" + key + "\": ", at);
+        if (at == std::string::npos)
+            return "";
+        at += key.size() + 4;
+    }
+    if (json[at] == '"' || json[at] == '[')
+        return json.substr(at, json.find(json[at] == '"' ? '"' : ']', at + 1) - at + 1);
+    return json.substr(at, json.find_first_of(",\n}", at) - at);
+}
+
+TEST(StatsFile, HasEveryField) {
+    cus_counters c = Sample();
+    std::string path = TempPath("stats.json");
+    cus_stats_facts facts = {"piecewise", "/bin/demo", 42, "[\"graph 7\", \"eager x\"]"};
+    ASSERT_TRUE(cus_stats_json(path.c_str(), &c, ApiName, &facts));
+    std::string json = ReadFile(path);
+    EXPECT_EQ(At(json, {"version"}), "\"" CUSPLICE_VERSION "\"");
+    EXPECT_EQ(At(json, {"pid"}), "42");
+    EXPECT_EQ(At(json, {"exe"}), "\"/bin/demo\"");
+    EXPECT_EQ(At(json, {"mode"}), "\"piecewise\"");
+    EXPECT_EQ(At(json, {"ops", "launches"}), "100");
+    EXPECT_EQ(At(json, {"ops", "memsets"}), "20");
+    EXPECT_EQ(At(json, {"ops", "copies"}), "3");
+    EXPECT_EQ(At(json, {"issued", "in_graphs"}), "110");
+    EXPECT_EQ(At(json, {"issued", "eager"}), "13");
+    EXPECT_EQ(At(json, {"eager_by", "rule"}), "5");
+    EXPECT_EQ(At(json, {"eager_by", "observing"}), "0");
+    EXPECT_EQ(At(json, {"eager_by", "diverged"}), "0");
+    EXPECT_EQ(At(json, {"eager_by", "flushed"}), "8");
+    EXPECT_EQ(At(json, {"eager_by", "unsupported"}), "0");
+    EXPECT_EQ(At(json, {"eager_by", "passthrough"}), "0");
+    EXPECT_EQ(At(json, {"graph_launches"}), "9");
+    EXPECT_EQ(At(json, {"pieces"}), "4");
+    EXPECT_EQ(At(json, {"segments"}), "6");
+    EXPECT_EQ(At(json, {"signatures", "exact"}), "3");
+    EXPECT_EQ(At(json, {"signatures", "patched"}), "2");
+    EXPECT_EQ(At(json, {"signatures", "missed"}), "1");
+    EXPECT_EQ(At(json, {"patched_nodes"}), "77");
+    EXPECT_EQ(At(json, {"flushes", "cuStreamSynchronize"}), "12");
+    EXPECT_EQ(At(json, {"flushes", "api_8"}), "13");
+    EXPECT_EQ(At(json, {"flushes", "watchdog"}), "14");
+    EXPECT_EQ(At(json, {"breaks", "sync"}), "15");
+    EXPECT_EQ(At(json, {"graph_bytes"}), "1048576");
+    EXPECT_EQ(At(json, {"build_us"}), "123");
+    EXPECT_EQ(At(json, {"fallbacks", "budget"}), "16");
+    EXPECT_EQ(At(json, {"segment_list"}), "[\"graph 7\", \"eager x\"]");
+}
+
+TEST(StatsFile, IsJsonForOthersToo) {
+    cus_counters c = Sample();
+    std::string path = TempPath("json.json");
+    cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr};
+    ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
+    std::string check = "import json,sys; d=json.load(open(sys.argv[1]));"
+                        "assert d['exe']=='/odd \"name\"\\\\with\\ttabs\\x01', d['exe'];"
+                        "assert sum(d['ops'].values())==sum(d['issued'].values());"
+                        "assert sum(d['eager_by'].values())==d['issued']['eager'];"
+                        "assert 'segment_list' not in d";
+    std::string program = WriteFile(TempPath("check.py"), check);
+    EXPECT_EQ(system(("python3 " + program + " " + path).c_str()), 0) << ReadFile(path);
+}
+
+TEST(StatsFile, FactsThatAreNotGivenAreFoundOut) {
+    cus_counters c = Sample();
+    std::string path = TempPath("facts.json");
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
+    std::string json = ReadFile(path);
+    EXPECT_EQ(At(json, {"pid"}), std::to_string(getpid()));
+    EXPECT_NE(At(json, {"exe"}).find("stats_test"), std::string::npos);
+}
+
+TEST(StatsFile, PidGoesIntoThePath) {
+    cus_counters c = {};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    for (const char *mark : {"{pid}", "%p"}) {
+        std::string path = TempPath("pid.");
+        ASSERT_TRUE(cus_stats_json((path + mark + ".json").c_str(), &c, nullptr, &facts));
+        EXPECT_NE(ReadFile(path + std::to_string(getpid()) + ".json"), "");
+    }
+}
+
+TEST(StatsFile, AProcessWithoutOpsLeavesWhatAnotherWroteMeanwhile) {
+    cus_counters none = {}, some = Sample();
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    std::string path = WriteFile(TempPath("shared.json"), "of a child");
+    EXPECT_FALSE(cus_stats_json(path.c_str(), &none, nullptr, &facts));
+    EXPECT_EQ(ReadFile(path), "of a child");
+    EXPECT_TRUE(cus_stats_json(path.c_str(), &some, nullptr, &facts)) << "who saw ops writes";
+    EXPECT_NE(ReadFile(path), "of a child");
+}
+
+TEST(StatsFile, AFileFromBeforeTheProcessIsOverwritten) {
+    cus_counters none = {};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    std::string path = WriteFile(TempPath("stale.json"), "of yesterday");
+    utimbuf yesterday = {time(nullptr) - 86400, time(nullptr) - 86400};
+    utime(path.c_str(), &yesterday);
+    EXPECT_TRUE(cus_stats_json(path.c_str(), &none, nullptr, &facts));
+    EXPECT_NE(ReadFile(path), "of yesterday");
+}
+
+TEST(StatsFile, NothingHalfWrittenStaysBehind) {
+    std::string folder = TempPath("folder");
+    mkdir(folder.c_str(), 0700);
+    std::string target = folder + "/sub"; // a folder in the file's place: the rename fails
+    mkdir(target.c_str(), 0700);
+    mkdir((target + "/full").c_str(), 0700);
+    cus_counters c = Sample();
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    std::string text = Captured([&] {
+        for (int i = 0; i < 3; i++)
+            if (cus_stats_json(target.c_str(), &c, nullptr, &facts) ||
+                cus_stats_json("/nowhere/stats.json", &c, nullptr, &facts))
+                abort();
+    });
+    EXPECT_EQ(Count(text, "cannot be written"), 1u) << text;
+    EXPECT_EQ(system(("test -z \"$(ls " + folder + " | grep partial)\"").c_str()), 0);
+}
+
+TEST(Counters, AddUpFieldByField) {
+    cus_counters a = Sample(), sum = Sample();
+    cus_counters_add(&sum, &a);
+    EXPECT_EQ(sum.ops[CUS_OP_LAUNCH], 200u);
+    EXPECT_EQ(sum.flushes[CUS_CAUSE_WATCHDOG], 28u);
+    EXPECT_EQ(sum.build_ns, 246912u);
+    EXPECT_EQ(sum.breaks[CUS_BREAK_API], 0u);
+}
+
+} // namespace

@@ -1,0 +1,205 @@
+// Base names out of mangled ones: what nvcc and others make, and that no text whatever makes the
+// scanner read past its end.
+#include "shim/plan/name.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+std::string Base(const std::string &mangled) {
+    char out[512];
+    cus_name_base(mangled.c_str(), out, sizeof out);
+    return out;
+}
+
+std::string Qualified(const std::string &mangled) {
+    char out[512];
+    cus_name_qualified(mangled.c_str(), out, sizeof out);
+    return out;
+}
+
+struct Case {
+    const char *mangled, *base, *qualified;
+};
+
+const Case cases[] = {
+    // Plain: extern "C", Triton, XLA.
+    {"attention_decode", "attention_decode", "attention_decode"},
+    {"triton_poi_fused_add_0", "triton_poi_fused_add_0", "triton_poi_fused_add_0"},
+    {"add_kernel_0d1d2de", "add_kernel_0d1d2de", "add_kernel_0d1d2de"},
+    {"Z", "Z", "Z"},
+    {"_Z", "_Z", "_Z"},
+    {"_ZTV3foo", "_ZTV3foo", "_ZTV3foo"},
+    {"", "", ""},
+    // Functions, templates, namespaces.
+    {"_Z6kernelPi", "kernel", "kernel"},
+    {"_Z6kernelv", "kernel", "kernel"},
+    {"_Z9stat_tmplIPdEvPT_", "stat_tmpl", "stat_tmpl"},
+    {"_ZL6kernelPi", "kernel", "kernel"},
+    {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_"
+     "addIfEESt5arrayIPcLm3EEEEviT0_T1_",
+     "vectorized_elementwise_kernel", "at::native::vectorized_elementwise_kernel"},
+    {"_ZN7cutlass13device_kernelIN4cute5tupleIJNS1_1CILi1EEES4_S4_EEEEEvNT_6ParamsE",
+     "device_kernel", "cutlass::device_kernel"},
+    {"_ZN1a11with_lambdaIZ4mainEUliE_JLi1ELi2ELi3EEEEvT_", "with_lambda", "a::with_lambda"},
+    {"_ZN1a3fpkIXadL_Z4devfiEEEEvv", "fpk", "a::fpk"},
+    {"_ZN1a5enumkILNS_1EE3ELb1ENS_1S2InIPFifPKcEEEEEvT1_", "enumk", "a::enumk"},
+    {"_Z1kILd3ff0000000000000EEvv", "k", "k"},
+    {"_ZSt4sortIPiEvT_S1_", "sort", "std::sort"},
+    {"_ZN6thrust20THRUST_200500_900_NS8cuda_cub4core6detail13_kernel_agentINS1_14__parallel_"
+     "for16ParallelForAgentIlEElEEvT0_",
+     "_kernel_agent", "thrust::THRUST_200500_900_NS::cuda_cub::core::detail::_kernel_agent"},
+    // What is local to a file, as nvcc names it.
+    {"_ZN1a36_GLOBAL__N__000a1577_4_k_cu__Z4devfi11anon_kernelIfLi3EEEvPT_", "anon_kernel",
+     "a::(anonymous namespace)::anon_kernel"},
+    {"_ZN12_GLOBAL__N_16kernelEPi", "kernel", "(anonymous namespace)::kernel"},
+    {"__nv_static_22__4219c7d7_5_k2_cu_main__Z11stat_kernelPi", "stat_kernel", "stat_kernel"},
+    {"__nv_static_22__4219c7d7_5_k2_cu_main__ZN33_GLOBAL__N__4219c7d7_5_k2_cu_main3antIfEEvPT_",
+     "ant", "(anonymous namespace)::ant"},
+    {"__nv_static_22__4219c7d7_5_k2_cu_main_plain", "plain", "plain"},
+    {"__nv_static_99__4219c7d7_5_k2_cu_main__Z1ki", "__nv_static_99__4219c7d7_5_k2_cu_main__Z1ki",
+     "__nv_static_99__4219c7d7_5_k2_cu_main__Z1ki"},
+    // ABI tags, operators, lambdas, constructors, local things, clones, modules.
+    {"_Z6taggedB2v7Pi", "tagged", "tagged"},
+    {"_ZN3foo3barB5cxx11B2v2Ev", "bar", "foo::bar"},
+    {"_ZN7FunctorclEi", "operator()", "Functor::operator()"},
+    {"_ZplRK1AS1_", "operator+", "operator+"},
+    {"_ZnwmPv", "operator new", "operator new"},
+    {"_ZN1AcvbEv", "operator cast", "A::operator cast"},
+    {"_Zli3_kmy", "operator\"\"", "operator\"\""},
+    {"_ZZ4mainENKUlvE_clEv", "operator()", "main::{lambda}::operator()"},
+    {"_ZZN1a1fIiEEvT_E1g", "g", "a::f::g"},
+    {"_ZN1AC2Ei", "A", "A::A"},
+    {"_ZN1AD1Ev", "~A", "A::~A"},
+    {"_ZNSaIiEC1Ev", "allocator", "std::allocator::allocator"},
+    {"_Z6kerneli.constprop.0", "kernel", "kernel"},
+    {"_ZNK3foo3barERKS_", "bar", "foo::bar"},
+    {"_ZNKR3foo3barEv", "bar", "foo::bar"},
+    // Template arguments whose text looks like names or ends.
+    {"_Z1fI3EEEEvT_", "f", "f"},
+    {"_Z1fIA10_iEvRT_", "f", "f"},
+    {"_Z1fIM3fooFivEEvT_", "f", "f"},
+    {"_Z1fIDpT_EvDpT_", "f", "f"},
+    {"_Z1fIDF16_DF16bEvv", "f", "f"},
+    {"_Z1fITnDaLi3EEvv", "f", "f"},
+    {"_Z1fIiEDTclL_Z1gvEcvT__EEES0_", "f", "f"},
+    {"_Z1kIXsr3std9is_same_vIiiEEEvv", "k", "k"},
+    {"_ZN1x1kIXaaleLi2ELi3EltLi1ELi2EEE1lEv", "l", "x::k::l"},
+};
+
+TEST(Name, BaseAndQualified) {
+    for (const Case &c : cases) {
+        EXPECT_EQ(Base(c.mangled), c.base) << c.mangled;
+        EXPECT_EQ(Qualified(c.mangled), c.qualified) << c.mangled;
+    }
+    char out[8];
+    cus_name_base(nullptr, out, sizeof out);
+    EXPECT_STREQ(out, "");
+}
+
+TEST(Name, IsCutWhereThereIsNoRoom) {
+    char out[5];
+    memset(out, 'x', sizeof out);
+    cus_name_base("_ZN2ns6kernelEv", out, sizeof out);
+    EXPECT_STREQ(out, "kern");
+    cus_name_qualified("_ZN2ns6kernelEv", out, sizeof out);
+    EXPECT_STREQ(out, "ns::");
+    cus_name_base("plainname", out, 1);
+    EXPECT_STREQ(out, "");
+    out[0] = 'y';
+    cus_name_base("plainname", out, 0);
+    EXPECT_EQ(out[0], 'y');
+}
+
+TEST(Name, LengthsThatLieAreNoIdentifiers) {
+    EXPECT_EQ(Base("_Z99kernel"), "_Z99kernel");
+    EXPECT_EQ(Base("_Z99999999999999999999999999kernel"), "_Z99999999999999999999999999kernel");
+    EXPECT_EQ(Base("_Z0kernel"), "_Z0kernel");
+    EXPECT_EQ(Base("_ZN2ns99kernelEv"), "ns");
+}
+
+TEST(Name, NestingWithoutEndIsLeftAlone) {
+    for (const char *unit : {"N", "Z", "I", "L", "F", "X", "P", "1aI", "Z1f", "IX", "S_I", "Dp",
+                             "Ul", "A_", "M", "Tn"}) {
+        std::string text = "_Z1k";
+        for (int i = 0; i < 20000; i++)
+            text += unit;
+        EXPECT_FALSE(Base(text).empty()) << unit;
+        text.replace(0, 4, "_Z");
+        Base(text);
+    }
+}
+
+// Every text lies right before a page that cannot be read: one byte too far ends the test.
+class Guarded {
+  public:
+    Guarded() : page_(sysconf(_SC_PAGESIZE)) {
+        base_ = static_cast<char *>(
+            mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mprotect(base_ + page_, page_, PROT_NONE);
+    }
+    ~Guarded() { munmap(base_, 2 * page_); }
+    const char *Put(const std::string &text) {
+        char *at = base_ + page_ - text.size() - 1;
+        memcpy(at, text.c_str(), text.size() + 1);
+        return at;
+    }
+
+  private:
+    size_t page_;
+    char *base_;
+};
+
+void Try(Guarded &guarded, const std::string &text) {
+    const char *name = guarded.Put(text.c_str());
+    char base[64], qualified[64];
+    memset(base, 'x', sizeof base);
+    memset(qualified, 'x', sizeof qualified);
+    cus_name_base(name, base, sizeof base);
+    cus_name_qualified(name, qualified, sizeof qualified);
+    ASSERT_NE(memchr(base, 0, sizeof base), nullptr);
+    ASSERT_NE(memchr(qualified, 0, sizeof qualified), nullptr);
+    if (!text.empty() && text[0] != 0) {
+        ASSERT_NE(base[0], 0) << text;
+    }
+}
+
+TEST(Name, NoTextMakesItReadPastTheEnd) {
+    Guarded guarded;
+    unsigned seed = 4711;
+    std::string alphabet = "_ZNSILETXDUlJKPRFAMQWBCtpsrcv0123456789abdefgk._";
+    alphabet += '\xff';
+    for (const Case &c : cases)
+        for (size_t cut = 0; cut <= strlen(c.mangled); cut++)
+            Try(guarded, std::string(c.mangled, cut));
+    for (int round = 0; round < 200000; round++) {
+        std::string text;
+        if (round % 2) { // a real name with some bytes changed, dropped or doubled
+            text = cases[(size_t)rand_r(&seed) % (sizeof cases / sizeof cases[0])].mangled;
+            for (int i = rand_r(&seed) % 4; i >= 0 && !text.empty(); i--) {
+                size_t at = (size_t)rand_r(&seed) % text.size();
+                char byte = alphabet[(size_t)rand_r(&seed) % alphabet.size()];
+                if (rand_r(&seed) % 3 == 0)
+                    text.erase(at, 1);
+                else if (rand_r(&seed) % 2)
+                    text.insert(at, text.substr(at, (size_t)rand_r(&seed) % 9));
+                else
+                    text[at] = byte;
+            }
+        } else {
+            text = "_Z";
+            for (int i = rand_r(&seed) % 60; i > 0; i--)
+                text += alphabet[(size_t)rand_r(&seed) % alphabet.size()];
+        }
+        Try(guarded, text);
+    }
+}
+
+} // namespace

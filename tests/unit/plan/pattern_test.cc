@@ -1,0 +1,121 @@
+// Patterns: what a glob, a regular expression and a mangled: pattern match, and which texts are
+// none.
+#include "shim/plan/pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace {
+
+std::string Error(const char *text) {
+    char error[160] = "";
+    cus_pattern *pattern = cus_pattern_new(text, error, sizeof error);
+    if (!pattern)
+        return error;
+    cus_pattern_free(pattern);
+    return "(good)";
+}
+
+bool Matches(const char *text, const char *name) {
+    char error[160] = "";
+    cus_pattern *pattern = cus_pattern_new(text, error, sizeof error);
+    EXPECT_NE(pattern, nullptr) << text << ": " << error;
+    if (!pattern)
+        return false;
+    EXPECT_STREQ(cus_pattern_text(pattern), text);
+    bool matches = cus_pattern_matches(pattern, name);
+    cus_pattern_free(pattern);
+    return matches;
+}
+
+TEST(Glob, Matches) {
+    const struct {
+        const char *glob, *name;
+        bool matches;
+    } cases[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"abc", "abc", true},
+        {"abc", "abcd", false},
+        {"abc", "ab", false},
+        {"*", "", true},
+        {"*", "anything", true},
+        {"a*", "a", true},
+        {"a*c", "abbbc", true},
+        {"a*c", "abbbcd", false},
+        {"*a*b*", "xxaxxbxx", true},
+        {"*ab", "aab", true},
+        {"*aab", "aaab", true},
+        {"?", "", false},
+        {"?", "x", true},
+        {"a?c", "abc", true},
+        {"[abc]", "b", true},
+        {"[abc]", "d", false},
+        {"[a-c]x", "bx", true},
+        {"[!a-c]x", "bx", false},
+        {"[^a-c]x", "dx", true},
+        {"[]]", "]", true},
+        {"[!]]", "]", false},
+        {"[a-]", "-", true},
+        {"[-a]", "-", true},
+        {"\\*", "*", true},
+        {"\\*", "x", false},
+        {"a\\?c", "abc", false},
+        {"gemm_[0-9]*", "gemm_7x", true},
+        {"[ab", "a", false},
+        {"a\\", "a", false},
+        {"**a", "ba", true},
+        {"a**", "a", true},
+        {"A", "a", false},
+        {"[\x80-\xff]", "\xc3", true},
+    };
+    for (const auto &c : cases)
+        EXPECT_EQ(cus_glob_matches(c.glob, c.name), c.matches) << c.glob << " on " << c.name;
+}
+
+TEST(Glob, ManyStarsTakeNoTime) {
+    std::string glob, name(20000, 'a');
+    for (int i = 0; i < 200; i++)
+        glob += "a*";
+    EXPECT_FALSE(cus_glob_matches((glob + "b").c_str(), name.c_str()));
+}
+
+TEST(Pattern, GlobIsForTheWholeBaseName) {
+    EXPECT_TRUE(Matches("attention_decode", "attention_decode"));
+    EXPECT_TRUE(Matches("attention_decode", "_Z16attention_decodePf"));
+    EXPECT_TRUE(Matches("attention_decode", "_ZN3ops16attention_decodeILi4EEEvPf"));
+    EXPECT_FALSE(Matches("attention", "attention_decode"));
+    EXPECT_FALSE(Matches("ops*", "_ZN3ops16attention_decodeILi4EEEvPf"));
+    EXPECT_FALSE(Matches("*float*", "_Z6kernelIfEvv"));
+}
+
+TEST(Pattern, RegexIsFoundInBaseOrQualifiedName) {
+    const char *softmax = "_ZN2at6native12softmax_warpIfEEvPT_";
+    EXPECT_TRUE(Matches("re:^at::native::", softmax));
+    EXPECT_TRUE(Matches("re:^softmax_(warp|block)$", softmax));
+    EXPECT_TRUE(Matches("re:max", softmax));
+    EXPECT_FALSE(Matches("re:^native", softmax));
+    EXPECT_FALSE(Matches("re:_ZN", softmax));
+    EXPECT_TRUE(Matches("re:^flash_fwd(_splitkv)?$", "flash_fwd_splitkv"));
+}
+
+TEST(Pattern, MangledIsForTheNameAsItIs) {
+    EXPECT_TRUE(Matches("mangled:_ZN2at*", "_ZN2at6native6kernelEv"));
+    EXPECT_FALSE(Matches("mangled:kernel", "_ZN2at6native6kernelEv"));
+    EXPECT_TRUE(Matches("mangled:plain", "plain"));
+}
+
+TEST(Pattern, WhatIsNoneIsToldWhy) {
+    EXPECT_EQ(Error(""), "the pattern is empty");
+    EXPECT_EQ(Error("re:"), "the pattern is empty");
+    EXPECT_EQ(Error("mangled:"), "the pattern is empty");
+    EXPECT_EQ(Error("gemm[0-9"), "a [ without its ]");
+    EXPECT_EQ(Error("mangled:gemm["), "a [ without its ]");
+    EXPECT_EQ(Error("gemm\\"), "nothing follows the last backslash");
+    EXPECT_NE(Error("re:(a"), "(good)");
+    EXPECT_NE(Error("re:a**["), "(good)");
+    EXPECT_EQ(Error("re:a{2}"), "(good)");
+}
+
+} // namespace

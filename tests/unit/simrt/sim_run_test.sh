@@ -1,0 +1,41 @@
+#!/bin/sh
+# tools/sim-run hands everything through, sets the path for the child alone, and says what to build when nothing is built.
+set -u
+run=$(readlink -f "$1")
+CUSIM_LIB=$(dirname "$(readlink -f "$2")")
+export CUSIM_LIB
+failed=0
+
+expect() {
+    if [ "$2" != "$3" ]; then
+        echo "$1: wanted '$3', got '$2'"
+        failed=1
+    fi
+}
+
+cd /
+expect "arguments" "$("$run" -- printf '%s|' 'a  b' '$x' '' --)" 'a  b|$x||--|'
+expect "without the dashes" "$("$run" echo one two)" "one two"
+expect "path" "$("$run" -- sh -c 'echo "$LD_LIBRARY_PATH"')" "$CUSIM_LIB${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+expect "path behind one that is set" "$(LD_LIBRARY_PATH=/x "$run" -- sh -c 'echo "$LD_LIBRARY_PATH"')" "$CUSIM_LIB:/x"
+expect "standard input" "$(echo in | "$run" -- cat)" "in"
+"$run" -- sh -c 'exit 7'
+expect "exit status" $? 7
+"$run" -- /no/such/program 2>/dev/null
+expect "no such program" $? 127
+"$run" >/dev/null 2>&1
+expect "no program" $? 2
+"$run" --frob 2>/dev/null
+expect "unknown option" $? 2
+expect "help" "$("$run" --help | head -c 6)" "usage:"
+said=$(CUSIM_LIB=/no/where "$run" -- true 2>&1)
+expect "not built" $? 127
+case $said in
+*"bazel build //harness/sim:dist"*) ;;
+*) expect "not built says" "$said" "... bazel build //harness/sim:dist" ;;
+esac
+ln -s "$run" "${TEST_TMPDIR:-/tmp}/link-$$"
+expect "through a link" "$("${TEST_TMPDIR:-/tmp}/link-$$" -- echo yes)" "yes"
+rm -f "${TEST_TMPDIR:-/tmp}/link-$$"
+[ $failed -eq 0 ] && echo "all as promised"
+exit $failed

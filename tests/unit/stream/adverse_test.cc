@@ -1,0 +1,316 @@
+// What the stream engine promises when everything around it misbehaves: calls that fail for ever,
+// streams seen from two contexts, functions tainted before they ran, handles that die early.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+namespace {
+
+using fake::driver;
+
+const CUcontext kOther = (CUcontext)0x2000;
+
+class Adverse : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        std::string path = ::testing::TempDir() + "adverse.conf";
+        std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
+        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
+        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
+        fake::Reset();
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+    }
+
+    void SetUp() override {
+        fake::Reset();
+        contexts_ = {(CUcontext)0x1000};
+        driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+            *context = contexts_.empty() ? nullptr : contexts_.back();
+            return CUDA_SUCCESS;
+        };
+        driver().table.cuCtxPushCurrent_v2 = [](CUcontext context) {
+            if (context == dead_)
+                return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+            contexts_.push_back(context);
+            return CUDA_SUCCESS;
+        };
+        driver().table.cuCtxPopCurrent_v2 = [](CUcontext *context) {
+            *context = contexts_.back();
+            contexts_.pop_back();
+            return CUDA_SUCCESS;
+        };
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int i = 0; i < 12; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    }
+
+    void TearDown() override {
+        dead_ = nullptr;
+        driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid, CUstream on) {
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.stream = {on, CUS_ABI_LEGACY};
+        launch.f = f;
+        const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        return cus_engine_launch(&launch);
+    }
+    CUresult Launch(int i, uint32_t b = 0, unsigned grid = 1) {
+        return Launch(functions_[i], 100 + i, b, grid, stream_);
+    }
+
+    void Sync() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+    }
+
+    std::string Line(int i, uint32_t b, unsigned grid = 1) {
+        return "S" + std::to_string(fake::Of(stream_)->id) + " k" + std::to_string(i) + "(" +
+               std::to_string(grid) + "," + std::to_string(100 + i) + "," + std::to_string(b) + ")";
+    }
+
+    // `steps` steps of 12 launches, checked against the journal.
+    void Steps(int steps, uint32_t grow = 0, unsigned grid = 1) {
+        for (int step = 0; step < steps; step++) {
+            driver().journal.clear();
+            std::vector<std::string> expected;
+            for (int i = 0; i < 12; i++) {
+                ASSERT_EQ(Launch(i, step * grow, grid), CUDA_SUCCESS);
+                expected.push_back(Line(i, step * grow, grid));
+            }
+            Sync();
+            ASSERT_EQ(driver().journal, expected) << "step " << step;
+        }
+    }
+
+    cus_counters Counters() {
+        cus_counters counters;
+        cus_engine_counters(&counters);
+        return counters;
+    }
+
+    void ExpectBalance() {
+        cus_counters c = Counters();
+        uint64_t ops = 0, issued = c.in_graphs;
+        for (uint64_t n : c.ops)
+            ops += n;
+        for (uint64_t n : c.eager_by)
+            issued += n;
+        EXPECT_EQ(ops, issued);
+    }
+
+    static inline thread_local std::vector<CUcontext> contexts_ = {(CUcontext)0x1000};
+    static inline CUcontext dead_ = nullptr;
+    CUstream stream_;
+    std::vector<CUfunction> functions_;
+};
+
+class AdverseCalls : public Adverse, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(AdverseCalls, FailForEver) {
+    driver().fail = [&](const std::string &name) {
+        return name == GetParam() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    };
+    Steps(300, 1);
+    EXPECT_LE(driver().calls["cuGraphInstantiateWithFlags"], 40)
+        << "what is refused again and again is not built again and again";
+    ExpectBalance();
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, AdverseCalls,
+                         ::testing::Values("cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                                           "cuStreamGetCaptureInfo_v3",
+                                           "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+                                           "cuGraphExecKernelNodeSetParams_v2",
+                                           "cuStreamCreateWithPriority"));
+
+TEST_F(Adverse, FunctionTaintedBeforeItRanIsNeverDeferred) {
+    cus_engine_taint(functions_[5]);
+    for (int round = 0; round < 2; round++) {
+        for (int step = 0; step < 6; step++) {
+            for (int i = 0; i < 12; i++) {
+                Launch(i, step);
+                ASSERT_FALSE(i == 5 && driver().journal.empty());
+                if (i == 5)
+                    EXPECT_EQ(driver().journal.back(), Line(5, step)) << "round " << round;
+            }
+            Sync();
+        }
+        cus_engine_code_gone(); // of some other module
+    }
+}
+
+TEST_F(Adverse, LayoutThatCannotBeReadIsNotNoLayout) {
+    driver().table.cuFuncGetParamInfo = [](CUfunction, size_t i, size_t *offset, size_t *size) {
+        if (i > 0)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        *offset = 0;
+        *size = 8;
+        return CUDA_SUCCESS;
+    };
+    Steps(6, 1);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
+}
+
+TEST_F(Adverse, StreamIsOneWhicheverContextIsCurrent) {
+    Steps(4);
+    contexts_.back() = kOther;
+    Launch(3); // a copy or a CUkernel may be launched into a stream of another context
+    contexts_.back() = (CUcontext)0x1000;
+    driver().journal.clear();
+    EXPECT_EQ(Launch(0), CUDA_SUCCESS);
+    EXPECT_TRUE(driver().journal.empty());
+    contexts_.back() = kOther;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, 3); // an event record on that stream
+    EXPECT_EQ(driver().journal.size(), 1u);
+    contexts_.back() = (CUcontext)0x1000;
+    Sync();
+    driver().journal.clear();
+    Launch(0);
+    std::thread([&] {
+        contexts_.back() = kOther;
+        Launch(1); // after the first by whatever the two threads share
+    }).join();
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], Line(0, 0));
+}
+
+TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
+    Steps(4);
+    Launch(0);
+    Launch(1);
+    dead_ = (CUcontext)0x1000;
+    std::thread([] {
+        contexts_.back() = kOther;
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 3);
+        cus_engine_code_gone();
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 3);
+    }).join();
+    dead_ = nullptr;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    EXPECT_NE(cus_engine_take_error(&ref), CUDA_SUCCESS);
+    ExpectBalance();
+    Steps(4);
+}
+
+TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
+    static CUstream gone;
+    gone = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    static bool asked;
+    asked = false;
+    Steps(4);
+    cus_stream_ref ref = {gone, CUS_ABI_LEGACY};
+    cus_engine_capture_began(&ref);
+    cus_engine_stream_gone(&ref);
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        asked |= stream == gone;
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    };
+    Steps(2);
+    EXPECT_FALSE(asked);
+}
+
+TEST_F(Adverse, NothingIsBuiltWhileAKernelMaySpin) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    Launch(spin, 1, 1, 1, other); // its first launch counts too
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {2u, 3u, 4u})
+            Steps(1, 0, grid);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    cus_engine_step_end(&ref);
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {2u, 3u, 4u})
+            Steps(1, 0, grid);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
+TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream one = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream two = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(spin, 1, 1, 1, one);
+    Launch(spin, 1, 1, 1, two);
+    cus_stream_ref ref = {two, CUS_ABI_LEGACY};
+    cus_engine_step_end(&ref);
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    ref.handle = one;
+    cus_engine_step_end(&ref);
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
+TEST_F(Adverse, OpAppendedToAnotherThreadsPieceGoesBeforeThisThreadsNextStream) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    driver().journal.clear();
+    std::thread([&] { Launch(0); }).join();
+    Launch(1);
+    EXPECT_TRUE(driver().journal.empty());
+    Launch(functions_[7], 7, 7, 1, other);
+    ASSERT_EQ(driver().journal.size(), 3u);
+    EXPECT_EQ(driver().journal[0], Line(0, 0));
+    EXPECT_EQ(driver().journal[1], Line(1, 0));
+}
+
+TEST_F(Adverse, AttributeOfAStreamNeverUsedDropsNothing) {
+    Steps(4);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    cus_stream_ref ref = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
+    cus_engine_stream_changed(&ref);
+    Steps(2);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
+TEST_F(Adverse, StreamWhoseHandleCameBackUnseenIsLookedAtAgain) {
+    fake::Of(stream_)->id = 100001;
+    Steps(4);
+    cus_stream_ref never = {fake::MakeStream(0), CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&never);
+    fake::Of(stream_)->id = 100002; // destroyed and made again by a route that nobody saw
+    fake::Of(stream_)->flags = CU_STREAM_DEFAULT;
+    int launches = driver().calls["cuGraphLaunch"];
+    Steps(2);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], launches) << "nothing of the old stream is replayed";
+    Steps(4);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], launches);
+}
+
+TEST_F(Adverse, PageableCopyIsLookedAtOnce) {
+    static int asked;
+    asked = 0;
+    driver().table.cuPointerGetAttributes = [](unsigned, CUpointer_attribute *, void **,
+                                               CUdeviceptr) {
+        asked++;
+        return CUDA_ERROR_INVALID_VALUE;
+    };
+    cus_copy copy = {};
+    copy.stream = {stream_, CUS_ABI_LEGACY};
+    copy.dst = 0x10000;
+    copy.src = 0x20000;
+    copy.bytes = 64;
+    copy.real = (void *)+[](CUdeviceptr, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; };
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+    EXPECT_LE(asked, 2);
+}
+
+} // namespace
