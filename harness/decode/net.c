@@ -23,7 +23,10 @@ static int upload_weights(struct decode_net *net, const struct decode_model *mod
     size_t dim = s->dim, kv_dim = decode_kv_dim(s), hidden = s->hidden;
     size_t bytes = model->n_weights * sizeof(float);
     DECODE_CUDA(cudaMalloc((void **)&net->weights, bytes));
-    DECODE_CUDA(cudaMemcpy(net->weights, model->weights, bytes, cudaMemcpyHostToDevice));
+    /* On the stream of the steps: a plain cudaMemcpy of pageable memory may return before the
+     * device has the data, and a non-blocking stream does not wait for it. */
+    DECODE_CUDA(
+        cudaMemcpyAsync(net->weights, model->weights, bytes, cudaMemcpyHostToDevice, net->stream));
 
     float *at = net->weights;
     net->embedding = take(&at, s->vocab * dim);

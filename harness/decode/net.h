@@ -36,8 +36,8 @@ struct decode_net {
 
 /*
  * Puts the model on the current device, with room for max_len positions of batch sequences, to run
- * on stream (which stays the caller's). 0, or -1 with the reason on stderr; decode_net_destroy
- * cleans up in both cases.
+ * on stream (which stays the caller's). The model must live until the first step is done. 0, or -1
+ * with the reason on stderr; decode_net_destroy cleans up in both cases.
  */
 int decode_net_create(struct decode_net *net, const struct decode_model *model, int batch,
                       int max_len, cudaStream_t stream);

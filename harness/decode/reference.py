@@ -84,8 +84,10 @@ def main():
     p.add_argument("model")
     p.add_argument("--prompt", default="It is a truth universally acknowledged, that")
     p.add_argument("--tokens", type=int, default=200)
+    p.add_argument("--context", type=int, help="look back over so many positions, not as many as the file says")
     c = p.parse_args()
     model = Model(c.model)
+    model.context = c.context or model.context
     tokens = [model.vocabulary.index(byte) for byte in b"\n" + c.prompt.encode()]
     fed, closest = len(tokens), np.inf
     for pos in range(fed - 1 + c.tokens):

@@ -33,6 +33,8 @@ static struct fault faults[FAULTS_MAX];
 static unsigned n_faults;
 static atomic_bool any_fault;
 
+extern void __tsan_init(void) __attribute__((weak));
+
 void cusim_lock(void) {
     pthread_mutex_lock(&cusim.lock);
 }
@@ -127,7 +129,8 @@ static void load_options(void) {
     o->devices = (int)env_number("CUSIM_DEVICES", 1);
     if (o->devices < 0 || o->devices > CUSIM_DEVICES_MAX)
         o->devices = CUSIM_DEVICES_MAX;
-    o->device_bytes = env_number("CUSIM_MEM_MB", 143771) << 20;
+    uint64_t most_mb = __tsan_init ? 8192 : 143771; /* under ThreadSanitizer addresses are scarce */
+    o->device_bytes = env_number("CUSIM_MEM_MB", most_mb) << 20;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
     if (!parse_faults(getenv("CUSIM_FAULT")))
         fprintf(stderr, "cusim: CUSIM_FAULT: not understood in part: %s\n", getenv("CUSIM_FAULT"));

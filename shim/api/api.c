@@ -10,7 +10,8 @@
 #include "shim/base/stats.h"
 #include "shim/stream/engine.h"
 
-_Static_assert((int)CUS_API_ROWS < (int)CUS_API_ROWS_MAX, "flush causes are numbered behind the rows");
+_Static_assert((int)CUS_API_ROWS < (int)CUS_API_ROWS_MAX,
+               "flush causes are numbered behind the rows");
 
 #define NO_ARG CUS_ARG_NONE
 #define NULL_STREAM CUS_ARG_NULL_STREAM

@@ -13,7 +13,6 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/issue.h"
-#include "shim/plan/piece.h"
 
 /* Measured on an H200 with driver 580: 1.6 to 2.6 KB per kernel node (DESIGN.md, section 1). */
 enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
@@ -60,12 +59,12 @@ static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgr
  * predecessors do: what comes next without that attribute waits for all of them (HAZARDS A4). */
 static bool join_open(const struct cus_driver *driver, CUstream stream, struct cus_exec *exec,
                       uint32_t first, uint32_t end) {
-    CUgraphNode open[CUS_PIECE_MAX];
-    uint32_t n = 0;
     for (uint32_t i = first; i < end; i++)
-        open[n++] = exec->nodes[i].handle;
-    return n == 0 || driver->cuStreamUpdateCaptureDependencies_v2(
-                         stream, open, NULL, n, CU_STREAM_ADD_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS;
+        if (driver->cuStreamUpdateCaptureDependencies_v2(stream, &exec->nodes[i].handle, NULL, 1,
+                                                         CU_STREAM_ADD_CAPTURE_DEPENDENCIES) !=
+            CUDA_SUCCESS)
+            return false;
+    return true;
 }
 
 static bool capture_ops(const struct cus_driver *driver, CUstream stream,
@@ -120,9 +119,22 @@ static bool read_memset(const struct cus_driver *driver, struct node *node,
     if (driver->cuGraphMemsetNodeGetParams(node->handle, &node->as.memset) != CUDA_SUCCESS)
         return false;
     const CUDA_MEMSET_NODE_PARAMS_v1 *have = &node->as.memset;
-    node->odd =
-        have->elementSize != op->kind->elem || have->height != 1 || have->width != wide(op->held);
+    struct cus_memset_params asked;
+    memcpy(&asked, op->held->params, sizeof asked);
+    node->odd = have->elementSize != op->kind->elem || have->height != 1 ||
+                have->width != wide(op->held) || have->dst != asked.dst;
     return true;
+}
+
+/* Do the node's operands lie where patch_copy would put them? */
+static bool at_asked(const CUDA_MEMCPY3D_v2 *have, const struct cus_held *held) {
+    struct cus_copy_params asked;
+    memcpy(&asked, held->params, sizeof asked);
+    uint64_t src = have->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->srcHost
+                                                             : have->srcDevice;
+    uint64_t dst = have->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->dstHost
+                                                             : have->dstDevice;
+    return src == asked.src && dst == asked.dst;
 }
 
 static bool read_copy(const struct cus_driver *driver, struct node *node,
@@ -131,7 +143,7 @@ static bool read_copy(const struct cus_driver *driver, struct node *node,
         return false;
     const CUDA_MEMCPY3D_v2 *have = &node->as.copy;
     node->odd = have->WidthInBytes != wide(op->held) || have->Height != 1 || have->Depth != 1 ||
-                have->srcXInBytes || have->dstXInBytes;
+                have->srcXInBytes || have->dstXInBytes || !at_asked(have, op->held);
     return have->srcMemoryType != CU_MEMORYTYPE_ARRAY && have->dstMemoryType != CU_MEMORYTYPE_ARRAY;
 }
 

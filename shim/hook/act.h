@@ -9,7 +9,8 @@
 
 #include "shim/stream/engine.h"
 
-/* The stream that a call of this row is about, if any. `named` is the argument that the row's `arg` points to. */
+/* The stream that a call of this row is about, if any. `named` is the argument that the row's `arg`
+ * points to. */
 bool cus_act_stream(unsigned row, const uint64_t *named, struct cus_stream_ref *ref);
 /* Flushes what the row's scope covers; `ref` may be NULL. */
 void cus_act_flush(unsigned row, const struct cus_stream_ref *ref);

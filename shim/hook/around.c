@@ -1,9 +1,10 @@
 /*
- * Calls after which something follows: rows of the second group of enum cus_act. All of them take at most six integer or pointer arguments (a
- * test holds the table against cuda.h), so that one function calls them all; bits above a narrow argument are passed on as they came.
+ * Calls after which something follows: rows of the second group of enum cus_act. All of them take
+ * at most six integer or pointer arguments (a test holds the table against cuda.h), so that one
+ * function calls them all; bits above a narrow argument are passed on as they came.
  *
- * Runs on the program's thread at depth 1, the real call included: what the driver calls back meanwhile goes straight through.
- * Holds no lock over the real call.
+ * Runs on the program's thread at depth 1, the real call included: what the driver calls back
+ * meanwhile goes straight through. Holds no lock over the real call.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -16,7 +17,8 @@
 
 #include "shim/base/forbid.h"
 
-typedef CUresult six_fn(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5);
+typedef CUresult six_fn(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+                        uint64_t a5);
 
 struct call {
     unsigned row;
@@ -35,9 +37,12 @@ static const struct cus_stream_ref *stream_of(const struct call *call) {
     return call->has_stream ? &call->ref : NULL;
 }
 
-static void flush(const struct call *call) { cus_act_flush(call->row, stream_of(call)); }
+static void flush(const struct call *call) {
+    cus_act_flush(call->row, stream_of(call));
+}
 
-/* The host has seen the stream complete (or failed to). An error of a withheld op is told by a call that would itself succeed. */
+/* The host has seen the stream complete (or failed to). An error of a withheld op is told by a call
+ * that would itself succeed. */
 static CUresult end_step(const struct call *call, CUresult result) {
     cus_engine_step_end(stream_of(call));
     return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call)) : result;
@@ -128,7 +133,8 @@ static CUresult around_set_stream(const struct call *call) {
     CUstreamAttrID id = (CUstreamAttrID)call->a[1];
     struct cus_setting_call setting = {0};
     uint32_t bytes = value ? attribute_bytes(id) : 0;
-    /* The handles below 3 mean another stream in each context, the per-thread one even in each thread: nothing is remembered of them. */
+    /* The handles below 3 mean another stream in each context, the per-thread one even in each
+     * thread: nothing is remembered of them. */
     if (bytes && bytes <= sizeof setting.value && call->a[0] > 2) {
         setting.handle = (const void *)(uintptr_t)call->a[0];
         setting.attribute = (uint64_t)CUS_ROW_cuStreamSetAttribute << 32 | (uint32_t)id;
@@ -260,7 +266,8 @@ unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, ui
     if (!cus_guard_enter(&guard))
         return pass_on(&call);
     int arg = cus_api_rows[row].arg;
-    if (cus_api_rows[row].act < CUS_ACT_NOTE_FUNCTION || cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)
+    if (cus_api_rows[row].act < CUS_ACT_NOTE_FUNCTION ||
+        cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)
         call.has_stream = cus_act_stream(call.row, arg >= 0 ? &a[arg] : NULL, &call.ref);
     unsigned result = around(&call);
     cus_guard_leave(&guard);

@@ -1,12 +1,13 @@
 /*
- * What happens before a call that the assembly then jumps to: rows of the first group of enum cus_act, spare stubs, the profiler's functions.
+ * What happens before a call that the assembly then jumps to: rows of the first group of enum
+ * cus_act, spare stubs, the profiler's functions.
  *
- * Runs on the program's thread with its argument registers saved. Holds no lock. The depth is back at 0 when the real function runs.
+ * Runs on the program's thread with its argument registers saved. Holds no lock. The depth is back
+ * at 0 when the real function runs.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <stddef.h>
 
-#include "shim/base/log.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
@@ -89,8 +90,6 @@ static void before_spare(unsigned index) {
     cus_engine_unknown_call();
     if (cus_spare_kind(index) == CUS_SPARE_GRAPHICS)
         cus_engine_withhold_off("a graphics API shares memory with the program");
-    else if (cus_log_on(CUS_DEBUG, "hook"))
-        cus_log(CUS_DEBUG, "hook", "%s is not in the table: flushed", cus_spare_name(index));
 }
 
 void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {

@@ -1,10 +1,12 @@
 /*
- * Is a profiler recording? That its library is mapped says nothing (PyTorch always maps it); that an activity kind is enabled, or that somebody
- * subscribed, does. While it is so, launches go out one by one, so that the profiler sees each kernel as the program launched it
+ * Is a profiler recording? That its library is mapped says nothing (PyTorch always maps it), and
+ * neither does a subscription (PyTorch keeps the one of its first profile for ever, to hear of
+ * contexts); that an activity kind is enabled, or callbacks at API calls, does. While it is so,
+ * launches go out one by one, so that the profiler sees each kernel as the program launched it
  * (HAZARDS E8). The calls themselves are passed on untouched.
  *
- * Any thread, before cuInit and inside callbacks too: counters, no lock. The engine is told by whoever changes the answer, or, from inside
- * another hook, by the next hook.
+ * Any thread, before cuInit and inside callbacks too: counters, no lock. The engine is told by
+ * whoever changes the answer, or, from inside another hook, by the next hook.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +22,8 @@
 
 #include "shim/base/forbid.h"
 
-enum { KINDS = 256 };
+/* Activity kinds are numbers below the first; the domains are those of cupti_callbacks.h. */
+enum { KINDS = 256, DOMAIN_DRIVER_API = 1, DOMAIN_RUNTIME_API = 2 };
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
@@ -30,16 +33,19 @@ static const char *const names[CUS_CUPTIS] = {
 #undef NAME
 };
 
-/* All atomic. A kind that is enabled twice is disabled by one call; contexts are counted without telling them apart, so that at worst a
- * profiler counts as recording for too long. */
+/* All atomic. A kind that is enabled twice is disabled by one call; contexts are counted without
+ * telling them apart, so that at worst a profiler counts as recording for too long. */
 static uint8_t enabled[KINDS];
 static uint32_t enabled_contexts[KINDS];
 static uint32_t subscribers;
-static uint32_t applied; /* what the engine was told last: 0 or 1 */
+static uint32_t api_domains; /* a bit for each API domain in which callbacks are enabled */
+static uint32_t applied;     /* what the engine was told last: 0 or 1 */
 static void *reals[CUS_CUPTIS];
 
 /* CUPTI_ERROR_NOT_INITIALIZED */
-static unsigned absent(void) { return 15; }
+static unsigned absent(void) {
+    return 15;
+}
 
 int cus_cupti_find(const char *name) {
     if (strncmp(name, "cupti", 5) != 0)
@@ -78,7 +84,7 @@ static bool recording(void) {
         now = path && *path ? 2 : 1;
         __atomic_store_n(&injected, now, __ATOMIC_RELAXED);
     }
-    if (now == 2 || __atomic_load_n(&subscribers, __ATOMIC_ACQUIRE))
+    if (now == 2 || __atomic_load_n(&api_domains, __ATOMIC_ACQUIRE))
         return true;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         if (__atomic_load_n(&enabled[kind], __ATOMIC_ACQUIRE) ||
@@ -94,22 +100,39 @@ void cus_cupti_apply(void) {
     /* Again where another thread changed it meanwhile. */
     for (uint32_t now = recording(); __atomic_exchange_n(&applied, now, __ATOMIC_ACQ_REL) != now;
          now = recording()) {
-        cus_log(CUS_INFO, "hook", now ? "a profiler records: launches go out one by one"
-                                      : "no profiler records any more");
+        cus_log(CUS_INFO, "hook",
+                now ? "a profiler records: launches go out one by one"
+                    : "no profiler records any more");
         cus_engine_profiling(now != 0);
     }
 }
 
 static void count_down(uint32_t *counter) {
     uint32_t now = __atomic_load_n(counter, __ATOMIC_RELAXED);
-    while (now > 0 && !__atomic_compare_exchange_n(counter, &now, now - 1, false,
-                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    while (now > 0 && !__atomic_compare_exchange_n(counter, &now, now - 1, false, __ATOMIC_ACQ_REL,
+                                                   __ATOMIC_RELAXED)) {
     }
 }
 
-void cus_cupti_before(int which, const struct cus_frame *frame) {
-    uint64_t first = cus_frame_argument(frame, 0) & 0xffffffffu;
-    uint64_t second = cus_frame_argument(frame, 1) & 0xffffffffu;
+/* One callback that is disabled says nothing of the others of its domain. */
+static void note_domains(uint32_t domains, bool enable, bool all_of_it) {
+    domains &= 1u << DOMAIN_DRIVER_API | 1u << DOMAIN_RUNTIME_API;
+    if (enable)
+        __atomic_fetch_or(&api_domains, domains, __ATOMIC_ACQ_REL);
+    else if (all_of_it)
+        __atomic_fetch_and(&api_domains, ~domains, __ATOMIC_ACQ_REL);
+}
+
+static void forget_all(void) {
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        __atomic_store_n(&enabled[kind], 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&enabled_contexts[kind], 0, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&subscribers, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&api_domains, 0, __ATOMIC_RELEASE);
+}
+
+static void note(int which, uint32_t first, uint32_t second, uint32_t third) {
     switch (which) {
     case CUS_CUPTI_cuptiActivityEnable:
         if (first < KINDS)
@@ -127,16 +150,37 @@ void cus_cupti_before(int which, const struct cus_frame *frame) {
         if (second < KINDS)
             count_down(&enabled_contexts[second]);
         break;
+    case CUS_CUPTI_cuptiEnableCallback: /* enable, subscriber, domain, callback */
+        if (third < 32)
+            note_domains(1u << third, first != 0, false);
+        break;
+    case CUS_CUPTI_cuptiEnableDomain: /* enable, subscriber, domain */
+        if (third < 32)
+            note_domains(1u << third, first != 0, true);
+        break;
+    case CUS_CUPTI_cuptiEnableAllDomains: /* enable, subscriber */
+        note_domains(~0u, first != 0, true);
+        break;
+    case CUS_CUPTI_cuptiFinalize:
+        forget_all();
+        break;
     case CUS_CUPTI_cuptiSubscribe:
     case CUS_CUPTI_cuptiSubscribe_v2:
         __atomic_fetch_add(&subscribers, 1, __ATOMIC_ACQ_REL);
         break;
     case CUS_CUPTI_cuptiUnsubscribe:
         count_down(&subscribers);
+        if (__atomic_load_n(&subscribers, __ATOMIC_ACQUIRE) == 0)
+            note_domains(~0u, false, true);
         break;
     default:
         break;
     }
+}
+
+void cus_cupti_before(int which, const struct cus_frame *frame) {
+    note(which, (uint32_t)cus_frame_argument(frame, 0), (uint32_t)cus_frame_argument(frame, 1),
+         (uint32_t)cus_frame_argument(frame, 2));
     struct cus_guard guard;
     if (cus_guard_enter(&guard)) {
         cus_cupti_apply();
@@ -161,7 +205,8 @@ static int find_library(struct dl_phdr_info *info, size_t bytes, void *context) 
     return 1;
 }
 
-/* Behind us in the global scope where a program is linked to it, elsewhere where it came with a library that was opened locally. */
+/* Behind us in the global scope where a program is linked to it, elsewhere where it came with a
+ * library that was opened locally. */
 void *cus_cupti_real(int which) {
     void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
     if (real)

@@ -1,9 +1,11 @@
 /*
- * The decision behind the exported dlsym (entry_x86_64.S): names outside cu[A-Z] and cupti never come here.
+ * The decision behind the exported dlsym (entry_x86_64.S): names outside cu[A-Z] and cupti never
+ * come here.
  *
- * Runs on any thread, possibly in a constructor under the loader's lock: takes no lock, waits for nothing, starts nothing. Must never call
- * dlsym by name, which is our own; and cus_dlsym_find must not even be instrumented, since the runtime of a sanitizer looks up its
- * functions before it is ready for anything.
+ * Runs on any thread, possibly in a constructor under the loader's lock: takes no lock, waits for
+ * nothing, starts nothing. Must never call dlsym by name, which is our own; and cus_dlsym_find must
+ * not even be instrumented, since the runtime of a sanitizer looks up its functions before it is
+ * ready for anything.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -55,8 +57,8 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
     int cupti = cus_cupti_find(name);
     if (cupti < 0 && !(name[2] >= 'A' && name[2] <= 'Z'))
         return undecided;
-    /* Whose "next" it is only the real dlsym can tell, from the caller's frame. Where we come next in the order, our export is the answer
-     * anyway. */
+    /* Whose "next" it is only the real dlsym can tell, from the caller's frame. Where we come next
+     * in the order, our export is the answer anyway. */
     if (handle == RTLD_NEXT)
         return undecided;
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
@@ -73,7 +75,8 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
         return undecided; /* fails once more, in the caller's own scope */
     int row = cus_api_find(name);
     if (row >= 0 && cus_entry_hooks[row] && found == cus_entry_hooks[row]) {
-        /* Our own export, met because it is in the global scope. The truth is what it stands for. */
+        /* Our own export, met because it is in the global scope. The truth is what it stands for.
+         */
         if (!cus_real_find() || !cus_real_has((unsigned)row))
             return not_there(look, name);
         return answer(cus_resolve_off() ? cus_real_functions[row] : found);

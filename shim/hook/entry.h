@@ -1,10 +1,12 @@
 /*
- * What C and the assembly of the entry points agree on. Included by both; entry_x86_64.S is the only place that knows registers.
+ * What C and the assembly of the entry points agree on. Included by both; entry_x86_64.S is the
+ * only place that knows registers.
  */
 #ifndef CUSPLICE_HOOK_ENTRY_H
 #define CUSPLICE_HOOK_ENTRY_H
 
-/* The states of guard.h that let a call go straight to the real function are those below this one. */
+/* The states of guard.h that let a call go straight to the real function are those below this one.
+ */
 #define CUS_ENTRY_STATE_ON 3
 
 /* Stubs for functions that the table does not know, 16 bytes each. */
@@ -16,6 +18,10 @@
     X(cuptiActivityEnableContext)                                                                  \
     X(cuptiActivityDisable)                                                                        \
     X(cuptiActivityDisableContext)                                                                 \
+    X(cuptiEnableCallback)                                                                         \
+    X(cuptiEnableDomain)                                                                           \
+    X(cuptiEnableAllDomains)                                                                       \
+    X(cuptiFinalize)                                                                               \
     X(cuptiSubscribe)                                                                              \
     X(cuptiSubscribe_v2)                                                                           \
     X(cuptiUnsubscribe)
@@ -66,7 +72,8 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame);
 unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
                           uint64_t a5, uint64_t row);
 
-/* Called by the assembly of dlsym for names that may concern us. Not decided: the real dlsym is jumped to. */
+/* Called by the assembly of dlsym for names that may concern us. Not decided: the real dlsym is
+ * jumped to. */
 struct cus_dlsym_answer {
     void *value;
     uint64_t decided;

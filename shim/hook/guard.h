@@ -1,8 +1,9 @@
 /*
  * Whether a hook acts or steps aside: the state of the process and the depth of the thread.
  *
- * A hook acts where the state is ON and the thread is not inside a hook already: what the driver, a callback of the driver or the engine
- * itself calls from inside goes straight to the real function. One load and one compare decide; the environment does the rest once.
+ * A hook acts where the state is ON and the thread is not inside a hook already: what the driver, a
+ * callback of the driver or the engine itself calls from inside goes straight to the real function.
+ * One load and one compare decide; the environment does the rest once.
  */
 #ifndef CUSPLICE_HOOK_GUARD_H
 #define CUSPLICE_HOOK_GUARD_H
@@ -15,7 +16,8 @@
 
 enum cus_state {
     CUS_STATE_COLD,     /* no cuInit has succeeded */
-    CUS_STATE_STARTING, /* one has, and its thread starts the engine; everybody else passes through */
+    CUS_STATE_STARTING, /* one has, and its thread starts the engine; everybody else passes through
+                         */
     CUS_STATE_OFF,      /* for ever: mode off, drained at exit, or a forked child */
     CUS_STATE_ON = CUS_ENTRY_STATE_ON,
     CUS_STATE_ATTEND /* as ON, and the next hook has something to do first (cus_lifecycle_attend) */
@@ -23,7 +25,8 @@ enum cus_state {
 
 extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */
 
-/* The thread is inside a hook. Initial-exec: the library is preloaded and eight bytes are always there. */
+/* The thread is inside a hook. Initial-exec: the library is preloaded and eight bytes are always
+ * there. */
 extern _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
 struct cus_guard {
@@ -32,7 +35,8 @@ struct cus_guard {
 
 void cus_lifecycle_attend(void);
 
-/* True: the hook acts, and calls cus_guard_leave when it has acted. False: straight to the real function. */
+/* True: the hook acts, and calls cus_guard_leave when it has acted. False: straight to the real
+ * function. */
 static inline bool cus_guard_enter(struct cus_guard *guard) {
     uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
     if (__builtin_expect(state < CUS_STATE_ON || cus_depth != 0, 0))

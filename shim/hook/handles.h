@@ -7,12 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is it the first time that this function or kernel handle is asked about in the current context? Remembers it. */
+/* Is it the first time that this function or kernel handle is asked about in the current context?
+ * Remembers it. */
 bool cus_touch_first(const void *handle);
 /* Handles may come back with another meaning. */
 void cus_touch_forget(void);
 
-/* A setter's call as data. `value` holds what is compared, of `bytes` bytes; 0 bytes: never the same. */
+/* A setter's call as data. `value` holds what is compared, of `bytes` bytes; 0 bytes: never the
+ * same. */
 struct cus_setting_call {
     const void *handle;
     uint64_t attribute; /* which setter and which of its attributes */

@@ -1,6 +1,7 @@
 /*
- * Appends the lines of handshake.h. Any thread; no lock, no allocation, no stdio: one open, one write, one close per line, of which there
- * are three in the life of a process. errno is kept. Never called in a forked child.
+ * Appends the lines of handshake.h. Any thread; no lock, no allocation, no stdio: one open, one
+ * write, one close per line, of which there are three in the life of a process. errno is kept.
+ * Never called in a forked child.
  */
 #define _GNU_SOURCE
 #include "shim/hook/handshake.h"
@@ -46,7 +47,8 @@ static void say(const char *state, const uint64_t *numbers, int count) {
             at = put_number(at, numbers[i]);
         }
         *at++ = '\n';
-        /* A line that cannot be written is one that the launcher does not see; there is nobody else to tell. */
+        /* A line that cannot be written is one that the launcher does not see; there is nobody else
+         * to tell. */
         ssize_t written = write(file, line, (size_t)(at - line));
         (void)written;
         close(file);
@@ -54,11 +56,17 @@ static void say(const char *state, const uint64_t *numbers, int count) {
     errno = error;
 }
 
-void cus_handshake_loaded(void) { say("loaded", NULL, 0); }
+void cus_handshake_loaded(void) {
+    say("loaded", NULL, 0);
+}
 
-void cus_handshake_on(void) { say("on", NULL, 0); }
+void cus_handshake_on(void) {
+    say("on", NULL, 0);
+}
 
-void cus_handshake_off(void) { say("off", NULL, 0); }
+void cus_handshake_off(void) {
+    say("off", NULL, 0);
+}
 
 void cus_handshake_exit(uint64_t ops, uint64_t graphs) {
     uint64_t numbers[2] = {ops, graphs};

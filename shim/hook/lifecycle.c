@@ -1,9 +1,11 @@
 /*
  * Start, exit, fork.
  *
- * The engine starts on the thread whose cuInit succeeds first, never in a constructor and never in a look-up. The exit handler is registered
- * at that moment, so that it runs before all handlers that are older; what those still launch goes straight through (HAZARDS E10).
- * No lock but the one that keeps two threads from writing the stats file at once. Never called at depth above 0 unless it says so.
+ * The engine starts on the thread whose cuInit succeeds first, never in a constructor and never in
+ * a look-up. The exit handler is registered at that moment, so that it runs before all handlers
+ * that are older; what those still launch goes straight through (HAZARDS E10). No lock but the one
+ * that keeps two threads from writing the stats file at once. Never called at depth above 0 unless
+ * it says so.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
@@ -29,11 +31,11 @@
 uint32_t cus_state;
 _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
-static struct cus_driver driver;   /* frozen when the engine has started */
-static pid_t owner;                /* the process that started it; frozen as well */
-static uint64_t graph_launches;    /* atomic */
+static struct cus_driver driver;    /* frozen when the engine has started */
+static pid_t owner;                 /* the process that started it; frozen as well */
+static uint64_t graph_launches;     /* atomic */
 static const char *withhold_reason; /* atomic */
-static uint32_t leaving;           /* atomic futex: the exit handler has begun */
+static uint32_t leaving;            /* atomic futex: the exit handler has begun */
 
 static struct cus_lock stats_lock;
 static char segment_list[65536]; /* guarded by stats_lock */
@@ -42,7 +44,8 @@ static void write_stats(void) {
     const struct cus_options *options = cus_options();
     if (!*options->stats)
         return;
-    static struct cus_counters counters; /* guarded by stats_lock: too large for a stack of unknown size */
+    static struct cus_counters
+        counters; /* guarded by stats_lock: too large for a stack of unknown size */
     cus_lock_take(&stats_lock);
     memset(&counters, 0, sizeof counters);
     cus_engine_counters(&counters);
@@ -66,7 +69,8 @@ static void *write_now_and_then(void *unused) {
     return NULL;
 }
 
-/* Only where it is asked for. It blocks all signals: the program's handlers run on the program's threads. */
+/* Only where it is asked for. It blocks all signals: the program's handlers run on the program's
+ * threads. */
 static void start_writer(void) {
     if (!cus_options()->stats_every || !*cus_options()->stats)
         return;
@@ -81,7 +85,8 @@ static void start_writer(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* While the engine drains, the hooks still act: an op of another thread must not overtake what is being issued. */
+/* While the engine drains, the hooks still act: an op of another thread must not overtake what is
+ * being issued. */
 static void at_exit(void) {
     uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
     if (state < CUS_STATE_ON || getpid() != owner ||
@@ -122,8 +127,8 @@ static void fill_driver(void) {
 void cus_lifecycle_start(void) {
     uint32_t cold = CUS_STATE_COLD;
     if (__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) != CUS_STATE_COLD ||
-        !__atomic_compare_exchange_n(&cus_state, &cold, CUS_STATE_STARTING, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        !__atomic_compare_exchange_n(&cus_state, &cold, CUS_STATE_STARTING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
         return;
     int error = errno;
     if (cus_resolve_off() || !cus_real_find()) {

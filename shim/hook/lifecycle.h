@@ -1,14 +1,17 @@
 /*
- * The life of the library in a process: cold, starting, on, off. See guard.h for what each state means to a hook.
+ * The life of the library in a process: cold, starting, on, off. See guard.h for what each state
+ * means to a hook.
  */
 #ifndef CUSPLICE_HOOK_LIFECYCLE_H
 #define CUSPLICE_HOOK_LIFECYCLE_H
 
 #include <stdint.h>
 
-/* The driver works: cuInit, or a launch, has succeeded. Starts the engine once; everybody else returns at once. */
+/* The driver works: cuInit, or a launch, has succeeded. Starts the engine once; everybody else
+ * returns at once. */
 void cus_lifecycle_start(void);
-/* For look-ups, which must not wait for the GPU: the next hook withholds nothing any more, for the reason given (a literal). */
+/* For look-ups, which must not wait for the GPU: the next hook withholds nothing any more, for the
+ * reason given (a literal). */
 void cus_lifecycle_withhold_off_later(const char *why);
 /* The next hook has something to do first. */
 void cus_lifecycle_call_attention(void);

@@ -1,8 +1,10 @@
 /*
- * The ops: launches, memsets and copies that may be withheld. Each stands in for one exported symbol and its per-thread twin and hands
- * the call, as data, to the engine, which makes the real call sooner or later and says what the program shall see.
+ * The ops: launches, memsets and copies that may be withheld. Each stands in for one exported
+ * symbol and its per-thread twin and hands the call, as data, to the engine, which makes the real
+ * call sooner or later and says what the program shall see.
  *
- * Runs on the program's thread, at depth 1 inside the engine. Holds no lock. This is the hot path: no allocation, no table.
+ * Runs on the program's thread, at depth 1 inside the engine. Holds no lock. This is the hot path:
+ * no allocation, no table.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <stddef.h>
@@ -16,12 +18,13 @@
 #include "shim/base/forbid.h"
 
 /*
- * The straight way: while cold, off, or inside a hook. A launch that succeeds while the library is cold means that the driver was
- * started behind our back (by a look-up that a library made of itself); then this is the moment to start.
+ * The straight way: while cold, off, or inside a hook. A launch that succeeds while the library is
+ * cold means that the driver was started behind our back (by a look-up that a library made of
+ * itself); then this is the moment to start.
  */
 static CUresult straight(CUresult result) {
-    if (result == CUDA_SUCCESS &&
-        __atomic_load_n(&cus_state, __ATOMIC_RELAXED) == CUS_STATE_COLD && cus_depth == 0)
+    if (result == CUDA_SUCCESS && __atomic_load_n(&cus_state, __ATOMIC_RELAXED) == CUS_STATE_COLD &&
+        cus_depth == 0)
         cus_lifecycle_start();
     return result;
 }
@@ -136,8 +139,8 @@ MEMSET(cuMemsetD32Async, CUS_ABI_LEGACY, unsigned int)
 MEMSET(cuMemsetD32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
 
 #define MEMSET_2D(symbol, abi_, type)                                                              \
-    CUS_WRAP(symbol, (CUdeviceptr dst_, size_t pitch_, type value_, size_t width_,                 \
-                      size_t height_, CUstream stream_)) {                                         \
+    CUS_WRAP(symbol, (CUdeviceptr dst_, size_t pitch_, type value_, size_t width_, size_t height_, \
+                      CUstream stream_)) {                                                         \
         struct cus_guard guard;                                                                    \
         if (!cus_guard_enter(&guard))                                                              \
             return STRAIGHT(symbol, (dst_, pitch_, value_, width_, height_, stream_));             \

@@ -1,9 +1,9 @@
 /*
  * Finds the real libcuda, which the program has loaded or not: this file never loads it.
  *
- * Runs on whatever thread looks something up or calls an exported symbol first, possibly inside a constructor and thus under the loader's
- * lock. So it takes no lock of its own: two threads may fill the table side by side, with the same values. It must never call the
- * driver.
+ * Runs on whatever thread looks something up or calls an exported symbol first, possibly inside a
+ * constructor and thus under the loader's lock. So it takes no lock of its own: two threads may
+ * fill the table side by side, with the same values. It must never call the driver.
  */
 #define _GNU_SOURCE
 #include "shim/hook/real.h"
@@ -38,17 +38,22 @@ static struct real *found; /* atomic */
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
-unsigned cus_real_absent(void) { return CUDA_ERROR_NOT_INITIALIZED; }
+unsigned cus_real_absent(void) {
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
 
 /* For a symbol that this library exports and this driver lacks. */
-static unsigned lacking(void) { return CUDA_ERROR_NOT_FOUND; }
+static unsigned lacking(void) {
+    return CUDA_ERROR_NOT_FOUND;
+}
 
 static int measure(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct real *real = context;
     (void)bytes;
     if (info->dlpi_addr != real->low)
         return 0;
-    /* dlpi_addr is where the object begins unless it was linked for a fixed address; the segments say where it is in any case. */
+    /* dlpi_addr is where the object begins unless it was linked for a fixed address; the segments
+     * say where it is in any case. */
     uintptr_t low = UINTPTR_MAX, high = 0;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -71,9 +76,9 @@ static void sort(struct row_of *rows, unsigned count) {
         for (unsigned i = gap; i < count; i++) {
             struct row_of moved = rows[i];
             unsigned at = i;
-            for (; at >= gap && (rows[at - gap].function > moved.function ||
-                                 (rows[at - gap].function == moved.function &&
-                                  rows[at - gap].row > moved.row));
+            for (; at >= gap &&
+                   (rows[at - gap].function > moved.function ||
+                    (rows[at - gap].function == moved.function && rows[at - gap].row > moved.row));
                  at -= gap)
                 rows[at] = rows[at - gap];
             rows[at] = moved;
@@ -96,13 +101,16 @@ static void fill(struct real *real, void *handle) {
     sort(real->sorted, real->rows);
 }
 
-bool cus_real_found(void) { return __atomic_load_n(&found, __ATOMIC_ACQUIRE) != NULL; }
+bool cus_real_found(void) {
+    return __atomic_load_n(&found, __ATOMIC_ACQUIRE) != NULL;
+}
 
 bool cus_real_find(void) {
     if (cus_real_found())
         return true;
     int error = errno;
-    /* By soname, so that it does not matter under which path the program loaded it. The handle is kept: what we hand out must stay. */
+    /* By soname, so that it does not matter under which path the program loaded it. The handle is
+     * kept: what we hand out must stay. */
     void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
     struct link_map *map = NULL;
     struct real *real = NULL;
@@ -132,7 +140,8 @@ bool cus_real_has(unsigned row) {
     return __atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED) != (void *)lacking;
 }
 
-/* Does the exported `symbol` belong to the plain name that was asked for (cuFoo_v2_ptsz to cuFoo)? */
+/* Does the exported `symbol` belong to the plain name that was asked for (cuFoo_v2_ptsz to cuFoo)?
+ */
 static bool belongs(const char *symbol, const char *name) {
     size_t length = strlen(name);
     return strncmp(symbol, name, length) == 0 && (symbol[length] == 0 || symbol[length] == '_');

@@ -1,8 +1,10 @@
 /*
- * cuGetProcAddress, both forms, and the substitution that it shares with dlsym: the real driver answers first, and what it answered, not
- * what was asked for, says which symbol it is. Headers, typedefs and drivers disagree about names and versions; addresses do not lie.
+ * cuGetProcAddress, both forms, and the substitution that it shares with dlsym: the real driver
+ * answers first, and what it answered, not what was asked for, says which symbol it is. Headers,
+ * typedefs and drivers disagree about names and versions; addresses do not lie.
  *
- * Any thread, before cuInit too (every runtime looks its entry points up first). Takes no lock, waits for nothing, starts nothing.
+ * Any thread, before cuInit too (every runtime looks its entry points up first). Takes no lock,
+ * waits for nothing, starts nothing.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/hook/resolve.h"
@@ -27,12 +29,18 @@ bool cus_resolve_off(void) {
     return now == 2;
 }
 
-/* OpenGL, EGL and VDPAU interoperation: the other API reads and writes the same memory by routes of its own (HAZARDS F12). Every
- * runtime asks for these names when it starts, so it is the call that counts. */
+/* OpenGL, EGL and VDPAU interoperation: the other API reads and writes the same memory by routes of
+ * its own (HAZARDS F12). Every runtime asks for these names when it starts, so it is the call that
+ * counts. */
 static bool is_graphics(const char *name) {
-    static const char *const beginnings[] = {"cuGL",           "cuEGL",           "cuVDPAU",
-                                             "cuGraphicsGL",   "cuGraphicsEGL",   "cuGraphicsVDPAU",
-                                             "cuGraphicsD3D",  "cuGraphicsResourceGetMappedEgl",
+    static const char *const beginnings[] = {"cuGL",
+                                             "cuEGL",
+                                             "cuVDPAU",
+                                             "cuGraphicsGL",
+                                             "cuGraphicsEGL",
+                                             "cuGraphicsVDPAU",
+                                             "cuGraphicsD3D",
+                                             "cuGraphicsResourceGetMappedEgl",
                                              "cuEventCreateFromEGL"};
     for (unsigned i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
@@ -47,7 +55,8 @@ void *cus_resolve(void *function, const char *name, int version) {
         return cus_entry_hooks[row] ? cus_entry_hooks[row] : function;
     if (!cus_real_holds(function) || strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
         return function;
-    /* Should the driver answer this one by an inner address, hooking would end here without a word. */
+    /* Should the driver answer this one by an inner address, hooking would end here without a word.
+     */
     if (strcmp(name, "cuGetProcAddress") == 0 && version > 0)
         return cus_entry_hooks[version < 12000 ? CUS_ROW_cuGetProcAddress
                                                : CUS_ROW_cuGetProcAddress_v2];
@@ -81,8 +90,7 @@ CUS_WRAP(cuGetProcAddress_v2, (const char *symbol, void **pfn, int cudaVersion, 
                                CUdriverProcAddressQueryResult *symbolStatus)) {
     if (!cus_real_find())
         return cus_real_absent();
-    CUresult result =
-        CUS_REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
+    CUresult result = CUS_REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
     if (result == CUDA_SUCCESS)
         substitute(symbol, pfn, cudaVersion);
     return result;

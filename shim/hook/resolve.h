@@ -12,8 +12,9 @@
 bool cus_resolve_off(void);
 
 /*
- * The address to hand out for `function`, which the real driver (or the loader) answered for `name`. `version` is that of
- * cuGetProcAddress, 0 for dlsym. Anything that is not a function of the real libcuda is its own answer. cus_real_find was true.
+ * The address to hand out for `function`, which the real driver (or the loader) answered for
+ * `name`. `version` is that of cuGetProcAddress, 0 for dlsym. Anything that is not a function of
+ * the real libcuda is its own answer. cus_real_find was true.
  */
 void *cus_resolve(void *function, const char *name, int version);
 
@@ -21,19 +22,20 @@ void *cus_resolve(void *function, const char *name, int version);
 
 enum cus_spare_kind { CUS_SPARE_UNKNOWN, CUS_SPARE_GRAPHICS, CUS_SPARE_CUPTI_FIRST };
 
-/* A stub that goes to `function`, always the same one for the same function; NULL: there are none left. */
+/* A stub that goes to `function`, always the same one for the same function; NULL: there are none
+ * left. */
 void *cus_spare_stub(void *function, const char *name, unsigned kind);
 /* What a stub is; `index` counts from 0. */
 void *cus_spare_function(unsigned index);
 unsigned cus_spare_kind(unsigned index);
-const char *cus_spare_name(unsigned index);
 
 /* ---- cupti.c ---- */
 
-/* Does the name belong to a function of the profiler's library that is watched? Its number, or -1. */
+/* Does the name belong to a function of the profiler's library that is watched? Its number, or -1.
+ */
 int cus_cupti_find(const char *name);
-/* The answer for a watched function that dlsym found: itself, where it does not lie in the profiler's library; NULL, where it is our own
- * export and that library is not there. */
+/* The answer for a watched function that dlsym found: itself, where it does not lie in the
+ * profiler's library; NULL, where it is our own export and that library is not there. */
 void *cus_cupti_resolve(int which, void *function);
 /* A watched function is about to be called. */
 void cus_cupti_before(int which, const struct cus_frame *frame);
@@ -44,8 +46,8 @@ void cus_cupti_apply(void);
 
 /* ---- routes.c ---- */
 
-/* Was a library that reaches the GPU by a private route mapped since the last call? Its name, or NULL. One look at a counter of the
- * loader where nothing was mapped at all. */
+/* Was a library that reaches the GPU by a private route mapped since the last call? Its name, or
+ * NULL. One look at a counter of the loader where nothing was mapped at all. */
 const char *cus_routes_look(void);
 /* The same, for look-ups, which must not wait for anything: the next hook acts. */
 void cus_routes_look_later(void);

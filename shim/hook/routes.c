@@ -1,9 +1,10 @@
 /*
- * Libraries that bring work to the GPU without the driver's public entry points: video, ray tracing, the deep-learning accelerator. Such work
- * can overtake what is withheld (HAZARDS F12), so nothing is withheld any more once one of them is mapped.
+ * Libraries that bring work to the GPU without the driver's public entry points: video, ray
+ * tracing, the deep-learning accelerator. Such work can overtake what is withheld (HAZARDS F12), so
+ * nothing is withheld any more once one of them is mapped.
  *
- * The loader counts the objects that it has mapped; only where that count changed is the list gone through. Any thread. Under the loader's
- * lock the callback compares names and does nothing else.
+ * The loader counts the objects that it has mapped; only where that count changed is the list gone
+ * through. Any thread. Under the loader's lock the callback compares names and does nothing else.
  */
 #define _GNU_SOURCE
 #include <link.h>

@@ -1,8 +1,9 @@
 /*
- * The last value of each setting that a program made for a function or a stream. Some libraries set the same value before each launch
- * (HAZARDS A10): that must neither flush nor drop a graph.
+ * The last value of each setting that a program made for a function or a stream. Some libraries set
+ * the same value before each launch (HAZARDS A10): that must neither flush nor drop a graph.
  *
- * Any thread, inside a hook. One lock guards the table; it is never held over a call of the driver or the engine.
+ * Any thread, inside a hook. One lock guards the table; it is never held over a call of the driver
+ * or the engine.
  */
 #include "shim/hook/handles.h"
 
@@ -13,7 +14,8 @@
 
 #include "shim/base/forbid.h"
 
-/* A program with more settings than this loses what is remembered of them: a flush each, nothing worse. */
+/* A program with more settings than this loses what is remembered of them: a flush each, nothing
+ * worse. */
 enum { ENTRIES_MAX = 65536 };
 
 struct key {
@@ -54,8 +56,8 @@ bool cus_settings_same(const struct cus_setting_call *call) {
         return false;
     cus_lock_take(&lock);
     struct entry *entry = find(call);
-    bool same = entry && entry->bytes == call->bytes &&
-                memcmp(entry->value, call->value, call->bytes) == 0;
+    bool same =
+        entry && entry->bytes == call->bytes && memcmp(entry->value, call->value, call->bytes) == 0;
     cus_lock_give(&lock);
     return same;
 }

@@ -1,20 +1,18 @@
 /*
- * Stubs for functions that the table does not know: an entry point of a newer driver, or a function of the profiler's library that dlsym
- * gave out. A slot is claimed once and never given back.
+ * Stubs for functions that the table does not know: an entry point of a newer driver, or a function
+ * of the profiler's library that dlsym gave out. A slot is claimed once and never given back.
  *
  * Any thread, in look-ups too: no lock, one compare-and-swap per slot.
  */
 #include <stddef.h>
 
+#include "shim/base/log.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
 
 #include "shim/base/forbid.h"
 
-static struct {
-    char name[60];
-    uint32_t kind;
-} slots[CUS_ENTRY_SPARE];
+static uint32_t kinds[CUS_ENTRY_SPARE]; /* atomic */
 
 void *cus_spare_stub(void *function, const char *name, unsigned kind) {
     for (unsigned i = 0; i < CUS_ENTRY_SPARE; i++) {
@@ -22,11 +20,11 @@ void *cus_spare_stub(void *function, const char *name, unsigned kind) {
         void *nobody = NULL;
         if (__atomic_compare_exchange_n(slot, &nobody, function, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
-            /* A thread that finds the slot claimed and calls before the kind is written meets the plain barrier, which is safe. */
-            size_t length = strnlen(name, sizeof slots[i].name - 1);
-            memcpy(slots[i].name, name, length);
-            __atomic_store_n(&slots[i].kind, kind, __ATOMIC_RELEASE);
+            /* A thread that finds the slot claimed and calls before the kind is written meets the
+             * plain barrier, which is safe. */
+            __atomic_store_n(&kinds[i], kind, __ATOMIC_RELEASE);
             nobody = function;
+            cus_log(CUS_DEBUG, "hook", "%s is not in the table: stub %u watches it", name, i);
         }
         if (nobody == function)
             return (void *)(cus_entry_spares + (size_t)i * CUS_ENTRY_SPARE_BYTES);
@@ -39,7 +37,5 @@ void *cus_spare_function(unsigned index) {
 }
 
 unsigned cus_spare_kind(unsigned index) {
-    return __atomic_load_n(&slots[index].kind, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&kinds[index], __ATOMIC_ACQUIRE);
 }
-
-const char *cus_spare_name(unsigned index) { return slots[index].name; }

@@ -1,9 +1,11 @@
 /*
- * The functions that were touched once: the first question about a function may load it and wait for the GPU (HAZARDS C5), later ones are
- * hot (PyTorch asks for the occupancy of a kernel before it launches it).
+ * The functions that were touched once: the first question about a function may load it and wait
+ * for the GPU (HAZARDS C5), later ones are hot (PyTorch asks for the occupancy of a kernel before
+ * it launches it).
  *
- * Any thread, inside a hook; no lock. A set of 64-bit fingerprints in open addressing that only grows; when it is full, or when code was
- * unloaded, the generation changes, which makes all fingerprints worthless. A forgotten handle costs one flush.
+ * Any thread, inside a hook; no lock. A set of 64-bit fingerprints in open addressing that only
+ * grows; when it is full, or when code was unloaded, the generation changes, which makes all
+ * fingerprints worthless. A forgotten handle costs one flush.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>

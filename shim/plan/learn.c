@@ -120,15 +120,19 @@ bool cus_plan_drop_oldest(struct cus_plan *plan) {
     return true;
 }
 
-/* The nodes that refused are left out of pieces for a while, so that the ops around them are not
- * lost; all of them where it was the launch that failed. */
+/* The node that refused is left out of pieces for a while, so that the ops around it are not lost;
+ * all of them where it was the launch that failed. Nodes are patched in order: it is the first of
+ * which nothing is known. */
 static void leave_out_refused(struct cus_piece *piece, struct cus_variant *broken) {
-    bool one = false;
-    for (uint32_t i = 0; i < piece->n; i++)
-        one |= cus_image_op(broken->image, piece, i)->unknown != 0;
-    for (uint32_t i = 0; i < piece->n; i++)
-        if (!one || cus_image_op(broken->image, piece, i)->unknown)
-            piece->nodes[i]->retry_at = piece->nodes[i]->visits + RETRY_LOST;
+    uint32_t first = 0, end = piece->n;
+    while (first < piece->n && !cus_image_op(broken->image, piece, first)->unknown)
+        first++;
+    if (first < piece->n)
+        end = first + 1;
+    else
+        first = 0;
+    for (uint32_t i = first; i < end; i++)
+        piece->nodes[i]->retry_at = piece->nodes[i]->visits + RETRY_LOST;
 }
 
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken) {

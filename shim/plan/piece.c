@@ -14,25 +14,32 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup) {
            kind->deferrable && kind->policy == CUS_POLICY_GRAPH;
 }
 
+/* The op behind `node` in the same piece, NULL where the piece must end. `n` ops are in it so far.
+ */
+static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32_t max,
+                                 uint32_t warmup) {
+    struct cus_node *next = node->expect;
+    if (node->boundary || node->loop_end || !next || next->join || !qualifies(next, warmup))
+        return NULL;
+    /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
+     * it is taken in where there is room. */
+    if (n == CUS_PIECE_MAX || (n >= max && !next->key.kind->pdl))
+        return NULL;
+    return next;
+}
+
 struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup) {
-    struct cus_node *nodes[CUS_PIECE_MAX];
     uint32_t n = 0, bytes = 0;
-    if (max > CUS_PIECE_MAX)
-        max = CUS_PIECE_MAX;
-    for (struct cus_node *node = head; node && !node->join && qualifies(node, warmup);
-         node = node->expect) {
-        /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS
-         * A5): it is taken in where there is room. */
-        if (n == CUS_PIECE_MAX || (n >= max && !node->key.kind->pdl))
-            break;
-        nodes[n++] = node;
+    if (!qualifies(head, warmup))
+        return NULL;
+    for (struct cus_node *node = head; node; node = follower(node, n, max, warmup)) {
+        n++;
         bytes += cus_held_bytes(node->key.kind);
-        if (node->boundary || node->loop_end)
-            break;
     }
     if (n < 2)
         return NULL;
-    struct cus_piece *piece = cus_mem_alloc(sizeof *piece);
+    struct cus_piece *piece =
+        cus_mem_alloc(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->offset[0]));
     uint8_t *asked = cus_mem_alloc(bytes);
     if (!piece || !asked) {
         cus_mem_free(piece);
@@ -42,12 +49,16 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     piece->asked = asked;
     piece->n = n;
     piece->image_bytes = bytes;
-    for (uint32_t i = 0, at = 0; i < n; i++) {
-        piece->nodes[i] = nodes[i];
+    piece->offset = (uint32_t *)(void *)(piece->nodes + n);
+    struct cus_node *node = head;
+    for (uint32_t i = 0, at = 0; i < n; i++, node = node->expect) {
+        piece->nodes[i] = node;
         piece->offset[i] = at;
-        at += cus_held_bytes(nodes[i]->key.kind);
-        nodes[i]->piece = piece;
+        piece->memory |= node->key.kind->type != CUS_OP_LAUNCH;
+        at += cus_held_bytes(node->key.kind);
     }
+    for (uint32_t i = 0; i < n; i++)
+        piece->nodes[i]->piece = piece;
     return piece;
 }
 

@@ -14,7 +14,7 @@
 
 #include "shim/plan/tree.h"
 
-enum { CUS_PIECE_MAX = 64, CUS_VARIANTS_MAX = 16 }; /* dirty nodes are one 64-bit word */
+enum { CUS_PIECE_MAX = 1024, CUS_VARIANTS_MAX = 16 };
 
 struct cus_exec;
 
@@ -23,6 +23,8 @@ struct cus_variant {
         out; /* of the step before and behind the piece, when it was last launched */
     struct cus_exec *exec;
     uint64_t used; /* the plan's clock at its last launch */
+    uint32_t
+        memory_epoch; /* the plan's when its memset and copy nodes were last known to be good */
     uint8_t image[];
 };
 
@@ -36,8 +38,8 @@ struct cus_piece {
     uint32_t refused;   /* times that a graph of it could not be patched or launched */
     uint32_t image_bytes;
     uint8_t *asked;
-    struct cus_node *nodes[CUS_PIECE_MAX];
-    uint32_t offset[CUS_PIECE_MAX]; /* of op i in an image */
+    bool memory;      /* holds memsets or copies */
+    uint32_t *offset; /* of op i in an image; lies behind the nodes */
     struct cus_variant *variants[CUS_VARIANTS_MAX];
     uint64_t used;
     uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's
@@ -46,6 +48,7 @@ struct cus_piece {
     bool indexed;       /* found under it: of pieces with the same first op only one is */
     struct cus_piece *prev, *next; /* all pieces of the plan */
     UT_hash_handle hh;
+    struct cus_node *nodes[];
 };
 
 /* Forms a piece from `head` along the expected path, `max` ops at most, and claims its nodes. NULL

@@ -15,10 +15,15 @@
 
 enum {
     SEEN_SIGNATURES = 1024,
-    LOOP_AFTER = 4096, /* ops in a step before a loop with equal params is looked for */
-    LOOP_BY_KIND_AFTER =
-        65536,       /* ops in a step before one whose params differ from turn to turn is */
-    LOOP_STEP = 256, /* a turn is as many whole periods as reach this many ops */
+    /* Ops in a step before a loop is looked for: in a stream that never ended a step; elsewhere
+     * with equal params; elsewhere with params that differ from turn to turn. */
+    LOOP_UNSYNCED = 256,
+    LOOP_EQUAL = 4096,
+    LOOP_BY_KIND = 65536,
+    LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
+    SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
+    SLOW_MAX = 64,   /* ops of a piece there */
+    FAST_NS = 200,   /* host time between ops below which the next piece may grow fast */
     UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
 };
 
@@ -30,6 +35,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->context = context;
     cus_tree_init(&plan->tree);
     plan->cur = &plan->tree.root;
+    plan->reach = limits->piece_first;
 }
 
 void cus_plan_clear(struct cus_plan *plan) {
@@ -41,11 +47,36 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->cur = &plan->tree.root;
     plan->sig = (struct cus_signature){0, 0};
     plan->step_ops = 0;
-    plan->ramp = 0;
+    plan->reach = plan->limits.piece_first;
     plan->loop_ops = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */
     plan->now.graphs = plan->last.graphs = false;
+}
+
+/* ---- which withheld ops differ ---- */
+
+static bool is_dirty(const struct cus_plan *plan, uint32_t i) {
+    return plan->dirty[i / 64] >> i % 64 & 1;
+}
+
+static void set_dirty(struct cus_plan *plan, uint32_t i, bool dirty) {
+    uint64_t bit = (uint64_t)1 << i % 64;
+    plan->dirty[i / 64] = dirty ? plan->dirty[i / 64] | bit : plan->dirty[i / 64] & ~bit;
+}
+
+static void set_clean(struct cus_plan *plan) {
+    memset(plan->dirty, 0, (plan->piece->n + 63) / 64 * sizeof plan->dirty[0]);
+}
+
+uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
+    uint32_t n = plan->piece->n;
+    for (uint32_t at = from; at < n; at = (at / 64 + 1) * 64) {
+        uint64_t word = plan->dirty[at / 64] >> at % 64;
+        if (word)
+            return at + (uint32_t)__builtin_ctzll(word);
+    }
+    return n;
 }
 
 /* ---- matching ---- */
@@ -65,7 +96,7 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
     }
     if (!same_dims || held->unknown || !cus_op_same_params(op, held)) {
         cus_op_store(op, cus_image_op(piece->asked, piece, i));
-        plan->dirty |= (uint64_t)1 << i;
+        set_dirty(plan, i, true);
     }
     plan->n = i + 1;
     return plan->n == piece->n ? CUS_OFFER_FULL : CUS_OFFER_HELD;
@@ -110,6 +141,47 @@ static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
     return node->visits >= plan->limits.warmup && node->visits >= node->retry_at && node->expect;
 }
 
+/* Ops from `node` to the end of the expected path, at most `max`. */
+static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
+    uint32_t n = 0;
+    for (; node && n < max; node = node->loop_end || node->join ? NULL : node->expect)
+        n++;
+    return n;
+}
+
+/* How many ops a piece that begins at `node` may have. It must not take the host long to fill.
+ * Where the host is slow, the GPU waits for it, and what is withheld last before the host waits is
+ * what the host then waits for: pieces get small again towards the end of the step (HAZARDS F4,
+ * F5). */
+static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
+    uint32_t max = plan->reach < plan->limits.piece_max ? plan->reach : plan->limits.piece_max;
+    uint32_t pace = plan->ns_per_op;
+    if (pace && plan->limits.piece_ns && max > plan->limits.piece_ns / pace)
+        max = plan->limits.piece_ns / pace;
+    if (pace > SLOW_NS) {
+        if (max > SLOW_MAX)
+            max = SLOW_MAX;
+        uint32_t ahead = ops_ahead(node, 2 * max);
+        if (ahead < 2 * max)
+            max = (ahead + 1) / 2;
+    }
+    return max > plan->limits.piece_first ? max : plan->limits.piece_first;
+}
+
+/* The next piece may be as large as the host can fill while the GPU runs this one: in a graph a
+ * small kernel takes some 0.7 us. */
+static uint32_t next_reach(const struct cus_plan *plan) {
+    uint32_t pace = plan->ns_per_op;
+    uint32_t factor = pace && pace < FAST_NS ? 6 : pace && pace < 2 * FAST_NS ? 3 : 2;
+    uint64_t reach = (uint64_t)plan->reach * factor;
+    return reach < plan->limits.piece_max ? (uint32_t)reach : plan->limits.piece_max;
+}
+
+void cus_plan_paced(struct cus_plan *plan, uint64_t ns_per_op) {
+    uint32_t ns = ns_per_op < 1000000000u ? (uint32_t)ns_per_op + 1 : 1000000000u;
+    plan->ns_per_op = plan->ns_per_op ? (uint32_t)(((uint64_t)plan->ns_per_op * 7 + ns) / 8) : ns;
+}
+
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->piece)
         return offer_to_piece(plan, op);
@@ -119,10 +191,7 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
     if (!node->piece) {
-        uint32_t max = plan->limits.piece_first << (plan->ramp < 5 ? plan->ramp : 5);
-        if (max > plan->limits.piece_max)
-            max = plan->limits.piece_max;
-        struct cus_piece *piece = cus_piece_form(node, max, plan->limits.warmup);
+        struct cus_piece *piece = cus_piece_form(node, piece_size(plan, node), plan->limits.warmup);
         if (!piece) {
             node->retry_at = node->visits + 1;
             return CUS_OFFER_EAGER;
@@ -157,22 +226,35 @@ static struct cus_variant *predict(const struct cus_plan *plan, const struct cus
     return last;
 }
 
+/* What memset and copy nodes hold is not relied upon once memory may have gone. */
+static void trust(struct cus_plan *plan, struct cus_variant *variant) {
+    const struct cus_piece *piece = plan->piece;
+    if (!piece->memory || variant->memory_epoch == plan->memory_epoch)
+        return;
+    variant->memory_epoch = plan->memory_epoch;
+    for (uint32_t i = 0; i < piece->n; i++)
+        if (piece->nodes[i]->key.kind->type != CUS_OP_LAUNCH)
+            cus_image_op(variant->image, piece, i)->unknown = 1;
+}
+
 void cus_plan_begin(struct cus_plan *plan) {
     age_boundary(plan);
     plan->piece = next_node(plan)->piece;
     plan->n = 0;
-    plan->dirty = 0;
+    set_clean(plan);
     plan->reshaped = false;
     plan->head_patched = false;
     plan->predicted = predict(plan, plan->piece);
+    if (plan->predicted)
+        trust(plan, plan->predicted);
     plan->piece->begun++;
-    plan->ramp++;
+    plan->reach = next_reach(plan);
     plan->clock++;
 }
 
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i) {
-    bool asked = plan->dirty >> i & 1;
-    return cus_image_op(asked ? plan->piece->asked : plan->predicted->image, plan->piece, i);
+    return cus_image_op(is_dirty(plan, i) ? plan->piece->asked : plan->predicted->image,
+                        plan->piece, i);
 }
 
 /* ---- choosing a variant ---- */
@@ -208,18 +290,19 @@ static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     if (variant == plan->predicted)
         return;
-    uint64_t dirty = 0;
+    uint64_t differs[CUS_PIECE_MAX / 64] = {0};
+    trust(plan, variant);
     for (uint32_t i = 0; i < piece->n; i++) {
         uint32_t bytes = cus_held_bytes(piece->nodes[i]->key.kind);
         struct cus_held *asked = cus_image_op(piece->asked, piece, i);
-        if (!(plan->dirty >> i & 1)) {
+        if (!is_dirty(plan, i)) {
             memcpy(asked, cus_image_op(plan->predicted->image, piece, i), bytes);
             asked->unknown = 0;
         }
         if (memcmp(asked, cus_image_op(variant->image, piece, i), bytes) != 0)
-            dirty |= (uint64_t)1 << i;
+            differs[i / 64] |= (uint64_t)1 << i % 64;
     }
-    plan->dirty = dirty;
+    memcpy(plan->dirty, differs, sizeof differs);
     plan->predicted = variant;
 }
 
@@ -273,7 +356,7 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
     held->unknown = !known;
     plan->head_patched |= i == 0;
     if (known)
-        plan->dirty &= ~((uint64_t)1 << i);
+        set_dirty(plan, i, false);
 }
 
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {
@@ -287,16 +370,33 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
         held->unknown = 0;
     }
     variant->exec = exec;
+    variant->memory_epoch = plan->memory_epoch;
     variant->in = plan->sig;
     variant->out = signature_behind(plan, piece->n);
     seen_before(plan, variant->out);
     piece->variants[piece->n_variants++] = variant;
     plan->predicted = variant;
-    plan->dirty = 0;
+    set_clean(plan);
     return variant;
 }
 
 /* ---- going on ---- */
+
+/* The path starts at the root again. */
+static void restart(struct cus_plan *plan) {
+    plan->cur = &plan->tree.root;
+    plan->sig = (struct cus_signature){0, 0};
+    plan->step_ops = 0;
+    plan->reach = plan->limits.piece_first;
+    plan->loop_ops = 0;
+    plan->looking = CUS_LOOKING_NOT;
+    plan->broken = true;
+    if (plan->now.graphs)
+        cus_segments_copy(&plan->last, &plan->now);
+    plan->now.n = 0;
+    plan->now.dropped = 0;
+    plan->now.graphs = false;
+}
 
 /* `ops` ops were issued up to `at`. Returns true where a turn of a loop ended there. */
 static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
@@ -308,9 +408,9 @@ static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     }
     if (!at->loop_end)
         return false;
-    uint32_t ramp = plan->ramp;
-    cus_plan_step_end(plan);
-    plan->ramp = ramp; /* the GPU is busy: no need to start small again */
+    uint32_t reach = plan->reach;
+    restart(plan);
+    plan->reach = reach; /* the GPU is busy: no need to start small again */
     return true;
 }
 
@@ -356,11 +456,19 @@ bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
 
 /* ---- recording ---- */
 
+/* What a step of this length is searched for. */
+static enum cus_looking looking_for(const struct cus_plan *plan) {
+    if (!plan->synced)
+        return plan->step_ops < LOOP_UNSYNCED ? CUS_LOOKING_NOT : CUS_LOOKING_BY_KIND;
+    if (plan->step_ops < LOOP_EQUAL)
+        return CUS_LOOKING_NOT;
+    return plan->step_ops < LOOP_BY_KIND ? CUS_LOOKING_EQUAL : CUS_LOOKING_BY_KIND;
+}
+
 static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
-    if (plan->step_ops < LOOP_AFTER || plan->loop_ops)
+    enum cus_looking looking = looking_for(plan);
+    if (looking == CUS_LOOKING_NOT || plan->loop_ops)
         return;
-    enum cus_looking looking =
-        plan->step_ops < LOOP_BY_KIND_AFTER ? CUS_LOOKING_EQUAL : CUS_LOOKING_BY_KIND;
     if (plan->looking != looking)
         cus_loop_reset(&plan->loop);
     plan->looking = looking;
@@ -370,7 +478,9 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
     uint32_t period = cus_loop_feed(&plan->loop, hash);
     if (!period)
         return;
-    cus_plan_step_end(plan);
+    restart(plan);
+    plan->looped = true;
+    plan->reach = plan->limits.piece_max; /* the GPU is busy: no need to start small */
     plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
 }
 
@@ -396,16 +506,10 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 }
 
 void cus_plan_step_end(struct cus_plan *plan) {
-    plan->cur = &plan->tree.root;
-    plan->sig = (struct cus_signature){0, 0};
-    plan->step_ops = 0;
-    plan->ramp = 0;
-    plan->loop_ops = 0;
-    plan->looking = CUS_LOOKING_NOT;
-    plan->broken = true;
-    if (plan->now.graphs)
-        cus_segments_copy(&plan->last, &plan->now);
-    plan->now.n = 0;
-    plan->now.dropped = 0;
-    plan->now.graphs = false;
+    bool first = !plan->synced;
+    plan->synced = true;
+    restart(plan);
+    /* A loop found in the first, long step of a stream that does synchronise is no loop. */
+    if (first && plan->looped)
+        cus_plan_clear(plan);
 }

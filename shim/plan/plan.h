@@ -28,8 +28,9 @@
 
 struct cus_plan_limits {
     uint32_t warmup;      /* visits of a node before it may be part of a piece */
-    uint32_t piece_first; /* ops of the first piece of a step; doubled from piece to piece */
+    uint32_t piece_first; /* ops of the first piece of a step; the next ones grow from there */
     uint32_t piece_max;
+    uint32_t piece_ns; /* host time that a piece may take to fill; 0: any */
     uint32_t variants; /* execs per piece */
     uint32_t nodes_max;
 };
@@ -50,21 +51,25 @@ struct cus_plan {
     uint32_t n;
     bool reshaped;     /* a withheld op's shape differs from the predicted variant's */
     bool head_patched; /* the first node of the piece was patched: the head index is out of date */
-    uint64_t dirty;
-    struct cus_variant *predicted; /* NULL: the piece has no exec yet */
+    uint64_t dirty[CUS_PIECE_MAX / 64]; /* one bit per withheld op */
+    struct cus_variant *predicted;      /* NULL: the piece has no exec yet */
 
     /* Where the path is. */
     struct cus_tree tree;
     struct cus_node *cur;
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint32_t step_ops;
-    uint32_t ramp;  /* pieces begun since the step began */
-    bool broken;    /* a break came since the last op */
-    uint64_t clock; /* counts pieces begun: orders variants and pieces by use */
+    uint32_t reach;     /* ops that the next piece may have: grows from piece to piece of a step */
+    uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
+    uint32_t memory_epoch; /* as the caller said last: moves when memory may have gone */
+    bool broken;           /* a break came since the last op */
+    uint64_t clock;        /* counts pieces begun: orders variants and pieces by use */
 
     /* Learning. */
     struct cus_loop loop;
     enum cus_looking looking;
+    bool synced;       /* the host has waited for this stream before: its steps end */
+    bool looped;       /* a loop was found */
     uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
                           none */
     uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
@@ -119,6 +124,19 @@ void cus_plan_begin(struct cus_plan *plan);
 /* An op was issued by itself and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
 
+/* Host time between the ops of the piece that was filled last: what the sizes of new pieces follow.
+ */
+void cus_plan_paced(struct cus_plan *plan, uint64_t ns_per_op);
+/* Memory may have been freed, unmapped or unregistered since the epoch was another one: a memset or
+ * copy node was resolved when it was made or patched and is patched again before its next launch,
+ * even at the same address. Said before begin. */
+static inline void cus_plan_memory(struct cus_plan *plan, uint32_t epoch) {
+    plan->memory_epoch = epoch;
+}
+
+/* The first op from `from` on that differs from the predicted variant's image; n where none does.
+ */
+uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);
 /* Withheld op `i` as the program asked for it. */
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
 /* After FULL: which variant to launch. With PATCH and EXACT, `dirty` then says which nodes of it

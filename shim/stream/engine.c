@@ -258,6 +258,7 @@ static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
 }
 
 static void begin(struct cus_engine *engine) {
+    cus_plan_memory(&engine->plan, cus_ranges_epoch());
     cus_plan_begin(&engine->plan);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (engine->blocking && !engine->legacy)
@@ -288,7 +289,7 @@ static void judge(struct cus_engine *engine) {
     engine->sleep = engine->sleep ? engine->sleep * 2 : SLEEP_MIN;
     if (engine->sleep > SLEEP_MAX)
         engine->sleep = SLEEP_MAX;
-    engine->dormant = engine->sleep;
+    __atomic_store_n(&engine->dormant, engine->sleep, __ATOMIC_RELAXED);
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
     cus_plan_clear(&engine->plan);
 }
@@ -354,20 +355,26 @@ static bool spins(struct cus_context *context, const struct call *call) {
 
 /* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
  * op that had no kind for another reason has none now: it is not looked up again. */
-static void learn(struct cus_engine *engine, struct call *call, struct cus_kind *kind, bool fresh,
-                  uint32_t generation) {
+static void learn(struct cus_engine *engine, struct cus_context *context, struct call *call,
+                  struct cus_kind *kind, bool fresh, uint32_t generation) {
     struct cus_op op;
     if (fresh) {
-        cus_kinds_learn(engine->context, call->launch);
-        if (spins(engine->context, call))
+        cus_kinds_learn(context, call->launch);
+        if (spins(context, call))
             cus_spinner_began(engine); /* nobody knew it before; now it may be running */
     }
     if (!kind && !fresh)
         return;
     cus_lock_take(&engine->lock);
     if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
+        bool fresh_again;
         if (!kind)
-            kind = find_kind(engine, call, &fresh);
+            kind = find_kind(engine, call, &fresh_again);
+        if (fresh && kind && kind->policy != CUS_POLICY_GRAPH) {
+            /* Counted before its name was known. */
+            engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
+            engine->counters.eager_by[CUS_EAGER_RULE]++;
+        }
         if (kind && fill_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
             cus_plan_record(&engine->plan, &op);
@@ -381,6 +388,7 @@ static void learn(struct cus_engine *engine, struct call *call, struct cus_kind 
 static CUresult issue_now(struct cus_engine *engine, struct call *call, struct cus_kind *kind,
                           bool fresh, enum cus_eager why) {
     uint32_t generation = engine->generation;
+    struct cus_context *context = engine->context;
     bool never_defer = kind && kind->policy == CUS_POLICY_NEVER_DEFER;
     if (why == CUS_EAGER_RULE) {
         engine->counters.breaks[CUS_BREAK_RULE]++;
@@ -397,25 +405,32 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
         cus_spinner_began(engine);
     CUresult result = real_call(call);
     if (result == CUDA_SUCCESS)
-        learn(engine, call, kind, fresh, generation);
+        learn(engine, context, call, kind, fresh, generation);
     return result;
 }
 
-/* Nothing of this call is withheld, but ops on other streams may have to go first: those of this
- * thread, the legacy stream's, and those that another context withholds on this very stream. */
-static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUcontext current) {
-    struct cus_context *context = cus_registry_context(current);
+/* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
+ * another context withholds on this very stream. */
+static void flush_before_passing(struct cus_thread *thread, const struct call *call,
+                                 CUcontext current) {
     cus_flush_own(thread);
     struct cus_engine *engine = cus_registry_peek(call->stream, current);
     if (engine) {
         cus_flush_ties(thread, engine);
         cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
     }
+    struct cus_context *context = cus_registry_context(current);
     struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
     if (legacy)
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
     if (spins(context, call))
         cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
+}
+
+/* Nothing of this call is withheld. */
+static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUcontext current) {
+    if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
+        flush_before_passing(thread, call, current);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
     return real_call(call);
@@ -428,6 +443,20 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return result;
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
+}
+
+/* The stream is left alone: nothing is withheld on it, and no lock is taken. Two threads that count
+ * down at once may count one op twice, which matters to nobody. */
+static CUresult pass_dormant(struct cus_engine *engine, const struct call *call) {
+    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    if (left)
+        __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
+    if (spins(engine->context, call)) {
+        cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
+        cus_spinner_began(engine);
+    }
+    return answer(engine, real_call(call));
 }
 
 static CUresult run(struct call *call) {
@@ -443,6 +472,9 @@ static CUresult run(struct call *call) {
         if (!engine)
             return pass_by(thread, call, current);
         cus_flush_ties(thread, engine);
+        thread->last = engine;
+        if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
+            return pass_dormant(engine, call);
         cus_lock_take(&engine->lock);
         /* Until the lock was taken another thread may have closed the engine, for a context that
          * dies elsewhere, and given the object to another stream. */
@@ -450,7 +482,6 @@ static CUresult run(struct call *call) {
             break;
         cus_lock_give(&engine->lock);
     }
-    thread->last = engine;
 
     struct cus_kind *kind = NULL;
     bool fresh = false;
@@ -458,17 +489,6 @@ static CUresult run(struct call *call) {
     CUresult result;
     engine->counters.ops[call->type]++;
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
-    if (engine->dormant) {
-        engine->dormant--;
-        engine->judged_ops++;
-        engine->counters.eager_by[CUS_EAGER_PASSTHROUGH]++;
-        cus_lock_give(&engine->lock);
-        if (spins(engine->context, call)) {
-            cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
-            cus_spinner_began(engine);
-        }
-        return answer(engine, real_call(call));
-    }
     if (offer_op(thread, engine, call, &kind, &fresh, &why, &result))
         cus_lock_give(&engine->lock);
     else

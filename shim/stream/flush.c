@@ -167,9 +167,10 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
 
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row) {
     struct cus_thread *thread = &cus_thread_self;
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
-        return;
-    if (scope == CUS_SCOPE_NONE)
+    /* Not the state alone: another thread may be switching withholding off, and not have issued yet
+     * what this call must see issued. */
+    if (scope == CUS_SCOPE_NONE || !__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
         flush_all(NULL, false, row, CUS_BREAK_API);

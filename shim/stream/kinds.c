@@ -205,7 +205,7 @@ static bool is_tainted(const void *handle) {
     return is;
 }
 
-void cus_kinds_note_taint(const void *handle) {
+bool cus_kinds_note_taint(const void *handle) {
     struct tainted *entry = NULL;
     bool added = true;
 #undef uthash_nonfatal_oom
@@ -213,6 +213,7 @@ void cus_kinds_note_taint(const void *handle) {
     cus_lock_take(&tainted_lock);
     if (handle)
         HASH_FIND_PTR(tainted, &handle, entry);
+    bool fresh = !entry && !all_tainted;
     if (!entry && handle && (entry = cus_mem_alloc(sizeof *entry))) {
         entry->handle = handle;
         HASH_ADD_PTR(tainted, handle, entry);
@@ -221,6 +222,7 @@ void cus_kinds_note_taint(const void *handle) {
     }
     all_tainted |= !entry || !added;
     cus_lock_give(&tainted_lock);
+    return fresh;
 }
 
 void cus_kinds_taint(struct cus_context *context, const void *handle) {

@@ -25,8 +25,12 @@ static uint32_t forgotten; /* atomic: bumped by forget, so that an answer asked 
 void cus_ranges_forget(void) {
     cus_lock_take(&range_lock);
     n_ranges = next_range = 0;
-    forgotten++;
+    __atomic_add_fetch(&forgotten, 1, __ATOMIC_RELEASE);
     cus_lock_give(&range_lock);
+}
+
+uint32_t cus_ranges_epoch(void) {
+    return __atomic_load_n(&forgotten, __ATOMIC_ACQUIRE);
 }
 
 static enum cus_family ask(uint64_t address, CUcontext current, struct range *range) {

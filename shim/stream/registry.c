@@ -102,17 +102,19 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     struct cus_plan_limits limits = {.warmup = options->warmup,
                                      .piece_first = options->piece_first,
                                      .piece_max = options->piece_max,
+                                     .piece_ns = options->hold_us * 500,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max};
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
     cus_lock_take(&engine->lock);
+    cus_spinner_ended(engine); /* of the stream before */
     engine->context = context;
     engine->handle = handle;
     engine->legacy = handle == CU_STREAM_LEGACY;
     engine->blocking = engine->legacy || !(flags & CU_STREAM_NON_BLOCKING);
     engine->capture_refused = false;
-    engine->late_error = CUDA_SUCCESS;
+    __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
     engine->dormant = 0;
     engine->sleep = 0;
     engine->judged_ops = engine->judged_graphs = engine->judged_fresh = 0;
@@ -145,15 +147,21 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     return engine;
 }
 
+/* Graphs of one context are not for ops that are asked for in another. Registry lock held. */
+static struct cus_engine *engine_for(const struct stream_entry *entry,
+                                     const struct cus_context *context) {
+    return entry && entry->engine && entry->engine->context == context ? entry->engine : NULL;
+}
+
 static struct cus_engine *find_or_make(struct cus_context *context, CUstream handle) {
     struct stream_key key = key_of(context->handle, handle);
     struct stream_entry *entry;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
-    struct cus_engine *found = entry ? entry->engine : NULL;
+    struct cus_engine *engine = engine_for(entry, context);
     cus_lock_give(&registry_lock);
     if (entry)
-        return found;
+        return engine;
     /* While it captures, all that may be asked is whether it does; it is looked at again at its
      * next op. */
     CUstreamCaptureStatus status;
@@ -175,7 +183,7 @@ static struct cus_engine *find_or_make(struct cus_context *context, CUstream han
             entry = NULL;
         }
     }
-    struct cus_engine *engine = entry ? entry->engine : NULL;
+    engine = engine_for(entry, context);
     cus_lock_give(&registry_lock);
     return engine;
 }
@@ -190,9 +198,6 @@ struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_strea
         return NULL;
     struct cus_context *owner = cus_registry_context(context);
     struct cus_engine *engine = owner ? find_or_make(owner, normal_handle(ref)) : NULL;
-    /* Graphs of one context are not for ops that are asked for in another. */
-    if (engine && engine->context != owner)
-        engine = NULL;
     thread->ref = ref;
     thread->context = context;
     thread->found = engine;
@@ -246,8 +251,21 @@ void cus_registry_forget(struct cus_stream_ref ref, CUcontext context) {
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
+void cus_registry_keep_list(struct cus_engine *engine) {
+    struct cus_process *process = &cus_process;
+    uint64_t graphs = engine->counters.in_graphs;
+    if (!engine->plan.last.graphs)
+        return;
+    cus_lock_take(&process->list_lock);
+    if (graphs >= process->list_graphs &&
+        cus_segments_json(&engine->plan.last, process->list, sizeof process->list))
+        process->list_graphs = graphs;
+    cus_lock_give(&process->list_lock);
+}
+
 void cus_registry_close(struct cus_engine *engine) {
     engine->generation++;
+    cus_registry_keep_list(engine);
     cus_plan_clear(&engine->plan);
     cus_withheld_drop_capture_stream(engine);
     cus_spinner_ended(engine);

@@ -85,8 +85,9 @@ struct cus_engine {
     CUresult late_error;     /* atomic: of an op issued later than asked for */
     bool spinning; /* atomic: a never-defer kernel was issued here that may still wait for others */
 
-    /* Leaving alone what does not pay (lock; `dormant` atomic). */
+    /* Leaving alone what does not pay (lock; `dormant` and `passed` atomic). */
     uint64_t dormant;                                 /* ops to let pass before looking again */
+    uint64_t passed[CUS_OP_TYPES];                    /* ops let pass, in no other counter */
     uint64_t sleep;                                   /* length of the next such time */
     uint64_t judged_ops, judged_graphs, judged_fresh; /* counters at the last judgement */
 
@@ -113,6 +114,9 @@ struct cus_process {
     enum { CUS_OFF, CUS_COUNT_ONLY, CUS_WITHHOLD } state; /* atomic */
     bool may_build;                                       /* mode and options allow graphs */
     uint32_t profiling;                                   /* atomic */
+    struct cus_lock list_lock;
+    char list[16384];           /* list_lock: segment list of the busiest engine that was closed */
+    uint64_t list_graphs;       /* list_lock: ops that it had issued in graphs */
     uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
     uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
     bool never_defer;           /* atomic: a function was met that a rule never defers */
@@ -154,6 +158,8 @@ struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */
 bool cus_registry_same(struct cus_engine *engine);
 bool cus_ref_is_per_thread(struct cus_stream_ref ref);
+/* Writes this engine's segment list down if none that was had more ops in graphs. Lock held. */
+void cus_registry_keep_list(struct cus_engine *engine);
 /* Drops an engine's plan and private stream; the object will serve another stream. Its context
  * still lives. Lock held, nothing pending. */
 void cus_registry_close(struct cus_engine *engine);
@@ -174,8 +180,8 @@ enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family);
 /* Notes the taint for functions that are met from now on; cus_kinds_taint then finds those of a
- * context that were met before. NULL: every function. */
-void cus_kinds_note_taint(const void *handle);
+ * context that were met before. NULL: every function. False where it was noted already. */
+bool cus_kinds_note_taint(const void *handle);
 void cus_kinds_taint(struct cus_context *context, const void *handle);
 /* An op of this kind ran with these dims. */
 void cus_kinds_ran(struct cus_context *context, struct cus_kind *kind,
@@ -199,6 +205,8 @@ enum cus_family { CUS_FAMILY_UNKNOWN, CUS_FAMILY_DEVICE, CUS_FAMILY_POOL, CUS_FA
  * registered (HAZARDS C4, C6). */
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
+/* Moves at each forget. */
+uint32_t cus_ranges_epoch(void);
 
 /* ---- withheld.c: everything that issues withheld ops; engine lock held, the engine's context
  * current ---- */

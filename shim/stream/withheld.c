@@ -8,6 +8,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
+#include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
 #include "shim/stream/state.h"
@@ -132,19 +133,20 @@ static bool have_capture_stream(struct cus_engine *engine) {
 /* Builds an exec of the complete piece from the ops that are being issued (HAZARDS A15). */
 static struct cus_variant *build(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
-    struct cus_exec_op ops[CUS_PIECE_MAX];
     uint32_t n = plan->piece->n;
-    for (uint32_t i = 0; i < n; i++) {
+    struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
+    for (uint32_t i = 0; ops && i < n; i++) {
         ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->nodes[i]->key.kind;
         ops[i].held = cus_plan_held(plan, i);
     }
     engine->build_left -= n < engine->build_left ? n : engine->build_left;
-    if (!cus_withheld_make_room(engine, cus_exec_estimate(n)) || !have_capture_stream(engine))
-        return NULL;
-    enum cus_fallback why;
+    enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
-    bool built = cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, &exec, &why);
+    bool built = ops && cus_withheld_make_room(engine, cus_exec_estimate(n)) &&
+                 have_capture_stream(engine) &&
+                 cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, &exec, &why);
+    cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
     if (!built) {
         engine->counters.fallbacks[why]++;
@@ -165,8 +167,7 @@ static struct cus_variant *build(struct cus_engine *engine) {
 /* False: a node refused, and what it holds is unknown from now on (HAZARDS A28). */
 static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
     struct cus_plan *plan = &engine->plan;
-    for (uint64_t left = plan->dirty; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(left);
+    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
         const struct cus_kind *kind = plan->piece->nodes[i]->key.kind;
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
                                          i, kind, cus_plan_held(plan, i));
@@ -216,6 +217,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_variant *variant;
     bool later = false;
     uint32_t n = plan->piece->n;
+    uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
+    cus_plan_paced(plan, (cus_clock_ns() - since) / (n - 1));
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
         variant = build_if_allowed(engine, &later);

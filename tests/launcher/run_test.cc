@@ -237,6 +237,8 @@ TEST(Afterwards, TellsWhatWasMissing) {
 TEST(Afterwards, TellsThatModeIsOff) {
     Result r = Cusplice({"run", "--", Target()}, {{"CUSPLICE", "off"}});
     EXPECT_EQ(r.err, "cusplice: mode is off: the program ran as it is\n");
+    r = Cusplice({"run", "--set", "mode=off", "--", Target()}, Says("loaded"));
+    EXPECT_EQ(r.err, "cusplice: mode is off: the program ran as it is\n");
 }
 
 TEST(Afterwards, TellsAboutAStaticProgram) {

@@ -1,12 +1,15 @@
 /*
- * An engine that withholds nothing: each call of shim/stream/engine.h becomes a line of the log, each op goes to the real function at once.
+ * An engine that withholds nothing: each call of shim/stream/engine.h becomes a line of the log,
+ * each op goes to the real function at once.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/api/api.h"
 #include "shim/stream/engine.h"
 #include "tests/seam/seam_log.h"
 
-static const char *abi_name(enum cus_abi abi) { return abi == CUS_ABI_PTSZ ? "ptsz" : "legacy"; }
+static const char *abi_name(enum cus_abi abi) {
+    return abi == CUS_ABI_PTSZ ? "ptsz" : "legacy";
+}
 
 static const char *stream_name(const struct cus_stream_ref *ref, char *text, size_t bytes) {
     if (!ref)
@@ -16,23 +19,38 @@ static const char *stream_name(const struct cus_stream_ref *ref, char *text, siz
 }
 
 bool cus_engine_start(const struct cus_driver *driver) {
-#define HERE(name) && driver->name
+#define HERE(name) &&driver->name
     bool needed = true CUS_DRIVER_NEEDED(HERE);
     seam_log("engine start %d", needed);
     return needed;
 }
 
-void cus_engine_drain(void) { seam_log("engine drain"); }
+void cus_engine_drain(void) {
+    seam_log("engine drain");
+}
 
-void cus_engine_child(void) { seam_log("engine child"); }
+void cus_engine_child(void) {
+    seam_log("engine child");
+}
 
-void cus_engine_withhold_off(const char *why) { seam_log("engine withhold_off %s", why); }
+void cus_engine_withhold_off(const char *why) {
+    seam_log("engine withhold_off %s", why);
+}
 
-void cus_engine_profiling(bool on) { seam_log("engine profiling %d", on); }
+void cus_engine_profiling(bool on) {
+    seam_log("engine profiling %d", on);
+}
 
 static struct cus_counters counters;
 
-void cus_engine_counters(struct cus_counters *out) { *out = counters; }
+static void count(enum cus_op_type type) {
+    __atomic_fetch_add(&counters.ops[type], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+}
+
+void cus_engine_counters(struct cus_counters *out) {
+    *out = counters;
+}
 
 bool cus_engine_segment_list(char *text, size_t bytes) {
     snprintf(text, bytes, "[]");
@@ -41,13 +59,13 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
 
 CUresult cus_engine_launch(const struct cus_launch *launch) {
     char stream[64];
-    counters.ops[CUS_OP_LAUNCH]++;
-    counters.eager_by[CUS_EAGER_PASSTHROUGH]++;
-    seam_log("engine launch %d f=%lx stream=%s dims=%u,%u,%u,%u,%u,%u,%u attrs=%u params=%lx extra=%lx",
-             launch->form, (unsigned long)launch->f,
-             stream_name(&launch->stream, stream, sizeof stream), launch->dims[0], launch->dims[1],
-             launch->dims[2], launch->dims[3], launch->dims[4], launch->dims[5], launch->dims[6],
-             launch->n_attrs, (unsigned long)launch->params, (unsigned long)launch->extra);
+    count(CUS_OP_LAUNCH);
+    seam_log(
+        "engine launch %d f=%lx stream=%s dims=%u,%u,%u,%u,%u,%u,%u attrs=%u params=%lx extra=%lx",
+        launch->form, (unsigned long)launch->f, stream_name(&launch->stream, stream, sizeof stream),
+        launch->dims[0], launch->dims[1], launch->dims[2], launch->dims[3], launch->dims[4],
+        launch->dims[5], launch->dims[6], launch->n_attrs, (unsigned long)launch->params,
+        (unsigned long)launch->extra);
     errno = 77; /* nothing of this reaches the program */
     const uint32_t *d = launch->dims;
     switch (launch->form) {
@@ -67,11 +85,11 @@ CUresult cus_engine_launch(const struct cus_launch *launch) {
 
 CUresult cus_engine_memset(const struct cus_memset *m) {
     char stream[64];
-    counters.ops[CUS_OP_MEMSET]++;
-    counters.eager_by[CUS_EAGER_PASSTHROUGH]++;
-    seam_log("engine memset dst=%lx pitch=%lu value=%x elem=%u width=%lu height=%lu 2d=%d stream=%s",
-             (unsigned long)m->dst, m->pitch, m->value, m->elem, m->width, m->height, m->two_d,
-             stream_name(&m->stream, stream, sizeof stream));
+    count(CUS_OP_MEMSET);
+    seam_log(
+        "engine memset dst=%lx pitch=%lu value=%x elem=%u width=%lu height=%lu 2d=%d stream=%s",
+        (unsigned long)m->dst, m->pitch, m->value, m->elem, m->width, m->height, m->two_d,
+        stream_name(&m->stream, stream, sizeof stream));
     CUstream s = m->stream.handle;
     if (m->two_d && m->elem == 1)
         return ((__typeof__(&cuMemsetD2D8Async))m->real)(m->dst, m->pitch, (unsigned char)m->value,
@@ -83,7 +101,8 @@ CUresult cus_engine_memset(const struct cus_memset *m) {
         return ((__typeof__(&cuMemsetD2D32Async))m->real)(m->dst, m->pitch, m->value, m->width,
                                                           m->height, s);
     if (m->elem == 1)
-        return ((__typeof__(&cuMemsetD8Async))m->real)(m->dst, (unsigned char)m->value, m->width, s);
+        return ((__typeof__(&cuMemsetD8Async))m->real)(m->dst, (unsigned char)m->value, m->width,
+                                                       s);
     if (m->elem == 2)
         return ((__typeof__(&cuMemsetD16Async))m->real)(m->dst, (unsigned short)m->value, m->width,
                                                         s);
@@ -92,8 +111,7 @@ CUresult cus_engine_memset(const struct cus_memset *m) {
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
     char stream[64];
-    counters.ops[CUS_OP_COPY]++;
-    counters.eager_by[CUS_EAGER_PASSTHROUGH]++;
+    count(CUS_OP_COPY);
     seam_log("engine copy %d dst=%lx src=%lx bytes=%lu stream=%s", copy->form, copy->dst, copy->src,
              copy->bytes, stream_name(&copy->stream, stream, sizeof stream));
     /* Addresses of both sides travel as numbers of 64 bits. */
@@ -106,7 +124,9 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *ref, un
     char stream[64];
     const char *name = cus_api_name(row);
     seam_log("engine flush %s %s %s", scopes[scope],
-             name ? name : row == CUS_CAUSE_UNKNOWN_API ? "unknown_api" : "?",
+             name                           ? name
+             : row == CUS_CAUSE_UNKNOWN_API ? "unknown_api"
+                                            : "?",
              stream_name(ref, stream, sizeof stream));
     errno = 77;
 }
@@ -127,11 +147,17 @@ void cus_engine_stream_gone(const struct cus_stream_ref *ref) {
     seam_log("engine stream_gone %s", stream_name(ref, stream, sizeof stream));
 }
 
-void cus_engine_context_gone(void) { seam_log("engine context_gone"); }
+void cus_engine_context_gone(void) {
+    seam_log("engine context_gone");
+}
 
-void cus_engine_code_gone(void) { seam_log("engine code_gone"); }
+void cus_engine_code_gone(void) {
+    seam_log("engine code_gone");
+}
 
-void cus_engine_memory_gone(void) { seam_log("engine memory_gone"); }
+void cus_engine_memory_gone(void) {
+    seam_log("engine memory_gone");
+}
 
 void cus_engine_function_changed(const void *handle) {
     seam_log("engine function_changed %lx", (unsigned long)handle);
@@ -142,7 +168,9 @@ void cus_engine_stream_changed(const struct cus_stream_ref *ref) {
     seam_log("engine stream_changed %s", stream_name(ref, stream, sizeof stream));
 }
 
-void cus_engine_taint(const void *handle) { seam_log("engine taint %lx", (unsigned long)handle); }
+void cus_engine_taint(const void *handle) {
+    seam_log("engine taint %lx", (unsigned long)handle);
+}
 
 void cus_engine_capture_began(const struct cus_stream_ref *ref) {
     char stream[64];
@@ -154,7 +182,9 @@ void cus_engine_capture_ended(const struct cus_stream_ref *ref) {
     seam_log("engine capture_ended %s", stream_name(ref, stream, sizeof stream));
 }
 
-void cus_engine_unknown_call(void) { seam_log("engine unknown_call"); }
+void cus_engine_unknown_call(void) {
+    seam_log("engine unknown_call");
+}
 
 void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
     seam_log("engine note_handle %lx %s", (unsigned long)handle,

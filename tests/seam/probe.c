@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -80,7 +81,7 @@ static void by_resolver(void) {
     call_init = get("cuInit", 13000, 0);
     CHECK(call_init(0) == 0);
     CHECK(((call_fn *)get("cuLaunchKernel", 13000, 0))((word)0xf1, 1, 2, 3, 4, 5, 6, 7, (word)0x51,
-                                                     (word)9, (word)10) == 0);
+                                                       (word)9, (word)10) == 0);
     /* The exact symbol, whatever the version suffix. */
     CHECK(get("cuMemcpyHtoDAsync", 13000, 0) == find("cuMemcpyHtoDAsync_v2"));
     CHECK(get("cuStreamBeginCapture", 13000, 0) == find("cuStreamBeginCapture_v2"));
@@ -141,7 +142,8 @@ static void many(void) {
 
 static void callers(void) {
     typedef const char *text_fn(void);
-    /* A library's RTLD_NEXT is what comes behind that library. Both are linked to this program, a in front of b. */
+    /* A library's RTLD_NEXT is what comes behind that library. Both are linked to this program, a
+     * in front of b. */
     text_fn *next = (text_fn *)dlsym(RTLD_DEFAULT, "scope_a_next");
     CHECK(next && strcmp(next(), "b") == 0);
     /* RTLD_DEFAULT of a library that was opened locally sees that library's own scope. */
@@ -242,16 +244,16 @@ static void touches(void) {
     CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1); /* flush: another context */
     ((void (*)(word))find("fake_context"))(0xc0);
     CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1);
-    CALL(cuModuleUnload, (word)0x3); /* flush of its own */
+    CALL(cuModuleUnload, (word)0x3);                     /* flush of its own */
     CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1); /* flush: may be another function */
 }
 
 static void settings(void) {
     start();
     for (int i = 0; i < 100; i++)
-        CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536); /* one flush */
-    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)32768);     /* flush */
-    CALL(cuFuncSetAttribute, (word)0xf2, (word)8, (word)32768);     /* flush */
+        CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);        /* one flush */
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)32768);            /* flush */
+    CALL(cuFuncSetAttribute, (word)0xf2, (word)8, (word)32768);            /* flush */
     CALL(cuKernelSetAttribute, (word)8, (word)32768, (word)0xe1, (word)0); /* flush */
     CALL(cuKernelSetAttribute, (word)8, (word)32768, (word)0xe1, (word)1); /* flush: other device */
     CALL(cuKernelSetAttribute, (word)8, (word)32768, (word)0xe1, (word)0);
@@ -264,17 +266,19 @@ static void settings(void) {
     } value = {.bytes = {0}};
     value.number = -1;
     CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value); /* flush */
-    value.bytes[20] = 0xaa;                                 /* garbage behind the value */
+    value.bytes[20] = 0xaa;                                  /* garbage behind the value */
     CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value);
-    CALL(cuStreamSetAttribute, (word)0, (word)8, &value); /* flush */
-    CALL(cuStreamSetAttribute, (word)0, (word)8, &value); /* flush: who knows which stream 0 */
-    CALL(cuStreamDestroy_v2, (word)0x51);                 /* flush of its own */
+    CALL(cuStreamSetAttribute, (word)0, (word)8, &value);    /* flush */
+    CALL(cuStreamSetAttribute, (word)0, (word)8, &value);    /* flush: who knows which stream 0 */
+    CALL(cuStreamDestroy_v2, (word)0x51);                    /* flush of its own */
     CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value); /* flush: may be another stream */
 }
 
-/* ---- depth, threads of control, life ---- */
+/* ---- depth, threads, life ---- */
 
-static void inside(void) { CALL(cuLaunchKernel, (word)0xf9, 1, 1, 1, 1, 1, 1, 0, (word)0, (word)0, (word)0); }
+static void inside(void) {
+    CALL(cuLaunchKernel, (word)0xf9, 1, 1, 1, 1, 1, 1, 0, (word)0, (word)0, (word)0);
+}
 
 static void callbacks(void) {
     start();
@@ -333,6 +337,43 @@ static void late_error(void) {
     CHECK(CALL(cuStreamSynchronize, (word)0x51) == 700);
 }
 
+/* Everybody looks up, starts and launches at the same moment. */
+static pthread_barrier_t together;
+
+static void *racer(void *unused) {
+    (void)unused;
+    pthread_barrier_wait(&together);
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    CHECK(handle);
+    call_fn *resolver = (call_fn *)dlsym(handle, "cuGetProcAddress_v2"), *launch = NULL,
+            *mixed = NULL;
+    call_fn *init = (call_fn *)dlsym(handle, "cuInit");
+    CHECK(resolver("cuFutureMixed", &mixed, 13000, (word)0, NULL) == 0);
+    CHECK(resolver("cuLaunchKernel", &launch, 13000, (word)0, NULL) == 0);
+    CHECK(lies_in((void *)launch, "libseam") && lies_in((void *)mixed, "libseam"));
+    CHECK(init(0) == 0);
+    word out;
+    for (int i = 0; i < 50; i++) {
+        launch((word)0xf1, 1, 1, 1, 1, 1, 1, 0, (word)0x51, (word)0, (word)0);
+        call_fn *touch = (call_fn *)dlsym(handle, "cuFuncGetAttribute");
+        touch(&out, (word)0, (word)(0xf00 + i));
+        ((call_fn *)dlsym(handle, "cuFuncSetAttribute"))((word)0xf1, (word)8, (word)i);
+    }
+    return mixed;
+}
+
+static void race(void) {
+    pthread_t threads[8];
+    void *mixed[8];
+    pthread_barrier_init(&together, NULL, 8);
+    for (int i = 0; i < 8; i++)
+        CHECK(pthread_create(&threads[i], NULL, racer, NULL) == 0);
+    for (int i = 0; i < 8; i++)
+        CHECK(pthread_join(threads[i], &mixed[i]) == 0);
+    for (int i = 0; i < 8; i++)
+        CHECK(mixed[i] == mixed[0]);
+}
+
 /* ---- other libraries ---- */
 
 static void *open_beside(const char *name) {
@@ -349,17 +390,24 @@ static void profiler(void) {
     call_fn *enable = (call_fn *)dlsym(cupti, "cuptiActivityEnable");
     CHECK(lies_in((void *)enable, "libseam"));
     CHECK(lies_in(dlsym(cupti, "cuptiGetVersion"), "libcupti"));
-    CHECK(enable(3) == 0);  /* on */
+    CHECK(enable(3) == 0); /* on */
     CHECK(enable(10) == 0);
     CHECK(enable(10) == 0);
     call_fn *disable = (call_fn *)dlsym(cupti, "cuptiActivityDisable");
     CHECK(disable(10) == 0);
     CHECK(disable(3) == 0); /* off */
-    /* The exported symbol, as a program that is linked to it calls it. */
+    /* The exported symbol, as a program calls it that is linked to the library. A subscription
+     * alone records nothing. */
     call_fn *subscribe = (call_fn *)dlsym(RTLD_DEFAULT, "cuptiSubscribe");
     word subscriber = 0;
-    CHECK(subscribe && subscribe(&subscriber, (word)0, (word)0) == 0 && subscriber == 0x5b); /* on */
-    CHECK(((call_fn *)dlsym(cupti, "cuptiUnsubscribe"))(subscriber) == 0); /* off */
+    CHECK(subscribe && subscribe(&subscriber, (word)0, (word)0) == 0 && subscriber == 0x5b);
+    call_fn *callback = (call_fn *)dlsym(cupti, "cuptiEnableCallback");
+    CHECK(callback(1, subscriber, 3, 1) == 0); /* of the domain of resources */
+    CHECK(callback(1, subscriber, 1, 1) == 0); /* of the driver API: on */
+    CHECK(callback(0, subscriber, 1, 2) == 0);
+    CHECK(((call_fn *)dlsym(cupti, "cuptiUnsubscribe"))(subscriber) == 0);              /* off */
+    CHECK(((call_fn *)dlsym(cupti, "cuptiActivityEnableContext"))((word)0xc0, 3) == 0); /* on */
+    CHECK(((call_fn *)dlsym(cupti, "cuptiFinalize"))((word)0) == 0);                    /* off */
 }
 
 static void profiler_first(void) {
@@ -380,16 +428,27 @@ static void private_route(void) {
 
 int main(int argc, char **argv) {
     static const struct probe probes[] = {
-        {"dlsym", by_dlsym},         {"resolver", by_resolver},
-        {"twins", twins},            {"unknown", unknown},
-        {"many", many},              {"callers", callers},
-        {"without_cuda", without_cuda}, {"default", by_default},
-        {"off", switched_off},       {"kinds", kinds},
-        {"touches", touches},        {"settings", settings},
-        {"callbacks", callbacks},    {"fork", forked},
-        {"leaving", leaving},        {"failing_init", failing_init},
-        {"late_error", late_error},  {"profiler", profiler},
-        {"profiler_first", profiler_first}, {"private_route", private_route},
+        {"dlsym", by_dlsym},
+        {"resolver", by_resolver},
+        {"twins", twins},
+        {"unknown", unknown},
+        {"many", many},
+        {"callers", callers},
+        {"without_cuda", without_cuda},
+        {"default", by_default},
+        {"off", switched_off},
+        {"kinds", kinds},
+        {"touches", touches},
+        {"settings", settings},
+        {"callbacks", callbacks},
+        {"fork", forked},
+        {"leaving", leaving},
+        {"failing_init", failing_init},
+        {"late_error", late_error},
+        {"profiler", profiler},
+        {"profiler_first", profiler_first},
+        {"private_route", private_route},
+        {"race", race},
     };
     CHECK(argc == 2);
     for (unsigned i = 0; i < sizeof probes / sizeof *probes; i++) {

@@ -1,6 +1,7 @@
 /*
- * The programs of seam_test.cc: small, plain C, each started as a child with the library preloaded. A probe that finds something wrong says so
- * on stderr and exits 1; what the hooks did besides is in the log, which the test reads.
+ * The programs of seam_test.cc: small, plain C, each started as a child with the library preloaded.
+ * A probe that finds something wrong says so on stderr and exits 1; what the hooks did besides is
+ * in the log, which the test reads.
  */
 #ifndef CUSPLICE_TESTS_SEAM_PROBE_H
 #define CUSPLICE_TESTS_SEAM_PROBE_H

@@ -1,5 +1,6 @@
-// The seam, route by route: small programs run as children with the library preloaded, on a driver that writes down who called it and over
-// an engine that writes down what it was told. Each test reads that one log.
+// The seam, route by route: small programs run as children with the library preloaded, on a driver
+// that writes down who called it and over an engine that writes down what it was told. Each test
+// reads that one log.
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,7 +29,9 @@ std::string Absolute(const char *variable) {
     return result;
 }
 
-std::string Folder(const std::string &path) { return path.substr(0, path.rfind('/')); }
+std::string Folder(const std::string &path) {
+    return path.substr(0, path.rfind('/'));
+}
 
 Strings Lines(const std::string &path) {
     Strings lines;
@@ -39,8 +42,8 @@ Strings Lines(const std::string &path) {
 }
 
 struct Outcome {
-    int status;      // what waitpid gave
-    Strings log;     // everything
+    int status;  // what waitpid gave
+    Strings log; // everything
     Strings handshake;
     std::string errors; // stderr of the child
 
@@ -80,12 +83,14 @@ struct Outcome {
 class Seam : public ::testing::Test {
   protected:
     // Runs a probe with the library preloaded. `program` is SEAM_PROBE or SEAM_PROBE_ELF.
-    Outcome Run(const char *program, const char *probe, std::map<std::string, std::string> env = {}) {
+    Outcome Run(const char *program, const char *probe,
+                std::map<std::string, std::string> env = {}) {
         char name[] = "/tmp/seam_test.XXXXXX";
         std::string folder = mkdtemp(name);
         std::string fake = Folder(Absolute("SEAM_FAKE"));
         const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
-        env["LD_PRELOAD"] = (first && *first ? std::string(first) + ":" : "") + Absolute("SEAM_PRELOAD");
+        env["LD_PRELOAD"] =
+            (first && *first ? std::string(first) + ":" : "") + Absolute("SEAM_PRELOAD");
         env["LD_LIBRARY_PATH"] = fake;
         env["SEAM_LIBRARIES"] = fake;
         env["SEAM_LOG"] = folder + "/log";
@@ -176,16 +181,20 @@ TEST_F(Seam, PerThreadTwinsAreTheirOwnFunctions) {
                        "engine step_end 0:legacy", "engine drain"}));
 }
 
-TEST_F(Seam, LookUpsSeeTheirTrueCaller) { Run("SEAM_PROBE", "callers"); }
+TEST_F(Seam, LookUpsSeeTheirTrueCaller) {
+    Run("SEAM_PROBE", "callers");
+}
 
-TEST_F(Seam, GlobalLookUpsFindTheHooksOnceLibcudaIsThere) { Run("SEAM_PROBE", "default"); }
+TEST_F(Seam, GlobalLookUpsFindTheHooksOnceLibcudaIsThere) {
+    Run("SEAM_PROBE", "default");
+}
 
 // ---- unknown entry points ----
 
 TEST_F(Seam, AnUnknownFunctionIsABarrierThatKeepsEveryArgument) {
     Outcome outcome = Run("SEAM_PROBE", "unknown");
-    EXPECT_TRUE(outcome.Has(
-        "cuda cuFutureMixed -1 2.5 three 4.5 -5 6.5 7 8.5 -9 10.5 11 -12 13.5 14.5"));
+    EXPECT_TRUE(
+        outcome.Has("cuda cuFutureMixed -1 2.5 three 4.5 -5 6.5 7 8.5 -9 10.5 11 -12 13.5 14.5"));
     EXPECT_TRUE(outcome.Has("cuda cuFutureVariadic 10 55"));
     EXPECT_EQ(outcome.Count("engine flush P unknown_api -"), 3);
     EXPECT_EQ(outcome.Count("engine unknown_call"), 3);
@@ -265,45 +274,46 @@ TEST_F(Seam, CallsFromInsideTheDriverGoStraightThrough) {
 TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
     EXPECT_EQ(
         Run("SEAM_PROBE", "kinds").Story(),
-        (Strings{
-            // A stream that is ready ends the step; one that is not flushes what the host waits for.
-            "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
-            "engine step_end 51:legacy", "engine flush S cuStreamQuery 51:legacy",
-            "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
-            // An event that is ready costs nothing.
-            "cuda cuEventQuery", "cuda cuEventQuery", "engine flush T cuEventQuery -",
-            "engine flush T cuEventSynchronize -", "cuda cuEventSynchronize", "engine step_end -",
-            "engine flush CT cuCtxSynchronize -", "cuda cuCtxSynchronize", "engine step_end -",
-            "engine flush T cuMemcpyHtoD_v2 0:legacy", "cuda cuMemcpyHtoD_v2",
-            "engine step_end 0:legacy",
-            // Ends of lives: the engine forgets before the driver does.
-            "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
-            "engine flush S cuMemFreeAsync 51:legacy", "engine memory_gone", "cuda cuMemFreeAsync",
-            "engine flush S cuStreamDestroy_v2 51:legacy", "engine stream_gone 51:legacy",
-            "cuda cuStreamDestroy_v2", "engine flush P cuModuleUnload -", "engine code_gone",
-            "cuda cuModuleUnload", "engine flush P cuDevicePrimaryCtxReset_v2 -",
-            "engine context_gone", "cuda cuDevicePrimaryCtxReset_v2",
-            // Handles are known from the call that made them.
-            "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
-            "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",
-            "cuda cuLibraryGetKernel", "engine note_handle e1 kernel",
-            "engine flush P cuLibraryEnumerateKernels -", "cuda cuLibraryEnumerateKernels",
-            "cuda cuLibraryGetKernelCount", "engine note_handle e2 kernel",
-            "engine note_handle e3 kernel", "engine flush P cuKernelGetFunction -",
-            "cuda cuKernelGetFunction", "engine note_handle f2 function",
-            // Captures.
-            "engine flush P cuStreamBeginCapture_v2 51:legacy", "cuda cuStreamBeginCapture_v2",
-            "engine capture_began 51:legacy", "cuda cuStreamEndCapture",
-            "engine capture_ended 51:legacy",
-            // State that launches read; the old launch API; texture references.
-            "engine flush P cuCtxSetLimit -", "cuda cuCtxSetLimit", "engine function_changed 0",
-            "engine stream_changed -", "engine flush P cuLaunchGrid -", "engine taint f1",
-            "cuda cuLaunchGrid", "engine flush P cuModuleGetTexRef -", "engine taint 0",
-            "cuda cuModuleGetTexRef", "engine flush T cuGraphLaunch 51:legacy",
-            "cuda cuGraphLaunch",
-            // The stream is the eighth argument and lies on the stack.
-            "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
-            "engine drain"}));
+        (Strings{// A stream that is ready ends the step; one that is not flushes what the host
+                 // waits for.
+                 "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
+                 "engine step_end 51:legacy", "engine flush S cuStreamQuery 51:legacy",
+                 "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
+                 // An event that is ready costs nothing.
+                 "cuda cuEventQuery", "cuda cuEventQuery", "engine flush T cuEventQuery -",
+                 "engine flush T cuEventSynchronize -", "cuda cuEventSynchronize",
+                 "engine step_end -", "engine flush CT cuCtxSynchronize -", "cuda cuCtxSynchronize",
+                 "engine step_end -", "engine flush T cuMemcpyHtoD_v2 0:legacy",
+                 "cuda cuMemcpyHtoD_v2", "engine step_end 0:legacy",
+                 // Ends of lives: the engine forgets before the driver does.
+                 "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
+                 "engine flush S cuMemFreeAsync 51:legacy", "engine memory_gone",
+                 "cuda cuMemFreeAsync", "engine flush S cuStreamDestroy_v2 51:legacy",
+                 "engine stream_gone 51:legacy", "cuda cuStreamDestroy_v2",
+                 "engine flush P cuModuleUnload -", "engine code_gone", "cuda cuModuleUnload",
+                 "engine flush P cuDevicePrimaryCtxReset_v2 -", "engine context_gone",
+                 "cuda cuDevicePrimaryCtxReset_v2",
+                 // Handles are known from the call that made them.
+                 "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
+                 "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",
+                 "cuda cuLibraryGetKernel", "engine note_handle e1 kernel",
+                 "engine flush P cuLibraryEnumerateKernels -", "cuda cuLibraryEnumerateKernels",
+                 "cuda cuLibraryGetKernelCount", "engine note_handle e2 kernel",
+                 "engine note_handle e3 kernel", "engine flush P cuKernelGetFunction -",
+                 "cuda cuKernelGetFunction", "engine note_handle f2 function",
+                 // Captures.
+                 "engine flush P cuStreamBeginCapture_v2 51:legacy", "cuda cuStreamBeginCapture_v2",
+                 "engine capture_began 51:legacy", "cuda cuStreamEndCapture",
+                 "engine capture_ended 51:legacy",
+                 // State that launches read; the old launch API; texture references.
+                 "engine flush P cuCtxSetLimit -", "cuda cuCtxSetLimit",
+                 "engine function_changed 0", "engine stream_changed -",
+                 "engine flush P cuLaunchGrid -", "engine taint f1", "cuda cuLaunchGrid",
+                 "engine flush P cuModuleGetTexRef -", "engine taint 0", "cuda cuModuleGetTexRef",
+                 "engine flush T cuGraphLaunch 51:legacy", "cuda cuGraphLaunch",
+                 // The stream is the eighth argument and lies on the stack.
+                 "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
+                 "engine drain"}));
 }
 
 TEST_F(Seam, OnlyTheFirstTouchOfAFunctionIsABarrier) {
@@ -330,16 +340,27 @@ TEST_F(Seam, ALateErrorIsToldByACallThatWouldSucceed) {
     Run("SEAM_PROBE", "late_error", {{"SEAM_LATE_ERROR", "719"}});
 }
 
+TEST_F(Seam, ThreadsThatStartTogetherGetTheSameAnswers) {
+    Outcome outcome = Run("SEAM_PROBE", "race");
+    EXPECT_EQ(outcome.Count("engine start 1"), 1);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuLaunchKernel"), 400);
+    EXPECT_LE(outcome.CountBeginning("engine launch"), 400);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuFuncGetAttribute"), 400);
+}
+
 // ---- other libraries ----
 
 TEST_F(Seam, AProfilerThatRecordsIsNoticedAndItsCallsPassOn) {
     Outcome outcome = Run("SEAM_PROBE", "profiler");
-    Strings story = outcome.Story();
-    EXPECT_EQ(story, (Strings{"engine profiling 1", "cupti cuptiActivityEnable 3",
-                              "cupti cuptiActivityEnable a", "cupti cuptiActivityEnable a",
-                              "cupti cuptiActivityDisable a", "engine profiling 0",
-                              "cupti cuptiActivityDisable 3", "engine profiling 1",
-                              "engine profiling 0", "cupti cuptiUnsubscribe 5b", "engine drain"}));
+    EXPECT_EQ(
+        outcome.Story(),
+        (Strings{"engine profiling 1", "cupti cuptiActivityEnable 3", "cupti cuptiActivityEnable a",
+                 "cupti cuptiActivityEnable a", "cupti cuptiActivityDisable a",
+                 "engine profiling 0", "cupti cuptiActivityDisable 3",
+                 "cupti cuptiEnableCallback 1", "engine profiling 1", "cupti cuptiEnableCallback 1",
+                 "cupti cuptiEnableCallback 0", "engine profiling 0", "cupti cuptiUnsubscribe 5b",
+                 "engine profiling 1", "cupti cuptiActivityEnableContext c0", "engine profiling 0",
+                 "cupti cuptiFinalize 0", "engine drain"}));
 }
 
 TEST_F(Seam, AProfilerThatWasThereFirstIsNoticedAtTheStart) {

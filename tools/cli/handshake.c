@@ -76,7 +76,7 @@ static void say_tally(const struct tally *tally, const char *program, bool mode_
         return;
     if (!tally->loaded && !tally->on && !tally->off && !tally->exits)
         say_never_up(program, mode_off);
-    else if (tally->off && !tally->on)
+    else if ((tally->off || mode_off) && !tally->on)
         cli_say("mode is off: the program ran as it is");
     else if (!tally->on && !tally->exits)
         cli_say("the library came up but %s never initialised CUDA (no device, or no driver?)",

@@ -1,6 +1,7 @@
 /*
- * A driver that does nothing but say who called it: every symbol of cuda_api.def, each with its name and its first six arguments in the log;
- * some answer something. Beside them entry points that the table does not know.
+ * A driver that does nothing but say who called it: every symbol of cuda_api.def, each with its
+ * name and its first six arguments in the log; some answer something. Beside them entry points that
+ * the table does not know.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,9 +35,13 @@ void fake_result(const char *name, unsigned code) {
 }
 
 /* Called once from inside the next cuStreamSynchronize. */
-void fake_callback(void (*function)(void)) { callback = function; }
+void fake_callback(void (*function)(void)) {
+    callback = function;
+}
 
-void fake_context(word current) { context = current; }
+void fake_context(word current) {
+    context = current;
+}
 
 static unsigned answer(const char *name, word a0, word a1, word a2, word a3, word a4, word a5) {
     seam_log("cuda %s %lx %lx %lx %lx %lx %lx", name, a0, a1, a2, a3, a4, a5);
@@ -103,8 +108,8 @@ double cuFutureMixed(int a, double b, const char *c, float d, long e, double f, 
                      double h, long i, double j, long k, long l, float m, double n);
 double cuFutureMixed(int a, double b, const char *c, float d, long e, double f, unsigned char g,
                      double h, long i, double j, long k, long l, float m, double n) {
-    seam_log("cuda cuFutureMixed %d %g %s %g %ld %g %u %g %ld %g %ld %ld %g %g", a, b, c,
-             (double)d, e, f, g, h, i, j, k, l, (double)m, n);
+    seam_log("cuda cuFutureMixed %d %g %s %g %ld %g %u %g %ld %g %ld %ld %g %g", a, b, c, (double)d,
+             e, f, g, h, i, j, k, l, (double)m, n);
     return b + n;
 }
 

@@ -1,3 +1,5 @@
 /* A library whose name is all that matters. */
 int seam_nothing(void);
-int seam_nothing(void) { return 0; }
+int seam_nothing(void) {
+    return 0;
+}

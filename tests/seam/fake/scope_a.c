@@ -6,7 +6,9 @@
 typedef const char *text_fn(void);
 
 const char *scope_text(void);
-const char *scope_text(void) { return "a"; }
+const char *scope_text(void) {
+    return "a";
+}
 
 const char *scope_a_next(void);
 const char *scope_a_next(void) {

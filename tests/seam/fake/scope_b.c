@@ -1,3 +1,5 @@
 /* What comes behind scope_a. */
 const char *scope_text(void);
-const char *scope_text(void) { return "b"; }
+const char *scope_text(void) {
+    return "b";
+}

@@ -1,4 +1,5 @@
-/* A library that is opened locally and looks up its own functions; one of them is named like one of the driver's. */
+/* A library that is opened locally and looks up its own functions; one of them is named like one of
+ * the driver's. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -6,7 +7,9 @@
 typedef const char *text_fn(void);
 
 const char *scope_c_text(void);
-const char *scope_c_text(void) { return "c"; }
+const char *scope_c_text(void) {
+    return "c";
+}
 
 const char *scope_c_own(void);
 const char *scope_c_own(void) {
@@ -15,4 +18,6 @@ const char *scope_c_own(void) {
 }
 
 int cuInit(int unused);
-int cuInit(int unused) { return unused; }
+int cuInit(int unused) {
+    return unused;
+}

@@ -1,4 +1,5 @@
-// cuda_api.def holds every symbol of the toolkit's stub library once, and what it says of each agrees with cuda.h.
+// cuda_api.def holds every symbol of the toolkit's stub library once, and what it says of each
+// agrees with cuda.h.
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -160,11 +161,9 @@ TEST(Table, NamesTheArgumentThatTheHeaderNames) {
                 EXPECT_TRUE(arguments[before].simple) << row.name;
         } else if (FirstStream(arguments) >= 0) {
             // A stream that is not looked at: only where everything is flushed anyway.
-            EXPECT_TRUE(strcmp(row.scope_name, "P") == 0 || row.kind == CUS_CLASS_PASS)
-                << row.name;
+            EXPECT_TRUE(strcmp(row.scope_name, "P") == 0 || row.kind == CUS_CLASS_PASS) << row.name;
         }
-        bool needs_stream =
-            strcmp(row.scope_name, "S") == 0 || strcmp(row.scope_name, "T") == 0;
+        bool needs_stream = strcmp(row.scope_name, "S") == 0 || strcmp(row.scope_name, "T") == 0;
         if (needs_stream && row.act != CUS_ACT_WRAP && row.act != CUS_ACT_POLL &&
             row.arg == CUS_ARG_NONE) {
             EXPECT_STREQ(row.name, "cuEventSynchronize");
@@ -188,8 +187,9 @@ TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
     for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",
                              "cuPointerGetAttribute", "cuGetExportTable", "cuDeviceGetAttribute"})
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_PASS) << name;
-    for (const char *name : {"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadData", "cuStreamCreate",
-                             "cuLibraryGetKernel", "cuGraphInstantiateWithFlags", "cuMemAdvise_v2"})
+    for (const char *name :
+         {"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadData", "cuStreamCreate",
+          "cuLibraryGetKernel", "cuGraphInstantiateWithFlags", "cuMemAdvise_v2"})
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_BARRIER) << name;
     for (const char *name : {"cuMemFree_v2", "cuMemFreeHost", "cuModuleUnload", "cuCtxDestroy_v2"})
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_LIFE) << name;

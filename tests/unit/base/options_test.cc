@@ -77,7 +77,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.hold_us, 1000u);
     EXPECT_EQ(options.warmup, 2u);
     EXPECT_EQ(options.piece_first, 4u);
-    EXPECT_EQ(options.piece_max, 64u);
+    EXPECT_EQ(options.piece_max, 1024u);
     EXPECT_EQ(options.variants, 4u);
     EXPECT_EQ(options.graph_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
@@ -196,7 +196,7 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
         ":3: mode = peicewise: must be one of off, observe, eager, piecewise (nearest: piecewise)",
         ":4: demote = maybe: must be yes or no",
         ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
-        ":6: piece_max = 64x: must be a whole number from 2 to 64",
+        ":6: piece_max = 64x: must be a whole number from 2 to 1024",
         ":7: variants = 99999999999: must be a whole number from 1 to 16",
         ":8: graph_mb = -1: must be a whole number from 0 to 1048576",
         ":9: unknown key 'hold' (nearest: mode)",

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace {
@@ -35,7 +36,7 @@ TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
 }
 
 TEST(Plan, WarmupIsHonoured) {
-    Program program({5, 4, 64, 4, 100000});
+    Program program({5, 4, 64, 0, 4, 100000});
     for (int step = 0; step < 5; step++)
         Step(program, 12);
     EXPECT_EQ(program.in_graphs, 0u);
@@ -252,7 +253,7 @@ TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
 }
 
 TEST(Plan, TreeIsBounded) {
-    Program program({2, 4, 64, 4, 1000});
+    Program program({2, 4, 64, 0, 4, 1000});
     std::mt19937 random(1);
     for (int i = 0; i < 20000; i++)
         program.Op("k" + std::to_string(random() % 50), i, i);
@@ -308,12 +309,103 @@ TEST(Plan, PdlFollowerIsNotCutOff) {
     EXPECT_EQ(program.pieces[0], 5u);
 }
 
+// Sizes of the pieces of a step of `ops` ops, learned at a host pace of `ns` per op.
+std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
+    Program program({2, 4, 1024, 500000, 4, 100000});
+    for (int step = 0; step < 4; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < ops; i++) {
+            cus_plan_paced(&program.plan, ns);
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    return program.pieces;
+}
+
+TEST(Plan, FastHostFillsFewLargePieces) {
+    EXPECT_EQ(PiecesAtPace(100, 1000), (std::vector<uint32_t>{4, 24, 144, 828}));
+}
+
+TEST(Plan, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
+    std::vector<uint32_t> pieces = PiecesAtPace(5000, 300);
+    EXPECT_EQ(pieces.front(), 4u);
+    EXPECT_LE(*std::max_element(pieces.begin(), pieces.end()), 64u);
+    EXPECT_LE(pieces.back(), 4u) << "what is withheld last is what the host then waits for";
+}
+
+TEST(Plan, NoPieceTakesTheHostLongToFill) {
+    for (uint32_t size : PiecesAtPace(50000, 300))
+        EXPECT_LE(size, 10u) << "500 us at 50 us an op";
+}
+
+TEST(Plan, EachOfManyNodesIsPatchedAlone) {
+    Program program({2, 1000, 1024, 0, 4, 100000});
+    for (int step = 0; step < 12; step++) {
+        if (step == 4)
+            program.ResetCounts();
+        for (unsigned i = 0; i < 1000; i++)
+            program.Op("k" + std::to_string(i % 7), i, step >= 4 && i % 97 == 0 ? step : 0);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(8, 1000u));
+    EXPECT_EQ(program.patched, 8u * 11);
+}
+
+TEST(Plan, MemoryNodesAreNotReliedUponOnceMemoryMayHaveGone) {
+    Program program;
+    program.Kind("copy")->type = CUS_OP_COPY;
+    auto step = [&](uint32_t epoch) {
+        cus_plan_memory(&program.plan, epoch);
+        for (int i = 0; i < 3; i++)
+            program.Op("k" + std::to_string(i), i, i);
+        program.Op("copy", 7, 7);
+        program.Sync();
+    };
+    for (int i = 0; i < 4; i++)
+        step(1);
+    program.ResetCounts();
+    step(1);
+    EXPECT_EQ(program.patched, 0u);
+    step(2);
+    EXPECT_EQ(program.patched, 1u) << "the copy, at the same address; no kernel";
+    step(2);
+    EXPECT_EQ(program.patched, 1u);
+    EXPECT_EQ(program.in_graphs, 12u);
+    ExpectFaithful(program);
+}
+
+TEST(Plan, StreamThatNeverEndedAStepIsSearchedForALoopSoon) {
+    Program program;
+    for (int turn = 0; turn < 60; turn++)
+        for (int i = 0; i < 37; i++)
+            program.Op("k" + std::to_string(i), i, turn);
+    if (program.plan.piece)
+        program.Flush(CUS_CUT_OTHER);
+    ExpectFaithful(program);
+    EXPECT_GT(program.in_graphs, 37u * 60 / 2) << "params differ from turn to turn";
+}
+
+TEST(Plan, LongFirstStepOfAStreamThatDoesSynchroniseIsNoLoop) {
+    Program program;
+    for (int step = 0; step < 4; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 1000; i++)
+            program.Op("k" + std::to_string(i % 4), i, i);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.patched, 0u) << "each op of the step has a node of its own";
+}
+
 // Random programs: steps made of random runs of known phrases, random params, shapes, cuts.
 // Whatever happens, what is issued is what was asked for, in order.
 TEST(Plan, RandomProgramsAreFaithful) {
     for (unsigned seed = 0; seed < 200; seed++) {
         std::mt19937 random(seed);
-        Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 63, 1 + seed % 4, 100000});
+        Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 90, 0, 1 + seed % 4, 100000});
         for (int step = 0; step < 40; step++) {
             unsigned phrases = 1 + random() % 4;
             for (unsigned p = 0; p < phrases; p++) {

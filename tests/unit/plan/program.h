@@ -31,7 +31,7 @@ inline std::string OpText(const cus_kind *kind, const uint32_t *dims, const uint
 
 class Program {
   public:
-    explicit Program(cus_plan_limits limits = {2, 4, 64, 4, 100000}) {
+    explicit Program(cus_plan_limits limits = {2, 4, 64, 0, 4, 100000}) {
         cus_plan_init(&plan, &limits, &Program::Drop, this);
     }
     ~Program() {
@@ -132,8 +132,7 @@ class Program {
         } else {
             (choice == CUS_CHOICE_EXACT ? exact : near)++;
         }
-        for (uint64_t left = plan.dirty; left; left &= left - 1) {
-            uint32_t i = (uint32_t)__builtin_ctzll(left);
+        for (uint32_t i = 0; (i = cus_plan_next_dirty(&plan, i)) < n; i++) {
             variant->exec->ops[i] = Text(i);
             cus_plan_patched(&plan, variant, i, true);
             patched++;

@@ -95,8 +95,11 @@ class Engine : public ::testing::Test {
 
 TEST_F(Engine, RepeatedStepsRunInGraphs) {
     Steps(6);
-    EXPECT_EQ(driver().calls["cuGraphLaunch"], 4 * 2);
-    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 2);
+    /* How many pieces a step makes follows the host's pace. */
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    EXPECT_GE(built, 2);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 4 * built);
+    EXPECT_EQ(driver().calls["cuLaunchKernel"], 2 * 12 + 12) << "two steps observed, one captured";
     EXPECT_EQ(driver().calls["cuGraphExecKernelNodeSetParams_v2"], 0);
     ExpectBalance();
 }
