@@ -95,7 +95,7 @@ static void before_spare(unsigned index) {
 void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
     if (entry >= CUS_ENTRY_CUPTI_FIRST) {
         int which = (int)(entry - CUS_ENTRY_CUPTI_FIRST);
-        void *real = cus_cupti_real(which);
+        void *real = cus_cupti_real(which, (const void *)(uintptr_t)frame->return_address);
         cus_cupti_before(which, frame);
         return real;
     }

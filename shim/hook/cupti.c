@@ -40,7 +40,6 @@ static uint32_t enabled_contexts[KINDS];
 static uint32_t subscribers;
 static uint32_t api_domains; /* a bit for each API domain in which callbacks are enabled */
 static uint32_t applied;     /* what the engine was told last: 0 or 1 */
-static void *reals[CUS_CUPTIS];
 
 /* CUPTI_ERROR_NOT_INITIALIZED */
 static unsigned absent(void) {
@@ -66,7 +65,7 @@ void *cus_cupti_resolve(int which, void *function) {
     Dl_info info;
     /* Our own export, met in the global scope: worth what it stands for. */
     if (function == cus_entry_cuptis[which])
-        return cus_cupti_real(which) == (void *)absent ? NULL : function;
+        return cus_cupti_real(which, NULL) == (void *)absent ? NULL : function;
     if (cus_resolve_off())
         return function;
     if (!dladdr(function, &info) || !info.dli_fname || !is_cupti(info.dli_fname))
@@ -205,26 +204,26 @@ static int find_library(struct dl_phdr_info *info, size_t bytes, void *context) 
     return 1;
 }
 
-/* Behind us in the global scope where a program is linked to it, elsewhere where it came with a
- * library that was opened locally. */
-void *cus_cupti_real(int which) {
-    void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
-    if (real)
-        return real;
+/* What the caller would have been bound to without us: what comes behind us in the global scope, or
+ * else what its own dependencies bring (PyTorch opens its libraries locally, and a process may hold
+ * several versions of this one); at the very last, any. */
+void *cus_cupti_real(int which, const void *caller) {
     int error = errno;
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
-    real = look(RTLD_NEXT, names[which]);
-    if (!real) {
-        static struct library library; /* the same path for whoever fills it */
-        void *handle = NULL;
-        if (dl_iterate_phdr(find_library, &library))
-            handle = dlopen(library.path, RTLD_NOLOAD | RTLD_LAZY);
+    void *real = look(RTLD_NEXT, names[which]), *handle = NULL;
+    Dl_info info;
+    if (!real && caller && dladdr(caller, &info) && info.dli_fname)
+        handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle) {
+        real = look(handle, names[which]);
+        dlclose(handle); /* the caller is still there */
+    }
+    struct library library;
+    if (!real && dl_iterate_phdr(find_library, &library)) {
+        handle = dlopen(library.path, RTLD_NOLOAD | RTLD_LAZY);
         real = handle ? look(handle, names[which]) : NULL;
     }
     dlerror();
     errno = error;
-    if (!real)
-        return (void *)absent;
-    __atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
-    return real;
+    return real && real != cus_entry_cuptis[which] ? real : (void *)absent;
 }

@@ -39,8 +39,9 @@ int cus_cupti_find(const char *name);
 void *cus_cupti_resolve(int which, void *function);
 /* A watched function is about to be called. */
 void cus_cupti_before(int which, const struct cus_frame *frame);
-/* The real function behind the exported symbol; never NULL. */
-void *cus_cupti_real(int which);
+/* The real function behind the exported symbol, for a call from `caller` (NULL: from anywhere);
+ * never NULL. */
+void *cus_cupti_real(int which, const void *caller);
 /* Tells the engine where the need for launches one by one has changed. Only inside a hook. */
 void cus_cupti_apply(void);
 

@@ -330,6 +330,7 @@ static void ask(const char *mangled, char *out, size_t bytes, bool qualified) {
     struct scan s = {.at = name,
                      .end = name + strlen(name),
                      .keeping = true,
+                     .last = {"", 0},
                      .qualified = qualified,
                      .out = out,
                      .bytes = bytes};

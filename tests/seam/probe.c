@@ -416,6 +416,24 @@ static void profiler_first(void) {
     start();
 }
 
+/* Linked to by a library that was opened locally, beside another version of it. */
+static void profiler_linked(void) {
+    start();
+    open_beside("libcupti.so.12");
+    void *user = open_beside("libuser.so");
+    CHECK(((call_fn *)dlsym(user, "user_enable"))(3) == 0);
+}
+
+static void stats_in_time(void) {
+    start();
+    inside();
+    const char *stats = getenv("CUSPLICE_STATS");
+    CHECK(stats);
+    for (int i = 0; i < 100 && access(stats, F_OK) != 0; i++)
+        usleep(50000);
+    CHECK(access(stats, F_OK) == 0);
+}
+
 static void private_route(void) {
     start();
     inside();
@@ -449,6 +467,8 @@ int main(int argc, char **argv) {
         {"profiler_first", profiler_first},
         {"private_route", private_route},
         {"race", race},
+        {"profiler_linked", profiler_linked},
+        {"stats_in_time", stats_in_time},
     };
     CHECK(argc == 2);
     for (unsigned i = 0; i < sizeof probes / sizeof *probes; i++) {

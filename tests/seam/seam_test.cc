@@ -367,6 +367,12 @@ TEST_F(Seam, AProfilerThatWasThereFirstIsNoticedAtTheStart) {
     EXPECT_EQ(Run("SEAM_PROBE", "profiler_first").Count("engine profiling 1"), 1);
 }
 
+TEST_F(Seam, AProfilerThatALibraryIsLinkedToIsNoticedAndIsTheOneThatIsCalled) {
+    Outcome outcome = Run("SEAM_PROBE", "profiler_linked");
+    EXPECT_EQ(outcome.Count("engine profiling 1"), 1);
+    EXPECT_EQ(outcome.Count("cupti cuptiActivityEnable 3"), 1);
+}
+
 TEST_F(Seam, AnInjectedToolCountsAsAProfiler) {
     EXPECT_EQ(Run("SEAM_PROBE", "dlsym", {{"CUDA_INJECTION64_PATH", "/nowhere.so"}})
                   .Count("engine profiling 1"),
@@ -384,14 +390,26 @@ TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
     EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
 }
 
-TEST_F(Seam, TheStatsFileIsWrittenAtExit) {
-    char name[] = "/tmp/seam_stats.XXXXXX";
-    std::string folder = mkdtemp(name), file = folder + "/stats.json";
-    Run("SEAM_PROBE", "leaving", {{"CUSPLICE_STATS", file}});
-    struct stat info;
-    EXPECT_EQ(stat(file.c_str(), &info), 0);
-    unlink(file.c_str());
-    rmdir(folder.c_str());
+class Stats : public Seam {
+  protected:
+    // Runs a probe that must leave a stats file.
+    void Expect(const char *probe, const char *every) {
+        char name[] = "/tmp/seam_stats.XXXXXX";
+        std::string folder = mkdtemp(name), file = folder + "/stats.json";
+        Run("SEAM_PROBE", probe, {{"CUSPLICE_STATS", file}, {"CUSPLICE_STATS_EVERY", every}});
+        struct stat info;
+        EXPECT_EQ(stat(file.c_str(), &info), 0);
+        unlink(file.c_str());
+        rmdir(folder.c_str());
+    }
+};
+
+TEST_F(Stats, AreWrittenAtExit) {
+    Expect("leaving", "0");
+}
+
+TEST_F(Stats, AreWrittenNowAndThenWhereThatIsAskedFor) {
+    Expect("stats_in_time", "1");
 }
 
 } // namespace

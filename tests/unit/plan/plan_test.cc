@@ -390,13 +390,15 @@ TEST(Plan, StreamThatNeverEndedAStepIsSearchedForALoopSoon) {
 
 TEST(Plan, LongFirstStepOfAStreamThatDoesSynchroniseIsNoLoop) {
     Program program;
-    for (int step = 0; step < 4; step++) {
-        program.pieces.clear();
+    for (int step = 0; step < 5; step++) {
+        if (step == 1)
+            program.ResetCounts();
         for (unsigned i = 0; i < 1000; i++)
             program.Op("k" + std::to_string(i % 4), i, i);
         program.Sync();
     }
     ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 2000u);
     EXPECT_EQ(program.patched, 0u) << "each op of the step has a node of its own";
 }
 
