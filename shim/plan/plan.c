@@ -15,11 +15,11 @@
 
 enum {
     SEEN_SIGNATURES = 1024,
-    /* Ops in a step before a loop is looked for: in a stream that never ended a step; elsewhere
-     * with equal params; elsewhere with params that differ from turn to turn. */
-    LOOP_UNSYNCED = 256,
-    LOOP_EQUAL = 4096,
-    LOOP_BY_KIND = 65536,
+    /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
+     * longest that a synchronisation ever ended; at LOOP_SURE ops in any case. */
+    LOOP_AFTER = 256,
+    LOOP_LONGER = 8,
+    LOOP_SURE = 65536,
     LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
     SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
     SLOW_MAX = 64,   /* ops of a piece there */
@@ -389,7 +389,7 @@ static void restart(struct cus_plan *plan) {
     plan->step_ops = 0;
     plan->reach = plan->limits.piece_first;
     plan->loop_ops = 0;
-    plan->looking = CUS_LOOKING_NOT;
+    plan->looking = false;
     plan->broken = true;
     if (plan->now.graphs)
         cus_segments_copy(&plan->last, &plan->now);
@@ -402,6 +402,7 @@ static void restart(struct cus_plan *plan) {
 static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     plan->cur = at;
     plan->step_ops += ops;
+    plan->unsynced += ops;
     if (plan->loop_ops && plan->step_ops >= plan->loop_ops) {
         at->loop_end = plan->step_ops == plan->loop_ops;
         plan->loop_ops = 0;
@@ -456,26 +457,21 @@ bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
 
 /* ---- recording ---- */
 
-/* What a step of this length is searched for. */
-static enum cus_looking looking_for(const struct cus_plan *plan) {
-    if (!plan->synced)
-        return plan->step_ops < LOOP_UNSYNCED ? CUS_LOOKING_NOT : CUS_LOOKING_BY_KIND;
-    if (plan->step_ops < LOOP_EQUAL)
-        return CUS_LOOKING_NOT;
-    return plan->step_ops < LOOP_BY_KIND ? CUS_LOOKING_EQUAL : CUS_LOOKING_BY_KIND;
+static bool suspiciously_long(const struct cus_plan *plan) {
+    if (plan->step_ops < LOOP_AFTER)
+        return false;
+    return plan->step_ops >= LOOP_SURE || plan->step_ops / LOOP_LONGER >= plan->longest;
 }
 
+/* By kind alone: params may differ from turn to turn. */
 static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
-    enum cus_looking looking = looking_for(plan);
-    if (looking == CUS_LOOKING_NOT || plan->loop_ops)
+    if (plan->loop_ops || !suspiciously_long(plan))
         return;
-    if (plan->looking != looking)
+    if (!plan->looking)
         cus_loop_reset(&plan->loop);
-    plan->looking = looking;
-    uint64_t hash = looking == CUS_LOOKING_EQUAL
-                        ? cus_op_hash(op)
-                        : (uint64_t)op->kind->id * 0x9e3779b97f4a7c15u >> 16;
-    uint32_t period = cus_loop_feed(&plan->loop, hash);
+    plan->looking = true;
+    uint32_t period =
+        cus_loop_feed(&plan->loop, (uint64_t)op->kind->id * 0x9e3779b97f4a7c15u >> 16);
     if (!period)
         return;
     restart(plan);
@@ -497,6 +493,7 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
     if (!node) {
         /* The tree is full: this step goes on unknown, the next one starts at the root. */
         plan->step_ops++;
+        plan->unsynced++;
         plan->fresh_nodes++;
         return;
     }
@@ -506,10 +503,15 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 }
 
 void cus_plan_step_end(struct cus_plan *plan) {
-    bool first = !plan->synced;
-    plan->synced = true;
+    uint64_t ops = plan->unsynced;
+    bool looped = plan->looped;
+    plan->unsynced = 0;
+    plan->looped = false;
     restart(plan);
-    /* A loop found in the first, long step of a stream that does synchronise is no loop. */
-    if (first && plan->looped)
+    if (ops > plan->longest)
+        plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
+    /* What looked like a loop was one step, only longer than those before: it is learned as such.
+     */
+    if (looped && ops < LOOP_SURE)
         cus_plan_clear(plan);
 }

@@ -38,9 +38,6 @@ struct cus_plan_limits {
 /* Destroys what the plan drops. `context` is the one given to cus_plan_init. */
 typedef void cus_plan_drop_fn(void *context, struct cus_exec *exec);
 
-/* What a step that has grown long is searched for. */
-enum cus_looking { CUS_LOOKING_NOT, CUS_LOOKING_EQUAL, CUS_LOOKING_BY_KIND };
-
 struct cus_plan {
     struct cus_plan_limits limits;
     cus_plan_drop_fn *drop;
@@ -67,9 +64,10 @@ struct cus_plan {
 
     /* Learning. */
     struct cus_loop loop;
-    enum cus_looking looking;
-    bool synced;       /* the host has waited for this stream before: its steps end */
-    bool looped;       /* a loop was found */
+    bool looking;      /* the loop finder is fed */
+    bool looped;       /* a loop was found since the host waited last */
+    uint64_t unsynced; /* ops since the host waited last, over all turns of loops */
+    uint32_t longest;  /* the most that there were when it waited */
     uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
                           none */
     uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */

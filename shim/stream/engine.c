@@ -263,7 +263,8 @@ static void begin(struct cus_engine *engine) {
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
-    __atomic_store_n(&engine->pending, 1, __ATOMIC_RELEASE);
+    /* Sequentially consistent, against the watchdog that is about to sleep. */
+    __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
     cus_watchdog_kick();
 }
 

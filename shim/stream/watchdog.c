@@ -103,7 +103,6 @@ bool cus_watchdog_ready(void) {
 }
 
 void cus_watchdog_kick(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&asleep, __ATOMIC_SEQ_CST))
         return;
     __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);

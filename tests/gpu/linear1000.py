@@ -53,7 +53,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="store_true", help="capture once with torch.cuda.graph, then replay")
     parser.add_argument("--layers", type=int, default=1000)
-    parser.add_argument("--batch", type=int, default=1, help="rows of the input; 0: a vector")
+    parser.add_argument("--batch", type=int, default=32, help="rows of the input; 0: a vector (from 32 rows on a layer is a memset and three kernels)")
     parser.add_argument("--count", action="store_true", help="say what a layer is on the GPU, by batch, and end")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warmup", type=int, default=15)

@@ -45,11 +45,13 @@ static struct cus_counters counters;
 
 static void count(enum cus_op_type type) {
     __atomic_fetch_add(&counters.ops[type], 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
 }
 
 void cus_engine_counters(struct cus_counters *out) {
-    *out = counters;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
+        out->ops[type] = __atomic_load_n(&counters.ops[type], __ATOMIC_RELAXED);
+        out->eager_by[CUS_EAGER_PASSTHROUGH] += out->ops[type];
+    }
 }
 
 bool cus_engine_segment_list(char *text, size_t bytes) {

@@ -1,0 +1,223 @@
+// Threads that share streams, while streams, code and contexts come and go and graph calls fail: each
+// thread's ops are issued once, and in the order in which it asked for them, across streams too.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace {
+
+using fake::driver;
+
+std::mutex driver_mutex;
+cus_driver unlocked;
+
+// The fake driver knows one thread; here each of its functions runs under one mutex.
+template <typename F, F cus_driver::*Field> struct Locked;
+template <typename... A, CUresult (*cus_driver::*Field)(A...)>
+struct Locked<CUresult (*)(A...), Field> {
+    static CUresult Call(A... a) {
+        std::lock_guard<std::mutex> guard(driver_mutex);
+        return (unlocked.*Field)(a...);
+    }
+};
+
+void LockDriver() {
+    cus_driver &t = driver().table;
+    unlocked = t;
+#define LOCK(name)                                                                                 \
+    if (t.name)                                                                                    \
+        t.name = Locked<decltype(cus_driver::name), &cus_driver::name>::Call;
+    CUS_DRIVER_NEEDED(LOCK)
+    CUS_DRIVER_OPTIONAL(LOCK)
+#undef LOCK
+}
+
+CUstream NewStream(unsigned flags) {
+    std::lock_guard<std::mutex> guard(driver_mutex);
+    return fake::MakeStream(flags);
+}
+
+struct Shared {
+    std::vector<CUstream> streams;
+    std::vector<CUfunction> functions;
+    CUfunction spin;
+};
+
+class Worker {
+  public:
+    Worker(const Shared &shared, unsigned id) : shared_(shared), id_(id), random_(id) {
+        own_ = {NewStream(CU_STREAM_NON_BLOCKING), NewStream(CU_STREAM_DEFAULT)};
+    }
+
+    void Run(uint64_t ops) {
+        while (asked < ops && !lost) {
+            CUstream stream = random_() % 3 ? own_[random_() % 2]
+                                            : shared_.streams[random_() % shared_.streams.size()];
+            unsigned base = random_() % 3 * 7, n = 6 + random_() % 3 * 6;
+            for (unsigned i = 0; i < n; i++) {
+                Launch(stream, shared_.functions[base + i % 7]);
+                if (random_() % 300 == 0)
+                    Launch(own_[random_() % 2], shared_.functions[random_() % 21]);
+            }
+            Interfere(stream);
+        }
+    }
+
+    uint64_t asked = 0;
+    bool lost = false;
+
+  private:
+    void Launch(CUstream stream, CUfunction f) {
+        uint64_t a = asked++;
+        uint32_t b = id_;
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.stream = {stream, CUS_ABI_LEGACY};
+        launch.f = f;
+        const uint32_t dims[7] = {random_() % 20 ? 1u : 2u, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        cus_engine_launch(&launch);
+    }
+
+    // After a synchronise everything that this thread asked for is out.
+    void Sync(CUstream stream) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        std::string last = "," + std::to_string(asked - 1) + "," + std::to_string(id_) + ")";
+        {
+            std::lock_guard<std::mutex> guard(driver_mutex);
+            const std::vector<std::string> &journal = driver().journal;
+            size_t at = journal.size();
+            bool found = false;
+            while (at-- > 0 && !found)
+                found = journal[at].size() > last.size() &&
+                        journal[at].compare(journal[at].size() - last.size(), last.size(), last) ==
+                            0;
+            lost = !found;
+        }
+        cus_engine_step_end(&ref);
+    }
+
+    void Interfere(CUstream stream) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY}, own = {own_[0], CUS_ABI_LEGACY};
+        switch (random_() % 50) {
+        default:
+            Sync(stream);
+            break;
+        case 0:
+            cus_engine_flush(CUS_SCOPE_S, &own, 5);
+            cus_engine_stream_gone(&own);
+            own_[0] = NewStream(random_() % 2);
+            break;
+        case 1:
+            cus_engine_flush(CUS_SCOPE_P, nullptr, 5);
+            cus_engine_context_gone();
+            break;
+        case 2:
+            cus_engine_flush(CUS_SCOPE_P, nullptr, 5);
+            cus_engine_code_gone();
+            break;
+        case 3:
+            cus_engine_function_changed(shared_.functions[random_() % 21]);
+            break;
+        case 4:
+            cus_engine_stream_changed(random_() % 2 ? &ref : nullptr);
+            break;
+        case 5:
+            cus_engine_profiling(true);
+            cus_engine_profiling(false);
+            break;
+        case 6:
+            Launch(own_[1], shared_.spin);
+            Sync(own_[1]);
+            break;
+        case 7: {
+            cus_counters counters;
+            char text[512];
+            cus_engine_counters(&counters);
+            cus_engine_segment_list(text, sizeof text);
+            break;
+        }
+        case 8:
+            cus_engine_flush(CUS_SCOPE_S, &ref, 9);
+            break;
+        }
+    }
+
+    const Shared &shared_;
+    uint32_t id_;
+    std::mt19937 random_;
+    std::vector<CUstream> own_;
+};
+
+TEST(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
+    constexpr unsigned kThreads = 4;
+    constexpr uint64_t kOps = 12000;
+    std::string path = ::testing::TempDir() + "threads.conf";
+    std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
+    setenv("CUSPLICE_CONFIG", path.c_str(), 1);
+    setenv("CUSPLICE_HOLD_US", "200", 1);
+    setenv("CUSPLICE_LOG", "error", 1);
+    fake::Reset();
+    LockDriver();
+    std::mt19937 random(1);
+    driver().fail = [&](const std::string &name) {
+        bool fails = (name == "cuGraphLaunch" && random() % 100 == 0) ||
+                     (name == "cuGraphInstantiateWithFlags" && random() % 50 == 0) ||
+                     (name == "cuGraphExecKernelNodeSetParams_v2" && random() % 500 == 0);
+        return fails ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    };
+    ASSERT_TRUE(cus_engine_start(&driver().table));
+    Shared shared = {{fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeStream(CU_STREAM_DEFAULT),
+                      nullptr},
+                     {},
+                     fake::MakeFunction("spin_x")};
+    for (int i = 0; i < 21; i++)
+        shared.functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::vector<std::thread> threads;
+    for (unsigned id = 0; id < kThreads; id++) {
+        workers.push_back(std::make_unique<Worker>(shared, id));
+        threads.emplace_back([worker = workers.back().get()] { worker->Run(kOps); });
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+    cus_engine_drain();
+
+    uint64_t total = 0;
+    for (const auto &worker : workers) {
+        EXPECT_FALSE(worker->lost) << "a synchronise returned before its ops were issued";
+        total += worker->asked;
+    }
+    EXPECT_EQ(driver().journal.size(), total);
+    std::vector<unsigned long long> next(kThreads);
+    for (const std::string &line : driver().journal) {
+        unsigned long long op = 0;
+        unsigned thread = 0;
+        ASSERT_EQ(sscanf(line.c_str() + line.find('('), "(%*u,%llu,%u)", &op, &thread), 2) << line;
+        ASSERT_EQ(op, next[thread]++) << line;
+    }
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    uint64_t ops = 0, issued = counters.in_graphs;
+    for (uint64_t n : counters.ops)
+        ops += n;
+    for (uint64_t n : counters.eager_by)
+        issued += n;
+    EXPECT_EQ(ops, total);
+    EXPECT_EQ(issued, total);
+    EXPECT_GT(counters.in_graphs, 0u);
+}
+
+} // namespace
