@@ -104,6 +104,8 @@ def print_table(result):
             ("tokens/s", number(float(plain["tokens_per_s"])), number(float(preloaded["tokens_per_s"])))]
     for name, left, right in rows:
         print("  {:<22}{:>12}{:>12}".format(name, left, right))
+    if result["device"] != "simulator":
+        print("  {:<22}{:>24}".format("", "%.2f times as fast" % (preloaded["tokens_per_s"] / plain["tokens_per_s"])))
     print()
     details = [
         ("operations", ", ".join("%s %s" % (number(v), k) for k, v in stats["ops"].items() if v)),

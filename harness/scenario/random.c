@@ -275,7 +275,8 @@ static void act(struct machine *m, const struct action *action) {
         OK(sc->cu.StreamSynchronize(s));
         break;
     case SYNC_CONTEXT:
-        OK(sc->cu.CtxSynchronize());
+        /* Another thread may be capturing, which forbids it. */
+        OK(m->threads ? sc->cu.StreamSynchronize(s) : sc->cu.CtxSynchronize());
         break;
     case QUERY:
         code = sc->cu.StreamQuery(s);

@@ -89,6 +89,10 @@ static void ctx_end(struct cusim_ctx *ctx) {
             cusim_stream_close(stream);
     }
     ctx->legacy = NULL;
+    if (!ctx->primary) {
+        ctx->next = cusim.dead;
+        cusim.dead = ctx;
+    }
     cusim_ctx_modules_free(ctx);
     cusim_ctx_memory_free(ctx);
 }

@@ -127,6 +127,7 @@ struct cusim_process {
     struct cusim_options options; /* written once, before initialized */
     struct cusim_device *devices;
     struct cusim_ctx *contexts; /* all that live */
+    struct cusim_ctx *dead;     /* made by the program and destroyed; kept so that they are found dead */
     uint64_t next_id;           /* of contexts, streams, captures, buffers; never used twice */
     unsigned n_busy;            /* streams with work */
     struct cusim_capture *captures;

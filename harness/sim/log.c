@@ -106,6 +106,8 @@ static void numbers_add(struct numbers *set, uint64_t raw) {
 }
 
 static void numbers_sort(struct numbers *set) {
+    if (set->n == 0)
+        return;
     qsort(set->raw, set->n, sizeof *set->raw, compare_numbers);
     size_t kept = 0;
     for (size_t i = 0; i < set->n; i++)
@@ -115,7 +117,7 @@ static void numbers_sort(struct numbers *set) {
 }
 
 static size_t numbers_rank(const struct numbers *set, uint64_t raw) {
-    const uint64_t *at = bsearch(&raw, set->raw, set->n, sizeof raw, compare_numbers);
+    const uint64_t *at = set->n == 0 ? NULL : bsearch(&raw, set->raw, set->n, sizeof raw, compare_numbers);
     return at ? (size_t)(at - set->raw) : SIZE_MAX;
 }
 

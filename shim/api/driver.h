@@ -49,6 +49,7 @@
 #define CUS_DRIVER_OPTIONAL(X)                                                                     \
     X(cuCtxGetId)                                                                                  \
     X(cuStreamGetId)                                                                               \
+    X(cuStreamGetCtx)                                                                              \
     X(cuStreamGetGreenCtx)                                                                         \
     X(cuStreamCopyAttributes)                                                                      \
     X(cuStreamGetCaptureInfo_v3)                                                                   \

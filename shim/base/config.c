@@ -257,9 +257,10 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 /* ---- the environment ---- */
 
 /* Variables that are no option's twin: the kill switch, the config file, rules, the launcher's
- * hand-shake. */
-static const char *const other_variables[] = {"CUSPLICE", "CUSPLICE_CONFIG", "CUSPLICE_EAGER",
-                                              "CUSPLICE_HANDSHAKE", NULL};
+ * hand-shake; and those of tools/setup, which mean nothing here. */
+static const char *const other_variables[] = {
+    "CUSPLICE",      "CUSPLICE_CONFIG", "CUSPLICE_EAGER",   "CUSPLICE_HANDSHAKE",
+    "CUSPLICE_CUDA", "CUSPLICE_CACHE",  "CUSPLICE_TOOLKIT", NULL};
 
 static void variable_of(const char *key, char *out, size_t bytes) {
     size_t used = (size_t)snprintf(out, bytes, "CUSPLICE_");

@@ -75,8 +75,7 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
         return undecided; /* fails once more, in the caller's own scope */
     int row = cus_api_find(name);
     if (row >= 0 && cus_entry_hooks[row] && found == cus_entry_hooks[row]) {
-        /* Our own export, met because it is in the global scope. The truth is what it stands for.
-         */
+        /* Our own export, met in the global scope. The truth is what it stands for. */
         if (!cus_real_find() || !cus_real_has((unsigned)row))
             return not_there(look, name);
         return answer(cus_resolve_off() ? cus_real_functions[row] : found);

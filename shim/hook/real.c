@@ -47,14 +47,17 @@ static unsigned lacking(void) {
     return CUDA_ERROR_NOT_FOUND;
 }
 
+/* The object around an address. */
+struct object {
+    uintptr_t inside;
+    uintptr_t low, high;
+    const char *path;
+};
+
 static int measure(struct dl_phdr_info *info, size_t bytes, void *context) {
-    struct real *real = context;
-    (void)bytes;
-    if (info->dlpi_addr != real->low)
-        return 0;
-    /* dlpi_addr is where the object begins unless it was linked for a fixed address; the segments
-     * say where it is in any case. */
+    struct object *object = context;
     uintptr_t low = UINTPTR_MAX, high = 0;
+    (void)bytes;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
@@ -65,8 +68,11 @@ static int measure(struct dl_phdr_info *info, size_t bytes, void *context) {
         if (begin + segment->p_memsz > high)
             high = begin + segment->p_memsz;
     }
-    real->low = low;
-    real->high = high;
+    if (object->inside < low || object->inside >= high)
+        return 0;
+    object->low = low;
+    object->high = high;
+    object->path = info->dlpi_name;
     return 1;
 }
 
@@ -112,21 +118,21 @@ bool cus_real_find(void) {
     /* By soname, so that it does not matter under which path the program loaded it. The handle is
      * kept: what we hand out must stay. */
     void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-    struct link_map *map = NULL;
-    struct real *real = NULL;
-    if (handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
-        real = cus_mem_alloc(sizeof *real);
+    struct real *real = handle ? cus_mem_alloc(sizeof *real) : NULL;
     if (real) {
         struct real *nobody = NULL;
-        real->low = map->l_addr;
-        dl_iterate_phdr(measure, real);
+        struct object object = {0};
         fill(real, handle);
+        object.inside = real->rows ? real->sorted[0].function : 0;
+        dl_iterate_phdr(measure, &object);
+        real->low = object.low;
+        real->high = object.high;
         if (!__atomic_compare_exchange_n(&found, &nobody, real, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE)) {
             cus_mem_free(real);
         } else {
-            cus_log(CUS_DEBUG, "hook", "libcuda is %s, %u of %d entry points", map->l_name,
-                    real->rows, CUS_API_ROWS);
+            cus_log(CUS_DEBUG, "hook", "libcuda is %s, %u of %d entry points",
+                    object.path ? object.path : "?", real->rows, CUS_API_ROWS);
             cus_handshake_loaded();
         }
     }
@@ -140,8 +146,7 @@ bool cus_real_has(unsigned row) {
     return __atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED) != (void *)lacking;
 }
 
-/* Does the exported `symbol` belong to the plain name that was asked for (cuFoo_v2_ptsz to cuFoo)?
- */
+/* Does `symbol` belong to the plain name that was asked for (cuFoo_v2_ptsz to cuFoo)? */
 static bool belongs(const char *symbol, const char *name) {
     size_t length = strlen(name);
     return strncmp(symbol, name, length) == 0 && (symbol[length] == 0 || symbol[length] == '_');

@@ -55,8 +55,7 @@ void *cus_resolve(void *function, const char *name, int version) {
         return cus_entry_hooks[row] ? cus_entry_hooks[row] : function;
     if (!cus_real_holds(function) || strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
         return function;
-    /* Should the driver answer this one by an inner address, hooking would end here without a word.
-     */
+    /* Should the driver answer this one by an inner address, hooking would end here silently. */
     if (strcmp(name, "cuGetProcAddress") == 0 && version > 0)
         return cus_entry_hooks[version < 12000 ? CUS_ROW_cuGetProcAddress
                                                : CUS_ROW_cuGetProcAddress_v2];

@@ -1,47 +1,67 @@
 /*
  * The loop finder: keeps one candidate period and how long it has held.
  *
- * Runs under the lock of the engine whose ops it is fed. The candidate is the distance to the last
- * op with the same hash; a body that holds an op twice offers wrong candidates, which the next
- * differing op kills, until an op that is unique in the body offers the right one.
+ * Runs under the lock of the engine whose ops it is fed. A candidate is the distance to where the
+ * last CUS_LOOP_GRAM ops were met before; so many, because a body may repeat a few kernels inside
+ * itself. A candidate that is such an inner repetition dies where the body goes on, which is why
+ * one must hold for CUS_LOOP_RUN ops before it is believed.
  */
 #include "shim/plan/loop.h"
 
 #include "shim/base/mem.h"
 
 enum { MASK = CUS_LOOP_WINDOW - 1 };
+static const uint64_t base = 0x9e3779b97f4a7c15u;
+
+static uint64_t base_to_the_gram(void) {
+    uint64_t power = 1;
+    for (int i = 0; i < CUS_LOOP_GRAM; i++)
+        power *= base;
+    return power;
+}
+
+static bool allocate(struct cus_loop *loop) {
+    loop->ring = cus_mem_alloc(CUS_LOOP_WINDOW * sizeof *loop->ring);
+    loop->last = cus_mem_alloc(CUS_LOOP_WINDOW * sizeof *loop->last);
+    if (loop->ring && loop->last)
+        return true;
+    cus_loop_free(loop);
+    return false;
+}
 
 uint32_t cus_loop_feed(struct cus_loop *loop, uint64_t hash) {
-    if (!loop->ring) {
-        loop->ring = cus_mem_alloc(CUS_LOOP_WINDOW * sizeof *loop->ring);
-        loop->last = cus_mem_alloc(CUS_LOOP_WINDOW * sizeof *loop->last);
-        if (!loop->ring || !loop->last) {
-            cus_loop_free(loop);
-            return 0;
-        }
-    }
+    if (!loop->ring && !allocate(loop))
+        return 0;
     uint32_t at = loop->fed++;
-    uint32_t *last = &loop->last[hash & MASK];
-    if (loop->period && loop->ring[(at - loop->period) & MASK] == hash) {
+    /* A rolling hash of the last CUS_LOOP_GRAM ops. */
+    loop->gram = loop->gram * base + hash;
+    if (at >= CUS_LOOP_GRAM)
+        loop->gram -= loop->ring[(at - CUS_LOOP_GRAM) & MASK] * base_to_the_gram();
+    bool holds = loop->period && loop->ring[(at - loop->period) & MASK] == hash;
+    loop->ring[at & MASK] = hash;
+    uint32_t *last = &loop->last[(loop->gram >> 17) & MASK];
+    if (holds) {
         loop->run++;
     } else {
         /* `last` holds positions counted from 1, so that 0 means never. */
         uint32_t distance = *last ? at - (*last - 1) : 0;
-        bool known = distance > 0 && distance < CUS_LOOP_WINDOW &&
+        bool known = at >= CUS_LOOP_GRAM && distance > 0 &&
+                     distance < CUS_LOOP_WINDOW - CUS_LOOP_GRAM &&
                      loop->ring[(at - distance) & MASK] == hash;
         loop->period = known ? distance : 0;
         loop->run = known ? 1 : 0;
     }
-    loop->ring[at & MASK] = hash;
-    *last = at + 1;
-    return loop->period && loop->run >= loop->period && loop->run >= CUS_LOOP_RUN ? loop->period
-                                                                                  : 0;
+    if (at >= CUS_LOOP_GRAM)
+        *last = at + 1;
+    bool believed = loop->period && loop->run >= loop->period && loop->run >= CUS_LOOP_RUN;
+    return believed ? loop->period : 0;
 }
 
 void cus_loop_reset(struct cus_loop *loop) {
     loop->period = 0;
     loop->run = 0;
     loop->fed = 0;
+    loop->gram = 0;
     for (uint32_t i = 0; loop->last && i < CUS_LOOP_WINDOW; i++)
         loop->last[i] = 0;
 }

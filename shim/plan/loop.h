@@ -10,11 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CUS_LOOP_WINDOW = 8192, CUS_LOOP_RUN = 64 };
+enum { CUS_LOOP_WINDOW = 8192, CUS_LOOP_GRAM = 32, CUS_LOOP_RUN = 256 };
 
 struct cus_loop {
     uint64_t *ring; /* hashes of the last ops; allocated at the first feed */
-    uint32_t *last; /* where a hash was met last */
+    uint32_t *last; /* where the last CUS_LOOP_GRAM ops were met before, by their hash */
+    uint64_t gram;  /* that hash */
     uint32_t fed;
     uint32_t period; /* the candidate; 0: none */
     uint32_t run;    /* ops in a row that equal the op one period before */

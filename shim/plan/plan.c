@@ -20,11 +20,12 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
-    SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,   /* ops of a piece there */
-    FAST_NS = 200,   /* host time between ops below which the next piece may grow fast */
-    UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
+    LOOP_STEP = 128,  /* a turn is as many whole periods as reach this many ops */
+    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
+    SLOW_MAX = 64,    /* ops of a piece there */
+    NODE_NS = 700,    /* GPU time of a small kernel in a graph (measured on an H200) */
+    REACH_FACTOR = 6, /* growth from piece to piece at most */
+    UNBUILT_MAX = 4,  /* further variants of a piece that fail to build before none is tried more */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -168,12 +169,12 @@ static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *n
     return max > plan->limits.piece_first ? max : plan->limits.piece_first;
 }
 
-/* The next piece may be as large as the host can fill while the GPU runs this one: in a graph a
- * small kernel takes some 0.7 us. */
+/* The next piece may be as large as the host can fill while the GPU runs this one. */
 static uint32_t next_reach(const struct cus_plan *plan) {
     uint32_t pace = plan->ns_per_op;
-    uint32_t factor = pace && pace < FAST_NS ? 6 : pace && pace < 2 * FAST_NS ? 3 : 2;
-    uint64_t reach = (uint64_t)plan->reach * factor;
+    uint64_t factor = pace ? NODE_NS / pace : 2;
+    factor = factor < 2 ? 2 : factor > REACH_FACTOR ? REACH_FACTOR : factor;
+    uint64_t reach = plan->reach * factor;
     return reach < plan->limits.piece_max ? (uint32_t)reach : plan->limits.piece_max;
 }
 

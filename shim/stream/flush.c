@@ -159,10 +159,14 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
         return;
     }
     flush_named(engine, row, reason);
-    if (engine->legacy)
+    if (engine->legacy) {
         flush_all(engine->context, true, row, reason);
-    else if (engine->blocking && cus_context_legacy(engine->context))
-        flush_for_call(cus_context_legacy(engine->context), row, reason);
+    } else if (engine->blocking) {
+        /* Read once: another thread may be closing it. */
+        struct cus_engine *legacy = cus_context_legacy(engine->context);
+        if (legacy)
+            flush_for_call(legacy, row, reason);
+    }
 }
 
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row) {

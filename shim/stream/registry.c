@@ -81,6 +81,16 @@ static bool is_green(CUstream stream) {
            (driver->cuStreamGetGreenCtx(stream, &green) != CUDA_SUCCESS || green);
 }
 
+/* A stream may be used while another context is current; what is built for it would be built there
+ * (HAZARDS A2). */
+static bool belongs_to(CUstream stream, CUcontext context) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUcontext owner = context;
+    if (stream == CU_STREAM_LEGACY || !driver->cuStreamGetCtx)
+        return true;
+    return driver->cuStreamGetCtx(stream, &owner) == CUDA_SUCCESS && owner == context;
+}
+
 static struct cus_engine *new_engine(void) {
     struct cus_engine *engine = closed_engines;
     if (engine) {
@@ -166,7 +176,7 @@ static struct cus_engine *find_or_make(struct cus_context *context, CUstream han
      * next op. */
     CUstreamCaptureStatus status;
     if (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE)
+        status != CU_STREAM_CAPTURE_STATUS_NONE || !belongs_to(handle, context->handle))
         return NULL;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);

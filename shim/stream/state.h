@@ -3,10 +3,10 @@
  * shim/stream.
  *
  * Lock order, outermost first: engine lock; context lock (kinds, captures); registry lock (which
- * contexts and engines there are); range lock. No thread holds two engine locks (HAZARDS B5):
- * whoever must flush another stream does so before it locks its own. Driver calls are made under an
- * engine lock only to issue, build, patch and launch what that engine withholds; the program's own
- * eager calls run with no lock held.
+ * contexts and engines there are); range lock; taint lock; build lock. No thread holds two engine
+ * locks (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
+ * calls are made under an engine lock only to issue, build, patch and launch what that engine
+ * withholds; the program's own eager calls run with no lock held.
  */
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H

@@ -52,14 +52,10 @@ std::vector<std::string> EnvironmentOf(const Environment &more) {
     }
     all["XDG_CONFIG_HOME"] = "/nowhere";
     all.erase("LD_PRELOAD");
-    const char *first = getenv("CUS_TEST_PRELOAD_FIRST"); // a sanitizer insists on being first
-    if (first)
-        all["LD_PRELOAD"] = first;
+    if (!First().empty())
+        all["LD_PRELOAD"] = First();
     for (const auto &[key, value] : more) {
-        if (key == "LD_PRELOAD" && first)
-            all[key] = first + (":" + value);
-        else
-            all[key] = value;
+        all[key] = key == "LD_PRELOAD" ? First() + value : value;
         if (value.empty())
             all.erase(key);
     }
@@ -81,6 +77,12 @@ std::vector<char *> Pointers(const Strings &texts) {
 
 int Result::Exit() const {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+std::string First() {
+    const char *sanitizer = getenv("CUS_TEST_SANITIZER"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    bool asan = sanitizer && strcmp(sanitizer, "asan") == 0 && first;
+    return asan ? std::string(first) + ":" : "";
 }
 
 std::string Folder() {

@@ -25,6 +25,9 @@ std::string Write(const std::string &name,
                   const std::string &text); // into Folder(); returns its path
 std::string Read(const std::string &path);
 
+// What LD_PRELOAD begins with under ASan, whose runtime insists on being first; "" otherwise.
+std::string First();
+
 // Runs `argv` with the environment of this process, less everything of cusplice, plus `more` (""
 // unsets).
 Result RunProgram(const Strings &argv, const Environment &more = {}, const std::string &input = "");

@@ -24,12 +24,6 @@ bool Has(const std::string &text, const std::string &part) {
     return text.find(part) != std::string::npos;
 }
 
-// What a sanitizer's run puts in front of everything.
-std::string First() {
-    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
-    return first ? std::string(first) + ":" : "";
-}
-
 TEST(Run, StreamsAndStatusPassThroughAndNothingIsAdded) {
     Result r =
         Cusplice({"run", "--", Target(), "out=hello", "cat", "exit=7"}, kFine, "from stdin\n");

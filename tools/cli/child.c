@@ -1,5 +1,6 @@
 /*
- * One child, waited for. The launcher has one thread; its handlers do nothing but kill(2).
+ * One child, waited for. The launcher has one thread and no signal handlers: what it hands on stays
+ * blocked and is taken by sigwaitinfo.
  */
 #include "tools/cli/child.h"
 
@@ -16,25 +17,14 @@
 static const int handed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 enum { HANDED_ON = sizeof handed_on / sizeof handed_on[0] };
 
-static volatile sig_atomic_t child_pid;
-
 /* What a process sent is meant for the program. What the terminal sent (Ctrl-C) the program has got
  * by itself. */
-static void hand_on(int number, siginfo_t *info, void *context) {
-    int saved = errno;
-    (void)context;
-    if (child_pid > 0 && info->si_code <= 0 && info->si_pid != child_pid)
-        kill((pid_t)child_pid, number);
-    errno = saved;
-}
-
-static void install_handlers(void) {
-    struct sigaction action = {.sa_sigaction = hand_on, .sa_flags = SA_SIGINFO | SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < HANDED_ON; i++) {
-        struct sigaction before;
-        if (sigaction(handed_on[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(handed_on[i], &action, NULL);
+static void wait_and_hand_on(pid_t pid, const sigset_t *watched, int *status) {
+    while (waitpid(pid, status, WNOHANG) == 0) {
+        siginfo_t info;
+        int number = sigwaitinfo(watched, &info);
+        if (number > 0 && number != SIGCHLD && info.si_code <= 0 && info.si_pid != pid)
+            kill(pid, number);
     }
 }
 
@@ -57,33 +47,29 @@ static _Noreturn void become(char **argv, const char *preload, pid_t parent, int
 
 int cli_child_run(char **argv, const char *preload, int *status) {
     int report[2], why = 0;
-    sigset_t all, before;
+    sigset_t watched, before;
     pid_t parent = getpid();
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
-    /* No signal between the fork and the moment when there is a child to hand it on to. */
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    for (int i = 0; i < HANDED_ON; i++)
+        sigaddset(&watched, handed_on[i]);
+    sigprocmask(SIG_BLOCK, &watched, &before);
     pid_t pid = fork();
     if (pid == 0)
         become(argv, preload, parent, report[1], &before);
     why = errno;
     close(report[1]);
     if (pid > 0) {
-        child_pid = pid;
-        install_handlers();
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        signal(SIGCHLD, SIG_DFL); /* whoever ignores it would never hear how the child ended */
         ssize_t got;
         do
             got = read(report[0], &why, sizeof why);
         while (got < 0 && errno == EINTR);
         if (got != (ssize_t)sizeof why)
             why = 0;
-        while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-            ;
-        child_pid = 0;
-    } else {
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        wait_and_hand_on(pid, &watched, status);
     }
     close(report[0]);
     return why;

@@ -67,13 +67,13 @@ int Child(const std::string &what) {
         Basic(h, what == "private");
     } else if (what == "pending") { // ends with work in its streams
         CUstream s = h.Stream(), t = h.Stream();
-        CUdeviceptr p = h.Alloc(4);
+        CUdeviceptr p = h.Alloc(4), q = h.Alloc(4);
         for (int i = 0; i < 200; i++) {
             h.Mix(p, i, s);
-            h.Mix(p, i, t);
+            h.Mix(q, i, t);
         }
     } else if (what == "stuck") { // ends while a kernel spins for ever
-        Gate *gate = new Gate;
+        static Gate *gate = new Gate; // never opened, still reachable
         h.Wait(*gate, h.Stream());
     } else if (what == "fork") {
         pid_t child = fork();

@@ -6,8 +6,8 @@ namespace sim {
 namespace {
 
 void MixRun(const unsigned *, const unsigned *, unsigned, void **params) {
-    int *p = *static_cast<int **>(params[0]);
-    *p = *p * 3 + *static_cast<int *>(params[1]);
+    unsigned *p = *static_cast<unsigned **>(params[0]);
+    *p = *p * 3 + *static_cast<unsigned *>(params[1]);
 }
 
 void WriteRun(const unsigned *, const unsigned *, unsigned, void **params) {
@@ -69,7 +69,7 @@ void RegisterKernels() {
 }
 
 Gate::Gate() {
-    static std::deque<std::atomic<int>> flags;
+    static auto &flags = *new std::deque<std::atomic<int>>; // a kernel may still look while the process ends
     flags.emplace_back(0);
     flag_ = &flags.back();
 }

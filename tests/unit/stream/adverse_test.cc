@@ -144,8 +144,9 @@ TEST_F(Adverse, FunctionTaintedBeforeItRanIsNeverDeferred) {
             for (int i = 0; i < 12; i++) {
                 Launch(i, step);
                 ASSERT_FALSE(i == 5 && driver().journal.empty());
-                if (i == 5)
+                if (i == 5) {
                     EXPECT_EQ(driver().journal.back(), Line(5, step)) << "round " << round;
+                }
             }
             Sync();
         }
