@@ -369,7 +369,20 @@ static bool unjoined(struct cusim_capture *c) {
     return false;
 }
 
-CUSIM_TWIN_LOCKED(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *graph), (handle, graph)) {
+/* An end that fails ends the capture none the less; a fault that was asked for must not leave the stream capturing. */
+static CUresult failed_end(bool ptsz, CUstream handle, CUgraph *graph, CUresult fault) {
+    struct cusim_stream *s;
+    cusim_lock();
+    if (cusim.initialized && cusim_stream_get(handle, ptsz, &s) == CUDA_SUCCESS && s->capture &&
+        s->capture->origin == s)
+        finish(s->capture, false);
+    if (graph)
+        *graph = NULL;
+    cusim_unlock();
+    return fault;
+}
+
+static CUresult end(bool ptsz, CUstream handle, CUgraph *graph) {
     struct cusim_stream *s;
     CUresult result = cusim_stream_get(handle, ptsz, &s);
     if (result != CUDA_SUCCESS)
@@ -394,6 +407,24 @@ CUSIM_TWIN_LOCKED(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *graph), 
         *graph = (CUgraph)c->graph;
     finish(c, result == CUDA_SUCCESS);
     return result;
+}
+
+static CUresult end_locked(enum cusim_api api, bool ptsz, CUstream handle, CUgraph *graph) {
+    CUresult result = cusim_enter(api);
+    if (result != CUDA_SUCCESS)
+        return failed_end(ptsz, handle, graph, result);
+    cusim_lock();
+    result = end(ptsz, handle, graph);
+    cusim_unlock();
+    return result;
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+    return end_locked(CUSIM_API_cuStreamEndCapture, false, handle, graph);
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream handle, CUgraph *graph) {
+    return end_locked(CUSIM_API_cuStreamEndCapture_ptsz, true, handle, graph);
 }
 
 /* ---- questions ---- */

@@ -428,3 +428,34 @@ CUSIM_LOCKED(cuCtxSynchronize_v2, (CUcontext handle), (handle)) {
     CUresult result = ctx_get(handle, &ctx);
     return result == CUDA_SUCCESS ? synchronize(ctx) : result;
 }
+
+/* ---- accepted, without effect here ---- */
+
+CUSIM_LOCKED(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config)) {
+    struct cusim_ctx *ctx;
+    CUresult result = cusim_ctx_current(&ctx);
+    if (result == CUDA_SUCCESS)
+        *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+    return result;
+}
+
+CUSIM_LOCKED(cuCtxSetSharedMemConfig, (CUsharedconfig config), (config)) {
+    struct cusim_ctx *ctx;
+    (void)config;
+    return cusim_ctx_current(&ctx);
+}
+
+CUSIM_LOCKED(cuCtxResetPersistingL2Cache, (void), ()) {
+    struct cusim_ctx *ctx;
+    return cusim_ctx_current(&ctx);
+}
+
+CUSIM_LOCKED(cuProfilerStart, (void), ()) {
+    struct cusim_ctx *ctx;
+    return cusim_ctx_current(&ctx);
+}
+
+CUSIM_LOCKED(cuProfilerStop, (void), ()) {
+    struct cusim_ctx *ctx;
+    return cusim_ctx_current(&ctx);
+}

@@ -180,3 +180,49 @@ CUSIM_LOCKED(cuEventElapsedTime, (float *ms, CUevent start, CUevent end), (ms, s
 CUSIM_LOCKED(cuEventElapsedTime_v2, (float *ms, CUevent start, CUevent end), (ms, start, end)) {
     return elapsed(ms, start, end);
 }
+
+/* ---- events of a whole context ---- */
+
+CUSIM_LOCKED(cuCtxRecordEvent, (CUcontext handle, CUevent event_handle), (handle, event_handle)) {
+    struct cusim_event *event;
+    CUresult result = event_get(event_handle, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct cusim_ctx *ctx = event->ctx;
+    if (handle && handle != (CUcontext)ctx)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = cusim_capture_unsafe_sync(ctx); /* it acts on all streams, captures included */
+    if (result != CUDA_SUCCESS)
+        return result;
+    cusim_event_forget_capture(event);
+    struct cusim_work *work = cusim_work_new(CUSIM_WORK_RECORD, ctx);
+    work->event.id = event->raw;
+    struct cusim_op *op = cusim_enqueue(ctx->legacy, work);
+    for (struct cusim_stream *s = ctx->streams; s; s = s->next)
+        if (s != ctx->legacy)
+            cusim_op_depend(op, s->tl, s->submitted);
+    op->mark = cusim_mark_new(ctx->legacy->tl, op->seq);
+    cusim_mark_unref(event->last);
+    event->last = cusim_mark_ref(op->mark);
+    return CUDA_SUCCESS;
+}
+
+CUSIM_LOCKED(cuCtxWaitEvent, (CUcontext handle, CUevent event_handle), (handle, event_handle)) {
+    struct cusim_event *event;
+    CUresult result = event_get(event_handle, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct cusim_ctx *ctx = handle ? (struct cusim_ctx *)handle : event->ctx;
+    if (!cusim_handle_is(ctx, CUSIM_CTX))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    result = cusim_capture_unsafe_sync(ctx);
+    if (result != CUDA_SUCCESS || !event->last)
+        return result;
+    for (struct cusim_stream *s = ctx->streams; s; s = s->next) {
+        struct cusim_work *work = cusim_work_new(CUSIM_WORK_WAIT, ctx);
+        work->event.id = event->raw;
+        struct cusim_op *op = cusim_enqueue(s, work);
+        cusim_op_depend(op, event->last->tl, event->last->target);
+    }
+    return CUDA_SUCCESS;
+}

@@ -20,9 +20,10 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128,  /* a turn is as many whole periods as reach this many ops */
-    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,    /* ops of a piece there */
+    LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
+    SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
+    SLOW_MAX = 64,   /* ops of a piece there */
+    SETTLE_STEPS = 24,
     NODE_NS = 700,    /* GPU time of a small kernel in a graph (measured on an H200) */
     REACH_FACTOR = 6, /* growth from piece to piece at most */
     UNBUILT_MAX = 4,  /* further variants of a piece that fail to build before none is tried more */
@@ -37,6 +38,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     cus_tree_init(&plan->tree);
     plan->cur = &plan->tree.root;
     plan->reach = limits->piece_first;
+    plan->settle_in = SETTLE_STEPS;
 }
 
 void cus_plan_clear(struct cus_plan *plan) {
@@ -198,6 +200,8 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
             return CUS_OFFER_EAGER;
         }
         cus_learn_add(plan, piece);
+        if (plan->ns_per_op > plan->formed_ns)
+            plan->formed_ns = plan->ns_per_op;
     }
     return CUS_OFFER_BEGIN;
 }
@@ -503,6 +507,15 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         look_for_loop(plan, op);
 }
 
+/* The first pieces are formed while the host is cold. Once, when it has found its pace, and that is
+ * much faster, they are formed anew. */
+static void settle(struct cus_plan *plan) {
+    if (!plan->n_pieces || !plan->settle_in || --plan->settle_in)
+        return;
+    if (plan->formed_ns > plan->ns_per_op / 2 * 3)
+        cus_plan_drop_handle(plan, NULL);
+}
+
 void cus_plan_step_end(struct cus_plan *plan) {
     uint64_t ops = plan->unsynced;
     bool looped = plan->looped;
@@ -511,6 +524,7 @@ void cus_plan_step_end(struct cus_plan *plan) {
     restart(plan);
     if (ops > plan->longest)
         plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
+    settle(plan);
     /* What looked like a loop was one step, only longer than those before: it is learned as such.
      */
     if (looped && ops < LOOP_SURE)

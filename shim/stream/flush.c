@@ -148,9 +148,8 @@ static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext cu
     return cus_registry_peek(*stream, current);
 }
 
-/* The named stream and what legacy ordering ties to it. A stream of another context than the
- * current one, or a per-thread stream, has no engine here; what could be tied to it is flushed all
- * the same. */
+/* The named stream and what legacy ordering ties to it. A per-thread stream, or one that had no op
+ * yet, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
     CUcontext current = current_context();
     struct cus_engine *engine = peek(stream, current);

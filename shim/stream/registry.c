@@ -61,6 +61,7 @@ struct cus_context *cus_registry_context(CUcontext handle) {
         context->handle = handle;
         context->next = contexts;
         contexts = context;
+        __atomic_add_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);
     }
     cus_lock_give(&registry_lock);
     thread->seen = context;

@@ -117,6 +117,7 @@ struct cus_process {
     struct cus_lock list_lock;
     char list[16384];           /* list_lock: segment list of the busiest engine that was closed */
     uint64_t list_graphs;       /* list_lock: ops that it had issued in graphs */
+    uint32_t n_contexts;        /* atomic: contexts seen so far */
     uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
     uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
     bool never_defer;           /* atomic: a function was met that a rule never defers */

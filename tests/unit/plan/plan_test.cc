@@ -335,6 +335,20 @@ TEST(Plan, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
     EXPECT_LE(pieces.back(), 4u) << "what is withheld last is what the host then waits for";
 }
 
+TEST(Plan, PiecesShapedByAColdHostAreFormedAnewOnce) {
+    Program program({2, 4, 1024, 500000, 4, 100000});
+    for (int step = 0; step < 40; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 1000; i++) {
+            cus_plan_paced(&program.plan, step < 5 ? 900 : 100);
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
+}
+
 TEST(Plan, NoPieceTakesTheHostLongToFill) {
     for (uint32_t size : PiecesAtPace(50000, 300))
         EXPECT_LE(size, 10u) << "500 us at 50 us an op";
