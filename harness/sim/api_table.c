@@ -1,8 +1,9 @@
 /*
  * The table of entry points, and a weak body for each of them.
  *
- * An entry point that another file defines replaces its weak body when the library is linked; the rest answer
- * CUDA_ERROR_NOT_SUPPORTED. cuda.h is not included here, since the bodies have no parameters. Holds no lock.
+ * An entry point that another file defines replaces its weak body when the library is linked; the
+ * rest answer CUDA_ERROR_NOT_SUPPORTED. cuda.h is not included here, since the bodies have no
+ * parameters. Holds no lock.
  */
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * Attributes of kernel nodes.
  *
- * Any thread, under cusim.lock. Those that are for launches alone (programmatic serialisation, events, the carveout) are
- * not readable from a node.
+ * Any thread, under cusim.lock. Those that are for launches alone (programmatic serialisation,
+ * events, the carveout) are not readable from a node.
  */
 #include "harness/sim/graph.h"
 
@@ -17,8 +17,7 @@ static struct cusim_node *kernel_node(CUgraphNode handle) {
 
 static bool of_nodes(CUkernelNodeAttrID id) {
     return id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
-           id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE ||
-           id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+           id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
            id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ||
            id == CU_LAUNCH_ATTRIBUTE_PRIORITY || id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP ||
            id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||

@@ -1,8 +1,9 @@
 /*
- * Stream capture: submitted work becomes nodes of a graph, events carry the frontier from stream to stream.
+ * Stream capture: submitted work becomes nodes of a graph, events carry the frontier from stream to
+ * stream.
  *
- * Any thread, under cusim.lock. Calls that a capture makes unsafe are refused with the codes 900 to 908 and invalidate the
- * capture that forbids them, as CUDA does.
+ * Any thread, under cusim.lock. Calls that a capture makes unsafe are refused with the codes 900 to
+ * 908 and invalidate the capture that forbids them, as CUDA does.
  */
 #include "harness/sim/graph.h"
 
@@ -26,7 +27,8 @@ void cusim_capture_invalidate_of(const struct cusim_event *event) {
         cusim_capture_invalidate(capture);
 }
 
-static bool has_stream_of(const struct cusim_capture *c, const struct cusim_ctx *ctx, bool blocking) {
+static bool has_stream_of(const struct cusim_capture *c, const struct cusim_ctx *ctx,
+                          bool blocking) {
     for (struct cusim_stream *s = c->streams; s; s = s->next_captured)
         if (s->ctx == ctx && !(blocking && (s->flags & CU_STREAM_NON_BLOCKING)))
             return true;
@@ -136,8 +138,8 @@ static void frontier_add(struct cusim_stream *s, struct cusim_node *node) {
         if (s->frontier[i] == node)
             return;
     if (s->n_frontier == s->cap_frontier)
-        s->frontier = realloc(s->frontier, (s->cap_frontier = s->cap_frontier * 2 + 4) *
-                                               sizeof *s->frontier);
+        s->frontier =
+            realloc(s->frontier, (s->cap_frontier = s->cap_frontier * 2 + 4) * sizeof *s->frontier);
     s->frontier[s->n_frontier++] = node;
 }
 
@@ -148,14 +150,16 @@ static void frontier_set(struct cusim_stream *s, struct cusim_node *node) {
 
 /* ---- what is captured ---- */
 
-static const CUlaunchAttribute *attr_find(const struct cusim_work_kernel *k, CUlaunchAttributeID id) {
+static const CUlaunchAttribute *attr_find(const struct cusim_work_kernel *k,
+                                          CUlaunchAttributeID id) {
     for (unsigned i = 0; i < k->n_attrs; i++)
         if (k->attrs[i].id == id)
             return &k->attrs[i];
     return NULL;
 }
 
-/* A node takes over what is set on the stream that it is captured from, unless the launch said otherwise. */
+/* A node takes over what is set on the stream that it is captured from, unless the launch said
+ * otherwise. */
 static void inherit_attributes(struct cusim_work_kernel *k, const struct cusim_stream *s) {
     static const CUlaunchAttributeID inherited[] = {
         CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_PRIORITY,
@@ -185,8 +189,7 @@ CUresult cusim_capture_work(struct cusim_stream *s, struct cusim_work *work) {
             attr_find(&work->kernel, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
         pdl = a && a->value.programmaticStreamSerializationAllowed;
     }
-    struct cusim_node *node =
-        cusim_node_new(s->capture->graph, cusim_node_type_of(work), work);
+    struct cusim_node *node = cusim_node_new(s->capture->graph, cusim_node_type_of(work), work);
     for (unsigned i = 0; i < s->n_frontier; i++) {
         bool edge = pdl && s->frontier[i]->type == CU_GRAPH_NODE_TYPE_KERNEL;
         cusim_node_depend(node, s->frontier[i], edge ? &programmatic : NULL);
@@ -308,8 +311,8 @@ CUSIM_TWIN_LOCKED(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCapt
 
 /* What a newer driver might bring: it changes what later calls mean, and no table knows it. */
 __attribute__((visibility("default"))) CUresult cuSimBeginCaptureX(CUstream, CUstreamCaptureMode);
-__attribute__((visibility("default"))) CUresult cuSimBeginCaptureX_ptsz(CUstream,
-                                                                        CUstreamCaptureMode);
+__attribute__((visibility("default")))
+CUresult cuSimBeginCaptureX_ptsz(CUstream, CUstreamCaptureMode);
 CUSIM_TWIN_LOCKED(cuSimBeginCaptureX, _ptsz, (CUstream stream, CUstreamCaptureMode mode),
                   (stream, mode)) {
     struct cusim_stream *s;
@@ -369,7 +372,8 @@ static bool unjoined(struct cusim_capture *c) {
     return false;
 }
 
-/* An end that fails ends the capture none the less; a fault that was asked for must not leave the stream capturing. */
+/* An end that fails ends the capture none the less; a fault that was asked for must not leave the
+ * stream capturing. */
 static CUresult failed_end(bool ptsz, CUstream handle, CUgraph *graph, CUresult fault) {
     struct cusim_stream *s;
     cusim_lock();
@@ -463,8 +467,8 @@ CUSIM_TWIN_LOCKED(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureS
 }
 
 static CUresult info(bool ptsz, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                     CUgraph *graph, const CUgraphNode **dependencies,
-                     const CUgraphEdgeData **data, size_t *n) {
+                     CUgraph *graph, const CUgraphNode **dependencies, const CUgraphEdgeData **data,
+                     size_t *n) {
     static const CUgraphEdgeData zero[1024];
     struct cusim_stream *s;
     CUresult result = status_of(ptsz, stream, status, &s);
@@ -511,8 +515,7 @@ static CUresult update(bool ptsz, CUstream stream, CUgraphNode *dependencies, si
     CUresult result = cusim_stream_get(stream, ptsz, &s);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!s->capture || (n > 0 && !dependencies) ||
-        flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+    if (!s->capture || (n > 0 && !dependencies) || flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
         return s->capture ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_ILLEGAL_STATE;
     for (size_t i = 0; i < n; i++)
         if (!cusim_handle_is(dependencies[i], CUSIM_NODE) ||

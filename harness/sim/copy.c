@@ -1,9 +1,10 @@
 /*
  * Copies: what may be copied, what the host waits for, and when host memory is read.
  *
- * The source of an upload from pageable memory is copied at the call; a download to pageable memory and a copy from host to
- * host have been done when the call returns; pinned memory is touched when the stream gets there. A call that needs a
- * staging copy makes it without cusim.lock and looks its stream up again.
+ * The source of an upload from pageable memory is copied at the call; a download to pageable memory
+ * and a copy from host to host have been done when the call returns; pinned memory is touched when
+ * the stream gets there. A call that needs a staging copy makes it without cusim.lock and looks its
+ * stream up again.
  */
 #include "harness/sim/cusim.h"
 
@@ -38,12 +39,11 @@ static CUresult side_of(struct side *side, CUmemorytype type, const void *host, 
     side->pitch = pitch;
     side->slice = pitch * height;
     side->at = (unsigned char *)base + x + y * pitch + z * side->slice;
-    size_t extent =
-        (p->Depth - 1) * side->slice + (p->Height - 1) * side->pitch + p->WidthInBytes;
+    size_t extent = (p->Depth - 1) * side->slice + (p->Height - 1) * side->pitch + p->WidthInBytes;
     side->kind = cusim_mem_kind_of((uintptr_t)side->at, extent);
     if (type == CU_MEMORYTYPE_DEVICE && side->kind == CUSIM_MEM_PAGEABLE)
         return CUDA_ERROR_INVALID_VALUE;
-    /* An address of ours that is not inside a live block is a bad device pointer, not host memory. */
+    /* An address of ours outside of every live block is a bad device pointer, not host memory. */
     if (side->kind == CUSIM_MEM_PAGEABLE && (!base || cusim_mem_in_arena((uintptr_t)side->at)))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -91,8 +91,8 @@ static unsigned char *stage(const struct cusim_work_memcpy *m) {
 }
 
 /*
- * sync: the form without Async. It waits, except from device to device; an upload from pageable memory waits for what is
- * before it and returns once its source was copied.
+ * sync: the form without Async. It waits, except from device to device; an upload from pageable
+ * memory waits for what is before it and returns once its source was copied.
  */
 static CUresult copy(bool ptsz, CUstream handle, const CUDA_MEMCPY3D *p, bool sync) {
     struct cusim_stream *s;

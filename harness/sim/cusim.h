@@ -1,11 +1,13 @@
 /*
  * Inside of the simulated driver: its state, its lock, and what its files offer each other.
  *
- * One lock, cusim.lock, guards everything below unless a field says otherwise. Exported functions take it, do their work
- * in functions that expect it held, and give it back. Workers (one thread per stream) take it to fetch and to finish an
- * operation and never hold it while they execute one. Whoever waits does so on a timeline, which gives the lock back.
+ * One lock, cusim.lock, guards everything below unless a field says otherwise. Exported functions
+ * take it, do their work in functions that expect it held, and give it back. Workers (one thread
+ * per stream) take it to fetch and to finish an operation and never hold it while they execute one.
+ * Whoever waits does so on a timeline, which gives the lock back.
  *
- * Exported cu* functions are never called from inside: a preloaded library may have put itself in front of them.
+ * Exported cu* functions are never called from inside: a preloaded library may have put itself in
+ * front of them.
  */
 #ifndef CUSIM_H
 #define CUSIM_H
@@ -41,9 +43,11 @@ struct cusim_row {
 };
 extern const struct cusim_row cusim_rows[CUSIM_API_COUNT];
 
-/* Counts the call, injects a fault, refuses before cuInit and after fork. First thing in each exported function. */
+/* Counts the call, injects a fault, refuses before cuInit and after fork. First thing in each
+ * exported function. */
 CUresult cusim_enter(enum cusim_api api);
-CUresult cusim_enter_early(enum cusim_api api); /* the same for calls that are legal before cuInit */
+CUresult
+cusim_enter_early(enum cusim_api api); /* the same for calls that are legal before cuInit */
 
 #define CUSIM_ENTER(symbol)                                                                        \
     do {                                                                                           \
@@ -59,8 +63,8 @@ CUresult cusim_enter_early(enum cusim_api api); /* the same for calls that are l
     } while (0)
 
 /*
- * Defines an entry point and its per-thread twin over one body, which sees `bool ptsz` in front of its parameters:
- * CUSIM_TWIN(cuStreamQuery, _ptsz, (CUstream stream), (stream)) { ... }
+ * Defines an entry point and its per-thread twin over one body, which sees `bool ptsz` in front of
+ * its parameters: CUSIM_TWIN(cuStreamQuery, _ptsz, (CUstream stream), (stream)) { ... }
  */
 #define CUSIM_UNPACK(...) __VA_ARGS__
 #define CUSIM_TWIN(symbol, suffix, params, args)                                                   \
@@ -123,13 +127,14 @@ struct cusim_options {
 struct cusim_process {
     pthread_mutex_t lock;
     bool initialized;
-    bool exiting; /* workers start nothing new */
+    bool exiting;                 /* workers start nothing new */
     struct cusim_options options; /* written once, before initialized */
     struct cusim_device *devices;
     struct cusim_ctx *contexts; /* all that live */
-    struct cusim_ctx *dead;     /* made by the program and destroyed; kept so that they are found dead */
-    uint64_t next_id;           /* of contexts, streams, captures, buffers; never used twice */
-    unsigned n_busy;            /* streams with work */
+    struct cusim_ctx
+        *dead;        /* made by the program and destroyed; kept so that they are found dead */
+    uint64_t next_id; /* of contexts, streams, captures, buffers; never used twice */
+    unsigned n_busy;  /* streams with work */
     struct cusim_capture *captures;
 };
 extern struct cusim_process cusim;
@@ -179,7 +184,8 @@ struct cusim_timeline *cusim_timeline_new(void);
 struct cusim_timeline *cusim_timeline_ref(struct cusim_timeline *tl);
 void cusim_timeline_unref(struct cusim_timeline *tl);
 void cusim_timeline_advance(struct cusim_timeline *tl, uint64_t done);
-void cusim_timeline_wait(struct cusim_timeline *tl, uint64_t target); /* gives the lock back while it waits */
+void cusim_timeline_wait(struct cusim_timeline *tl,
+                         uint64_t target); /* gives the lock back while it waits */
 
 /* One recording of an event. */
 struct cusim_mark {
@@ -195,7 +201,8 @@ void cusim_mark_unref(struct cusim_mark *mark);
 
 /* ---- threads ---- */
 
-/* The per-thread default stream of one thread in one context; found by the id, since a context may die first. */
+/* The per-thread default stream of one thread in one context; found by the id, since a context may
+ * die first. */
 struct cusim_default {
     struct cusim_default *next;
     uint64_t ctx_id;
@@ -233,7 +240,7 @@ struct cusim_ctx {
     unsigned flags;
     bool primary;
     bool alive;
-    CUresult error; /* sticky */
+    CUresult error;               /* sticky */
     struct cusim_stream *streams; /* all that may still have work, destroyed ones included */
     struct cusim_stream *legacy;
     unsigned blocking_captures; /* open captures that involve a blocking stream */
@@ -243,10 +250,11 @@ struct cusim_ctx {
 };
 
 CUresult cusim_ctx_current(struct cusim_ctx **ctx); /* the calling thread's, or why there is none */
-CUresult cusim_ctx_check(struct cusim_ctx *ctx);     /* dead, or the sticky error */
-struct cusim_ctx *cusim_ctx_by_id(uint64_t id);      /* NULL when it is dead */
+CUresult cusim_ctx_check(struct cusim_ctx *ctx);    /* dead, or the sticky error */
+struct cusim_ctx *cusim_ctx_by_id(uint64_t id);     /* NULL when it is dead */
 struct cusim_device *cusim_device_get(CUdevice device);
-void cusim_ctx_wait(struct cusim_ctx *ctx); /* all work of all its streams that was submitted before */
+void cusim_ctx_wait(
+    struct cusim_ctx *ctx); /* all work of all its streams that was submitted before */
 void cusim_all_wait(void);
 
 /* ---- work: what a stream operation or a graph node does, as immutable data ---- */
@@ -347,8 +355,8 @@ struct cusim_op {
     struct cusim_op *next;
     uint64_t seq;
     struct cusim_work *work;
-    struct cusim_mark *mark;      /* of a record */
-    struct cusim_graph_run *run;  /* of a graph launch */
+    struct cusim_mark *mark;     /* of a record */
+    struct cusim_graph_run *run; /* of a graph launch */
     unsigned n_deps, cap_deps;
     struct cusim_dep *deps;
     struct cusim_dep inline_deps[3];
@@ -360,12 +368,12 @@ struct cusim_stream {
     struct cusim_stream *next, *prev; /* of the context */
     struct cusim_ctx *ctx;
     uint64_t id;
-    uint64_t raw;     /* number by creation, for the log */
-    uint64_t random;  /* state of the delays; the worker's alone */
-    unsigned flags;   /* CU_STREAM_NON_BLOCKING */
+    uint64_t raw;    /* number by creation, for the log */
+    uint64_t random; /* state of the delays; the worker's alone */
+    unsigned flags;  /* CU_STREAM_NON_BLOCKING */
     int priority;
     bool legacy, per_thread;
-    bool closing;     /* destroyed: goes when its work is done */
+    bool closing; /* destroyed: goes when its work is done */
     bool has_worker;
     bool worker_idle;
     pthread_cond_t work_cond;
@@ -382,11 +390,13 @@ struct cusim_stream {
 
 /* Finds the stream that a handle means to the calling thread; says why it cannot be used. */
 CUresult cusim_stream_get(CUstream handle, bool ptsz, struct cusim_stream **out);
-/* The same for a call that is going to submit work: capture and sticky errors, room in the queue (may wait). */
+/* The same for a call that is going to submit work: capture and sticky errors, room in the queue
+ * (may wait). */
 CUresult cusim_stream_get_for_work(CUstream handle, bool ptsz, struct cusim_stream **out);
 struct cusim_stream *cusim_stream_new(struct cusim_ctx *ctx, unsigned flags, int priority);
 void cusim_stream_close(struct cusim_stream *stream);
-void cusim_stream_wait(struct cusim_stream *stream); /* for a legacy stream: all that it is ordered behind */
+void cusim_stream_wait(
+    struct cusim_stream *stream); /* for a legacy stream: all that it is ordered behind */
 bool cusim_stream_done(struct cusim_stream *stream);
 void cusim_thread_streams_close(struct cusim_thread *thread);
 
@@ -449,7 +459,8 @@ unsigned cusim_kernel_total(void);
 const struct cusim_kernel *cusim_kernel_at(unsigned index);
 /* A handle of either kind, as a launch takes it; ctx is where a CUkernel is to run. */
 CUresult cusim_func_get(CUfunction handle, struct cusim_ctx *ctx, struct cusim_func **out);
-extern int (*cusim_take_trap)(void); /* NULL, or: did the kernel that just ran on this thread trap? */
+extern int (*cusim_take_trap)(
+    void); /* NULL, or: did the kernel that just ran on this thread trap? */
 unsigned cusim_func_smem_limit(const struct cusim_func *func);
 unsigned cusim_kernel_max_threads(const struct cusim_kernel *kernel);
 int cusim_blocks_per_sm(const struct cusim_kernel *kernel, int threads, size_t smem);
@@ -493,12 +504,13 @@ struct cusim_mem {
     bool freed; /* by cuMemFreeAsync: not usable, still in the pool */
 };
 
-CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes, unsigned flags,
-                         struct cusim_mem **out);
+CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes,
+                         unsigned flags, struct cusim_mem **out);
 void cusim_mem_free(struct cusim_mem *mem);
 struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
 struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins there */
-enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address, size_t bytes); /* PAGEABLE unless wholly inside one block */
+enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address,
+                                      size_t bytes); /* PAGEABLE unless wholly inside one block */
 void cusim_ctx_memory_free(struct cusim_ctx *ctx);
 size_t cusim_mem_used(int device);
 extern size_t cusim_graph_bytes; /* what executable graphs would hold of device memory */
@@ -517,14 +529,16 @@ enum cusim_capture_status { CUSIM_CAPTURE_ACTIVE = 1, CUSIM_CAPTURE_INVALIDATED 
 
 /* Refuses a call that a capture makes unsafe, and invalidates that capture. */
 CUresult cusim_capture_unsafe(void);
-CUresult cusim_capture_unsafe_sync(struct cusim_ctx *ctx); /* the same for waiting for a whole context */
+CUresult
+cusim_capture_unsafe_sync(struct cusim_ctx *ctx); /* the same for waiting for a whole context */
 struct cusim_capture *cusim_capture_of_ctx(struct cusim_ctx *ctx);
 void cusim_capture_drop(struct cusim_capture *capture); /* its context dies */
 void cusim_capture_invalidate(struct cusim_capture *capture);
 void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx); /* the legacy stream was used */
 CUresult cusim_capture_state(struct cusim_stream *stream);     /* 901 when invalidated */
 CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work);
-CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
+CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event,
+                              unsigned flags);
 CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
 bool cusim_event_captured(const struct cusim_event *event);
 void cusim_capture_invalidate_of(const struct cusim_event *event);
@@ -537,7 +551,8 @@ CUresult cusim_capture_child(struct cusim_stream *stream, const struct cusim_pla
 /* ---- graphs at execution ---- */
 
 struct cusim_graph_run;
-void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream); /* no lock held */
+void cusim_graph_run_execute(struct cusim_graph_run *run,
+                             struct cusim_stream *stream); /* no lock held */
 void cusim_graph_run_free(struct cusim_graph_run *run);
 
 /* ---- log and statistics ---- */

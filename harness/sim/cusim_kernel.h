@@ -1,10 +1,11 @@
 /*
  * How a kernel that is compiled for the CPU becomes known to the simulated driver.
  *
- * libcusim_kernels.so is one list of `struct cusim_kernel`: each kernel file adds its entries from a constructor by
- * cusim_kernel_register(). The simulated libcuda.so.1 opens that library from its own directory (or the file that
- * CUSIM_KERNELS names) and reads the head of the list, `cusim_kernel_head`, with dlsym. Nothing here depends on CUDA,
- * and nothing calls into the driver. C and C++ may both include it.
+ * libcusim_kernels.so is one list of `struct cusim_kernel`: each kernel file adds its entries from
+ * a constructor by cusim_kernel_register(). The simulated libcuda.so.1 opens that library from its
+ * own directory (or the file that CUSIM_KERNELS names) and reads the head of the list,
+ * `cusim_kernel_head`, with dlsym. Nothing here depends on CUDA, and nothing calls into the driver.
+ * C and C++ may both include it.
  */
 #ifndef CUSIM_KERNEL_H
 #define CUSIM_KERNEL_H
@@ -18,21 +19,23 @@ struct cusim_kernel {
     unsigned n_params;      /* number of arguments */
     const unsigned *offset; /* byte offset of each argument in the packed argument buffer */
     const unsigned *size;   /* bytes of each argument */
-    /* Most dynamic shared memory that the function attribute may be raised to, in bytes; 0: what the device allows. */
+    /* Most dynamic shared memory that the function attribute may be raised to, in bytes; 0: what
+     * the device allows. */
     unsigned max_dynamic_smem;
     /*
-     * Runs the whole grid and returns when its last thread is done. Called on the thread of a stream, without any lock
-     * of the simulator; two kernels of different streams run at the same time. params[i] points to the i-th argument.
+     * Runs the whole grid and returns when its last thread is done. Called on the thread of a
+     * stream, without any lock of the simulator; two kernels of different streams run at the same
+     * time. params[i] points to the i-th argument.
      */
     void (*run)(const unsigned grid[3], const unsigned block[3], unsigned smem_bytes,
                 void **params);
 
     /* All below may stay zero. */
-    unsigned static_smem;       /* bytes of static shared memory, as cuFuncGetAttribute reports them */
-    unsigned max_threads;       /* launch bound on threads of a block; 0: 1024 */
-    unsigned cluster[3];        /* cluster dimensions that the kernel was compiled with; 0: none */
-    unsigned local_bytes;       /* local memory of a thread, as cuFuncGetAttribute reports it */
-    struct cusim_kernel *next;  /* owned by the list */
+    unsigned static_smem; /* bytes of static shared memory, as cuFuncGetAttribute reports them */
+    unsigned max_threads; /* launch bound on threads of a block; 0: 1024 */
+    unsigned cluster[3];  /* cluster dimensions that the kernel was compiled with; 0: none */
+    unsigned local_bytes; /* local memory of a thread, as cuFuncGetAttribute reports it */
+    struct cusim_kernel *next; /* owned by the list */
 };
 
 /* One list per shared object: the weak definitions of all its files become one. */

@@ -1,6 +1,6 @@
 /*
- * Events. Each recording is a mark (a timeline and a place on it) of its own, so that a wait or a query refers to the
- * recording that was last when it was called, whatever is recorded later.
+ * Events. Each recording is a mark (a timeline and a place on it) of its own, so that a wait or a
+ * query refers to the recording that was last when it was called, whatever is recorded later.
  *
  * Any thread, under cusim.lock.
  */
@@ -86,7 +86,8 @@ static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flag
     struct cusim_event *event;
     struct cusim_stream *s;
     CUresult result = event_get(handle, &event);
-    if (result == CUDA_SUCCESS) /* waiting for room lets the lock go: the event is looked up again */
+    if (result ==
+        CUDA_SUCCESS) /* waiting for room lets the lock go: the event is looked up again */
         result = cusim_stream_get_for_work(stream, ptsz, &s);
     return result == CUDA_SUCCESS ? record_in(handle, s, flags) : result;
 }

@@ -1,9 +1,10 @@
 /*
  * Executable graphs: instantiation, changes of single nodes, whole updates, launches.
  *
- * Any thread, under cusim.lock. A launch refers to the plan as it is at the call; a change behind it makes a copy. The
- * refusals are those of CUDA: another memory type or kind of memory, another context, copies and memsets that are not
- * one-dimensional, empty ones, a memset that has outgrown what it was instantiated with.
+ * Any thread, under cusim.lock. A launch refers to the plan as it is at the call; a change behind
+ * it makes a copy. The refusals are those of CUDA: another memory type or kind of memory, another
+ * context, copies and memsets that are not one-dimensional, empty ones, a memset that has outgrown
+ * what it was instantiated with.
  */
 #include "harness/sim/graph.h"
 
@@ -196,8 +197,8 @@ static bool may_replace(const struct cusim_work *old, const struct cusim_work *n
         const struct cusim_work_memcpy *a = &old->memcpy, *b = &new->memcpy;
         return old->ctx == new->ctx && a->height == 1 && a->depth == 1 && b->height == 1 &&
                b->depth == 1 && a->params.dstMemoryType == b->params.dstMemoryType &&
-               a->params.srcMemoryType == b->params.srcMemoryType &&
-               same_family((uintptr_t)a->dst, (uintptr_t)b->dst) &&
+               a->params.srcMemoryType ==
+                   b->params.srcMemoryType &&same_family((uintptr_t)a->dst, (uintptr_t)b->dst) &&
                same_family((uintptr_t)a->src, (uintptr_t)b->src);
     }
     case CUSIM_WORK_MEMSET: {
@@ -213,8 +214,8 @@ static bool may_replace(const struct cusim_work *old, const struct cusim_work *n
     }
 }
 
-static CUresult set_node(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type,
-                         CUresult made, struct cusim_work *work) {
+static CUresult set_node(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type, CUresult made,
+                         struct cusim_work *work) {
     struct cusim_exec *exec = exec_get(handle);
     struct cusim_entry *entry = entry_get(exec, node, type);
     if (made != CUDA_SUCCESS)
@@ -333,11 +334,10 @@ CUSIM_LOCKED(cuGraphNodeGetEnabled, (CUgraphExec handle, CUgraphNode node, unsig
 /* ---- whole updates ---- */
 
 static bool same_topology(const struct cusim_topology *a, const struct cusim_topology *b) {
-    return a->n == b->n &&
-           memcmp(a->indegree, b->indegree, a->n * sizeof *a->indegree) == 0 &&
+    return a->n == b->n && memcmp(a->indegree, b->indegree, a->n * sizeof *a->indegree) == 0 &&
            memcmp(a->successors_at, b->successors_at, (a->n + 1) * sizeof *a->successors_at) == 0 &&
-           memcmp(a->successors, b->successors,
-                  a->successors_at[a->n] * sizeof *a->successors) == 0;
+           memcmp(a->successors, b->successors, a->successors_at[a->n] * sizeof *a->successors) ==
+               0;
 }
 
 static CUgraphExecUpdateResult update(struct cusim_exec *exec, struct cusim_graph *graph) {

@@ -1,12 +1,13 @@
 /*
  * Memsets of all widths, one- and two-dimensional.
  *
- * Under cusim.lock. The form without Async returns before it is done, except for host and managed memory.
+ * Under cusim.lock. The form without Async returns before it is done, except for host and managed
+ * memory.
  */
 #include "harness/sim/cusim.h"
 
-CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch, unsigned value,
-                           unsigned element, size_t width, size_t height,
+CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch,
+                           unsigned value, unsigned element, size_t width, size_t height,
                            enum cusim_mem_kind *kind) {
     if ((element != 1 && element != 2 && element != 4) || width == 0 || height == 0 ||
         dst % element != 0)

@@ -1,8 +1,9 @@
 /*
  * What a program asks about functions and sets on them; occupancy.
  *
- * Any thread, under cusim.lock. The Func calls take CUfunction alone and the Kernel calls CUkernel alone; occupancy takes
- * both, as launches do. A value set on a CUfunction goes before the one set on its CUkernel.
+ * Any thread, under cusim.lock. The Func calls take CUfunction alone and the Kernel calls CUkernel
+ * alone; occupancy takes both, as launches do. A value set on a CUfunction goes before the one set
+ * on its CUkernel.
  */
 #include "harness/sim/cusim.h"
 
@@ -208,8 +209,7 @@ CUSIM_LOCKED(cuKernelSetCacheConfig, (CUkernel handle, CUfunc_cache config, CUde
     return cusim_handle_is(handle, CUSIM_KERNEL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUSIM_LOCKED(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction handle),
-             (state, handle)) {
+CUSIM_LOCKED(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction handle), (state, handle)) {
     if (!cusim_handle_is(handle, CUSIM_FUNC))
         return CUDA_ERROR_INVALID_HANDLE;
     *state = ((struct cusim_func *)handle)->loaded ? CU_FUNCTION_LOADING_STATE_LOADED
@@ -339,8 +339,7 @@ CUSIM_LOCKED(cuOccupancyMaxActiveClusters,
 }
 
 CUSIM_LOCKED(cuOccupancyMaxPotentialClusterSize,
-             (int *size, CUfunction handle, const CUlaunchConfig *config),
-             (size, handle, config)) {
+             (int *size, CUfunction handle, const CUlaunchConfig *config), (size, handle, config)) {
     const struct cusim_kernel *kernel;
     CUresult result = kernel_of(handle, &kernel);
     if (result != CUDA_SUCCESS)

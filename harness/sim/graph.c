@@ -1,8 +1,8 @@
 /*
  * Graphs as structures: nodes, edges, questions about them, copies.
  *
- * Any thread, under cusim.lock. CUDA leaves it to the program to use one graph from one thread at a time; here the lock
- * makes that harmless.
+ * Any thread, under cusim.lock. CUDA leaves it to the program to use one graph from one thread at a
+ * time; here the lock makes that harmless.
  */
 #include "harness/sim/graph.h"
 
@@ -214,7 +214,8 @@ CUSIM_LOCKED(cuGraphDestroyNode, (CUgraphNode handle), (handle)) {
 
 /* ---- questions ---- */
 
-/* One item of an answer whose caller gave room for *n items, or asks for their number with a NULL array. */
+/* One item of an answer whose caller gave room for *n items, or asks for their number with a NULL
+ * array. */
 struct list {
     size_t room, count;
 };
@@ -412,8 +413,7 @@ CUSIM_LOCKED(cuGraphNodeGetType, (CUgraphNode handle, CUgraphNodeType *type), (h
     return CUDA_SUCCESS;
 }
 
-CUSIM_LOCKED(cuGraphChildGraphNodeGetGraph, (CUgraphNode handle, CUgraph *graph),
-             (handle, graph)) {
+CUSIM_LOCKED(cuGraphChildGraphNodeGetGraph, (CUgraphNode handle, CUgraph *graph), (handle, graph)) {
     struct cusim_node *node = node_get(handle);
     if (!node || !graph || !node->child)
         return CUDA_ERROR_INVALID_VALUE;

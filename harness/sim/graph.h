@@ -1,7 +1,8 @@
 /*
  * Graphs, executable graphs and captures: what capture.c, graph.c, node.c, plan.c and exec.c share.
  *
- * Everything under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change while a run refers to it.
+ * Everything under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change
+ * while a run refers to it.
  */
 #ifndef CUSIM_GRAPH_H
 #define CUSIM_GRAPH_H
@@ -47,8 +48,9 @@ struct cusim_capture {
 };
 
 /*
- * What an executable graph does: its nodes in an order that its edges allow, child graphs flattened into it. Shared by the
- * executable graph and its launches in flight; a change makes a copy first where a launch still refers to it.
+ * What an executable graph does: its nodes in an order that its edges allow, child graphs flattened
+ * into it. Shared by the executable graph and its launches in flight; a change makes a copy first
+ * where a launch still refers to it.
  */
 struct cusim_topology {
     unsigned refs, n;
@@ -86,7 +88,8 @@ struct cusim_exec {
 
 struct cusim_graph_run {
     struct cusim_plan *plan;
-    struct cusim_mark **marks; /* per node: what a record node fulfils or a wait node waits for; or NULL */
+    struct cusim_mark *
+        *marks; /* per node: what a record node fulfils or a wait node waits for; or NULL */
 };
 
 struct cusim_graph *cusim_graph_new(void);
@@ -117,7 +120,8 @@ CUresult cusim_work_of_params(const CUgraphNodeParams *p, const struct cusim_wor
 /* NULL and *result where the graph has a cycle; entries may be NULL. */
 struct cusim_plan *cusim_plan_new(const struct cusim_graph *graph, struct cusim_entry **entries,
                                   unsigned *n_entries, CUresult *result);
-struct cusim_plan *cusim_plan_own(struct cusim_plan *plan); /* a copy unless nobody else refers to it */
+struct cusim_plan *
+cusim_plan_own(struct cusim_plan *plan); /* a copy unless nobody else refers to it */
 void cusim_plan_unref(struct cusim_plan *plan);
 struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan);
 struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan);

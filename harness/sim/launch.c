@@ -43,8 +43,8 @@ static CUresult check_shape(const struct cusim_func *func, const struct cusim_la
             cluster = &a->value.clusterDim.x;
     }
     if (cluster[0] != 0 || cluster != kernel->cluster) {
-        bool nonportable = func->cluster_nonportable > 0 ||
-                           (func->kern && func->kern->cluster_nonportable > 0);
+        bool nonportable =
+            func->cluster_nonportable > 0 || (func->kern && func->kern->cluster_nonportable > 0);
         CUresult result = check_cluster(g, cluster, nonportable);
         if (result != CUDA_SUCCESS)
             return result;

@@ -1,9 +1,11 @@
 /*
- * The oracle: one line for each executed operation, in the order in which each stream executed them.
+ * The oracle: one line for each executed operation, in the order in which each stream executed
+ * them.
  *
- * Workers write here without cusim.lock, one line at a time under the lock of this file. Streams and events appear under
- * their number of creation; when the process ends the file is rewritten so that the numbers are dense and count only what
- * executed something: a stream that a preloaded library makes for captures of its own leaves no trace.
+ * Workers write here without cusim.lock, one line at a time under the lock of this file. Streams
+ * and events appear under their number of creation; when the process ends the file is rewritten so
+ * that the numbers are dense and count only what executed something: a stream that a preloaded
+ * library makes for captures of its own leaves no trace.
  */
 #include "harness/sim/cusim.h"
 
@@ -117,7 +119,8 @@ static void numbers_sort(struct numbers *set) {
 }
 
 static size_t numbers_rank(const struct numbers *set, uint64_t raw) {
-    const uint64_t *at = set->n == 0 ? NULL : bsearch(&raw, set->raw, set->n, sizeof raw, compare_numbers);
+    const uint64_t *at =
+        set->n == 0 ? NULL : bsearch(&raw, set->raw, set->n, sizeof raw, compare_numbers);
     return at ? (size_t)(at - set->raw) : SIZE_MAX;
 }
 

@@ -1,9 +1,10 @@
 /*
  * Memory: the arenas, the table of live blocks, allocation and release.
  *
- * Device memory, pinned host memory and managed memory come from arenas at fixed addresses and are handed out first fit,
- * so that a program gets the same addresses in every run. All under cusim.lock; cusim_mem_in_arena alone may be called
- * without it. Releases wait for the work of the context, as CUDA's do, and look the block up again afterwards.
+ * Device memory, pinned host memory and managed memory come from arenas at fixed addresses and are
+ * handed out first fit, so that a program gets the same addresses in every run. All under
+ * cusim.lock; cusim_mem_in_arena alone may be called without it. Releases wait for the work of the
+ * context, as CUDA's do, and look the block up again afterwards.
  */
 #include "harness/sim/cusim.h"
 
@@ -15,7 +16,8 @@
 
 enum { ARENA_HOST = CUSIM_DEVICES_MAX, ARENA_MANAGED, ARENAS };
 
-/* Where the arenas go; the second row is for processes under ThreadSanitizer, whose shadow lies where the first is. */
+/* Where the arenas go; the second row is for processes under ThreadSanitizer, whose shadow lies
+ * where the first is. */
 static const struct {
     uintptr_t device, device_step, host, managed;
     size_t most;
@@ -47,10 +49,10 @@ static bool arena_open(int index) {
     if (arena->base)
         return true;
     for (size_t i = __tsan_init ? 1 : 0; i < sizeof places / sizeof places[0]; i++) {
-        uintptr_t want = index == ARENA_HOST      ? places[i].host
-                         : index == ARENA_MANAGED ? places[i].managed
-                                                  : places[i].device +
-                                                        (uintptr_t)index * places[i].device_step;
+        uintptr_t want = index == ARENA_HOST ? places[i].host
+                         : index == ARENA_MANAGED
+                             ? places[i].managed
+                             : places[i].device + (uintptr_t)index * places[i].device_step;
         size_t bytes = index < ARENA_HOST ? cusim.options.device_bytes : (size_t)64 << 30;
         if (bytes > places[i].most)
             bytes = places[i].most;
@@ -323,7 +325,6 @@ CUSIM_LOCKED(cuMemGetInfo_v2, (size_t * available, size_t *total), (available, t
     if (total)
         *total = cusim.options.device_bytes;
     if (available)
-        *available =
-            used < cusim.options.device_bytes ? cusim.options.device_bytes - used : 0;
+        *available = used < cusim.options.device_bytes ? cusim.options.device_bytes - used : 0;
     return CUDA_SUCCESS;
 }

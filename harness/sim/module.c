@@ -1,9 +1,10 @@
 /*
  * Modules and libraries: every image holds every kernel that was compiled for the CPU.
  *
- * Any thread, under cusim.lock. CUfunction (of a context) and CUkernel (of a library, no context) are different objects and
- * are told apart by their handles. Their memory is never given back, since nodes and work in flight may still name them;
- * what is unloaded is taken out of the table of handles.
+ * Any thread, under cusim.lock. CUfunction (of a context) and CUkernel (of a library, no context)
+ * are different objects and are told apart by their handles. Their memory is never given back,
+ * since nodes and work in flight may still name them; what is unloaded is taken out of the table of
+ * handles.
  */
 #include "harness/sim/cusim.h"
 
@@ -334,7 +335,8 @@ CUSIM_LOCKED(cuLibraryGetModule, (CUmodule * out, CUlibrary handle), (out, handl
 }
 
 static CUresult nothing_named(CUlibrary handle) {
-    return cusim_handle_is(handle, CUSIM_LIBRARY) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+    return cusim_handle_is(handle, CUSIM_LIBRARY) ? CUDA_ERROR_NOT_FOUND
+                                                  : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUSIM_LOCKED(cuLibraryGetGlobal,

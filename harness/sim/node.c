@@ -1,8 +1,8 @@
 /*
  * Nodes of explicit graphs: making them, reading and changing what they do.
  *
- * Any thread, under cusim.lock. A change replaces the node's work, which is immutable; executable graphs made before keep
- * the old one.
+ * Any thread, under cusim.lock. A change replaces the node's work, which is immutable; executable
+ * graphs made before keep the old one.
  */
 #include "harness/sim/graph.h"
 
@@ -159,9 +159,8 @@ CUresult cusim_work_of_params(const CUgraphNodeParams *p, const struct cusim_wor
     if (!params)                                                                                   \
         return CUDA_ERROR_INVALID_VALUE;                                                           \
     CUresult result = make;                                                                        \
-    return result == CUDA_SUCCESS                                                                  \
-               ? cusim_graph_add(out, graph, deps, NULL, n, type, work, NULL)                      \
-               : result;
+    return result == CUDA_SUCCESS ? cusim_graph_add(out, graph, deps, NULL, n, type, work, NULL)   \
+                                  : result;
 
 CUSIM_LOCKED(cuGraphAddKernelNode_v2,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n,
@@ -187,35 +186,30 @@ CUSIM_LOCKED(cuGraphAddKernelNode,
 CUSIM_LOCKED(cuGraphAddMemcpyNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n,
               const CUDA_MEMCPY3D *params, CUcontext ctx),
-             (out, graph, deps, n, params, ctx)) {
-    ADD(CU_GRAPH_NODE_TYPE_MEMCPY, cusim_work_of_memcpy(params, ctx, &work))
-}
+             (out, graph, deps, n, params, ctx)){
+    ADD(CU_GRAPH_NODE_TYPE_MEMCPY, cusim_work_of_memcpy(params, ctx, &work))}
 
 CUSIM_LOCKED(cuGraphAddMemsetNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n,
               const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx),
-             (out, graph, deps, n, params, ctx)) {
-    ADD(CU_GRAPH_NODE_TYPE_MEMSET, cusim_work_of_memset(params, ctx, &work))
-}
+             (out, graph, deps, n, params, ctx)){
+    ADD(CU_GRAPH_NODE_TYPE_MEMSET, cusim_work_of_memset(params, ctx, &work))}
 
 CUSIM_LOCKED(cuGraphAddHostNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n,
               const CUDA_HOST_NODE_PARAMS *params),
-             (out, graph, deps, n, params)) {
-    ADD(CU_GRAPH_NODE_TYPE_HOST, cusim_work_of_host(params, &work))
-}
+             (out, graph, deps, n, params)){
+    ADD(CU_GRAPH_NODE_TYPE_HOST, cusim_work_of_host(params, &work))}
 
 CUSIM_LOCKED(cuGraphAddEventRecordNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n, CUevent params),
-             (out, graph, deps, n, params)) {
-    ADD(CU_GRAPH_NODE_TYPE_EVENT_RECORD, cusim_work_of_event(CUSIM_WORK_RECORD, params, &work))
-}
+             (out, graph, deps, n, params)){
+    ADD(CU_GRAPH_NODE_TYPE_EVENT_RECORD, cusim_work_of_event(CUSIM_WORK_RECORD, params, &work))}
 
 CUSIM_LOCKED(cuGraphAddEventWaitNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n, CUevent params),
-             (out, graph, deps, n, params)) {
-    ADD(CU_GRAPH_NODE_TYPE_WAIT_EVENT, cusim_work_of_event(CUSIM_WORK_WAIT, params, &work))
-}
+             (out, graph, deps, n, params)){
+    ADD(CU_GRAPH_NODE_TYPE_WAIT_EVENT, cusim_work_of_event(CUSIM_WORK_WAIT, params, &work))}
 
 CUSIM_LOCKED(cuGraphAddEmptyNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n),

@@ -1,8 +1,9 @@
 /*
  * From a graph to what runs: the order of its nodes, and its execution on a stream's worker.
  *
- * Plans are made, counted and freed under cusim.lock. cusim_graph_run_execute runs without it and takes it for events. The
- * nodes of a launch run one at a time; where the edges leave a choice the seed decides, so that a missing edge shows.
+ * Plans are made, counted and freed under cusim.lock. cusim_graph_run_execute runs without it and
+ * takes it for events. The nodes of a launch run one at a time; where the edges leave a choice the
+ * seed decides, so that a missing edge shows.
  */
 #include "harness/sim/graph.h"
 
@@ -41,18 +42,18 @@ static void add_pred(struct builder *b, unsigned at, unsigned pred) {
 
 static void add_entry(struct builder *b, struct cusim_node *node, unsigned index) {
     if (b->n_entries == b->cap_entries)
-        b->entries = realloc(b->entries,
-                             (b->cap_entries = b->cap_entries * 2 + 16) * sizeof *b->entries);
+        b->entries =
+            realloc(b->entries, (b->cap_entries = b->cap_entries * 2 + 16) * sizeof *b->entries);
     struct cusim_entry *e = &b->entries[b->n_entries++];
-    *e = (struct cusim_entry){
-        .node = node, .node_id = node->id, .type = node->type, .index = index};
+    *e =
+        (struct cusim_entry){.node = node, .node_id = node->id, .type = node->type, .index = index};
     if (node->type == CU_GRAPH_NODE_TYPE_MEMSET)
         e->fits = node->work->memset.width * node->work->memset.element;
 }
 
 /*
- * Nodes of a graph by Kahn's method, in the order of their addition where edges allow it. NULL where there is a cycle.
- * Leaves each node's place in the array in node->place.
+ * Nodes of a graph by Kahn's method, in the order of their addition where edges allow it. NULL
+ * where there is a cycle. Leaves each node's place in the array in node->place.
  */
 static struct cusim_node **sorted(const struct cusim_graph *graph) {
     size_t n = graph->n_nodes, done = 0, at = 0;
@@ -243,8 +244,8 @@ struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan) {
     struct cusim_graph *graph = cusim_graph_new();
     struct cusim_node **nodes = malloc((t->n + 1) * sizeof *nodes);
     for (unsigned i = 0; i < t->n; i++)
-        nodes[i] = cusim_node_new(graph, cusim_node_type_of(plan->work[i]),
-                                  cusim_work_ref(plan->work[i]));
+        nodes[i] =
+            cusim_node_new(graph, cusim_node_type_of(plan->work[i]), cusim_work_ref(plan->work[i]));
     for (unsigned i = 0; i < t->n; i++)
         for (unsigned s = t->successors_at[i]; s < t->successors_at[i + 1]; s++)
             cusim_node_depend(nodes[t->successors[s]], nodes[i], NULL);
@@ -254,7 +255,8 @@ struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan) {
 
 /* ---- execution ---- */
 
-/* Settles at the call what the event nodes mean: a record gets its mark, a wait the latest recording. */
+/* Settles at the call what the event nodes mean: a record gets its mark, a wait the latest
+ * recording. */
 struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan) {
     struct cusim_graph_run *run = calloc(1, sizeof *run);
     run->plan = plan;

@@ -1,8 +1,8 @@
 /*
  * What a program may ask about an address.
  *
- * Any thread, under cusim.lock. cuPointerGetAttributes answers zero for memory that is not the simulator's;
- * cuPointerGetAttribute refuses it.
+ * Any thread, under cusim.lock. cuPointerGetAttributes answers zero for memory that is not the
+ * simulator's; cuPointerGetAttribute refuses it.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,9 +1,10 @@
 /*
  * Stream-ordered allocation.
  *
- * A freed block goes back to its pool at the call and may be handed out again at once: to the same stream as it is, to
- * another stream behind a dependency on the free (CUDA's "internal dependencies", on by default). Which block is handed out
- * depends on the calls alone, never on timing, so that addresses repeat from run to run. Under cusim.lock.
+ * A freed block goes back to its pool at the call and may be handed out again at once: to the same
+ * stream as it is, to another stream behind a dependency on the free (CUDA's "internal
+ * dependencies", on by default). Which block is handed out depends on the calls alone, never on
+ * timing, so that addresses repeat from run to run. Under cusim.lock.
  */
 #include "harness/sim/cusim.h"
 
@@ -58,7 +59,8 @@ static void trim(struct cusim_pool *pool, bool all) {
     }
 }
 
-static struct cached *take_cached(struct cusim_pool *pool, size_t reserved, struct cusim_stream *s) {
+static struct cached *take_cached(struct cusim_pool *pool, size_t reserved,
+                                  struct cusim_stream *s) {
     struct cached **found = NULL;
     for (struct cached **at = &pool->cached; *at; at = &(*at)->next) {
         if ((*at)->mem->reserved != reserved)
@@ -89,8 +91,7 @@ static CUresult alloc_async(bool ptsz, CUdeviceptr *out, size_t bytes, struct cu
     if (!pool)
         pool = s->ctx->device->current_pool ? s->ctx->device->current_pool
                                             : default_pool(s->ctx->device);
-    struct cached *c =
-        s->capture ? NULL : take_cached(pool, (bytes + 511) / 512 * 512, s);
+    struct cached *c = s->capture ? NULL : take_cached(pool, (bytes + 511) / 512 * 512, s);
     if (c) {
         mem = c->mem;
     } else {
@@ -198,10 +199,9 @@ CUSIM_LOCKED(cuDeviceSetMemPool, (CUdevice ordinal, CUmemoryPool pool), (ordinal
 }
 
 CUSIM_LOCKED(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *props), (out, props)) {
-    struct cusim_device *device =
-        props && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE
-            ? cusim_device_get(props->location.id)
-            : NULL;
+    struct cusim_device *device = props && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE
+                                      ? cusim_device_get(props->location.id)
+                                      : NULL;
     if (!out || !device)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (CUmemoryPool)pool_new(device);
@@ -256,8 +256,8 @@ CUSIM_LOCKED(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute id
     return CUDA_SUCCESS;
 }
 
-CUSIM_LOCKED(cuMemPoolSetAccess,
-             (CUmemoryPool handle, const CUmemAccessDesc *access, size_t n), (handle, access, n)) {
+CUSIM_LOCKED(cuMemPoolSetAccess, (CUmemoryPool handle, const CUmemAccessDesc *access, size_t n),
+             (handle, access, n)) {
     if (!cusim_handle_is(handle, CUSIM_POOL) || (n > 0 && !access))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;

@@ -1,8 +1,9 @@
 /*
  * The process: options, cuInit, the count and the fault of each call, fork and exit.
  *
- * Any thread. The fault list has a lock of its own, which is taken last; everything else is under cusim.lock or written
- * before cuInit returns. The exit handler waits a bounded time for the streams and never joins a worker.
+ * Any thread. The fault list has a lock of its own, which is taken last; everything else is under
+ * cusim.lock or written before cuInit returns. The exit handler waits a bounded time for the
+ * streams and never joins a worker.
  */
 #include "harness/sim/cusim.h"
 
@@ -68,7 +69,7 @@ static int api_by_name(const char *name, size_t length) {
     return -1;
 }
 
-/* "name:n:code[,name:n+:code...]"; n+ means the n-th call and all behind it. Counted from now on. */
+/* "name:n:code[,name:n+:code...]": n+ is the n-th call and all behind it. Counts from now on. */
 static bool parse_faults(const char *text) {
     bool good = true;
     pthread_mutex_lock(&fault_lock);
@@ -251,8 +252,9 @@ static void write_stats(void) {
 }
 
 /*
- * A program may end with work pending, or with a kernel that spins for ever. The streams get a bounded time to finish,
- * so that the log is whole where it can be; then the workers are left behind and die with the process.
+ * A program may end with work pending, or with a kernel that spins for ever. The streams get a
+ * bounded time to finish, so that the log is whole where it can be; then the workers are left
+ * behind and die with the process.
  */
 __attribute__((destructor)) static void at_exit(void) {
     if (owner_pid != getpid())

@@ -1,8 +1,8 @@
 /*
  * Streams as a program sees them: handles, questions, attributes, synchronisation.
  *
- * Any thread, under cusim.lock; a wait gives the lock back, and nothing that was known of the stream before it may be
- * used after it without looking again.
+ * Any thread, under cusim.lock; a wait gives the lock back, and nothing that was known of the
+ * stream before it may be used after it without looking again.
  */
 #include "harness/sim/cusim.h"
 
@@ -208,8 +208,7 @@ CUSIM_LOCKED(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *green), (handle,
     return result;
 }
 
-CUSIM_TWIN_LOCKED(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device),
-                  (handle, device)) {
+CUSIM_TWIN_LOCKED(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device), (handle, device)) {
     struct cusim_stream *s;
     CUresult result = cusim_stream_get(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
@@ -221,8 +220,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device),
 
 static bool known_attribute(CUstreamAttrID id) {
     return id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
-           id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY ||
-           id == CU_LAUNCH_ATTRIBUTE_PRIORITY ||
+           id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY || id == CU_LAUNCH_ATTRIBUTE_PRIORITY ||
            id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP ||
            id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||
            id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;

@@ -1,8 +1,8 @@
 /*
  * Live handles, timelines, and what belongs to a thread.
  *
- * Everything here is called with cusim.lock held, except cusim_thread_self, which touches nothing shared, and the
- * destructor of a thread, which takes the lock.
+ * Everything here is called with cusim.lock held, except cusim_thread_self, which touches nothing
+ * shared, and the destructor of a thread, which takes the lock.
  */
 #include "harness/sim/cusim.h"
 
@@ -12,7 +12,7 @@
 static struct {
     uintptr_t key;
     enum cusim_kind kind;
-} *handles;
+} * handles;
 static size_t handle_capacity, handle_used;
 enum { TOMBSTONE = 1 };
 

@@ -1,9 +1,10 @@
 /*
  * What an operation does when its turn has come, and the line that the log gets for it.
  *
- * Work is immutable once it has been submitted or put into a node, and is counted, so that an executable graph, its
- * launches in flight and its source may share it. cusim_work_run and cusim_work_log run on workers without cusim.lock;
- * nothing here may call back into the submission side.
+ * Work is immutable once it has been submitted or put into a node, and is counted, so that an
+ * executable graph, its launches in flight and its source may share it. cusim_work_run and
+ * cusim_work_log run on workers without cusim.lock; nothing here may call back into the submission
+ * side.
  */
 #include "harness/sim/cusim.h"
 
@@ -79,7 +80,7 @@ static bool value_there(const struct cusim_work *work) {
     }
 }
 
-/* Somebody else writes the value: another stream, the host, another process. Sleeps between looks. */
+/* Somebody else writes the value: another stream, the host. Sleeps between looks. */
 static void run_wait_value(const struct cusim_work *work) {
     for (long ns = 1000; !value_there(work); ns = ns < 200000 ? ns * 2 : ns) {
         cusim_lock();
@@ -140,7 +141,7 @@ CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stre
 
 /* ---- the log ---- */
 
-/* Addresses of the simulator's own memory are the same in every run; those of other memory are not. */
+/* Addresses of the simulator's memory are the same in every run; those of other memory are not. */
 static const char *address_text(uintptr_t address, char text[32]) {
     if (!cusim_mem_in_arena(address))
         return "host";
@@ -154,8 +155,8 @@ static void log_kernel(const struct cusim_work_kernel *k, uint64_t raw) {
     size_t room = strlen(kernel->name) + 2 * (size_t)k->blob_bytes + 320, n;
     char *line = malloc(room);
     n = (size_t)snprintf(line, room, "S%" PRIu64 " kernel %s %u,%u,%u %u,%u,%u %u ", raw,
-                         kernel->name, k->grid[0], k->grid[1], k->grid[2], k->block[0],
-                         k->block[1], k->block[2], k->smem);
+                         kernel->name, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1],
+                         k->block[2], k->smem);
     for (unsigned i = 0; i < kernel->n_params; i++)
         for (unsigned b = 0; b < kernel->size[i]; b++) {
             unsigned char byte = ((const unsigned char *)k->argv[i])[b];
@@ -222,8 +223,8 @@ void cusim_work_log(const struct cusim_work *work, uint64_t raw) {
     case CUSIM_WORK_WRITE_VALUE:
         cusim_log_line("S%" PRIu64 " %s %s %u 0x%" PRIx64 " %u\n", raw,
                        work->type == CUSIM_WORK_WAIT_VALUE ? "waitvalue" : "writevalue",
-                       address_text(work->value.address, dst), work->value.bytes,
-                       work->value.value, work->value.flags);
+                       address_text(work->value.address, dst), work->value.bytes, work->value.value,
+                       work->value.flags);
         break;
     case CUSIM_WORK_ALLOC:
     case CUSIM_WORK_FREE:

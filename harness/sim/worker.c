@@ -1,10 +1,11 @@
 /*
  * The queue of a stream and the thread that empties it.
  *
- * A worker takes the first operation of its stream, waits for what the operation depends on, gives cusim.lock back, sleeps
- * a random while, executes, takes the lock again and tells the timeline. The first operation stays in the queue until then.
- * What an operation waits for is settled when it is queued, never later: the legacy stream against the blocking streams of
- * its context both ways, and whatever the caller adds before it lets the lock go.
+ * A worker takes the first operation of its stream, waits for what the operation depends on, gives
+ * cusim.lock back, sleeps a random while, executes, takes the lock again and tells the timeline.
+ * The first operation stays in the queue until then. What an operation waits for is settled when it
+ * is queued, never later: the legacy stream against the blocking streams of its context both ways,
+ * and whatever the caller adds before it lets the lock go.
  */
 #include "harness/sim/cusim.h"
 
@@ -52,7 +53,8 @@ void cusim_delay(struct cusim_stream *stream) {
                   NULL);
 }
 
-/* The process ends while this worker has work left: it starts nothing more and dies with the process. */
+/* The process ends while this worker has work left: it starts nothing more and dies with the
+ * process. */
 static void stop_if_exiting(void) {
     static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
     while (cusim.exiting)
@@ -81,7 +83,8 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
 }
 
 static void stream_free(struct cusim_stream *stream) {
-    cusim_handle_remove(stream); /* where the context went first; the address may come back as something else */
+    cusim_handle_remove(
+        stream); /* where the context went first; the address may come back as something else */
     if (stream->prev)
         stream->prev->next = stream->next;
     else

@@ -137,6 +137,11 @@ uint64_t cus_op_hash(const struct cus_op *op) {
     return hash;
 }
 
+uint64_t cus_held_hash(const struct cus_kind *kind, const struct cus_held *held) {
+    return hash_bytes(hash_bytes(kind->id, held->dims, sizeof held->dims), held->params,
+                      kind->param_bytes);
+}
+
 struct cus_signature cus_signature_add(struct cus_signature sig, const struct cus_kind *kind,
                                        const uint32_t dims[CUS_DIMS]) {
     uint64_t words[4] = {dims[0] | (uint64_t)dims[1] << 32, dims[2] | (uint64_t)dims[3] << 32,

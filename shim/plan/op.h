@@ -113,6 +113,9 @@ void cus_op_store(const struct cus_op *op, struct cus_held *held);
 /* A 64-bit hash of kind, shape and params, for the loop finder and the head index. */
 uint64_t cus_op_hash(const struct cus_op *op);
 
+/* The same of an op at rest. */
+uint64_t cus_held_hash(const struct cus_kind *kind, const struct cus_held *held);
+
 struct cus_signature {
     uint64_t lo, hi;
 };

@@ -23,6 +23,7 @@ enum {
     LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
     SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
     SLOW_MAX = 64,   /* ops of a piece there */
+    TWIN_MIN = 4,    /* nodes that differ before a second exec for the same shapes is thought of */
     SETTLE_STEPS = 24,
     NODE_NS = 700,    /* GPU time of a small kernel in a graph (measured on an H200) */
     REACH_FACTOR = 6, /* growth from piece to piece at most */
@@ -217,18 +218,32 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan) {
     return piece->n_variants ? 0 : piece->n;
 }
 
-/* The variant that was launched behind the same beginning of the step, else the one launched last.
- */
-static struct cus_variant *predict(const struct cus_plan *plan, const struct cus_piece *piece) {
+/* How likely `variant` is the one whose nodes hold what the program is about to ask for. */
+static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *piece,
+                         struct cus_variant *variant, const struct cus_op *op) {
+    const struct cus_held *head = cus_image_op(variant->image, piece, 0);
+    unsigned same_head = cus_op_same_dims(op, head) && cus_op_same_params(op, head);
+    return (unsigned)cus_signature_same(variant->in, plan->sig) * 2 + same_head;
+}
+
+/* The variant that was launched behind the same beginning of the step and begins with this very op;
+ * in doubt the one launched last. */
+static struct cus_variant *predict(const struct cus_plan *plan, const struct cus_piece *piece,
+                                   const struct cus_op *op) {
     if (!piece->n_variants)
         return NULL;
-    struct cus_variant *last = piece->variants[piece->predicted];
-    if (cus_signature_same(last->in, plan->sig))
-        return last;
-    for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (cus_signature_same(piece->variants[i]->in, plan->sig))
-            return piece->variants[i];
-    return last;
+    struct cus_variant *best = piece->variants[piece->predicted];
+    if (piece->n_variants == 1)
+        return best;
+    unsigned most = likeness(plan, piece, best, op);
+    for (uint32_t i = 0; i < piece->n_variants && most < 3; i++) {
+        unsigned now = likeness(plan, piece, piece->variants[i], op);
+        if (now > most) {
+            most = now;
+            best = piece->variants[i];
+        }
+    }
+    return best;
 }
 
 /* What memset and copy nodes hold is not relied upon once memory may have gone. */
@@ -242,14 +257,14 @@ static void trust(struct cus_plan *plan, struct cus_variant *variant) {
             cus_image_op(variant->image, piece, i)->unknown = 1;
 }
 
-void cus_plan_begin(struct cus_plan *plan) {
+void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     age_boundary(plan);
     plan->piece = next_node(plan)->piece;
     plan->n = 0;
     set_clean(plan);
     plan->reshaped = false;
     plan->head_patched = false;
-    plan->predicted = predict(plan, plan->piece);
+    plan->predicted = predict(plan, plan->piece, op);
     if (plan->predicted)
         trust(plan, plan->predicted);
     plan->piece->begun++;
@@ -319,16 +334,39 @@ static struct cus_variant *least_recent(const struct cus_piece *piece) {
     return oldest;
 }
 
+/* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
+ * and each set come again: then a second exec for the same shapes is cheaper than patching. */
+static bool earns_twin(struct cus_plan *plan) {
+    struct cus_piece *piece = plan->piece;
+    if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
+        return false;
+    uint32_t differ = 0;
+    for (uint32_t word = 0; word < (piece->n + 63) / 64; word++)
+        differ += (uint32_t)__builtin_popcountll(plan->dirty[word]);
+    if (differ * 4 < piece->n || differ < TWIN_MIN)
+        return false;
+    struct cus_signature params = plan->sig;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        uint64_t hash = cus_held_hash(piece->nodes[i]->key.kind, cus_plan_held(plan, i));
+        params.lo = (params.lo ^ hash) * 0x9e3779b97f4a7c15u;
+        params.hi = (params.hi + hash) * 0xd1b54a32d192ed03u;
+        params.hi ^= params.hi >> 29;
+    }
+    return seen_before(plan, params);
+}
+
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
     struct cus_piece *piece = plan->piece;
     *variant = NULL;
     if (!piece->n_variants)
         return CUS_CHOICE_BUILD;
     struct cus_signature out = signature_of_piece(plan);
-    if (!plan->reshaped) {
+    if (!plan->reshaped && !earns_twin(plan)) {
         *variant = plan->predicted;
         return CUS_CHOICE_EXACT;
     }
+    if (!plan->reshaped)
+        return CUS_CHOICE_BUILD;
     for (uint32_t i = 0; i < piece->n_variants; i++)
         if (cus_signature_same(piece->variants[i]->out, out)) {
             *variant = piece->variants[i];

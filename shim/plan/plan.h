@@ -121,7 +121,7 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
  */
 uint32_t cus_plan_to_build(const struct cus_plan *plan);
 /* After BEGIN: withholds from here on. The op is to be offered again. */
-void cus_plan_begin(struct cus_plan *plan);
+void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
 /* An op was issued by itself and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
 

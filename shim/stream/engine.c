@@ -11,7 +11,16 @@
 #include "shim/base/options.h"
 #include "shim/stream/state.h"
 
-enum { JUDGE_OPS = 16384, SLEEP_MIN = 65536, SLEEP_MAX = 1 << 22 };
+/* Ops and steps (or, where steps do not end, ops) after which a stream is judged; how many it is
+ * left alone for. */
+enum {
+    JUDGE_OPS = 4096,
+    JUDGE_STEPS = 3,
+    JUDGE_OPS_UNSYNCED = 65536,
+    SLEEP_MIN = 65536,
+    SLEEP_FACTOR = 4,
+    SLEEP_MAX = 1 << 22
+};
 
 /* One call of the program, whichever of the three it is. */
 struct call {
@@ -257,9 +266,9 @@ static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
     return !to_build || (fits && !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE));
 }
 
-static void begin(struct cus_engine *engine) {
+static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_memory(&engine->plan, cus_ranges_epoch());
-    cus_plan_begin(&engine->plan);
+    cus_plan_begin(&engine->plan, op);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
@@ -275,8 +284,10 @@ static void begin(struct cus_engine *engine) {
 static void judge(struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
-    if (ops - engine->judged_ops < JUDGE_OPS)
+    if (ops - engine->judged_ops < JUDGE_OPS || (c->steps - engine->judged_steps < JUDGE_STEPS &&
+                                                 ops - engine->judged_ops < JUDGE_OPS_UNSYNCED))
         return;
+    engine->judged_steps = c->steps;
     uint64_t window = ops - engine->judged_ops;
     uint64_t fresh = engine->plan.fresh_nodes - engine->judged_fresh;
     uint64_t graphs = c->in_graphs - engine->judged_graphs;
@@ -287,7 +298,7 @@ static void judge(struct cus_engine *engine) {
         engine->sleep = 0;
     if (fresh * 2 < window || graphs * 10 >= window || !cus_options()->demote)
         return;
-    engine->sleep = engine->sleep ? engine->sleep * 2 : SLEEP_MIN;
+    engine->sleep = engine->sleep ? engine->sleep * SLEEP_FACTOR : SLEEP_MIN;
     if (engine->sleep > SLEEP_MAX)
         engine->sleep = SLEEP_MAX;
     __atomic_store_n(&engine->dormant, engine->sleep, __ATOMIC_RELAXED);
@@ -335,7 +346,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         case CUS_OFFER_BEGIN:
             if (!may_withhold(engine, why))
                 return false;
-            begin(engine);
+            begin(engine, &op);
             break;
         case CUS_OFFER_EAGER:
             if ((*kind)->policy != CUS_POLICY_GRAPH)

@@ -86,10 +86,11 @@ struct cus_engine {
     bool spinning; /* atomic: a never-defer kernel was issued here that may still wait for others */
 
     /* Leaving alone what does not pay (lock; `dormant` and `passed` atomic). */
-    uint64_t dormant;                                 /* ops to let pass before looking again */
-    uint64_t passed[CUS_OP_TYPES];                    /* ops let pass, in no other counter */
-    uint64_t sleep;                                   /* length of the next such time */
-    uint64_t judged_ops, judged_graphs, judged_fresh; /* counters at the last judgement */
+    uint64_t dormant;              /* ops to let pass before looking again */
+    uint64_t passed[CUS_OP_TYPES]; /* ops let pass, in no other counter */
+    uint64_t sleep;                /* length of the next such time */
+    uint64_t judged_steps, judged_ops, judged_graphs,
+        judged_fresh; /* counters at the last judgement */
 
     struct cus_counters counters; /* lock */
     struct cus_engine *next_free;

@@ -34,6 +34,8 @@ Case Random(const char *name, int seed, int steps) {
 }
 
 std::vector<Case> MakeCases() {
+    // Programs that never synchronise are given more steps: there a step is found only once the row
+    // has repeated itself.
     std::vector<Case> cases = {
         {"decode_loop", 60, "", "", {}},
         {"decode_legacy", 55, "", "", {}},
@@ -58,7 +60,7 @@ std::vector<Case> MakeCases() {
         {"steady", 70, "", "", {}},
         {"long_short", 60, "", "", {}},
         {"batch_sizes", 60, "", "", {}},
-        {"moving_buffers", 50, "", "", {}},
+        {"moving_buffers", 40, "", "", {}, true, {"--steps", "120"}},
         {"growing_grid", 60, "", "", {}},
         {"block_smem", 30, "", "", {}},
         {"diverge_replace", 40, "", "", {}},
@@ -70,11 +72,11 @@ std::vector<Case> MakeCases() {
         {"never_repeat", 0, "", "", {}},
         {"never_sync", 60, "", "", {}},
         {"eager_tenth", 55, "", "", {}},
-        {"poll_pinned", 20, "", "", {}},
-        {"poll_copy", 20, "", "", {}},
+        {"poll_pinned", 30, "", "", {}, true, {"--steps", "600"}},
+        {"poll_copy", 30, "", "", {}, true, {"--steps", "600"}},
         {"stream_query", 50, "", "", {}},
         {"event_query", 40, "", "cuEventQuery", {}},
-        {"host_func", 20, "", "", {}},
+        {"host_func", 20, "", "", {}, true, {"--steps", "200"}},
         {"host_func_two", 0, "", "", {}},
         {"sleepy_host", 40, "", "", {}},
         {"memsets", 20, "", "", {}},

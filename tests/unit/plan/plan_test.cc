@@ -60,6 +60,26 @@ TEST(Plan, ChangedParamsArePatchedAndRunAsAsked) {
     EXPECT_EQ(program.patched, 2u * 28) << "there and back";
 }
 
+TEST(Plan, AddressesThatTakeTurnsEarnASecondExec) {
+    Program program;
+    for (int step = 0; step < 20; step++) {
+        if (step == 10)
+            program.ResetCounts();
+        Step(program, 28, step % 2 ? 5000 : 100);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 10u * 28);
+    EXPECT_EQ(program.patched, 0u);
+}
+
+TEST(Plan, AddressesThatNeverComeAgainEarnNone) {
+    Program program;
+    for (int step = 0; step < 20; step++)
+        Step(program, 28, 1000 * step);
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 3u);
+}
+
 TEST(Plan, GrowingGridIsPatchedNotMissed) {
     Program program;
     for (uint32_t step = 0; step < 20; step++) {

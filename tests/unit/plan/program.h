@@ -78,7 +78,7 @@ class Program {
                 return;
             case CUS_OFFER_BEGIN:
                 if (may_begin) {
-                    cus_plan_begin(&plan);
+                    cus_plan_begin(&plan, &op);
                     break;
                 }
                 [[fallthrough]];

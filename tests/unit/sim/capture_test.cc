@@ -137,12 +137,12 @@ TEST_F(Capture, UnsafeCallsAreRefusedAndInvalidateByMode) {
         bool same_thread, refused;
     };
     const Case cases[] = {
-        {kGlobal, kGlobal, true, true},    {kGlobal, kGlobal, false, true},
-        {kGlobal, kLocal, true, true},     {kGlobal, kLocal, false, false},
-        {kGlobal, kRelaxed, true, false},  {kGlobal, kRelaxed, false, false},
-        {kLocal, kGlobal, true, true},     {kLocal, kGlobal, false, false},
-        {kLocal, kLocal, true, true},      {kLocal, kRelaxed, true, false},
-        {kRelaxed, kGlobal, true, false},  {kRelaxed, kGlobal, false, false},
+        {kGlobal, kGlobal, true, true},   {kGlobal, kGlobal, false, true},
+        {kGlobal, kLocal, true, true},    {kGlobal, kLocal, false, false},
+        {kGlobal, kRelaxed, true, false}, {kGlobal, kRelaxed, false, false},
+        {kLocal, kGlobal, true, true},    {kLocal, kGlobal, false, false},
+        {kLocal, kLocal, true, true},     {kLocal, kRelaxed, true, false},
+        {kRelaxed, kGlobal, true, false}, {kRelaxed, kGlobal, false, false},
     };
     for (const Case &c : cases) {
         SCOPED_TRACE(testing::Message() << "capture " << c.capture << " thread " << c.thread

@@ -1,4 +1,5 @@
-// Contexts and devices: the stack of a thread, primary contexts, two devices, what belongs together.
+// Contexts and devices: the stack of a thread, primary contexts, two devices, what belongs
+// together.
 #include "tests/unit/sim/sim.h"
 
 namespace sim {

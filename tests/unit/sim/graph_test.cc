@@ -1,4 +1,5 @@
-// Explicit and executable graphs: order of nodes, changes of parameters and their refusals, launches.
+// Explicit and executable graphs: order of nodes, changes of parameters and their refusals,
+// launches.
 #include "tests/unit/sim/sim.h"
 
 #include <cstring>
@@ -30,8 +31,7 @@ class Graph : public Sim {
     CUgraphNode Kernel(const char *name, CUdeviceptr p, int v, std::vector<CUgraphNode> deps = {}) {
         CUDA_KERNEL_NODE_PARAMS k = Params(name, p, v);
         CUgraphNode node = nullptr;
-        EXPECT_EQ(CUDA_SUCCESS,
-                  cuGraphAddKernelNode(&node, graph, deps.data(), deps.size(), &k));
+        EXPECT_EQ(CUDA_SUCCESS, cuGraphAddKernelNode(&node, graph, deps.data(), deps.size(), &k));
         return node;
     }
 

@@ -154,7 +154,8 @@ TEST_F(Launch, ClustersMustDivideTheGrid) {
     CU_EXPECT(kInvalid, With(a, 6));
     a.value.clusterDim.x = 16;
     CU_EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, With(a, 32));
-    CU_OK(cuFuncSetAttribute(Func("empty"), CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+    CU_OK(
+        cuFuncSetAttribute(Func("empty"), CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
     CU_EXPECT(CUDA_SUCCESS, With(a, 32));
     CU_EXPECT(CUDA_SUCCESS, Shape(4, 1, 1, 1, 1, 1, 0, "clustered"));
     CU_EXPECT(kInvalid, Shape(3, 1, 1, 1, 1, 1, 0, "clustered"));
@@ -173,7 +174,8 @@ TEST_F(Launch, UnknownAttributesAndOversizedCooperativeGridsAreRefused) {
     EXPECT_EQ(2, per_sm);
     unsigned most = static_cast<unsigned>(per_sm * sms);
     auto cooperative = [&](unsigned grid) {
-        return cuLaunchCooperativeKernel(Func("empty"), grid, 1, 1, 1024, 1, 1, 0, nullptr, nullptr);
+        return cuLaunchCooperativeKernel(Func("empty"), grid, 1, 1, 1024, 1, 1, 0, nullptr,
+                                         nullptr);
     };
     CU_EXPECT(CUDA_SUCCESS, cooperative(most));
     CU_EXPECT(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cooperative(most + 1));

@@ -1,4 +1,5 @@
-// The log and the statistics, and how a process ends: each case runs this program again as a child with an environment.
+// The log and the statistics, and how a process ends: each case runs this program again as a child
+// with an environment.
 #include "tests/unit/sim/sim.h"
 
 #include <cstdio>
@@ -56,7 +57,8 @@ void Basic(Host &h, bool with_private_stream) {
     cuMemsetD16Async(p + 16, 5, 4, a);
     cuMemcpyDtoHAsync(pinned, p, 16, a);
     cuMemcpyDtoDAsync(p + 32, p, 8, a);
-    cuLaunchHostFunc(a, [](void *) {}, nullptr);
+    cuLaunchHostFunc(
+        a, [](void *) {}, nullptr);
     cuCtxSynchronize();
 }
 
@@ -72,7 +74,7 @@ int Child(const std::string &what) {
             h.Mix(p, i, s);
             h.Mix(q, i, t);
         }
-    } else if (what == "stuck") { // ends while a kernel spins for ever
+    } else if (what == "stuck") {     // ends while a kernel spins for ever
         static Gate *gate = new Gate; // never opened, still reachable
         h.Wait(*gate, h.Stream());
     } else if (what == "fork") {

@@ -1,4 +1,5 @@
-// Memory: addresses, what may be copied, what an address is, stream-ordered allocation, releases that wait.
+// Memory: addresses, what may be copied, what an address is, stream-ordered allocation, releases
+// that wait.
 #include "tests/unit/sim/sim.h"
 
 #include <cstring>

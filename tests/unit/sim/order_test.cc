@@ -1,4 +1,5 @@
-// The order in which operations run: streams, the legacy and the per-thread default stream, events, host memory.
+// The order in which operations run: streams, the legacy and the per-thread default stream, events,
+// host memory.
 #include "tests/unit/sim/sim.h"
 
 #include <cstring>
@@ -188,6 +189,7 @@ TEST_F(Order, ElapsedTimeNeedsTwoCompletedTimedRecords) {
     CU_OK(cuEventRecord(b, s));
     CU_OK(cuEventRecord(untimed, s));
     CU_EXPECT(CUDA_ERROR_NOT_READY, cuEventElapsedTime(&ms, a, b));
+    CU_OK(cuEventSynchronize(a));
     Settle();
     gate.Open();
     CU_OK(cuStreamSynchronize(s));

@@ -42,14 +42,10 @@ cusim_kernel Kernel(const char *name, unsigned n, const unsigned *sizes,
 }
 
 cusim_kernel kernels[] = {
-    Kernel("mix", 2, kPointerInt, MixRun),
-    Kernel("write", 2, kPointerInt, WriteRun),
-    Kernel("copy", 2, kPointers, CopyRun),
-    Kernel("wait", 1, kPointers, WaitRun),
-    Kernel("empty", 0, nullptr, EmptyRun),
-    Kernel("cus_trap", 0, nullptr, EmptyRun),
-    Kernel("clustered", 0, nullptr, EmptyRun),
-    Kernel("bounded", 0, nullptr, EmptyRun),
+    Kernel("mix", 2, kPointerInt, MixRun),     Kernel("write", 2, kPointerInt, WriteRun),
+    Kernel("copy", 2, kPointers, CopyRun),     Kernel("wait", 1, kPointers, WaitRun),
+    Kernel("empty", 0, nullptr, EmptyRun),     Kernel("cus_trap", 0, nullptr, EmptyRun),
+    Kernel("clustered", 0, nullptr, EmptyRun), Kernel("bounded", 0, nullptr, EmptyRun),
 };
 
 } // namespace
@@ -69,7 +65,8 @@ void RegisterKernels() {
 }
 
 Gate::Gate() {
-    static auto &flags = *new std::deque<std::atomic<int>>; // a kernel may still look while the process ends
+    static auto &flags =
+        *new std::deque<std::atomic<int>>; // a kernel may still look while the process ends
     flags.emplace_back(0);
     flag_ = &flags.back();
 }

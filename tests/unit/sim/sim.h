@@ -1,6 +1,7 @@
 // What the tests of the simulated driver share: a context, kernels of their own, a gate.
 //
-// The tests are linked to libcuda.so.1 of harness/sim and register their kernels with it; no other library is needed.
+// The tests are linked to libcuda.so.1 of harness/sim and register their kernels with it; no other
+// library is needed.
 #ifndef TESTS_UNIT_SIM_SIM_H
 #define TESTS_UNIT_SIM_SIM_H
 
@@ -27,8 +28,8 @@ namespace sim {
 
 void RegisterKernels();
 
-// A flag that a kernel waits for; opened by Open() or when it goes out of scope, so that no test can hang the next. The flag
-// itself lives on, since the kernel may look at it a moment longer.
+// A flag that a kernel waits for; opened by Open() or when it goes out of scope, so that no test
+// can hang the next. The flag itself lives on, since the kernel may look at it a moment longer.
 class Gate {
   public:
     Gate();

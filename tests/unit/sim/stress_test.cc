@@ -1,5 +1,5 @@
-// Many threads, each with a stream of its own, through most calls at once: results must be right, nothing may hang, and
-// ThreadSanitizer must be silent. What a thread does comes from a seed.
+// Many threads, each with a stream of its own, through most calls at once: results must be right,
+// nothing may hang, and ThreadSanitizer must be silent. What a thread does comes from a seed.
 #include "tests/unit/sim/sim.h"
 
 #include <random>
@@ -87,7 +87,8 @@ struct Worker {
                 RUN(cuStreamWaitEvent(s, e, 0));
                 break;
             case 4:
-                if (seed % 2) // a blocking stream that captures would take the legacy stream from the others
+                if (seed % 2) // a blocking stream that captures would take the legacy stream from
+                              // the others
                     Graph(p, s, 1 + static_cast<int>(random() % 5), want);
                 break;
             case 5:

@@ -305,6 +305,8 @@ TEST_F(Engine, LaunchesThatNeverRepeatAreLeftAlone) {
     for (int i = 0; i < 20000; i++) {
         random = random * 1103515245 + 12345;
         Launch(functions_[(random >> 16) % 12], i, i);
+        if (i % 1000 == 999)
+            Sync();
     }
     EXPECT_GE(Counters().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
     ExpectBalance();
