@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "shim/base/mem.h"
+#include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
 
 enum {
-    SEEN_SIGNATURES = 1024,
     /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
      * longest that a synchronisation ever ended; at LOOP_SURE ops in any case. */
     LOOP_AFTER = 256,
@@ -25,7 +25,8 @@ enum {
     SLOW_MAX = 64,   /* ops of a piece there */
     TWIN_MIN = 4,    /* nodes that differ before a second exec for the same shapes is thought of */
     SETTLE_STEPS = 24,
-    NODE_NS = 700,    /* GPU time of a small kernel in a graph (measured on an H200) */
+    NODE_NS =
+        800, /* GPU time of a small kernel in a graph (0.7 us on an H200), and a little slack */
     REACH_FACTOR = 6, /* growth from piece to piece at most */
     UNBUILT_MAX = 4,  /* further variants of a piece that fail to build before none is tried more */
 };
@@ -60,19 +61,6 @@ void cus_plan_clear(struct cus_plan *plan) {
 
 /* ---- which withheld ops differ ---- */
 
-static bool is_dirty(const struct cus_plan *plan, uint32_t i) {
-    return plan->dirty[i / 64] >> i % 64 & 1;
-}
-
-static void set_dirty(struct cus_plan *plan, uint32_t i, bool dirty) {
-    uint64_t bit = (uint64_t)1 << i % 64;
-    plan->dirty[i / 64] = dirty ? plan->dirty[i / 64] | bit : plan->dirty[i / 64] & ~bit;
-}
-
-static void set_clean(struct cus_plan *plan) {
-    memset(plan->dirty, 0, (plan->piece->n + 63) / 64 * sizeof plan->dirty[0]);
-}
-
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
     uint32_t n = plan->piece->n;
     for (uint32_t at = from; at < n; at = (at / 64 + 1) * 64) {
@@ -100,7 +88,7 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
     }
     if (!same_dims || held->unknown || !cus_op_same_params(op, held)) {
         cus_op_store(op, cus_image_op(piece->asked, piece, i));
-        set_dirty(plan, i, true);
+        cus_choose_set_dirty(plan, i, true);
     }
     plan->n = i + 1;
     return plan->n == piece->n ? CUS_OFFER_FULL : CUS_OFFER_HELD;
@@ -218,176 +206,24 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan) {
     return piece->n_variants ? 0 : piece->n;
 }
 
-/* How likely `variant` is the one whose nodes hold what the program is about to ask for. */
-static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *piece,
-                         struct cus_variant *variant, const struct cus_op *op) {
-    const struct cus_held *head = cus_image_op(variant->image, piece, 0);
-    unsigned same_head = cus_op_same_dims(op, head) && cus_op_same_params(op, head);
-    return (unsigned)cus_signature_same(variant->in, plan->sig) * 2 + same_head;
-}
-
-/* The variant that was launched behind the same beginning of the step and begins with this very op;
- * in doubt the one launched last. */
-static struct cus_variant *predict(const struct cus_plan *plan, const struct cus_piece *piece,
-                                   const struct cus_op *op) {
-    if (!piece->n_variants)
-        return NULL;
-    struct cus_variant *best = piece->variants[piece->predicted];
-    if (piece->n_variants == 1)
-        return best;
-    unsigned most = likeness(plan, piece, best, op);
-    for (uint32_t i = 0; i < piece->n_variants && most < 3; i++) {
-        unsigned now = likeness(plan, piece, piece->variants[i], op);
-        if (now > most) {
-            most = now;
-            best = piece->variants[i];
-        }
-    }
-    return best;
-}
-
-/* What memset and copy nodes hold is not relied upon once memory may have gone. */
-static void trust(struct cus_plan *plan, struct cus_variant *variant) {
-    const struct cus_piece *piece = plan->piece;
-    if (!piece->memory || variant->memory_epoch == plan->memory_epoch)
-        return;
-    variant->memory_epoch = plan->memory_epoch;
-    for (uint32_t i = 0; i < piece->n; i++)
-        if (piece->nodes[i]->key.kind->type != CUS_OP_LAUNCH)
-            cus_image_op(variant->image, piece, i)->unknown = 1;
-}
-
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     age_boundary(plan);
     plan->piece = next_node(plan)->piece;
     plan->n = 0;
-    set_clean(plan);
+    cus_choose_set_clean(plan);
     plan->reshaped = false;
     plan->head_patched = false;
-    plan->predicted = predict(plan, plan->piece, op);
+    plan->predicted = cus_choose_predict(plan, plan->piece, op);
     if (plan->predicted)
-        trust(plan, plan->predicted);
+        cus_choose_trust(plan, plan->predicted);
     plan->piece->begun++;
     plan->reach = next_reach(plan);
     plan->clock++;
 }
 
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i) {
-    return cus_image_op(is_dirty(plan, i) ? plan->piece->asked : plan->predicted->image,
+    return cus_image_op(cus_choose_is_dirty(plan, i) ? plan->piece->asked : plan->predicted->image,
                         plan->piece, i);
-}
-
-/* ---- choosing a variant ---- */
-
-static struct cus_signature signature_behind(const struct cus_plan *plan, uint32_t n) {
-    struct cus_signature sig = plan->sig;
-    for (uint32_t i = 0; i < n; i++)
-        sig = cus_signature_add(sig, plan->piece->nodes[i]->key.kind, cus_plan_held(plan, i)->dims);
-    return sig;
-}
-
-static struct cus_signature signature_of_piece(const struct cus_plan *plan) {
-    const struct cus_variant *predicted = plan->predicted;
-    if (predicted && !plan->reshaped && cus_signature_same(predicted->in, plan->sig))
-        return predicted->out;
-    return signature_behind(plan, plan->piece->n);
-}
-
-/* Was this signature met before? It is from now on. */
-static bool seen_before(struct cus_plan *plan, struct cus_signature sig) {
-    if (!plan->seen)
-        plan->seen = cus_mem_alloc(SEEN_SIGNATURES * sizeof *plan->seen);
-    if (!plan->seen)
-        return false;
-    uint64_t *slot = &plan->seen[sig.hi % SEEN_SIGNATURES];
-    bool before = *slot == sig.lo;
-    *slot = sig.lo;
-    return before;
-}
-
-/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
-static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
-    struct cus_piece *piece = plan->piece;
-    if (variant == plan->predicted)
-        return;
-    uint64_t differs[CUS_PIECE_MAX / 64] = {0};
-    trust(plan, variant);
-    for (uint32_t i = 0; i < piece->n; i++) {
-        uint32_t bytes = cus_held_bytes(piece->nodes[i]->key.kind);
-        struct cus_held *asked = cus_image_op(piece->asked, piece, i);
-        if (!is_dirty(plan, i)) {
-            memcpy(asked, cus_image_op(plan->predicted->image, piece, i), bytes);
-            asked->unknown = 0;
-        }
-        if (memcmp(asked, cus_image_op(variant->image, piece, i), bytes) != 0)
-            differs[i / 64] |= (uint64_t)1 << i % 64;
-    }
-    memcpy(plan->dirty, differs, sizeof differs);
-    plan->predicted = variant;
-}
-
-static struct cus_variant *least_recent(const struct cus_piece *piece) {
-    struct cus_variant *oldest = piece->variants[0];
-    for (uint32_t i = 1; i < piece->n_variants; i++)
-        if (piece->variants[i]->used < oldest->used)
-            oldest = piece->variants[i];
-    return oldest;
-}
-
-/* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
- * and each set come again: then a second exec for the same shapes is cheaper than patching. */
-static bool earns_twin(struct cus_plan *plan) {
-    struct cus_piece *piece = plan->piece;
-    if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
-        return false;
-    uint32_t differ = 0;
-    for (uint32_t word = 0; word < (piece->n + 63) / 64; word++)
-        differ += (uint32_t)__builtin_popcountll(plan->dirty[word]);
-    if (differ * 4 < piece->n || differ < TWIN_MIN)
-        return false;
-    struct cus_signature params = plan->sig;
-    for (uint32_t i = 0; i < piece->n; i++) {
-        uint64_t hash = cus_held_hash(piece->nodes[i]->key.kind, cus_plan_held(plan, i));
-        params.lo = (params.lo ^ hash) * 0x9e3779b97f4a7c15u;
-        params.hi = (params.hi + hash) * 0xd1b54a32d192ed03u;
-        params.hi ^= params.hi >> 29;
-    }
-    return seen_before(plan, params);
-}
-
-enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
-    struct cus_piece *piece = plan->piece;
-    *variant = NULL;
-    if (!piece->n_variants)
-        return CUS_CHOICE_BUILD;
-    struct cus_signature out = signature_of_piece(plan);
-    if (!plan->reshaped && !earns_twin(plan)) {
-        *variant = plan->predicted;
-        return CUS_CHOICE_EXACT;
-    }
-    if (!plan->reshaped)
-        return CUS_CHOICE_BUILD;
-    for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (cus_signature_same(piece->variants[i]->out, out)) {
-            *variant = piece->variants[i];
-            compare_with(plan, *variant);
-            return CUS_CHOICE_EXACT;
-        }
-    if (seen_before(plan, out) && piece->n_variants < plan->limits.variants &&
-        piece->unbuilt < UNBUILT_MAX)
-        return CUS_CHOICE_BUILD;
-    *variant = least_recent(piece);
-    compare_with(plan, *variant);
-    return CUS_CHOICE_PATCH;
-}
-
-struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
-    if (!plan->piece->n_variants)
-        return NULL;
-    plan->piece->unbuilt += !later;
-    struct cus_variant *variant = least_recent(plan->piece);
-    compare_with(plan, variant);
-    return variant;
 }
 
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known) {
@@ -399,7 +235,7 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
     held->unknown = !known;
     plan->head_patched |= i == 0;
     if (known)
-        set_dirty(plan, i, false);
+        cus_choose_set_dirty(plan, i, false);
 }
 
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {
@@ -415,11 +251,11 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->exec = exec;
     variant->memory_epoch = plan->memory_epoch;
     variant->in = plan->sig;
-    variant->out = signature_behind(plan, piece->n);
-    seen_before(plan, variant->out);
+    variant->out = cus_choose_signature_behind(plan, piece->n);
+    cus_choose_seen(plan, variant->out);
     piece->variants[piece->n_variants++] = variant;
     plan->predicted = variant;
-    set_clean(plan);
+    cus_choose_set_clean(plan);
     return variant;
 }
 
@@ -460,7 +296,7 @@ static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
 
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
-    variant->out = signature_of_piece(plan);
+    variant->out = cus_choose_signature(plan);
     variant->in = plan->sig;
     variant->used = piece->used = plan->clock;
     if (piece->variants[piece->predicted] != variant) {
@@ -481,7 +317,7 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     struct cus_piece *piece = plan->piece;
     uint32_t n = plan->n;
     struct cus_node *at = n ? piece->nodes[n - 1] : plan->cur;
-    plan->sig = signature_behind(plan, n);
+    plan->sig = cus_choose_signature_behind(plan, n);
     plan->piece = NULL;
     plan->n = 0;
     plan->broken = true;
@@ -531,7 +367,7 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         plan->fresh_nodes++;
     }
     plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
-    seen_before(plan, plan->sig);
+    cus_choose_seen(plan, plan->sig);
     cus_segments_add(&plan->now, op->kind->name, 1);
     if (!node) {
         /* The tree is full: this step goes on unknown, the next one starts at the root. */

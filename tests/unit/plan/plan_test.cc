@@ -72,6 +72,20 @@ TEST(Plan, AddressesThatTakeTurnsEarnASecondExec) {
     EXPECT_EQ(program.patched, 0u);
 }
 
+TEST(Plan, OneNewScalarDoesNotHideThatAddressesTakeTurns) {
+    Program program;
+    for (int step = 0; step < 20; step++) {
+        if (step == 12)
+            program.ResetCounts();
+        for (unsigned i = 0; i < 28; i++)
+            program.Op("k" + std::to_string(i % 5), i < 2 ? 1 : i + (step % 2) * 5000,
+                       i % 14 == 13 ? step : 0);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.patched, 8u * (2 + 2)) << "the new scalars, and two nodes of the first piece";
+}
+
 TEST(Plan, AddressesThatNeverComeAgainEarnNone) {
     Program program;
     for (int step = 0; step < 20; step++)

@@ -1,0 +1,207 @@
+/*
+ * Choosing among the variants of a piece.
+ *
+ * Runs under the engine's lock when a piece begins and when it is complete. Allocates the table of
+ * signatures once. Never calls the driver.
+ */
+#include "shim/plan/choose.h"
+
+#include "shim/base/mem.h"
+
+enum {
+    SEEN_SIGNATURES = 1024,
+    TWIN_MIN = 4,    /* nodes that differ before a second exec for the same shapes is thought of */
+    UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
+};
+
+/* What memset and copy nodes hold is not relied upon once memory may have gone. */
+void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
+    const struct cus_piece *piece = plan->piece;
+    if (!piece->memory || variant->memory_epoch == plan->memory_epoch)
+        return;
+    variant->memory_epoch = plan->memory_epoch;
+    for (uint32_t i = 0; i < piece->n; i++)
+        if (piece->nodes[i]->key.kind->type != CUS_OP_LAUNCH)
+            cus_image_op(variant->image, piece, i)->unknown = 1;
+}
+
+/* How likely `variant` is the one whose nodes hold what the program is about to ask for. */
+static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *piece,
+                         struct cus_variant *variant, const struct cus_op *op) {
+    const struct cus_held *head = cus_image_op(variant->image, piece, 0);
+    unsigned same_head = cus_op_same_dims(op, head) && cus_op_same_params(op, head);
+    return (unsigned)cus_signature_same(variant->in, plan->sig) * 2 + same_head;
+}
+
+/* The variant that was launched behind the same beginning of the step and begins with this very op;
+ * in doubt the one launched last. */
+struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
+                                       const struct cus_op *op) {
+    if (!piece->n_variants)
+        return NULL;
+    struct cus_variant *best = piece->variants[piece->predicted];
+    if (piece->n_variants == 1)
+        return best;
+    unsigned most = likeness(plan, piece, best, op);
+    for (uint32_t i = 0; i < piece->n_variants && most < 3; i++) {
+        unsigned now = likeness(plan, piece, piece->variants[i], op);
+        if (now > most) {
+            most = now;
+            best = piece->variants[i];
+        }
+    }
+    return best;
+}
+
+struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n) {
+    struct cus_signature sig = plan->sig;
+    for (uint32_t i = 0; i < n; i++)
+        sig = cus_signature_add(sig, plan->piece->nodes[i]->key.kind, cus_plan_held(plan, i)->dims);
+    return sig;
+}
+
+struct cus_signature cus_choose_signature(const struct cus_plan *plan) {
+    const struct cus_variant *predicted = plan->predicted;
+    if (predicted && !plan->reshaped && cus_signature_same(predicted->in, plan->sig))
+        return predicted->out;
+    return cus_choose_signature_behind(plan, plan->piece->n);
+}
+
+/* Was this signature met before? It is from now on. */
+bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
+    if (!plan->seen)
+        plan->seen = cus_mem_alloc(SEEN_SIGNATURES * sizeof *plan->seen);
+    if (!plan->seen)
+        return false;
+    uint64_t *slot = &plan->seen[sig.hi % SEEN_SIGNATURES];
+    bool before = *slot == sig.lo;
+    *slot = sig.lo;
+    return before;
+}
+
+/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
+static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
+    struct cus_piece *piece = plan->piece;
+    if (variant == plan->predicted)
+        return;
+    uint64_t differs[CUS_PIECE_MAX / 64] = {0};
+    cus_choose_trust(plan, variant);
+    for (uint32_t i = 0; i < piece->n; i++) {
+        uint32_t bytes = cus_held_bytes(piece->nodes[i]->key.kind);
+        struct cus_held *asked = cus_image_op(piece->asked, piece, i);
+        if (!cus_choose_is_dirty(plan, i)) {
+            memcpy(asked, cus_image_op(plan->predicted->image, piece, i), bytes);
+            asked->unknown = 0;
+        }
+        if (memcmp(asked, cus_image_op(variant->image, piece, i), bytes) != 0)
+            differs[i / 64] |= (uint64_t)1 << i % 64;
+    }
+    memcpy(plan->dirty, differs, sizeof differs);
+    plan->predicted = variant;
+}
+
+static struct cus_variant *least_recent(const struct cus_piece *piece) {
+    struct cus_variant *oldest = piece->variants[0];
+    for (uint32_t i = 1; i < piece->n_variants; i++)
+        if (piece->variants[i]->used < oldest->used)
+            oldest = piece->variants[i];
+    return oldest;
+}
+
+static uint32_t count_dirty(const struct cus_plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t word = 0; word < (plan->piece->n + 63) / 64; word++)
+        n += (uint32_t)__builtin_popcountll(plan->dirty[word]);
+    return n;
+}
+
+static bool many_dirty(const struct cus_plan *plan) {
+    uint32_t dirty = count_dirty(plan);
+    return dirty >= TWIN_MIN && dirty * 4 >= plan->piece->n;
+}
+
+/* How many nodes of `variant` hold something else than what was asked; `enough` ends the count. */
+static uint32_t count_differing(const struct cus_plan *plan, struct cus_variant *variant,
+                                uint32_t enough) {
+    const struct cus_piece *piece = plan->piece;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < piece->n && n < enough; i++) {
+        const struct cus_held *held = cus_plan_held(plan, i);
+        const struct cus_held *other = cus_image_op(variant->image, piece, i);
+        n += memcmp(held->dims, other->dims, sizeof held->dims) != 0 ||
+             memcmp(held->params, other->params, piece->nodes[i]->key.kind->param_bytes) != 0;
+    }
+    return n;
+}
+
+/* Most nodes differ from the predicted variant: is there one from which fewer do? */
+static void find_nearer(struct cus_plan *plan) {
+    const struct cus_piece *piece = plan->piece;
+    struct cus_variant *nearest = plan->predicted;
+    uint32_t least = count_dirty(plan);
+    for (uint32_t i = 0; i < piece->n_variants; i++) {
+        struct cus_variant *variant = piece->variants[i];
+        uint32_t differ =
+            variant == plan->predicted ? least : count_differing(plan, variant, least);
+        if (differ < least) {
+            least = differ;
+            nearest = variant;
+        }
+    }
+    if (nearest == plan->predicted)
+        return;
+    compare_with(plan, nearest);
+    plan->reshaped = true; /* its shapes may have been others: the signature is computed anew */
+}
+
+/* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
+ * and each set come again: then a second exec for the same shapes is cheaper than patching. The
+ * first node that differs stands for all. */
+static bool earns_twin(struct cus_plan *plan) {
+    struct cus_piece *piece = plan->piece;
+    if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
+        return false;
+    uint32_t i = cus_plan_next_dirty(plan, 0);
+    uint64_t hash = cus_held_hash(piece->nodes[i]->key.kind, cus_plan_held(plan, i));
+    struct cus_signature params = {plan->sig.lo ^ hash * 0x9e3779b97f4a7c15u,
+                                   plan->sig.hi + (hash ^ i) * 0xd1b54a32d192ed03u};
+    params.hi ^= params.hi >> 32;
+    return cus_choose_seen(plan, params);
+}
+
+enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
+    struct cus_piece *piece = plan->piece;
+    *variant = NULL;
+    if (!piece->n_variants)
+        return CUS_CHOICE_BUILD;
+    struct cus_signature out = cus_choose_signature(plan);
+    if (!plan->reshaped) {
+        if (many_dirty(plan))
+            find_nearer(plan);
+        if (many_dirty(plan) && earns_twin(plan))
+            return CUS_CHOICE_BUILD;
+        *variant = plan->predicted;
+        return CUS_CHOICE_EXACT;
+    }
+    for (uint32_t i = 0; i < piece->n_variants; i++)
+        if (cus_signature_same(piece->variants[i]->out, out)) {
+            *variant = piece->variants[i];
+            compare_with(plan, *variant);
+            return CUS_CHOICE_EXACT;
+        }
+    if (cus_choose_seen(plan, out) && piece->n_variants < plan->limits.variants &&
+        piece->unbuilt < UNBUILT_MAX)
+        return CUS_CHOICE_BUILD;
+    *variant = least_recent(piece);
+    compare_with(plan, *variant);
+    return CUS_CHOICE_PATCH;
+}
+
+struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
+    if (!plan->piece->n_variants)
+        return NULL;
+    plan->piece->unbuilt += !later;
+    struct cus_variant *variant = least_recent(plan->piece);
+    compare_with(plan, variant);
+    return variant;
+}

@@ -1,0 +1,39 @@
+/*
+ * Choosing among the variants of a piece: which is predicted when it begins, which is launched when
+ * it is complete. Used by plan.c only; the caller holds the engine's lock.
+ */
+#ifndef CUSPLICE_PLAN_CHOOSE_H
+#define CUSPLICE_PLAN_CHOOSE_H
+
+#include <string.h>
+
+#include "shim/plan/plan.h"
+
+/* ---- which withheld ops differ from the predicted variant's image ---- */
+
+static inline bool cus_choose_is_dirty(const struct cus_plan *plan, uint32_t i) {
+    return plan->dirty[i / 64] >> i % 64 & 1;
+}
+
+static inline void cus_choose_set_dirty(struct cus_plan *plan, uint32_t i, bool dirty) {
+    uint64_t bit = (uint64_t)1 << i % 64;
+    plan->dirty[i / 64] = dirty ? plan->dirty[i / 64] | bit : plan->dirty[i / 64] & ~bit;
+}
+
+static inline void cus_choose_set_clean(struct cus_plan *plan) {
+    memset(plan->dirty, 0, (plan->piece->n + 63) / 64 * sizeof plan->dirty[0]);
+}
+
+/* What memset and copy nodes of the variant hold is not relied upon once memory may have gone. */
+void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant);
+/* The variant that was launched behind the same beginning of the step and begins with this very op;
+ * in doubt the one launched last; NULL where there is none. */
+struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
+                                       const struct cus_op *op);
+/* The step's signature behind the first `n` withheld ops; behind the whole piece. */
+struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n);
+struct cus_signature cus_choose_signature(const struct cus_plan *plan);
+/* Was this signature met before? It is from now on. */
+bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig);
+
+#endif
