@@ -23,3 +23,4 @@
 #include "kernels/silu_mul.cu"
 #include "kernels/spin_until.cu"
 #include "kernels/touch.cu"
+#include "kernels/trap.cu"

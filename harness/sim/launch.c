@@ -88,6 +88,9 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, void **params, void 
     k->blob_bytes = cusim_kernel_blob_bytes(kernel);
     if (extra && kernel->n_params > 0 && (!buffer || buffer_bytes < k->blob_bytes))
         return CUDA_ERROR_INVALID_VALUE;
+    /* Seen on an H200: a size that counts the padding behind the last argument is refused. */
+    if (extra && buffer_bytes > k->blob_bytes)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     size_t pointers = (kernel->n_params + 1) * sizeof(void *);
     pointers = (pointers + 63) / 64 * 64;
     k->argv = aligned_alloc(64, (pointers + k->blob_bytes + 63) / 64 * 64);

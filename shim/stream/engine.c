@@ -159,7 +159,8 @@ static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t by
         } else
             return NULL;
     }
-    return sized && size >= bytes ? buffer : NULL;
+    /* The driver refuses a size that counts the padding behind the last argument. */
+    return sized && size == bytes ? buffer : NULL;
 }
 
 /* Fills the op. False: its params cannot be read as the kind says. */

@@ -141,7 +141,8 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
         {"CUSIM_STATS", dir + "/calls"},
         {"XDG_CONFIG_HOME", dir},
         {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
-        {"TSAN_OPTIONS", "exitcode=98:die_after_fork=0:halt_on_error=0"},
+        {"TSAN_OPTIONS",
+         "exitcode=98:die_after_fork=0:suppressions=" + Runfile("tests/sim/tsan.supp")},
         {"UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1:exitcode=97"},
     };
 }
