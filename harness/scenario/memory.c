@@ -24,7 +24,7 @@ int sc_run_memsets(struct sc *sc) {
         OK(sc->cu.MemsetD8Async(x + 3, b, 64, s));
         OK(sc->cu.MemsetD16Async(x + 102, h, 1 + step % 9, s));
         OK(sc->cu.MemsetD32Async(x + 200, step * 99999, 17, s));
-        OK(sc->cu.MemsetD32Async(x + 400, step, 0, s));
+        sc_code(sc, sc->cu.MemsetD32Async(x + 400, step, 0, s));
         OK(sc->cu.MemsetD2D8Async(x + 1024, 64, b, 7, 5, s));
         OK(sc->cu.MemsetD2D16Async(x + 2048, 128, h, 9, 4, s));
         OK(sc->cu.MemsetD2D32Async(x + 3072, 128, step, 3, 6, s));
@@ -111,7 +111,7 @@ int sc_run_copies(struct sc *sc) {
                                   s)); /* pageable: there when the call returns */
         said = sc_hash(said, loose_out, 700);
         memset(loose_out, 0, 16);
-        OK(sc->cu.MemcpyDtoDAsync(x + 4, y + 4, 0, s));
+        sc_code(sc, sc->cu.MemcpyDtoDAsync(x + 4, y + 4, 0, s));
         OK(sc->cu.StreamSynchronize(s));
         said = sc_hash(said, out, N * 4);
     }

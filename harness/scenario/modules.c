@@ -242,3 +242,53 @@ int sc_run_primary_release(struct sc *sc) {
     primary_round(sc, 9, true);
     return 0;
 }
+
+/* Two devices of one thread: the same kernels and the same handles, and the other device current
+ * when it is waited for. */
+int sc_run_two_devices(struct sc *sc) {
+    CUlibrary library;
+    CUkernel chain, add;
+    CUcontext ctx[2];
+    CUstream s[2];
+    CUdeviceptr x[2];
+    CUdevice device;
+    sc_start(sc);
+    if (sc->cu.DeviceGet(&device, 1) != CUDA_SUCCESS) {
+        sc_say(sc, "one device");
+        return 0;
+    }
+    OK(sc->cu.LibraryLoadData(&library, sc_image(), NULL, NULL, 0, NULL, NULL, 0));
+    OK(sc->cu.LibraryGetKernel(&chain, library, "chain"));
+    OK(sc->cu.LibraryGetKernel(&add, library, "add_scalar"));
+    for (int d = 0; d < 2; d++) {
+        OK(sc->cu.DeviceGet(&device, d));
+        OK(sc->cu.PrimaryRetain(&ctx[d], device));
+        OK(sc->cu.CtxSetCurrent(ctx[d]));
+        OK(sc->cu.StreamCreate(&s[d], CU_STREAM_NON_BLOCKING));
+        OK(sc->cu.MemAlloc(&x[d], N * 4));
+        OK(sc->cu.MemsetD8(x[d], 0, N * 4));
+        OK(sc->cu.CtxSynchronize());
+    }
+    for (unsigned step = 0; step < sc_steps(sc, 30); step++) {
+        for (unsigned turn = 0; turn < 4; turn++) {
+            unsigned d = turn % 2;
+            OK(sc->cu.CtxSetCurrent(ctx[d]));
+            for (unsigned i = 0; i < 6; i++) {
+                chain_by(sc, (CUfunction)chain, s[d], x[d], 3 + 2 * turn, step + i);
+                add_by(sc, (CUfunction)add, s[d], x[d], (int)(step * d + i));
+            }
+        }
+        /* The stream knows its context; the current one is the other. */
+        OK(sc->cu.CtxSetCurrent(ctx[step % 2]));
+        OK(sc->cu.StreamSynchronize(s[(step + 1) % 2]));
+        OK(sc->cu.StreamSynchronize(s[step % 2]));
+    }
+    for (int d = 0; d < 2; d++) {
+        unsigned char bytes[N * 4];
+        OK(sc->cu.CtxSetCurrent(ctx[d]));
+        OK(sc->cu.CtxSynchronize());
+        OK(sc->cu.MemcpyDtoH(bytes, x[d], sizeof(bytes)));
+        sc_say(sc, "device %d: %016llx", d, (unsigned long long)sc_hash(0, bytes, sizeof(bytes)));
+    }
+    return 0;
+}

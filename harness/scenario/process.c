@@ -5,6 +5,7 @@
  */
 #include "harness/scenario/sc.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -109,4 +110,48 @@ int sc_run_idle(struct sc *sc) {
     OK(sc->cu.DriverGetVersion(&version));
     sc_say(sc, "driver: %s", version > 0 ? "there" : "none");
     return 0;
+}
+
+static void *exiting(void *arg) {
+    (void)arg;
+    exit(7);
+}
+
+/* Another thread ends the process while the main thread waits for nothing; the main thread's last
+ * launches are behind it. */
+int sc_run_exit_thread(struct sc *sc) {
+    CUstream s;
+    pthread_t thread;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 16); step++) {
+        loop(sc, s, x, step);
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    for (unsigned i = 0; i < 5; i++) {
+        sc_chain(sc, s, x, 3, i, N);
+    }
+    if (pthread_create(&thread, NULL, exiting, NULL)) {
+        sc_fail("no thread");
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+/* Ends without the handlers of exit. */
+int sc_run_exit_quick(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 16); step++) {
+        loop(sc, s, x, step);
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    loop(sc, s, x, 1);
+    quick_exit(8);
 }

@@ -247,7 +247,8 @@ static void act(struct machine *m, const struct action *action) {
         OK(sc->cu.MemsetD8Async(x + v % 16, (unsigned char)v, 1 + v % 200, s));
         break;
     case MEMSET16:
-        OK(sc->cu.MemsetD16Async(x + v % 16 * 2, (unsigned short)v, v % 90, s));
+        code = sc->cu.MemsetD16Async(x + v % 16 * 2, (unsigned short)v, v % 90, s);
+        m->codes = sc_hash(m->codes, &code, sizeof(code));
         break;
     case MEMSET32:
         OK(sc->cu.MemsetD32Async(x + v % 16 * 4, v, 1 + v % 3 * 16, s));

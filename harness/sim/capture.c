@@ -21,12 +21,6 @@ void cusim_capture_invalidate(struct cusim_capture *capture) {
     capture->status = CUSIM_CAPTURE_INVALIDATED;
 }
 
-void cusim_capture_invalidate_of(const struct cusim_event *event) {
-    struct cusim_capture *capture = cusim_capture_live(event);
-    if (capture)
-        cusim_capture_invalidate(capture);
-}
-
 static bool has_stream_of(const struct cusim_capture *c, const struct cusim_ctx *ctx,
                           bool blocking) {
     for (struct cusim_stream *s = c->streams; s; s = s->next_captured)
@@ -238,17 +232,19 @@ CUresult cusim_capture_wait(struct cusim_stream *s, struct cusim_event *event, u
     if (flags & CU_EVENT_WAIT_EXTERNAL) {
         struct cusim_work *work;
         if (!s->capture)
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_ILLEGAL_STATE;
         CUresult result = cusim_work_of_event(CUSIM_WORK_WAIT, (CUevent)event, &work);
         return result == CUDA_SUCCESS ? cusim_capture_work(s, work) : result;
     }
+    if (!cusim_event_captured(event) && !event->last)
+        return CUDA_SUCCESS;            /* never recorded: nothing to wait for */
     if (!cusim_event_captured(event)) { /* recorded outside: the graph could not know of it */
         cusim_capture_invalidate(s->capture);
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     struct cusim_capture *c = cusim_capture_live(event);
-    if (!c)
-        return CUDA_ERROR_CAPTURED_EVENT;
+    if (!c) /* of a capture that has ended */
+        return CUDA_ERROR_INVALID_VALUE;
     if (c->status != CUSIM_CAPTURE_ACTIVE)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (s->legacy) {

@@ -27,10 +27,11 @@ CUresult cusim_ctx_current(struct cusim_ctx **ctx) {
     struct cusim_thread *thread = cusim_thread_self();
     if (thread->in_worker)
         return CUDA_ERROR_NOT_PERMITTED;
-    if (thread->depth == 0 || !thread->stack[thread->depth - 1].ctx)
+    if (thread->depth == 0 || !thread->stack[thread->depth - 1])
         return CUDA_ERROR_INVALID_CONTEXT;
-    struct cusim_ctx *top = thread->stack[thread->depth - 1].ctx;
-    if (!top->alive || top->id != thread->stack[thread->depth - 1].id)
+    /* A primary context that was reset and retained again is current again where it stayed. */
+    struct cusim_ctx *top = thread->stack[thread->depth - 1];
+    if (!top->alive)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *ctx = top;
     return top->error;
@@ -133,8 +134,7 @@ static CUresult push(struct cusim_ctx *ctx) {
     struct cusim_thread *thread = cusim_thread_self();
     if (thread->depth == CUSIM_STACK_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    thread->stack[thread->depth].ctx = ctx;
-    thread->stack[thread->depth++].id = ctx ? ctx->id : 0;
+    thread->stack[thread->depth++] = ctx;
     return CUDA_SUCCESS;
 }
 
@@ -150,7 +150,7 @@ CUSIM_LOCKED(cuCtxPopCurrent_v2, (CUcontext * handle), (handle)) {
         return CUDA_ERROR_INVALID_CONTEXT;
     thread->depth--;
     if (handle)
-        *handle = (CUcontext)thread->stack[thread->depth].ctx;
+        *handle = (CUcontext)thread->stack[thread->depth];
     return CUDA_SUCCESS;
 }
 
@@ -167,7 +167,7 @@ CUSIM_LOCKED(cuCtxGetCurrent, (CUcontext * handle), (handle)) {
     struct cusim_thread *thread = cusim_thread_self();
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
-    *handle = thread->depth > 0 ? (CUcontext)thread->stack[thread->depth - 1].ctx : NULL;
+    *handle = thread->depth > 0 ? (CUcontext)thread->stack[thread->depth - 1] : NULL;
     return CUDA_SUCCESS;
 }
 
@@ -215,7 +215,7 @@ CUSIM_LOCKED(cuCtxDestroy_v2, (CUcontext handle), (handle)) {
         return CUDA_ERROR_INVALID_CONTEXT;
     if (ctx->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (thread->depth > 0 && thread->stack[thread->depth - 1].ctx == ctx)
+    if (thread->depth > 0 && thread->stack[thread->depth - 1] == ctx)
         thread->depth--;
     ctx_end(ctx);
     return CUDA_SUCCESS;

@@ -43,6 +43,9 @@ static CUresult side_of(struct side *side, CUmemorytype type, const void *host, 
     side->kind = cusim_mem_kind_of((uintptr_t)side->at, extent);
     if (type == CU_MEMORYTYPE_DEVICE && side->kind == CUSIM_MEM_PAGEABLE)
         return CUDA_ERROR_INVALID_VALUE;
+    /* A range that begins in a block and leaves it, be it a registered one, is refused. */
+    if (side->kind == CUSIM_MEM_PAGEABLE && cusim_mem_find((uintptr_t)side->at))
+        return CUDA_ERROR_INVALID_VALUE;
     /* An address of ours outside of every live block is a bad device pointer, not host memory. */
     if (side->kind == CUSIM_MEM_PAGEABLE && (!base || cusim_mem_in_arena((uintptr_t)side->at)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -99,9 +102,7 @@ static CUresult copy(bool ptsz, CUstream handle, const CUDA_MEMCPY3D *p, bool sy
     enum cusim_mem_kind dst, src;
     struct cusim_work_memcpy m = {0};
     unsigned char *staged = NULL;
-    CUresult result = sync ? cusim_capture_unsafe() : CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS)
-        result = cusim_stream_get_for_work(handle, ptsz, &s);
+    CUresult result = cusim_stream_get_for_work(handle, ptsz, &s);
     if (result != CUDA_SUCCESS)
         return result;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
@@ -142,26 +143,27 @@ static CUresult copy(bool ptsz, CUstream handle, const CUDA_MEMCPY3D *p, bool sy
     return result;
 }
 
-enum wanted { ANY, DEVICE };
-
+/* The types are those that a captured copy shows: what the call is named for, or UNIFIED. */
 static CUresult copy_1d(bool ptsz, CUstream handle, uintptr_t dst, uintptr_t src, size_t bytes,
-                        enum wanted dst_wanted, enum wanted src_wanted, bool sync) {
-    CUDA_MEMCPY3D p = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                       .srcDevice = src,
-                       .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                       .dstDevice = dst,
+                        CUmemorytype dst_type, CUmemorytype src_type, bool sync) {
+    CUDA_MEMCPY3D p = {.srcMemoryType = src_type,
+                       .dstMemoryType = dst_type,
                        .WidthInBytes = bytes,
                        .Height = 1,
                        .Depth = 1};
-    if (bytes > 0 &&
-        ((dst_wanted == DEVICE && cusim_mem_kind_of(dst, bytes) == CUSIM_MEM_PAGEABLE) ||
-         (src_wanted == DEVICE && cusim_mem_kind_of(src, bytes) == CUSIM_MEM_PAGEABLE))) {
-        struct cusim_stream *s; /* a wrong stream or context is told first */
-        CUresult result = cusim_stream_get_for_work(handle, ptsz, &s);
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
-    }
+    if (src_type == CU_MEMORYTYPE_HOST)
+        p.srcHost = (const void *)src;
+    else
+        p.srcDevice = src;
+    if (dst_type == CU_MEMORYTYPE_HOST)
+        p.dstHost = (void *)dst;
+    else
+        p.dstDevice = dst;
     return copy(ptsz, handle, &p, sync);
 }
+
+static const CUmemorytype ANY = CU_MEMORYTYPE_UNIFIED, DEVICE = CU_MEMORYTYPE_DEVICE,
+                          HOST = CU_MEMORYTYPE_HOST;
 
 CUSIM_TWIN_LOCKED(cuMemcpy, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n)) {
     return copy_1d(ptsz, NULL, dst, src, n, ANY, ANY, true);
@@ -169,11 +171,11 @@ CUSIM_TWIN_LOCKED(cuMemcpy, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t n),
 
 CUSIM_TWIN_LOCKED(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dst, const void *src, size_t n),
                   (dst, src, n)) {
-    return copy_1d(ptsz, NULL, dst, (uintptr_t)src, n, DEVICE, ANY, true);
+    return copy_1d(ptsz, NULL, dst, (uintptr_t)src, n, DEVICE, HOST, true);
 }
 
 CUSIM_TWIN_LOCKED(cuMemcpyDtoH_v2, _ptds, (void *dst, CUdeviceptr src, size_t n), (dst, src, n)) {
-    return copy_1d(ptsz, NULL, (uintptr_t)dst, src, n, ANY, DEVICE, true);
+    return copy_1d(ptsz, NULL, (uintptr_t)dst, src, n, HOST, DEVICE, true);
 }
 
 CUSIM_TWIN_LOCKED(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t n),
@@ -190,12 +192,12 @@ CUSIM_TWIN_LOCKED(cuMemcpyAsync, _ptsz,
 CUSIM_TWIN_LOCKED(cuMemcpyHtoDAsync_v2, _ptsz,
                   (CUdeviceptr dst, const void *src, size_t n, CUstream stream),
                   (dst, src, n, stream)) {
-    return copy_1d(ptsz, stream, dst, (uintptr_t)src, n, DEVICE, ANY, false);
+    return copy_1d(ptsz, stream, dst, (uintptr_t)src, n, DEVICE, HOST, false);
 }
 
 CUSIM_TWIN_LOCKED(cuMemcpyDtoHAsync_v2, _ptsz,
                   (void *dst, CUdeviceptr src, size_t n, CUstream stream), (dst, src, n, stream)) {
-    return copy_1d(ptsz, stream, (uintptr_t)dst, src, n, ANY, DEVICE, false);
+    return copy_1d(ptsz, stream, (uintptr_t)dst, src, n, HOST, DEVICE, false);
 }
 
 CUSIM_TWIN_LOCKED(cuMemcpyDtoDAsync_v2, _ptsz,

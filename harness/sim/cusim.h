@@ -122,6 +122,8 @@ struct cusim_options {
     int devices;
     uint64_t device_bytes;
     unsigned exit_wait_ms;
+    bool measured_rules; /* executable graphs refuse what driver 580 refuses, not all that is
+                            documented */
 };
 
 struct cusim_process {
@@ -210,10 +212,7 @@ struct cusim_default {
 };
 
 struct cusim_thread {
-    struct {
-        struct cusim_ctx *ctx;
-        uint64_t id;
-    } stack[CUSIM_STACK_MAX];
+    struct cusim_ctx *stack[CUSIM_STACK_MAX];
     int depth;
     CUstreamCaptureMode capture_mode;
     bool in_worker; /* a host function or callback runs here: CUDA calls are refused */
@@ -541,7 +540,7 @@ CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *e
                               unsigned flags);
 CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
 bool cusim_event_captured(const struct cusim_event *event);
-void cusim_capture_invalidate_of(const struct cusim_event *event);
+struct cusim_capture *cusim_capture_live(const struct cusim_event *event); /* NULL: ended */
 void cusim_event_forget_capture(struct cusim_event *event);
 void cusim_capture_stream_gone(struct cusim_stream *stream);
 

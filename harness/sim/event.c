@@ -67,7 +67,7 @@ static CUresult record_in(CUevent handle, struct cusim_stream *s, unsigned flags
     if (s->capture)
         return cusim_capture_record(s, event, flags);
     if (flags & CU_EVENT_RECORD_EXTERNAL)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_ILLEGAL_STATE;
     cusim_event_forget_capture(event);
     struct cusim_work *work = cusim_work_new(CUSIM_WORK_RECORD, s->ctx);
     work->event.id = event->raw;
@@ -116,6 +116,8 @@ CUSIM_TWIN_LOCKED(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent handle, un
         return result;
     if (s->capture || cusim_event_captured(event))
         return cusim_capture_wait(s, event, flags);
+    if (flags & CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_ILLEGAL_STATE;
     if (!event->last)
         return CUDA_SUCCESS;
     struct cusim_work *work = cusim_work_new(CUSIM_WORK_WAIT, s->ctx);
@@ -131,7 +133,10 @@ static CUresult check_host(CUevent handle, struct cusim_event **event) {
     if (result != CUDA_SUCCESS)
         return result;
     if (cusim_event_captured(*event)) {
-        cusim_capture_invalidate_of(*event);
+        struct cusim_capture *capture = cusim_capture_live(*event);
+        if (!capture) /* it has ended, and the event was not recorded since */
+            return CUDA_ERROR_INVALID_VALUE;
+        cusim_capture_invalidate(capture);
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     return cusim_capture_unsafe();
@@ -165,7 +170,7 @@ static CUresult elapsed(float *ms, CUevent start, CUevent end) {
         result = event_get(end, &b);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!ms)
+    if (!ms || cusim_event_captured(a) || cusim_event_captured(b))
         return CUDA_ERROR_INVALID_VALUE;
     if (!a->last || !b->last || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;

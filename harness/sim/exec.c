@@ -127,7 +127,11 @@ CUSIM_LOCKED(cuGraphExecDestroy, (CUgraphExec handle), (handle)) {
 /* ---- launches ---- */
 
 CUSIM_TWIN_LOCKED(cuGraphUpload, _ptsz, (CUgraphExec handle, CUstream stream), (handle, stream)) {
-    return exec_get(handle) ? upload(ptsz, stream) : CUDA_ERROR_INVALID_VALUE;
+    struct cusim_stream *s;
+    CUresult result = cusim_stream_get_for_work(stream, ptsz, &s); /* is told first */
+    if (result == CUDA_SUCCESS && !exec_get(handle))
+        result = CUDA_ERROR_INVALID_VALUE;
+    return result == CUDA_SUCCESS ? upload(ptsz, stream) : result;
 }
 
 CUSIM_TWIN_LOCKED(cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream stream), (handle, stream)) {
@@ -179,12 +183,39 @@ static void put(struct cusim_exec *exec, unsigned index, struct cusim_work *work
     exec->plan->work[index] = work;
 }
 
-/* Where memory is, as far as a node depends on it. */
+/*
+ * Where memory is, as far as a node depends on it. By the documentation any other kind is refused;
+ * driver 580 tells apart only pools, foreign host memory, and the rest.
+ */
 static bool same_family(uintptr_t a, uintptr_t b) {
     struct cusim_mem *x = cusim_mem_find(a), *y = cusim_mem_find(b);
     if (!x || !y)
         return !x && !y;
-    return x->kind == y->kind && x->device == y->device && x->ctx_id == y->ctx_id;
+    if (x->device != y->device || x->ctx_id != y->ctx_id)
+        return false;
+    return cusim.options.measured_rules ? (x->kind == CUSIM_MEM_POOL) == (y->kind == CUSIM_MEM_POOL)
+                                        : x->kind == y->kind;
+}
+
+static bool memcpy_may_replace(const struct cusim_work_memcpy *a,
+                               const struct cusim_work_memcpy *b) {
+    return a->height == 1 && a->depth == 1 && b->height == 1 && b->depth == 1 &&
+           a->params.dstMemoryType == b->params.dstMemoryType &&
+           a->params.srcMemoryType == b->params.srcMemoryType &&
+           same_family((uintptr_t)a->dst, (uintptr_t)b->dst) &&
+           same_family((uintptr_t)a->src, (uintptr_t)b->src);
+}
+
+static bool memset_may_replace(const struct cusim_work_memset *a, const struct cusim_work_memset *b,
+                               size_t fits) {
+    if (a->height != b->height)
+        return false;
+    if (a->height > 1 && (a->width != b->width || a->element != b->element || a->pitch != b->pitch))
+        return false;
+    if (cusim.options.measured_rules)
+        return true;
+    return same_family(a->dst, b->dst) && a->element == b->element &&
+           (a->height > 1 || b->width * b->element <= fits);
 }
 
 static bool may_replace(const struct cusim_work *old, const struct cusim_work *new, size_t fits) {
@@ -193,22 +224,10 @@ static bool may_replace(const struct cusim_work *old, const struct cusim_work *n
     switch (old->type) {
     case CUSIM_WORK_KERNEL:
         return old->ctx == new->ctx && old->kernel.cooperative == new->kernel.cooperative;
-    case CUSIM_WORK_MEMCPY: {
-        const struct cusim_work_memcpy *a = &old->memcpy, *b = &new->memcpy;
-        return old->ctx == new->ctx && a->height == 1 && a->depth == 1 && b->height == 1 &&
-               b->depth == 1 && a->params.dstMemoryType == b->params.dstMemoryType &&
-               a->params.srcMemoryType ==
-                   b->params.srcMemoryType &&same_family((uintptr_t)a->dst, (uintptr_t)b->dst) &&
-               same_family((uintptr_t)a->src, (uintptr_t)b->src);
-    }
-    case CUSIM_WORK_MEMSET: {
-        const struct cusim_work_memset *a = &old->memset, *b = &new->memset;
-        if (old->ctx != new->ctx || a->height != b->height || !same_family(a->dst, b->dst))
-            return false;
-        if (a->height > 1)
-            return a->width == b->width && a->element == b->element && a->pitch == b->pitch;
-        return a->element == b->element && b->width * b->element <= fits;
-    }
+    case CUSIM_WORK_MEMCPY:
+        return old->ctx == new->ctx &&memcpy_may_replace(&old->memcpy, &new->memcpy);
+    case CUSIM_WORK_MEMSET:
+        return old->ctx == new->ctx &&memset_may_replace(&old->memset, &new->memset, fits);
     default:
         return true;
     }

@@ -31,9 +31,7 @@ static CUresult fill(bool ptsz, CUstream handle, CUdeviceptr dst, size_t pitch, 
     struct cusim_stream *s;
     struct cusim_work_memset m;
     enum cusim_mem_kind kind;
-    CUresult result = sync ? cusim_capture_unsafe() : CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS)
-        result = cusim_stream_get_for_work(handle, ptsz, &s);
+    CUresult result = cusim_stream_get_for_work(handle, ptsz, &s);
     if (result != CUDA_SUCCESS)
         return result;
     if (width == 0 || height == 0)

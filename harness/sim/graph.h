@@ -126,6 +126,4 @@ void cusim_plan_unref(struct cusim_plan *plan);
 struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan);
 struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan);
 
-struct cusim_capture *cusim_capture_live(const struct cusim_event *event);
-
 #endif

@@ -10,13 +10,11 @@
 
 static CUresult check_cluster(const unsigned grid[3], const unsigned cluster[3], bool nonportable) {
     uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
-    if (blocks == 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (blocks > (nonportable ? 16u : 8u))
+    if (blocks == 0 || blocks > (nonportable ? 16u : 8u))
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     for (int i = 0; i < 3; i++)
         if (grid[i] % cluster[i] != 0)
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     return CUDA_SUCCESS;
 }
 
@@ -86,7 +84,7 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, void **params, void 
             return result;
     }
     k->blob_bytes = cusim_kernel_blob_bytes(kernel);
-    if (extra && kernel->n_params > 0 && (!buffer || buffer_bytes < k->blob_bytes))
+    if (extra && kernel->n_params > 0 && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
     /* Seen on an H200: a size that counts the padding behind the last argument is refused. */
     if (extra && buffer_bytes > k->blob_bytes)
@@ -97,12 +95,16 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, void **params, void 
     memset(k->argv, 0, pointers + k->blob_bytes);
     k->blob = (unsigned char *)k->argv + pointers;
     for (unsigned i = 0; i < kernel->n_params; i++) {
-        const void *from = buffer ? (const unsigned char *)buffer + kernel->offset[i] : params[i];
-        if (!from)
-            return CUDA_ERROR_INVALID_VALUE;
         k->argv[i] = k->blob + kernel->offset[i];
-        memcpy(k->argv[i], from, kernel->size[i]);
+        if (buffer)
+            continue;
+        if (!params[i])
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(k->argv[i], params[i], kernel->size[i]);
     }
+    if (buffer) /* a buffer may be too short: what it lacks is zero here, and anything at all on a
+                   GPU */
+        memcpy(k->blob, buffer, buffer_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -153,7 +155,7 @@ static CUresult launch(bool ptsz, CUstream handle, const struct cusim_launch *l)
     for (unsigned i = 0; i < l->n_attrs; i++)
         if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE && !s->capture &&
             l->attrs[i].value.deviceUpdatableKernelNode.deviceUpdatable)
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_NOT_SUPPORTED;
     result = cusim_kernel_make(l, s->ctx, &work);
     if (result == CUDA_SUCCESS)
         result = cusim_submit(s, work);

@@ -312,8 +312,11 @@ CUSIM_LOCKED(cuMemFreeHost, (void *base), (base)) {
 }
 
 CUSIM_LOCKED(cuMemHostUnregister, (void *base), (base)) {
+    struct cusim_mem *mem = cusim_mem_find((uintptr_t)base);
     return release((uintptr_t)base, 1u << CUSIM_MEM_REGISTERED,
-                   CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+                   mem && mem->kind == CUSIM_MEM_REGISTERED
+                       ? CUDA_ERROR_INVALID_VALUE /* not its first byte */
+                       : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUSIM_LOCKED(cuMemGetInfo_v2, (size_t * available, size_t *total), (available, total)) {

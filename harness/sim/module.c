@@ -98,8 +98,6 @@ static CUresult module_load(CUmodule *out, const void *image) {
     if (result == CUDA_SUCCESS && (!out || !image))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        result = cusim_capture_unsafe();
-    if (result == CUDA_SUCCESS)
         *out = (CUmodule)module_new(ctx, NULL);
     return result;
 }
@@ -244,9 +242,6 @@ CUSIM_LOCKED(cuModuleUnload, (CUmodule handle), (handle)) {
 static CUresult library_load(CUlibrary *out, const void *code) {
     if (!out || !code)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = cusim_capture_unsafe();
-    if (result != CUDA_SUCCESS)
-        return result;
     struct cusim_library *library = calloc(1, sizeof *library);
     cusim_handle_add(library, CUSIM_LIBRARY);
     *out = (CUlibrary)library;

@@ -15,7 +15,7 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)out = m && m->kind != CUSIM_MEM_POOL ? (CUcontext)m->ctx : NULL;
-        return m && m->kind == CUSIM_MEM_POOL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)out = !m ? 0 : host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         return CUDA_SUCCESS;
@@ -34,7 +34,7 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
                        ? m && m->kind == CUSIM_MEM_MANAGED
                        : attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE && m &&
                              m->kind == CUSIM_MEM_DEVICE;
-        *(unsigned char *)out = yes;
+        *(unsigned *)out = yes; /* booleans are four bytes wide */
         return CUDA_SUCCESS;
     }
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -45,21 +45,30 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
         *(int *)out = m ? m->device : -2;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        if (m) /* of foreign memory the ranges are left as they were */
+            *(CUdeviceptr *)out = m->base;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        if (m)
+            *(size_t *)out = m->bytes;
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
         *(CUdeviceptr *)out = m ? m->base : 0;
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         *(size_t *)out = m ? m->bytes : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-        *(unsigned char *)out = m != NULL;
+        *(unsigned *)out = m != NULL;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         *(unsigned long long *)out = 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         *(unsigned *)out = m ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : 0;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+        memset(out, 0, 12);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         *(CUmemoryPool *)out = m ? (CUmemoryPool)m->pool : NULL;
@@ -80,10 +89,6 @@ CUSIM_LOCKED(cuPointerGetAttribute, (void *out, CUpointer_attribute attribute, C
 CUSIM_LOCKED(cuPointerGetAttributes,
              (unsigned n, CUpointer_attribute *attributes, void **out, CUdeviceptr address),
              (n, attributes, out, address)) {
-    struct cusim_ctx *ctx;
-    CUresult result = cusim_ctx_current(&ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
     if (n == 0 || !attributes || !out)
         return CUDA_ERROR_INVALID_VALUE;
     struct cusim_mem *mem = cusim_mem_find(address);
@@ -108,6 +113,10 @@ CUSIM_LOCKED(cuPointerSetAttribute,
 
 CUSIM_LOCKED(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address),
              (base, bytes, address)) {
+    struct cusim_ctx *ctx;
+    CUresult result = cusim_ctx_current(&ctx);
+    if (result != CUDA_SUCCESS)
+        return result;
     struct cusim_mem *mem = cusim_mem_find(address);
     if (!mem)
         return CUDA_ERROR_NOT_FOUND;

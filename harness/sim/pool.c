@@ -88,6 +88,8 @@ static CUresult alloc_async(bool ptsz, CUdeviceptr *out, size_t bytes, struct cu
         return result;
     if (!out || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!s->capture && (result = cusim_capture_unsafe()) != CUDA_SUCCESS)
+        return result;
     if (!pool)
         pool = s->ctx->device->current_pool ? s->ctx->device->current_pool
                                             : default_pool(s->ctx->device);

@@ -132,6 +132,8 @@ static void load_options(void) {
         o->devices = CUSIM_DEVICES_MAX;
     uint64_t most_mb = __tsan_init ? 8192 : 143771; /* under ThreadSanitizer addresses are scarce */
     o->device_bytes = env_number("CUSIM_MEM_MB", most_mb) << 20;
+    const char *rules = getenv("CUSIM_GRAPH_RULES");
+    o->measured_rules = rules && strcmp(rules, "measured") == 0;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
     if (!parse_faults(getenv("CUSIM_FAULT")))
         fprintf(stderr, "cusim: CUSIM_FAULT: not understood in part: %s\n", getenv("CUSIM_FAULT"));

@@ -57,10 +57,7 @@ CUresult cusim_stream_get(CUstream handle, bool ptsz, struct cusim_stream **out)
 
 CUresult cusim_stream_get_for_work(CUstream handle, bool ptsz, struct cusim_stream **out) {
     for (;;) {
-        struct cusim_ctx *current;
-        CUresult result = cusim_ctx_current(&current);
-        if (result == CUDA_SUCCESS)
-            result = cusim_stream_get(handle, ptsz, out);
+        CUresult result = cusim_stream_get(handle, ptsz, out);
         if (result != CUDA_SUCCESS)
             return result;
         struct cusim_stream *s = *out;
@@ -155,9 +152,29 @@ CUSIM_TWIN_LOCKED(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
 
 /* ---- questions ---- */
 
+/*
+ * Asking a stream what it is counts as using it: it spoils the capture of that stream, and on the
+ * legacy stream that of a blocking stream. cuStreamIsCapturing and cuStreamGetCaptureInfo alone do
+ * not.
+ */
+static CUresult get_to_ask(CUstream handle, bool ptsz, struct cusim_stream **s) {
+    CUresult result = cusim_stream_get(handle, ptsz, s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if ((*s)->capture) {
+        cusim_capture_invalidate((*s)->capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if ((*s)->legacy && (*s)->ctx->blocking_captures > 0) {
+        cusim_capture_invalidate_blocking((*s)->ctx);
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUSIM_TWIN_LOCKED(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned *flags), (handle, flags)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *flags = s->flags;
     return result;
@@ -166,7 +183,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned *flags), (
 CUSIM_TWIN_LOCKED(cuStreamGetPriority, _ptsz, (CUstream handle, int *priority),
                   (handle, priority)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *priority = s->priority;
     return result;
@@ -174,7 +191,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetPriority, _ptsz, (CUstream handle, int *priority),
 
 CUSIM_TWIN_LOCKED(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *id), (handle, id)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *id = s->id;
     return result;
@@ -182,7 +199,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *id
 
 CUSIM_TWIN_LOCKED(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ctx), (handle, ctx)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *ctx = (CUcontext)s->ctx;
     return result;
@@ -191,7 +208,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ctx), (han
 CUSIM_TWIN_LOCKED(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ctx, CUgreenCtx *green),
                   (handle, ctx, green)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result == CUDA_SUCCESS) {
         *ctx = (CUcontext)s->ctx;
         if (green)
@@ -202,7 +219,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ctx, CU
 
 CUSIM_LOCKED(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *green), (handle, green)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, false, &s);
+    CUresult result = get_to_ask(handle, false, &s);
     if (result == CUDA_SUCCESS)
         *green = NULL;
     return result;
@@ -210,7 +227,7 @@ CUSIM_LOCKED(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *green), (handle,
 
 CUSIM_TWIN_LOCKED(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device), (handle, device)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *device = s->ctx->device->ordinal;
     return result;
@@ -222,15 +239,14 @@ static bool known_attribute(CUstreamAttrID id) {
     return id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
            id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY || id == CU_LAUNCH_ATTRIBUTE_PRIORITY ||
            id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP ||
-           id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN ||
-           id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+           id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
 }
 
 CUSIM_TWIN_LOCKED(cuStreamGetAttribute, _ptsz,
                   (CUstream handle, CUstreamAttrID id, CUstreamAttrValue *value),
                   (handle, id, value)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get(handle, ptsz, &s);
+    CUresult result = get_to_ask(handle, ptsz, &s);
     if (result != CUDA_SUCCESS)
         return result;
     if (!value || !known_attribute(id))

@@ -60,6 +60,7 @@ enum cus_act {
     CUS_ACT_SYNC = CUS_ACT_FIRST_CALL, /* flush; afterwards the step ends, a late error is told */
     CUS_ACT_QUERY,                     /* the same, and a flush /T where the stream is not ready */
     CUS_ACT_POLL,                      /* nothing before; a flush where the event is not ready */
+    CUS_ACT_ALLOC, /* flush; where memory ran out, graphs are dropped and it is tried once more */
     CUS_ACT_EPOCH, /* flush; afterwards graphs that were built under the old setting are dropped */
     CUS_ACT_SET_FUNCTION,    /* the same for one function, and only if the value is new */
     CUS_ACT_SET_STREAM,      /* the same for one stream */

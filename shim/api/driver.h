@@ -1,9 +1,10 @@
 /*
  * The real driver, as a table of function pointers.
  *
- * shim/hook fills one table per process after the first successful cuInit; stream and graph call the driver
- * through it and through nothing else, so that tests can hand them another. An entry that the driver lacks is NULL:
- * whoever uses an OPTIONAL entry asks first, a missing NEEDED entry means that nothing is withheld.
+ * shim/hook fills one table per process after the first successful cuInit; stream and graph call
+ * the driver through it and through nothing else, so that tests can hand them another. An entry
+ * that the driver lacks is NULL: whoever uses an OPTIONAL entry asks first, a missing NEEDED entry
+ * means that nothing is withheld.
  *
  * Names are the exported symbols: what cuda.h's macros make of the plain name is what a row means.
  */
@@ -67,6 +68,7 @@
     X(cuKernelGetFunction)                                                                         \
     X(cuFuncGetModule)                                                                             \
     X(cuFuncGetAttribute)                                                                          \
+    X(cuCtxSynchronize)                                                                            \
     X(cuDeviceGraphMemTrim)                                                                        \
     X(cuMemGetInfo_v2)                                                                             \
     X(cuGetErrorName)                                                                              \

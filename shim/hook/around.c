@@ -58,6 +58,15 @@ static CUresult around_query(const struct call *call) {
     return result;
 }
 
+/* The program's memory comes before ours (HAZARDS C14). */
+static CUresult around_alloc(const struct call *call) {
+    flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_give_memory_back())
+        result = pass_on(call);
+    return result;
+}
+
 /* ---- setters ---- */
 
 static void put_value(struct cus_setting_call *setting, const void *value, uint32_t bytes) {
@@ -222,6 +231,8 @@ static CUresult around(const struct call *call) {
         if (result == CUDA_ERROR_NOT_READY)
             flush(call);
         return result;
+    case CUS_ACT_ALLOC:
+        return around_alloc(call);
     case CUS_ACT_EPOCH:
         return around_epoch(call);
     case CUS_ACT_SET_FUNCTION:

@@ -50,6 +50,7 @@ cus_hook_\symbol:
 #define STUB_SYNC(symbol) AROUND(symbol)
 #define STUB_QUERY(symbol) AROUND(symbol)
 #define STUB_POLL(symbol) AROUND(symbol)
+#define STUB_ALLOC(symbol) AROUND(symbol)
 #define STUB_EPOCH(symbol) AROUND(symbol)
 #define STUB_SET_FUNCTION(symbol) AROUND(symbol)
 #define STUB_SET_STREAM(symbol) AROUND(symbol)

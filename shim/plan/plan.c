@@ -157,7 +157,10 @@ static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *n
         if (ahead < 2 * max)
             max = (ahead + 1) / 2;
     }
-    return max > plan->limits.piece_first ? max : plan->limits.piece_first;
+    uint32_t least = plan->limits.piece_first;
+    if (least > plan->limits.piece_max)
+        least = plan->limits.piece_max;
+    return max > least ? max : least;
 }
 
 /* The next piece may be as large as the host can fill while the GPU runs this one. */

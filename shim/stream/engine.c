@@ -15,7 +15,7 @@
  * left alone for. */
 enum {
     JUDGE_OPS = 4096,
-    JUDGE_STEPS = 3,
+    JUDGE_STEPS = 4,
     JUDGE_OPS_UNSYNCED = 65536,
     SLEEP_MIN = 65536,
     SLEEP_FACTOR = 4,
@@ -285,10 +285,11 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
 static void judge(struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
-    if (ops - engine->judged_ops < JUDGE_OPS || (c->steps - engine->judged_steps < JUDGE_STEPS &&
-                                                 ops - engine->judged_ops < JUDGE_OPS_UNSYNCED))
+    if (ops - engine->judged_ops < JUDGE_OPS ||
+        (engine->ended - engine->judged_steps < JUDGE_STEPS &&
+         ops - engine->judged_ops < JUDGE_OPS_UNSYNCED))
         return;
-    engine->judged_steps = c->steps;
+    engine->judged_steps = engine->ended;
     uint64_t window = ops - engine->judged_ops;
     uint64_t fresh = engine->plan.fresh_nodes - engine->judged_fresh;
     uint64_t graphs = c->in_graphs - engine->judged_graphs;

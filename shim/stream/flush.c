@@ -201,6 +201,7 @@ static void end_step(struct cus_engine *engine) {
         cus_plan_step_end(&engine->plan);
         engine->build_left = cus_options()->build_nodes;
         engine->counters.steps++;
+        engine->ended++;
         engine->counters.breaks[CUS_BREAK_SYNC]++;
         engine->counters.segments++;
     }

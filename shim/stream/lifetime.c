@@ -231,6 +231,30 @@ void cus_engine_memory_gone(void) {
     cus_ranges_forget();
 }
 
+static void give_back(struct cus_engine *engine, const void *unused) {
+    (void)unused;
+    cus_plan_drop_handle(&engine->plan, NULL);
+    engine->counters.fallbacks[CUS_FALLBACK_BUDGET]++;
+}
+
+bool cus_engine_give_memory_back(void) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUcontext current = current_context();
+    struct cus_context *context = current ? cus_registry_context(current) : NULL;
+    if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
+        !__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED))
+        return false;
+    for_each_engine(give_back, NULL);
+    /* What was in flight is freed when it has ended, and may stay with the driver until asked for.
+     */
+    CUdevice device;
+    if (driver->cuCtxSynchronize)
+        driver->cuCtxSynchronize();
+    if (driver->cuDeviceGraphMemTrim && driver->cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        driver->cuDeviceGraphMemTrim(device);
+    return true;
+}
+
 /* ---- what changes ---- */
 
 static void drop_handle(struct cus_engine *engine, const void *handle) {

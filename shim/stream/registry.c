@@ -128,7 +128,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
     engine->dormant = 0;
     engine->sleep = 0;
-    engine->judged_steps = engine->judged_ops = engine->judged_graphs = engine->judged_fresh = 0;
+    engine->ended = engine->judged_steps = engine->judged_ops = engine->judged_graphs =
+        engine->judged_fresh = 0;
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
     engine->build_left = options->build_nodes;
     engine->id = 0;

@@ -161,6 +161,11 @@ void cus_engine_memory_gone(void) {
     seam_log("engine memory_gone");
 }
 
+bool cus_engine_give_memory_back(void) {
+    seam_log("engine give_memory_back");
+    return false;
+}
+
 void cus_engine_function_changed(const void *handle) {
     seam_log("engine function_changed %lx", (unsigned long)handle);
 }

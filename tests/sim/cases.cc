@@ -56,6 +56,7 @@ std::vector<Case> MakeCases() {
         {"capture_global", 0, "", "", {}},
         {"capture_failing", 30, "", "", {}},
         {"capture_fork_join", 0, "", "", {}},
+        {"capture_unknown", 20, "", "", {}},
         {"graph_program", 30, "", "", {}},
         {"steady", 70, "", "", {}},
         {"long_short", 60, "", "", {}},
@@ -110,11 +111,14 @@ std::vector<Case> MakeCases() {
         {"library_reload", 40, "", "", {}},
         {"two_contexts", 20, "", "", {}},
         {"two_contexts_kernel", 0, "", "", {}},
+        {"two_devices", 0, "", "", {}},
         {"primary_reset", 20, "", "", {}},
         {"primary_release", 20, "", "", {}},
         {"fork", 30, "", "", {}},
         {"exit_pending", 40, "", "", {}, false, {}, 5},
         {"exit_handler", 30, "", "", {}, true, {}, 6},
+        {"exit_thread", 40, "", "", {}, false, {}, 7},
+        {"exit_quick", 0, "", "", {}, false, {}, 8},
         {"idle", 0, "", "", {}},
     };
     (void)kAnyOp, (void)kAnyBoth;
@@ -140,6 +144,7 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
         {"CUSIM_LOG", dir + "/log"},
         {"CUSIM_STATS", dir + "/calls"},
         {"XDG_CONFIG_HOME", dir},
+        {"CUSIM_DEVICES", "2"},
         {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
         {"TSAN_OPTIONS",
          "exitcode=98:die_after_fork=0:suppressions=" + Runfile("tests/sim/tsan.supp")},
@@ -290,7 +295,8 @@ std::string CheckStats(const Outcome &preloaded) {
     double launched = s.Number("graph_launches");
     double called =
         preloaded.calls.Number("cuGraphLaunch") + preloaded.calls.Number("cuGraphLaunch_ptsz");
-    if (launched > called) {
+    if (preloaded.calls.valid &&
+        launched > called) { // a program that ends by quick_exit leaves no count
         return "graph_launches " + Trim(launched) + ", but the driver saw " + Trim(called);
     }
     if ((in_graphs > 0) != (launched > 0)) {

@@ -55,6 +55,16 @@ TEST(Decode, EagerRuleKeepsAttentionOut) {
     ASSERT_GT(attention, 0u);
     EXPECT_EQ(ruled.stats.Number("eager_by.rule"), (double)attention);
     EXPECT_GT(ruled.stats.Number("issued.in_graphs"), 0.5 * ruled.stats.Sum("ops"));
+    // The step's list, as the demo prints it: "graph 7", "eager attention_decode", ...
+    int graphs = 0, eager = 0;
+    for (const auto &entry : ruled.stats.text) {
+        if (entry.first.rfind("segment_list.", 0) == 0) {
+            graphs += entry.second.rfind("graph ", 0) == 0;
+            eager += entry.second == "eager attention_decode";
+        }
+    }
+    EXPECT_GT(graphs, 0);
+    EXPECT_GT(eager, 0);
 }
 
 TEST(Decode, EveryKindOfStreamAndBatch) {

@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Some, Routes,
 // counted them.
 TEST(Seen, EveryOpOnce) {
     for (const char *name : {"decode_loop", "batch_sizes", "growing_grid", "never_repeat",
-                             "never_sync", "many_params", "extra_form", "handles", "threads"}) {
+                             "never_sync", "many_params", "handles", "threads"}) {
         SCOPED_TRACE(name);
         const Case &c = CaseOf(name);
         Outcome plain = RunCase(c, {});

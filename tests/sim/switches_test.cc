@@ -144,6 +144,87 @@ TEST(Signatures, BatchSizesInTurnKeepTheirVariants) {
         << turns.Describe();
 }
 
+// A loop that never synchronises converges: three times the turns, the same graphs.
+TEST(Bounds, EndlessLoopKeepsItsGraphs) {
+    double built[2];
+    for (int i = 0; i < 2; i++) {
+        Setting setting = Preloaded();
+        setting.args = {"--steps", i ? "1800" : "600"};
+        Outcome run = RunCase(CaseOf("never_sync"), setting);
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        built[i] = run.stats.Number("built");
+        EXPECT_GT(run.stats.Number("issued.in_graphs"), 0.8 * run.stats.Sum("ops"));
+    }
+    EXPECT_LE(built[1], built[0] + 2);
+}
+
+TEST(Bounds, GraphMemory) {
+    const Case &c = CaseOf("long_short");
+    Outcome plain = RunCase(c, {});
+    Outcome bounded = RunCase(c, Preloaded({{"CUSPLICE_GRAPH_MB", "1"}}));
+    EXPECT_SAME(c, plain, bounded);
+    EXPECT_STATS(bounded);
+    EXPECT_GT(bounded.stats.Number("graph_bytes"), 0);
+    EXPECT_LE(bounded.stats.Number("graph_bytes"), 1 << 20);
+    EXPECT_GT(bounded.stats.Number("issued.in_graphs"), 0);
+}
+
+TEST(Bounds, TreeNodes) {
+    for (const char *name : {"never_repeat", "long_short", "decode_loop"}) {
+        SCOPED_TRACE(name);
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Outcome bounded = RunCase(c, Preloaded({{"CUSPLICE_NODES_MAX", "1000"}}));
+        EXPECT_SAME(c, plain, bounded);
+        EXPECT_STATS(bounded);
+    }
+}
+
+TEST(Bounds, PieceSize) {
+    for (int most : {2, 5, 64}) {
+        Outcome run =
+            RunCase(CaseOf("steady"), Preloaded({{"CUSPLICE_PIECE_MAX", std::to_string(most)}}));
+        double launches = run.stats.Number("graph_launches");
+        ASSERT_GT(launches, 0) << run.Describe();
+        EXPECT_LE(run.stats.Number("issued.in_graphs") / launches, most);
+    }
+}
+
+// With a profiler in the process the default is to leave the launches visible.
+TEST(Profiler, TurnsGraphsOffUnlessTold) {
+    const Case &c = CaseOf("decode_loop");
+    Outcome plain = RunCase(c, {});
+    Outcome profiled =
+        RunCase(c, Preloaded({{"CUDA_INJECTION64_PATH", "/nonexistent/libinject.so"}}));
+    EXPECT_SAME(c, plain, profiled);
+    EXPECT_EQ(profiled.calls.Number("cuGraphLaunch"), 0);
+    Outcome told = RunCase(c, Preloaded({{"CUDA_INJECTION64_PATH", "/nonexistent/libinject.so"},
+                                         {"CUSPLICE_PROFILE", "ignore"}}));
+    EXPECT_SAME(c, plain, told);
+    EXPECT_GT(told.calls.Number("cuGraphLaunch"), 0);
+}
+
+// The program's memory comes first: where an allocation of its own fails once, graphs are dropped
+// and it is tried again.
+TEST(OutOfMemory, OfTheProgramIsTriedAgain) {
+    Setting setting = Preloaded({{"CUSIM_FAULT", "cuMemAlloc_v2:150:2"}});
+    setting.args = {"--steps", "120"};
+    const Case &c = CaseOf("moving_buffers");
+    Outcome run = RunCase(c, setting);
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+}
+
+// One connection to the device: the order of the host is the order of execution, on all streams.
+TEST(OneConnection, ChangesNothing) {
+    for (const char *name : {"two_streams", "streams_interleaved", "many_streams", "spin_pair"}) {
+        SCOPED_TRACE(name);
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Outcome one = RunCase(c, Preloaded({{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}}));
+        EXPECT_SAME(c, plain, one);
+    }
+}
+
 TEST(Idle, NoDeviceNoLaunchNoHarm) {
     const Case &c = CaseOf("idle");
     Outcome plain = RunCase(c, {});

@@ -228,10 +228,25 @@ TEST_F(Capture, ABlockingStreamThatCapturesTakesTheLegacyStreamAway) {
     CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(nullptr, kGlobal));
 }
 
+TEST_F(Capture, AskingACapturingStreamWhatItIsSpoilsTheCapture) {
+    CUstream s = Stream(CU_STREAM_DEFAULT), other = Stream();
+    CUgraph graph;
+    unsigned flags;
+    CU_OK(cuStreamBeginCapture(s, kRelaxed));
+    CU_OK(cuStreamGetFlags(other, &flags));
+    EXPECT_EQ(CU_STREAM_CAPTURE_STATUS_ACTIVE, Status(s));
+    CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamGetFlags(s, &flags));
+    CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+    CU_OK(cuStreamBeginCapture(s, kRelaxed));
+    CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamGetFlags(nullptr, &flags));
+    CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+}
+
 TEST_F(Capture, EventsDoNotCrossTheBorder) {
     CUstream a = Stream(), b = Stream(), c = Stream();
-    CUevent outside, of_a, of_b;
+    CUevent outside, of_a, of_b, never;
     CUgraph graph;
+    CU_OK(cuEventCreate(&never, 0));
     CU_OK(cuEventCreate(&outside, 0));
     CU_OK(cuEventCreate(&of_a, 0));
     CU_OK(cuEventCreate(&of_b, 0));
@@ -239,6 +254,12 @@ TEST_F(Capture, EventsDoNotCrossTheBorder) {
     CU_OK(cuStreamBeginCapture(a, kRelaxed));
     CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cuStreamWaitEvent(a, outside, 0));
     CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(a, &graph));
+    CU_OK(cuStreamBeginCapture(a, kRelaxed));
+    CU_OK(cuStreamWaitEvent(a, never, 0)); // was never recorded: nothing to wait for
+    CU_OK(cuEventRecord(of_a, a));
+    CU_OK(cuStreamEndCapture(a, &graph));
+    CU_EXPECT(CUDA_ERROR_INVALID_VALUE, cuEventQuery(of_a)); // its capture has ended
+    CU_EXPECT(CUDA_ERROR_INVALID_VALUE, cuStreamWaitEvent(b, of_a, 0));
     CU_OK(cuStreamBeginCapture(a, kRelaxed));
     CU_OK(cuStreamBeginCapture(b, kRelaxed));
     CU_OK(cuEventRecord(of_b, b));

@@ -208,12 +208,22 @@ TEST_F(Graph, ACopyNodeKeepsTypeAndKindOfMemory) {
     CU_OK(cuMemHostAlloc(reinterpret_cast<void **>(&pinned2), 64, 0));
     *pinned2 = 99;
     CU_OK(cuMemAllocAsync(&pool, 64, s));
-    // Captured copies show UNIFIED, whatever the call was.
+    // Captured copies show the types that the call is named for; those of cuMemcpyAsync show
+    // UNIFIED.
     CUgraph captured;
     CUgraphNode node;
     size_t n = 1;
     CU_OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CU_OK(cuMemcpyHtoDAsync(b, pinned, 16, s));
+    CU_OK(cuStreamEndCapture(s, &captured));
+    CU_OK(cuGraphGetNodes(captured, &node, &n));
+    CUDA_MEMCPY3D typed_by_name;
+    CU_OK(cuGraphMemcpyNodeGetParams(node, &typed_by_name));
+    EXPECT_EQ(CU_MEMORYTYPE_HOST, typed_by_name.srcMemoryType);
+    EXPECT_EQ(CU_MEMORYTYPE_DEVICE, typed_by_name.dstMemoryType);
+    EXPECT_EQ(pinned, typed_by_name.srcHost);
+    CU_OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CU_OK(cuMemcpyAsync(b, reinterpret_cast<CUdeviceptr>(pinned), 16, s));
     CU_OK(cuStreamEndCapture(s, &captured));
     CU_OK(cuGraphGetNodes(captured, &node, &n));
     CUDA_MEMCPY3D c;

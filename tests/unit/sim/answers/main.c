@@ -1,0 +1,10 @@
+/*
+ * Prints the answers of whatever libcuda.so.1 is found: `answers > h200.txt` on a machine with a
+ * GPU.
+ */
+#include "tests/unit/sim/answers/answers.h"
+
+int main(void) {
+    ask_all(stdout);
+    return 0;
+}
