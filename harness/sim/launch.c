@@ -102,8 +102,7 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, void **params, void 
             return CUDA_ERROR_INVALID_VALUE;
         memcpy(k->argv[i], params[i], kernel->size[i]);
     }
-    if (buffer) /* a buffer may be too short: what it lacks is zero here, and anything at all on a
-                   GPU */
+    if (buffer) /* too short a one is taken: what it lacks is zero here, anything on a GPU */
         memcpy(k->blob, buffer, buffer_bytes);
     return CUDA_SUCCESS;
 }
