@@ -31,7 +31,7 @@ static struct {
         char name[DOMAIN_BYTES];
         int level;
     } domains[DOMAINS];
-    const char *file;
+    char file[4096]; /* "": stderr; a copy, for the caller's text may go */
 } config = {.level = CUS_WARN};
 static int level_max = CUS_WARN; /* the most talkative of all: the one load of the fast path */
 
@@ -78,7 +78,12 @@ void cus_log_configure(const char *spec, const char *file) {
     int most = CUS_WARN;
     config.level = CUS_WARN;
     config.n_domains = 0;
-    config.file = file && *file ? file : NULL;
+    size_t bytes_of_file = file ? strnlen(file, sizeof config.file) : 0;
+    if (bytes_of_file == sizeof config.file)
+        bytes_of_file = 0;
+    if (bytes_of_file)
+        memcpy(config.file, file, bytes_of_file);
+    config.file[bytes_of_file] = 0;
     for (const char *at = spec ? spec : ""; *at;) {
         const char *domain;
         size_t bytes;
@@ -129,7 +134,7 @@ static unsigned count_of(const char *fmt) {
 
 static void write_line(const char *line, size_t bytes) {
     int fd = STDERR_FILENO;
-    if (config.file) {
+    if (*config.file) {
         char path[4096];
         if (cus_path_expand(config.file, path, sizeof path, NULL))
             fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);

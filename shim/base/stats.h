@@ -47,7 +47,7 @@ struct cus_counters {
     uint64_t in_graphs;            /* ops issued by a graph launch */
     uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
     uint64_t graph_launches;
-    uint64_t pieces;   /* pieces alive: formed minus dropped */
+    uint64_t pieces;   /* pieces formed */
     uint64_t built;    /* executable graphs instantiated */
     uint64_t segments; /* runs of ops between two breaks */
     uint64_t steps;
@@ -57,7 +57,8 @@ struct cus_counters {
     uint64_t flushes[CUS_CAUSES]; /* flushes that found something withheld */
     uint64_t breaks[CUS_BREAKS];
     uint64_t fallbacks[CUS_FALLBACKS];
-    uint64_t graph_bytes; /* estimate of device bytes held by executable graphs */
+    uint64_t
+        graph_bytes; /* the most at any time: estimate of device bytes held by executable graphs */
     uint64_t build_ns;
 };
 

@@ -26,6 +26,7 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece) {
         plan->pieces->prev = piece;
     plan->pieces = piece;
     plan->n_pieces++;
+    plan->n_formed++;
 }
 
 static void unindex(struct cus_plan *plan, struct cus_piece *piece) {
@@ -114,7 +115,9 @@ bool cus_plan_drop_oldest(struct cus_plan *plan) {
     for (struct cus_piece *piece = plan->pieces; piece; piece = piece->next)
         if (piece != plan->piece && piece->n_variants && (!oldest || piece->used < oldest->used))
             oldest = piece;
-    if (!oldest)
+    /* What was launched in this step or the one before will be wanted in the next: where that is
+     * too much for the budget, something else has to stay eager, or building would never end. */
+    if (!oldest || oldest->used > plan->clock_before)
         return false;
     drop_and_wait(plan, oldest, RETRY_EVICTED);
     return true;

@@ -268,6 +268,8 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
 static void restart(struct cus_plan *plan) {
     plan->cur = &plan->tree.root;
     plan->sig = (struct cus_signature){0, 0};
+    plan->clock_before = plan->clock_now;
+    plan->clock_now = plan->clock;
     plan->step_ops = 0;
     plan->reach = plan->limits.piece_first;
     plan->loop_ops = 0;

@@ -61,9 +61,10 @@ struct cus_plan {
     uint32_t formed_ns; /* the slowest pace at which a piece alive was formed */
     uint32_t
         settle_in; /* steps until pieces that a slower pace has shaped are formed anew; 0: done */
-    uint32_t memory_epoch; /* as the caller said last: moves when memory may have gone */
-    bool broken;           /* a break came since the last op */
-    uint64_t clock;        /* counts pieces begun: orders variants and pieces by use */
+    uint32_t memory_epoch;            /* as the caller said last: moves when memory may have gone */
+    bool broken;                      /* a break came since the last op */
+    uint64_t clock;                   /* counts pieces begun: orders variants and pieces by use */
+    uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
 
     /* Learning. */
     struct cus_loop loop;
@@ -77,6 +78,7 @@ struct cus_plan {
     struct cus_piece *pieces; /* all, most recently formed first */
     struct cus_piece *heads;  /* those with an exec, by the hash of their first op */
     uint32_t n_pieces;
+    uint64_t n_formed;    /* pieces formed so far */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
 
     struct cus_segments now,
@@ -164,8 +166,8 @@ static inline void cus_plan_break(struct cus_plan *plan) {
 /* The step ended: the path starts at the root again. */
 void cus_plan_step_end(struct cus_plan *plan);
 
-/* Drops the piece that was launched least recently, that is not the one being withheld. False where
- * there is none with an exec. */
+/* Drops the piece that was launched least recently. False where there is none with an exec but
+ * those of this step and the one before. */
 bool cus_plan_drop_oldest(struct cus_plan *plan);
 /* In place of flushed, after the withheld ops of a complete piece were issued one by one because
  * its graph could not be: `broken` is the variant whose content is unknown now or that did not

@@ -102,7 +102,7 @@ void cus_engine_counters(struct cus_counters *out) {
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
         cus_lock_take(&engine->lock);
-        engine->counters.pieces = engine->plan.n_pieces;
+        engine->counters.pieces = engine->plan.n_formed;
         cus_counters_add(out, &engine->counters);
         for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
             uint64_t passed = __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);

@@ -138,7 +138,9 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
         driver->cuStreamGetId(handle, &id);
         engine->id = id;
     }
+    uint64_t formed = engine->plan.n_formed; /* of the streams that this object served before */
     cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
+    engine->plan.n_formed = formed;
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
     cus_lock_give(&engine->lock);
 }

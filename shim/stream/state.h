@@ -89,6 +89,7 @@ struct cus_engine {
     uint64_t dormant;              /* ops to let pass before looking again */
     uint64_t passed[CUS_OP_TYPES]; /* ops let pass, in no other counter */
     uint64_t sleep;                /* length of the next such time */
+    uint64_t graph_bytes;          /* lock: estimate of what its execs hold now */
     uint64_t ended;                /* steps that the host waited for */
     uint64_t judged_steps, judged_ops, judged_graphs,
         judged_fresh; /* counters at the last judgement */

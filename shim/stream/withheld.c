@@ -16,7 +16,7 @@
 void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
     struct cus_engine *engine = context;
     uint64_t bytes = cus_exec_bytes(exec);
-    engine->counters.graph_bytes -= bytes;
+    engine->graph_bytes -= bytes;
     __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
     bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
     cus_exec_destroy(alive ? cus_process.driver : NULL, exec);
@@ -140,11 +140,13 @@ static struct cus_variant *build(struct cus_engine *engine) {
         ops[i].held = cus_plan_held(plan, i);
     }
     engine->build_left -= n < engine->build_left ? n : engine->build_left;
-    enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
+    enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
-    bool built = ops && cus_withheld_make_room(engine, cus_exec_estimate(n)) &&
-                 have_capture_stream(engine) &&
+    bool room = ops && cus_withheld_make_room(engine, cus_exec_estimate(n));
+    if (room)
+        why = CUS_FALLBACK_CAPTURE;
+    bool built = room && have_capture_stream(engine) &&
                  cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, &exec, &why);
     cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
@@ -159,7 +161,9 @@ static struct cus_variant *build(struct cus_engine *engine) {
         return NULL;
     }
     engine->counters.built++;
-    engine->counters.graph_bytes += cus_exec_bytes(exec);
+    engine->graph_bytes += cus_exec_bytes(exec);
+    if (engine->graph_bytes > engine->counters.graph_bytes)
+        engine->counters.graph_bytes = engine->graph_bytes;
     __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
     return variant;
 }

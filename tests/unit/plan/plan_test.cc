@@ -323,6 +323,14 @@ TEST(Plan, OldestPieceIsDroppedFirst) {
     EXPECT_EQ(program.plan.tree.root.child->piece, nullptr);
 }
 
+TEST(Plan, WhatTheNextStepWantsIsNotDropped) {
+    Program program;
+    for (int step = 0; step < 6; step++)
+        Step(program, 28);
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan));
+    EXPECT_EQ(program.dropped, 0u);
+}
+
 TEST(Plan, NothingBeginsWhileTheCallerMayNot) {
     Program program;
     program.may_begin = false;
