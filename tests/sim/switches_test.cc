@@ -144,19 +144,23 @@ TEST(Signatures, BatchSizesInTurnKeepTheirVariants) {
         << turns.Describe();
 }
 
-// A loop that never synchronises converges: 1200 more turns do not go on building. (A few builds more
-// are the watchdog's, where a busy machine holds the program up in mid-piece.)
+// A loop that never synchronises converges: three times the turns, the same graphs. What a busy
+// machine decides by chance is kept out of it: the watchdog, and the size of pieces, which follows
+// the host's pace; so are further variants, which params that take turns may earn at any turn.
 TEST(Bounds, EndlessLoopKeepsItsGraphs) {
     double built[2];
     for (int i = 0; i < 2; i++) {
-        Setting setting = Preloaded();
+        Setting setting = Preloaded({{"CUSPLICE_HOLD_US", "1000000"},
+                                     {"CUSPLICE_PIECE_FIRST", "16"},
+                                     {"CUSPLICE_PIECE_MAX", "16"},
+                                     {"CUSPLICE_VARIANTS", "1"}});
         setting.args = {"--steps", i ? "1800" : "600"};
         Outcome run = RunCase(CaseOf("never_sync"), setting);
         ASSERT_EQ(run.result.status, 0) << run.Describe();
         built[i] = run.stats.Number("built");
         EXPECT_GT(run.stats.Number("issued.in_graphs"), 0.8 * run.stats.Sum("ops"));
     }
-    EXPECT_LE(built[1], built[0] + 20);
+    EXPECT_LE(built[1], built[0] + 2);
 }
 
 TEST(Bounds, GraphMemory) {
