@@ -21,6 +21,7 @@
     X(cuStreamGetFlags)                                                                            \
     X(cuStreamGetPriority)                                                                         \
     X(cuStreamIsCapturing)                                                                         \
+    X(cuStreamQuery)                                                                               \
     X(cuStreamCreateWithPriority)                                                                  \
     X(cuStreamDestroy_v2)                                                                          \
     X(cuStreamBeginCapture_v2)                                                                     \

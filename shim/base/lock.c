@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 64 };
+enum { SPINS = 64, WAIT_NS = 100000 };
 
 void cus_futex_wait(uint32_t *word, uint32_t value, uint64_t ns) {
     int saved = errno;
@@ -32,8 +32,10 @@ void cus_lock_wait(struct cus_lock *lock) {
         if (cus_lock_try(lock))
             return;
     }
-    while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
-        cus_futex_wait(&lock->word, 2, 0);
+    __atomic_add_fetch(&lock->waiting, 1, __ATOMIC_SEQ_CST);
+    while (!cus_lock_try(lock))
+        cus_futex_wait(&lock->word, 1, WAIT_NS);
+    __atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
 }
 
 void cus_lock_wake(struct cus_lock *lock) {

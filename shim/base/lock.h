@@ -1,9 +1,11 @@
 /*
- * A small lock: one word, one atomic exchange when free, a futex when not.
+ * A small lock: one atomic exchange to take it, a plain store to give it, a futex where two meet.
  *
- * Engine locks are taken at every op and are almost never contended; a pthread mutex costs twice as
- * much there. Not recursive, not robust. Never taken in a forked child (the hooks pass through
- * there).
+ * Engine locks are taken at every op and are almost never contended; a pthread mutex costs three
+ * times as much there. Whoever gives the lock may miss one who has just begun to wait (an ordered
+ * look would cost a second atomic exchange at every op): waiting is therefore never longer than
+ * WAIT_NS (lock.c) at a time. Not recursive, not robust. Never taken in a forked child (the hooks
+ * pass through there).
  */
 #ifndef CUSPLICE_BASE_LOCK_H
 #define CUSPLICE_BASE_LOCK_H
@@ -12,7 +14,8 @@
 #include <stdint.h>
 
 struct cus_lock {
-    uint32_t word; /* 0 free, 1 held, 2 held with waiters */
+    uint32_t word;    /* 0 free, 1 held */
+    uint32_t waiting; /* threads that wait */
 };
 
 void cus_lock_wait(struct cus_lock *lock);
@@ -30,7 +33,8 @@ static inline void cus_lock_take(struct cus_lock *lock) {
 }
 
 static inline void cus_lock_give(struct cus_lock *lock) {
-    if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2)
+    __atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
+    if (__builtin_expect(__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0, 0))
         cus_lock_wake(lock);
 }
 

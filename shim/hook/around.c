@@ -41,21 +41,26 @@ static void flush(const struct call *call) {
     cus_act_flush(call->row, stream_of(call));
 }
 
-/* The host has seen the stream complete (or failed to). An error of a withheld op is told by a call
- * that would itself succeed. */
-static CUresult end_step(const struct call *call, CUresult result) {
-    cus_engine_step_end(stream_of(call));
+/* The host has seen the stream complete, or failed to. */
+static CUresult waited(const struct call *call, CUresult result) {
     return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call)) : result;
+}
+
+/* The step is ended before the host waits: while it does, the work costs nothing. */
+static CUresult around_sync(const struct call *call) {
+    flush(call);
+    cus_engine_step_end(stream_of(call));
+    return waited(call, pass_on(call));
 }
 
 static CUresult around_query(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
     if (result == CUDA_SUCCESS)
-        return end_step(call, result);
+        cus_engine_step_end(stream_of(call));
     if (result == CUDA_ERROR_NOT_READY)
         cus_engine_flush(CUS_SCOPE_T, stream_of(call), call->row);
-    return result;
+    return waited(call, result);
 }
 
 /* The program's memory comes before ours (HAZARDS C14). */
@@ -222,8 +227,7 @@ static CUresult around(const struct call *call) {
     enum cus_act act = cus_api_rows[call->row].act;
     switch (act) {
     case CUS_ACT_SYNC:
-        flush(call);
-        return end_step(call, pass_on(call));
+        return around_sync(call);
     case CUS_ACT_QUERY:
         return around_query(call);
     case CUS_ACT_POLL:

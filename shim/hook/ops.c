@@ -34,10 +34,17 @@ static CUresult straight(CUresult result) {
 
 /* ---- launches ---- */
 
+#define NOINLINE __attribute__((noinline)) static
+
+/* The hot path: the launch that is expected. Nothing in it can change errno; the depth is for a
+ * signal handler that launches. */
+#define HELD(fits, hold) ((fits) && cus_guard_expects() && cus_guard_held(hold))
+
 #define LAUNCH_PLAIN(symbol, abi_)                                                                 \
-    CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
-                      unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
-                      CUstream stream_, void **params_, void **extra_)) {                          \
+    NOINLINE CUresult long_##symbol(CUfunction f, unsigned int gx, unsigned int gy,                \
+                                    unsigned int gz, unsigned int bx, unsigned int by,             \
+                                    unsigned int bz, unsigned int shared, CUstream stream_,        \
+                                    void **params_, void **extra_) {                               \
         struct cus_guard guard;                                                                    \
         if (!cus_guard_enter(&guard))                                                              \
             return STRAIGHT(symbol,                                                                \
@@ -54,14 +61,23 @@ static CUresult straight(CUresult result) {
         CUresult result = cus_engine_launch(&launch);                                              \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
+    }                                                                                              \
+    CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
+                      unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
+                      CUstream stream_, void **params_, void **extra_)) {                          \
+        const uint32_t dims[CUS_DIMS] = {gx, gy, gz, bx, by, bz, shared};                          \
+        if (HELD(!extra_,                                                                          \
+                 cus_engine_hold(f, dims, (struct cus_stream_ref){stream_, abi_}, params_)))       \
+            return CUDA_SUCCESS;                                                                   \
+        return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }
 
 LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)
 LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
 
 #define LAUNCH_EX(symbol, abi_)                                                                    \
-    CUS_WRAP(symbol,                                                                               \
-             (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
+    NOINLINE CUresult long_##symbol(const CUlaunchConfig *config_, CUfunction f, void **params_,   \
+                                    void **extra_) {                                               \
         struct cus_guard guard;                                                                    \
         /* Without a configuration there is nothing to withhold, only an error to be told. */      \
         if (!config_ || !cus_guard_enter(&guard))                                                  \
@@ -82,6 +98,12 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
         CUresult result = cus_engine_launch(&launch);                                              \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
+    }                                                                                              \
+    CUS_WRAP(symbol,                                                                               \
+             (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
+        if (HELD(config_ && !extra_, cus_engine_hold_ex(config_, f, abi_, params_)))               \
+            return CUDA_SUCCESS;                                                                   \
+        return long_##symbol(config_, f, params_, extra_);                                         \
     }
 
 LAUNCH_EX(cuLaunchKernelEx, CUS_ABI_LEGACY)

@@ -21,7 +21,7 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
         return;
     variant->memory_epoch = plan->memory_epoch;
     for (uint32_t i = 0; i < piece->n; i++)
-        if (piece->nodes[i]->key.kind->type != CUS_OP_LAUNCH)
+        if (piece->places[i].kind->type != CUS_OP_LAUNCH)
             cus_image_op(variant->image, piece, i)->unknown = 1;
 }
 
@@ -56,7 +56,7 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct
 struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n) {
     struct cus_signature sig = plan->sig;
     for (uint32_t i = 0; i < n; i++)
-        sig = cus_signature_add(sig, plan->piece->nodes[i]->key.kind, cus_plan_held(plan, i)->dims);
+        sig = cus_signature_add(sig, plan->piece->places[i].kind, cus_plan_held(plan, i)->dims);
     return sig;
 }
 
@@ -87,7 +87,7 @@ static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
     uint64_t differs[CUS_PIECE_MAX / 64] = {0};
     cus_choose_trust(plan, variant);
     for (uint32_t i = 0; i < piece->n; i++) {
-        uint32_t bytes = cus_held_bytes(piece->nodes[i]->key.kind);
+        uint32_t bytes = cus_held_bytes(piece->places[i].kind);
         struct cus_held *asked = cus_image_op(piece->asked, piece, i);
         if (!cus_choose_is_dirty(plan, i)) {
             memcpy(asked, cus_image_op(plan->predicted->image, piece, i), bytes);
@@ -129,7 +129,7 @@ static uint32_t count_differing(const struct cus_plan *plan, struct cus_variant 
         const struct cus_held *held = cus_plan_held(plan, i);
         const struct cus_held *other = cus_image_op(variant->image, piece, i);
         n += memcmp(held->dims, other->dims, sizeof held->dims) != 0 ||
-             memcmp(held->params, other->params, piece->nodes[i]->key.kind->param_bytes) != 0;
+             memcmp(held->params, other->params, piece->places[i].kind->param_bytes) != 0;
     }
     return n;
 }
@@ -162,7 +162,7 @@ static bool earns_twin(struct cus_plan *plan) {
     if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
         return false;
     uint32_t i = cus_plan_next_dirty(plan, 0);
-    uint64_t hash = cus_held_hash(piece->nodes[i]->key.kind, cus_plan_held(plan, i));
+    uint64_t hash = cus_held_hash(piece->places[i].kind, cus_plan_held(plan, i));
     struct cus_signature params = {plan->sig.lo ^ hash * 0x9e3779b97f4a7c15u,
                                    plan->sig.hi + (hash ^ i) * 0xd1b54a32d192ed03u};
     params.hi ^= params.hi >> 32;

@@ -37,7 +37,7 @@ static void unindex(struct cus_plan *plan, struct cus_piece *piece) {
 
 static uint64_t hash_of_head(const struct cus_piece *piece) {
     const struct cus_held *held = cus_image_op(piece->variants[piece->predicted]->image, piece, 0);
-    struct cus_op op = {.kind = piece->nodes[0]->key.kind, .flat = held->params};
+    struct cus_op op = {.kind = piece->places[0].kind, .flat = held->params};
     for (int i = 0; i < CUS_DIMS; i++)
         op.dims[i] = held->dims[i];
     return cus_op_hash(&op);
@@ -159,7 +159,7 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
 
 static bool holds(const struct cus_piece *piece, const void *handle) {
     for (uint32_t i = 0; i < piece->n; i++)
-        if (piece->nodes[i]->key.kind->handle == handle)
+        if (piece->places[i].kind->handle == handle)
             return true;
     return false;
 }

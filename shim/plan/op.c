@@ -54,8 +54,8 @@ void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     __atomic_store_n(&kind->n_shapes, slot + 1, __ATOMIC_RELEASE);
 }
 
-bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held) {
-    return memcmp(op->dims, held->dims, sizeof op->dims) == 0;
+bool cus_bytes_same(const void *a, const void *b, uint32_t bytes) {
+    return bytes == 4 ? memcmp(a, b, 4) == 0 : memcmp(a, b, bytes) == 0;
 }
 
 bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
@@ -72,43 +72,32 @@ bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
                 return false;
         return layout != NULL;
     }
-    for (uint32_t i = 0; i < layout->n; i++) {
-        const uint8_t *have = held->params + layout->offset[i];
-        uint32_t bytes = layout->size[i];
-        if (bytes == 8) {
-            if (memcmp(op->params[i], have, 8) != 0)
-                return false;
-        } else if (bytes == 4) {
-            if (memcmp(op->params[i], have, 4) != 0)
-                return false;
-        } else if (memcmp(op->params[i], have, bytes) != 0) {
-            return false;
-        }
-    }
-    return true;
+    return cus_arguments_same(layout, op->params, held->params);
 }
 
-static void gather(const struct cus_op *op, uint8_t *to) {
-    const struct cus_kind *kind = op->kind;
-    if (!op->params) {
-        if (kind->param_bytes)
-            memcpy(to, op->flat, kind->param_bytes);
-        return;
-    }
+void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *const *params,
+                      struct cus_held *held) {
     const struct cus_layout *layout = kind->layout;
+    memcpy(held->dims, dims, sizeof held->dims);
+    held->unknown = 0;
     for (uint32_t i = 0, end = 0; i < layout->n; i++) {
         uint32_t at = layout->offset[i];
         if (at > end)
-            memset(to + end, 0, at - end);
-        memcpy(to + at, op->params[i], layout->size[i]);
+            memset(held->params + end, 0, at - end);
+        memcpy(held->params + at, params[i], layout->size[i]);
         end = at + layout->size[i];
     }
 }
 
 void cus_op_store(const struct cus_op *op, struct cus_held *held) {
+    if (op->params) {
+        cus_launch_store(op->kind, op->dims, op->params, held);
+        return;
+    }
     memcpy(held->dims, op->dims, sizeof held->dims);
     held->unknown = 0;
-    gather(op, held->params);
+    if (op->kind->param_bytes)
+        memcpy(held->params, op->flat, op->kind->param_bytes);
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint32_t bytes) {

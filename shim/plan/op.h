@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "shim/base/stats.h"
 #include "shim/plan/rules.h"
@@ -105,11 +106,44 @@ bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS])
 /* Notes that an op of this kind ran with these dims. One caller at a time (the context's lock). */
 void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
 
+/* The hot path compares by these: a launch as it is asked for, and a node. */
+static inline uint64_t cus_word_at(const void *at) {
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+static inline bool cus_dims_same(const uint32_t *dims, const uint32_t *held) {
+    return !((cus_word_at(dims) ^ cus_word_at(held)) |
+             (cus_word_at(dims + 2) ^ cus_word_at(held + 2)) |
+             (cus_word_at(dims + 4) ^ cus_word_at(held + 4)) | (dims[6] ^ held[6]));
+}
+/* Arguments of another size than 8 or 4. */
+bool cus_bytes_same(const void *a, const void *b, uint32_t bytes);
+static inline bool cus_arguments_same(const struct cus_layout *layout, void *const *params,
+                                      const uint8_t *held) {
+    for (uint32_t i = 0; i < layout->n; i++) {
+        const void *asked = params[i], *have = held + layout->offset[i];
+        uint32_t bytes = layout->size[i];
+        if (bytes == 8) {
+            if (cus_word_at(asked) != cus_word_at(have))
+                return false;
+        } else if (!cus_bytes_same(asked, have, bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Are shape and params those of `held`? */
 bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held);
-bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held);
+static inline bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held) {
+    return cus_dims_same(op->dims, held->dims);
+}
 /* Copies shape and params into `held`; bytes between arguments are zeroed. */
 void cus_op_store(const struct cus_op *op, struct cus_held *held);
+/* The same of a launch by pointers to its arguments. */
+void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *const *params,
+                      struct cus_held *held);
 /* A 64-bit hash of kind, shape and params, for the loop finder and the head index. */
 uint64_t cus_op_hash(const struct cus_op *op);
 

@@ -39,7 +39,7 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     if (n < 2)
         return NULL;
     struct cus_piece *piece =
-        cus_mem_alloc(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->offset[0]));
+        cus_mem_alloc(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
     uint8_t *asked = cus_mem_alloc(bytes);
     if (!piece || !asked) {
         cus_mem_free(piece);
@@ -49,11 +49,11 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     piece->asked = asked;
     piece->n = n;
     piece->image_bytes = bytes;
-    piece->offset = (uint32_t *)(void *)(piece->nodes + n);
+    piece->places = (struct cus_place *)(void *)(piece->nodes + n);
     struct cus_node *node = head;
     for (uint32_t i = 0, at = 0; i < n; i++, node = node->expect) {
         piece->nodes[i] = node;
-        piece->offset[i] = at;
+        piece->places[i] = (struct cus_place){node->key.kind, at};
         piece->memory |= node->key.kind->type != CUS_OP_LAUNCH;
         at += cus_held_bytes(node->key.kind);
     }

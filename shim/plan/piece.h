@@ -28,6 +28,12 @@ struct cus_variant {
     uint8_t image[];
 };
 
+/* What is looked at for each op, in the order in which it is. */
+struct cus_place {
+    const struct cus_kind *kind; /* that of its node */
+    uint32_t offset;             /* of the op in an image */
+};
+
 struct cus_piece {
     uint32_t n;
     uint32_t n_variants;
@@ -38,8 +44,8 @@ struct cus_piece {
     uint32_t refused;   /* times that a graph of it could not be patched or launched */
     uint32_t image_bytes;
     uint8_t *asked;
-    bool memory;      /* holds memsets or copies */
-    uint32_t *offset; /* of op i in an image; lies behind the nodes */
+    bool memory;              /* holds memsets or copies */
+    struct cus_place *places; /* lie behind the nodes */
     struct cus_variant *variants[CUS_VARIANTS_MAX];
     uint64_t used;
     uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's
@@ -64,7 +70,7 @@ struct cus_variant *cus_variant_new(const struct cus_piece *piece);
 
 static inline struct cus_held *cus_image_op(uint8_t *image, const struct cus_piece *piece,
                                             uint32_t i) {
-    return (struct cus_held *)(void *)(image + piece->offset[i]);
+    return (struct cus_held *)(void *)(image + piece->places[i].offset);
 }
 
 #endif

@@ -76,7 +76,7 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
 static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op *op) {
     struct cus_piece *piece = plan->piece;
     uint32_t i = plan->n;
-    if (piece->nodes[i]->key.kind != op->kind)
+    if (piece->places[i].kind != op->kind)
         return CUS_OFFER_DIVERGED;
     const struct cus_held *held =
         plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
@@ -94,6 +94,13 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
     return plan->n == piece->n ? CUS_OFFER_FULL : CUS_OFFER_HELD;
 }
 
+void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *params) {
+    struct cus_piece *piece = plan->piece;
+    cus_launch_store(piece->places[plan->n].kind, dims, params,
+                     cus_image_op(piece->asked, piece, plan->n));
+    cus_choose_set_dirty(plan, plan->n, true);
+}
+
 /* After a divergence the ops behind it are usually known: the head of a piece whose first op is
  * this very op. */
 static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
@@ -102,7 +109,7 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
     struct cus_piece *piece;
     uint64_t hash = cus_op_hash(op);
     HASH_FIND(hh, plan->heads, &hash, sizeof hash, piece);
-    if (!piece || piece->nodes[0]->key.kind != op->kind)
+    if (!piece || piece->places[0].kind != op->kind)
         return NULL;
     struct cus_node *alias = cus_tree_grow(&plan->tree, plan->cur, op->kind);
     if (!alias)
@@ -234,7 +241,7 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
     struct cus_held *held = cus_image_op(variant->image, piece, i);
     if (known)
         memcpy(held, cus_image_op(piece->asked, piece, i),
-               cus_held_bytes(piece->nodes[i]->key.kind));
+               cus_held_bytes(piece->places[i].kind));
     held->unknown = !known;
     plan->head_patched |= i == 0;
     if (known)
@@ -248,7 +255,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
         return NULL;
     for (uint32_t i = 0; i < piece->n; i++) {
         struct cus_held *held = cus_image_op(variant->image, piece, i);
-        memcpy(held, cus_plan_held(plan, i), cus_held_bytes(piece->nodes[i]->key.kind));
+        memcpy(held, cus_plan_held(plan, i), cus_held_bytes(piece->places[i].kind));
         held->unknown = 0;
     }
     variant->exec = exec;
@@ -327,7 +334,7 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     plan->n = 0;
     plan->broken = true;
     for (uint32_t i = 0; i < n; i++)
-        cus_segments_add(&plan->now, piece->nodes[i]->key.kind->name, 1);
+        cus_segments_add(&plan->now, piece->places[i].kind->name, 1);
     cus_learn_cut(plan, piece, n, cut);
     return advance(plan, at, n);
 }

@@ -114,8 +114,32 @@ void cus_plan_clear(struct cus_plan *plan);
  */
 static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *plan) {
     if (plan->piece)
-        return plan->piece->nodes[plan->n]->key.kind;
+        return plan->piece->places[plan->n].kind;
     return plan->cur->expect ? plan->cur->expect->key.kind : NULL;
+}
+
+/* The hot path, in place of offer. The kind of the launch that is expected in the midst of a piece
+ * which has an exec: one that neither begins nor ends the piece. NULL elsewhere. */
+static inline const struct cus_kind *cus_plan_midst(const struct cus_plan *plan) {
+    const struct cus_piece *piece = plan->piece;
+    return piece && plan->predicted && plan->n + 1 < piece->n ? piece->places[plan->n].kind : NULL;
+}
+/* What the node there holds is to become this launch. */
+void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *params);
+/* Withholds a launch of that kind by pointers to its arguments. False: its shape differs, and it is
+ * to be offered. */
+static inline bool cus_plan_hold(struct cus_plan *plan, const uint32_t *dims, void *const *params) {
+    const struct cus_place *place = &plan->piece->places[plan->n];
+    const struct cus_held *held =
+        (const struct cus_held *)(const void *)(plan->predicted->image + place->offset);
+    if (!cus_dims_same(dims, held->dims))
+        return false;
+    if (__builtin_expect(held->unknown ||
+                             !cus_arguments_same(place->kind->layout, params, held->params),
+                         0))
+        cus_plan_ask(plan, dims, params);
+    plan->n++;
+    return true;
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);

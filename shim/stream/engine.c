@@ -240,6 +240,15 @@ static bool program_captures(struct cus_context *context) {
     return open;
 }
 
+/* Another thread that builds is reason enough to wait. */
+static bool may_build(void) {
+    if (!cus_lock_try(&cus_process.build_lock))
+        return false;
+    bool none = cus_spinners_none();
+    cus_lock_give(&cus_process.build_lock);
+    return none;
+}
+
 static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
     *why_not = CUS_EAGER_PASSTHROUGH;
     /* Asked again under the lock: whoever switches withholding off takes each lock after that, so
@@ -264,7 +273,7 @@ static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
         return false;
     uint32_t to_build = cus_plan_to_build(&engine->plan);
     bool fits = to_build <= engine->build_left || engine->build_left == cus_options()->build_nodes;
-    return !to_build || (fits && !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE));
+    return !to_build || (fits && may_build());
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
@@ -374,8 +383,10 @@ static void learn(struct cus_engine *engine, struct cus_context *context, struct
     struct cus_op op;
     if (fresh) {
         cus_kinds_learn(context, call->launch);
-        if (spins(context, call))
+        if (spins(context, call)) {
             cus_spinner_began(engine); /* nobody knew it before; now it may be running */
+            cus_spinner_issued(engine);
+        }
     }
     if (!kind && !fresh)
         return;
@@ -418,6 +429,8 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
     if (never_defer)
         cus_spinner_began(engine);
     CUresult result = real_call(call);
+    if (never_defer)
+        cus_spinner_issued(engine);
     if (result == CUDA_SUCCESS)
         learn(engine, context, call, kind, fresh, generation);
     return result;
@@ -466,11 +479,15 @@ static CUresult pass_dormant(struct cus_engine *engine, const struct call *call)
     if (left)
         __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
-    if (spins(engine->context, call)) {
+    bool spinner = spins(engine->context, call);
+    if (spinner) {
         cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
         cus_spinner_began(engine);
     }
-    return answer(engine, real_call(call));
+    CUresult result = real_call(call);
+    if (spinner)
+        cus_spinner_issued(engine);
+    return answer(engine, result);
 }
 
 /* Nothing is known to be in this op's way, asked of as little memory as can be: a program whose
@@ -491,6 +508,76 @@ static inline bool passes_at_once(struct cus_thread *thread, const struct call *
     struct cus_engine *legacy = engine->blocking ? cus_context_legacy(context) : NULL;
     return !legacy || !__atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE);
 }
+
+/* ---- the hot path ---- */
+
+/* The engine whose piece the calling thread is in the midst of, if this is its stream and nothing
+ * else is in the way: then its lock is held. NULL: the op goes the long way. Where a piece has
+ * begun, the state allowed it and whoever changes that issues it first (may_withhold), so that all
+ * that is asked here is what may change from op to op. */
+static inline struct cus_engine *enter_midst(CUstream handle, enum cus_abi abi) {
+    struct cus_thread *thread = &cus_thread_self;
+    struct cus_engine *engine = thread->pending;
+    if (!engine || engine != thread->found || thread->ref.handle != handle ||
+        thread->ref.abi != abi)
+        return NULL;
+    CUcontext current = NULL;
+    cus_process.driver->cuCtxGetCurrent(&current);
+    if (current != thread->context ||
+        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS)
+        return NULL;
+    if (engine->blocking) {
+        const struct cus_context *context = engine->context;
+        struct cus_engine *legacy = cus_context_legacy(context);
+        if (legacy == engine ? __atomic_load_n(&context->blocking_pending, __ATOMIC_ACQUIRE)
+                             : legacy && __atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE))
+            return NULL;
+    }
+    cus_lock_take(&engine->lock);
+    if (cus_registry_current(thread))
+        return engine;
+    cus_lock_give(&engine->lock);
+    return NULL;
+}
+
+static inline bool leave_midst(struct cus_engine *engine, bool held) {
+    if (held) {
+        engine->counters.ops[CUS_OP_LAUNCH]++;
+        __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
+    }
+    cus_lock_give(&engine->lock);
+    return held;
+}
+
+/* Is it a launch of this function, whose arguments can be read as the kind says? */
+static inline bool launches(const struct cus_kind *kind, CUfunction f, void **params) {
+    return kind && kind->handle == f && kind->type == CUS_OP_LAUNCH &&
+           (params || !kind->param_bytes);
+}
+
+bool cus_engine_hold(CUfunction f, const uint32_t *dims, struct cus_stream_ref stream,
+                     void **params) {
+    struct cus_engine *engine = enter_midst(stream.handle, stream.abi);
+    if (!engine)
+        return false;
+    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
+    return leave_midst(engine, launches(kind, f, params) && !kind->n_attrs && !kind->cooperative &&
+                                   cus_plan_hold(&engine->plan, dims, params));
+}
+
+bool cus_engine_hold_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
+                        void **params) {
+    struct cus_engine *engine = enter_midst(config->hStream, abi);
+    if (!engine)
+        return false;
+    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
+    return leave_midst(engine, launches(kind, f, params) &&
+                                   cus_kinds_has_attrs(kind, config->attrs, config->numAttrs) &&
+                                   cus_plan_hold(&engine->plan, &config->gridDimX, params));
+}
+
+/* ---- the long way ---- */
 
 static CUresult run(struct call *call) {
     struct cus_thread *thread = &cus_thread_self;

@@ -69,6 +69,13 @@ struct cus_launch {
     void *real;                   /* the real function of the very symbol that was called */
 };
 CUresult cus_engine_launch(const struct cus_launch *launch);
+/* The hot path of it, without the `extra` form: true where the launch is the one expected in the
+ * midst of a piece, and is withheld now. False: nothing was done. The dims of a CUlaunchConfig are
+ * its first seven words. */
+bool cus_engine_hold(CUfunction f, const uint32_t *dims, struct cus_stream_ref stream,
+                     void **params);
+bool cus_engine_hold_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
+                        void **params);
 
 struct cus_memset {
     struct cus_stream_ref stream;

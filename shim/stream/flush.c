@@ -10,7 +10,7 @@
 
 /* Makes the engine's context current around its driver calls. A background or foreign thread may
  * have another one, or none. */
-static bool enter_context(CUcontext wanted, bool *pushed) {
+bool cus_context_enter(CUcontext wanted, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;
     if (cus_process.driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted)
@@ -19,7 +19,7 @@ static bool enter_context(CUcontext wanted, bool *pushed) {
     return *pushed;
 }
 
-static void leave_context(bool pushed) {
+void cus_context_leave(bool pushed) {
     CUcontext popped;
     if (pushed)
         cus_process.driver->cuCtxPopCurrent_v2(&popped);
@@ -30,12 +30,12 @@ void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break 
     bool pushed;
     if (!engine->pending)
         return;
-    if (!enter_context(engine->context->handle, &pushed)) {
+    if (!cus_context_enter(engine->context->handle, &pushed)) {
         cus_withheld_lose(engine);
         return;
     }
     cus_withheld_flush(engine, cause, reason, cut, CUS_EAGER_FLUSHED);
-    leave_context(pushed);
+    cus_context_leave(pushed);
 }
 
 void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break reason,
@@ -93,19 +93,6 @@ void cus_flush_for_certain(unsigned cause, enum cus_break reason) {
         cus_flush_locked(engine, cause, reason, CUS_CUT_OTHER);
         cus_lock_give(&engine->lock);
     }
-}
-
-void cus_spinner_began(struct cus_engine *engine) {
-    cus_lock_take(&cus_process.build_lock);
-    if (!__atomic_exchange_n(&engine->spinning, true, __ATOMIC_ACQ_REL))
-        __atomic_add_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
-    cus_lock_give(&cus_process.build_lock);
-}
-
-void cus_spinner_ended(struct cus_engine *engine) {
-    if (__atomic_load_n(&engine->spinning, __ATOMIC_ACQUIRE) &&
-        __atomic_exchange_n(&engine->spinning, false, __ATOMIC_ACQ_REL))
-        __atomic_sub_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
 }
 
 void cus_flush_own(struct cus_thread *thread) {
@@ -212,10 +199,6 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
-    /* The host sees this stream's work complete: a kernel that may have waited for others on it has
-     * ended. */
-    if (engine)
-        cus_spinner_ended(engine);
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream) {

@@ -62,14 +62,11 @@ static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key
     return true;
 }
 
-bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *launch) {
-    if (kind->handle != launch->f || kind->type != CUS_OP_LAUNCH)
-        return false;
-    if (launch->form != CUS_LAUNCH_EX)
-        return kind->n_attrs == 0 && kind->cooperative == (launch->form == CUS_LAUNCH_COOPERATIVE);
+bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *attrs,
+                         uint32_t n_attrs) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < launch->n_attrs; i++) {
-        const CUlaunchAttribute *attr = &launch->attrs[i];
+    for (uint32_t i = 0; i < n_attrs; i++) {
+        const CUlaunchAttribute *attr = &attrs[i];
         if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
             continue;
         if (n == kind->n_attrs || kind->attrs[n].id != attr->id ||
@@ -78,6 +75,14 @@ bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *l
         n++;
     }
     return n == kind->n_attrs && (n > 0 || !kind->cooperative);
+}
+
+bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *launch) {
+    if (kind->handle != launch->f || kind->type != CUS_OP_LAUNCH)
+        return false;
+    if (launch->form != CUS_LAUNCH_EX)
+        return kind->n_attrs == 0 && kind->cooperative == (launch->form == CUS_LAUNCH_COOPERATIVE);
+    return cus_kinds_has_attrs(kind, launch->attrs, launch->n_attrs);
 }
 
 /* ---- kinds ---- */

@@ -119,7 +119,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
     cus_lock_take(&engine->lock);
-    cus_spinner_ended(engine); /* of the stream before */
+    cus_spinner_forget(engine); /* of the stream before */
     engine->context = context;
     engine->handle = handle;
     engine->legacy = handle == CU_STREAM_LEGACY;
@@ -282,7 +282,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_registry_keep_list(engine);
     cus_plan_clear(&engine->plan);
     cus_withheld_drop_capture_stream(engine);
-    cus_spinner_ended(engine);
+    cus_spinner_forget(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
 
     cus_lock_take(&registry_lock);

@@ -83,7 +83,8 @@ struct cus_engine {
     bool capture_refused;    /* lock: it could not be made: nothing is built */
     uint32_t build_left;     /* lock: nodes that may still be built in this step */
     CUresult late_error;     /* atomic: of an op issued later than asked for */
-    bool spinning; /* atomic: a never-defer kernel was issued here that may still wait for others */
+    bool spinning;       /* build lock: a never-defer kernel issued here may still wait for others */
+    uint32_t spin_calls; /* build lock: threads that are issuing one */
 
     /* Leaving alone what does not pay (lock; `dormant` and `passed` atomic). */
     uint64_t dormant;              /* ops to let pass before looking again */
@@ -124,8 +125,8 @@ struct cus_process {
     uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
     uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
     bool never_defer;           /* atomic: a function was met that a rule never defers */
-    struct cus_lock build_lock; /* innermost: held while an exec is built, and to count spinners up,
-                                   so that none begins to spin in the middle of it */
+    struct cus_lock build_lock; /* innermost: held while an exec is built, and around everything about
+                                   spinners, so that none begins to spin in the middle of it */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines */
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
@@ -176,6 +177,9 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
                                   bool *fresh);
 /* Is this the kind of this launch? The hot path's question. */
 bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *launch);
+/* Does a launch of this kind have these attributes (those to be ignored not counted)? */
+bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *attrs,
+                         uint32_t n_attrs);
 /* After an eager launch succeeded: learns the function if it is new. The context is current, no
  * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
@@ -245,12 +249,22 @@ void cus_flush_everything(unsigned cause, enum cus_break reason);
 /* The same though `pending` says that there is nothing: after what lets ops be withheld changed,
  * for a thread that looked just before. */
 void cus_flush_for_certain(unsigned cause, enum cus_break reason);
-/* A never-defer kernel is about to be issued on this stream; the host saw the stream complete. */
-void cus_spinner_began(struct cus_engine *engine);
-void cus_spinner_ended(struct cus_engine *engine);
+/* Makes a context current around driver calls, where it is not; leave undoes what enter did. */
+bool cus_context_enter(CUcontext wanted, bool *pushed);
+void cus_context_leave(bool pushed);
 /* What legacy ordering and program order ask for before an op or call on `engine` (HAZARDS B4, B6).
  * No lock held. */
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
+
+/* ---- spinners.c ---- */
+
+/* A never-defer kernel is about to be issued on this stream; the call has returned. */
+void cus_spinner_began(struct cus_engine *engine);
+void cus_spinner_issued(struct cus_engine *engine);
+/* The stream is about to go, or its object serves another one now. */
+void cus_spinner_forget(struct cus_engine *engine);
+/* Has every never-defer kernel ended? Asks the streams that had one. Build lock held. */
+bool cus_spinners_none(void);
 
 /* ---- watchdog.c ---- */
 

@@ -52,7 +52,7 @@ static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; i < n; i++) {
         note_late(engine, result);
-        result = cus_issue(cus_process.driver, engine->plan.piece->nodes[i]->key.kind,
+        result = cus_issue(cus_process.driver, engine->plan.piece->places[i].kind,
                            cus_plan_held(&engine->plan, i), engine->handle);
     }
     return result;
@@ -136,7 +136,7 @@ static struct cus_variant *build(struct cus_engine *engine) {
     uint32_t n = plan->piece->n;
     struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
     for (uint32_t i = 0; ops && i < n; i++) {
-        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->nodes[i]->key.kind;
+        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->places[i].kind;
         ops[i].held = cus_plan_held(plan, i);
     }
     engine->build_left -= n < engine->build_left ? n : engine->build_left;
@@ -172,7 +172,7 @@ static struct cus_variant *build(struct cus_engine *engine) {
 static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
     struct cus_plan *plan = &engine->plan;
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
-        const struct cus_kind *kind = plan->piece->nodes[i]->key.kind;
+        const struct cus_kind *kind = plan->piece->places[i].kind;
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
                                          i, kind, cus_plan_held(plan, i));
         if (result != CUDA_SUCCESS) {
@@ -209,7 +209,7 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, bool *lat
     *later = !fits || !cus_lock_try(&cus_process.build_lock);
     if (*later)
         return NULL;
-    *later = __atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE) != 0;
+    *later = !cus_spinners_none();
     struct cus_variant *variant = *later ? NULL : build(engine);
     cus_lock_give(&cus_process.build_lock);
     return variant;

@@ -137,7 +137,7 @@ TEST_F(Seam, ElfBindingReachesTheHooks) {
     EXPECT_EQ(outcome.Story(),
               (Strings{kLaunch, "cuda cuLaunchKernel", "engine flush S cuEventRecord 51:legacy",
                        "cuda cuEventRecord", "engine flush T cuStreamSynchronize 51:legacy",
-                       "cuda cuStreamSynchronize", "engine step_end 51:legacy",
+                       "engine step_end 51:legacy", "cuda cuStreamSynchronize",
                        "cuda cuDeviceGetCount", "engine drain"}));
 }
 
@@ -176,9 +176,9 @@ TEST_F(Seam, PerThreadTwinsAreTheirOwnFunctions) {
                        "engine memset dst=1000 pitch=0 value=7 elem=1 width=64 height=1 2d=0 "
                        "stream=0:ptsz",
                        "cuda cuMemsetD8Async_ptsz", "engine flush T cuMemcpyHtoD_v2_ptds 0:ptsz",
-                       "cuda cuMemcpyHtoD_v2_ptds", "engine step_end 0:ptsz",
-                       "engine flush T cuMemcpyHtoD_v2 0:legacy", "cuda cuMemcpyHtoD_v2",
-                       "engine step_end 0:legacy", "engine drain"}));
+                       "engine step_end 0:ptsz", "cuda cuMemcpyHtoD_v2_ptds",
+                       "engine flush T cuMemcpyHtoD_v2 0:legacy", "engine step_end 0:legacy",
+                       "cuda cuMemcpyHtoD_v2", "engine drain"}));
 }
 
 TEST_F(Seam, LookUpsSeeTheirTrueCaller) {
@@ -281,10 +281,12 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
                  "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
                  // An event that is ready costs nothing.
                  "cuda cuEventQuery", "cuda cuEventQuery", "engine flush T cuEventQuery -",
-                 "engine flush T cuEventSynchronize -", "cuda cuEventSynchronize",
-                 "engine step_end -", "engine flush CT cuCtxSynchronize -", "cuda cuCtxSynchronize",
-                 "engine step_end -", "engine flush T cuMemcpyHtoD_v2 0:legacy",
-                 "cuda cuMemcpyHtoD_v2", "engine step_end 0:legacy",
+                 // What makes the host wait ends the step before it does.
+                 "engine flush T cuEventSynchronize -", "engine step_end -",
+                 "cuda cuEventSynchronize", "engine flush CT cuCtxSynchronize -",
+                 "engine step_end -", "cuda cuCtxSynchronize",
+                 "engine flush T cuMemcpyHtoD_v2 0:legacy", "engine step_end 0:legacy",
+                 "cuda cuMemcpyHtoD_v2",
                  // Ends of lives: the engine forgets before the driver does.
                  "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
                  "engine flush S cuMemFreeAsync 51:legacy", "engine memory_gone",

@@ -65,7 +65,7 @@ class Adverse : public ::testing::Test {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
-        return cus_engine_launch(&launch);
+        return fake::Issue(launch);
     }
     CUresult Launch(int i, uint32_t b = 0, unsigned grid = 1) {
         return Launch(functions_[i], 100 + i, b, grid, stream_);
@@ -231,13 +231,15 @@ TEST_F(Adverse, NothingIsBuiltWhileAKernelMaySpin) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
     int built = driver().calls["cuGraphInstantiateWithFlags"];
+    EXPECT_EQ(driver().calls["cuStreamQuery"], 0) << "nobody is asked where nothing spins";
     Launch(spin, 1, 1, 1, other); // its first launch counts too
+    fake::Of(other)->busy = true;
     for (int round = 0; round < 4; round++)
         for (unsigned grid : {2u, 3u, 4u})
             Steps(1, 0, grid);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
-    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
-    cus_engine_step_end(&ref);
+    EXPECT_GT(driver().calls["cuStreamQuery"], 0);
+    fake::Of(other)->busy = false; // nobody ever waits for it
     for (int round = 0; round < 4; round++)
         for (unsigned grid : {2u, 3u, 4u})
             Steps(1, 0, grid);
@@ -250,14 +252,29 @@ TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
     CUstream two = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(spin, 1, 1, 1, one);
     Launch(spin, 1, 1, 1, two);
-    cus_stream_ref ref = {two, CUS_ABI_LEGACY};
-    cus_engine_step_end(&ref);
+    fake::Of(one)->busy = true;
     Steps(6);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
-    ref.handle = one;
-    cus_engine_step_end(&ref);
+    fake::Of(one)->busy = false;
     Steps(6);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
+TEST_F(Adverse, ASynchronisedEventIsNoProofThatASpinnerEnded) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(2);
+    Launch(spin, 1, 1, 1, other);
+    fake::Of(other)->busy = true;
+    cus_engine_step_end(nullptr);
+    EXPECT_EQ(cus_engine_take_error(nullptr), CUDA_SUCCESS);
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, 5);
+    cus_engine_stream_gone(&ref);
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0) << "its stream is gone";
 }
 
 TEST_F(Adverse, OpAppendedToAnotherThreadsPieceGoesBeforeThisThreadsNextStream) {

@@ -45,7 +45,7 @@ class Engine : public ::testing::Test {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
-        return cus_engine_launch(&launch);
+        return fake::Issue(launch);
     }
 
     void Sync(CUstream stream = nullptr) {
@@ -240,6 +240,104 @@ INSTANTIATE_TEST_SUITE_P(Calls, EngineFaults,
                                            "cuGraphInstantiateWithFlags", "cuGraphLaunch",
                                            "cuGraphExecKernelNodeSetParams_v2",
                                            "cuStreamCreateWithPriority"));
+
+// The hot path alone: what it takes, and what it leaves to the long way without a trace.
+class Hold : public Engine {
+  public:
+    bool Try(int i, uint64_t a, uint32_t b, CUstream on, unsigned grid = 1,
+             cus_abi abi = CUS_ABI_LEGACY) {
+        void *params[2] = {&a, &b};
+        const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
+        return cus_engine_hold(functions_[i], dims, {on, abi}, params);
+    }
+    // In the midst of a piece of 4: k0 is withheld.
+    void Begin() {
+        Steps(6);
+        driver().journal.clear();
+        ASSERT_EQ(Launch(functions_[0], 100, 6 * 0), CUDA_SUCCESS);
+        ASSERT_TRUE(driver().journal.empty());
+    }
+};
+
+TEST_F(Hold, TakesTheLaunchThatIsExpected) {
+    Begin();
+    EXPECT_TRUE(Try(1, 101, 0, stream_));
+    EXPECT_TRUE(Try(2, 777, 0, stream_)) << "another argument is patched";
+    EXPECT_TRUE(driver().journal.empty());
+    EXPECT_FALSE(Try(3, 103, 0, stream_)) << "the last launch of a piece launches it";
+    EXPECT_TRUE(driver().journal.empty());
+    Launch(functions_[3], 103, 0);
+    EXPECT_EQ(driver().journal,
+              (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0), Line("k2", 777, 0),
+                                        Line("k3", 103, 0)}));
+    ExpectBalance();
+}
+
+TEST_F(Hold, LeavesEveryOtherLaunchAlone) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_FALSE(Try(0, 100, 0, stream_)) << "nothing is known of the stream";
+    Begin();
+    EXPECT_FALSE(Try(2, 102, 0, stream_)) << "another function";
+    EXPECT_FALSE(Try(1, 101, 0, stream_, 2)) << "another grid";
+    EXPECT_FALSE(Try(1, 101, 0, other)) << "another stream";
+    EXPECT_FALSE(Try(1, 101, 0, stream_, 1, CUS_ABI_PTSZ)) << "another meaning of the handle";
+    std::thread([&] { EXPECT_FALSE(Try(1, 101, 0, stream_)) << "another thread"; }).join();
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = (CUcontext)0x2000;
+        return CUDA_SUCCESS;
+    };
+    EXPECT_FALSE(Try(1, 101, 0, stream_)) << "another context";
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = (CUcontext)0x1000;
+        return CUDA_SUCCESS;
+    };
+    EXPECT_TRUE(driver().journal.empty());
+    EXPECT_TRUE(Try(1, 101, 0, stream_)) << "none of them left a trace";
+    Launch(functions_[5], 5, 5);
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0),
+                                                          Line("k5", 5, 5)}));
+    EXPECT_FALSE(Try(2, 102, 0, stream_)) << "nothing is withheld";
+    ExpectBalance();
+}
+
+TEST_F(Hold, LegacyWorkOfAnotherThreadGoesFirst) {
+    CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
+    stream_ = CU_STREAM_LEGACY;
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 12; i++)
+            Launch(functions_[i], 100 + i, 0, 1, 32, CU_STREAM_LEGACY, false);
+        Sync(CU_STREAM_LEGACY);
+    }
+    stream_ = blocking;
+    Begin();
+    std::thread([&] {
+        Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false);
+    }).join(); // issues what this thread withholds, and withholds its own
+    EXPECT_EQ(driver().journal.size(), 1u);
+    Launch(functions_[1], 101, 0);
+    EXPECT_GE(driver().journal.size(), 2u);
+    ExpectBalance();
+}
+
+TEST_F(Hold, AStreamThatMayHaveGoneIsLookedUpAgain) {
+    Begin();
+    cus_stream_ref never = {fake::MakeStream(0), CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&never);
+    EXPECT_FALSE(Try(1, 101, 0, stream_));
+}
+
+TEST_F(Hold, AnErrorThatWaitsIsAnsweredFirst) {
+    Begin();
+    driver().fail = [](const std::string &name) {
+        return name == "cuLaunchKernel" ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+    };
+    std::thread([&] { cus_engine_flush(CUS_SCOPE_P, nullptr, 0); }).join();
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    EXPECT_FALSE(Try(1, 101, 0, stream_));
+    EXPECT_EQ(Launch(functions_[1], 101, 0), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(Launch(functions_[2], 102, 0), CUDA_SUCCESS);
+    ExpectBalance();
+}
 
 TEST_F(Engine, LateErrorIsAnsweredForByTheNextSync) {
     Steps(4);

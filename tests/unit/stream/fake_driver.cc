@@ -77,6 +77,13 @@ Stream *Of(CUstream stream) {
     return reinterpret_cast<Stream *>(stream);
 }
 
+CUresult Issue(const cus_launch &launch) {
+    if (launch.form == CUS_LAUNCH_PLAIN && !launch.extra &&
+        cus_engine_hold(launch.f, launch.dims, launch.stream, launch.params))
+        return CUDA_SUCCESS;
+    return cus_engine_launch(&launch);
+}
+
 CUstream MakeStream(unsigned flags) {
     streams.push_back(std::make_unique<Stream>());
     streams.back()->flags = flags;
@@ -131,6 +138,10 @@ void Reset() {
         *status = Of(stream)->program_captures ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                                                : CU_STREAM_CAPTURE_STATUS_NONE;
         return CUDA_SUCCESS;
+    };
+    t.cuStreamQuery = [](CUstream stream) {
+        driver().calls["cuStreamQuery"]++;
+        return Of(stream)->busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     };
     t.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int) {
         if (CUresult failed = Enter("cuStreamCreateWithPriority"))

@@ -26,6 +26,7 @@ struct Stream {
     unsigned flags = 0;
     bool capturing = false;        // by the engine
     bool program_captures = false; // set by a test
+    bool busy = false;             // set by a test
     unsigned long long id = 0;
     std::vector<Node *> captured;
 };
@@ -51,6 +52,8 @@ void Reset();
 CUstream MakeStream(unsigned flags);
 CUfunction MakeFunction(const std::string &name);
 Stream *Of(CUstream stream);
+// As the hooks do: the hot path first.
+CUresult Issue(const cus_launch &launch);
 
 } // namespace fake
 

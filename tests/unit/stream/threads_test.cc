@@ -87,7 +87,7 @@ class Worker {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
-        cus_engine_launch(&launch);
+        fake::Issue(launch);
     }
 
     // After a synchronise everything that this thread asked for is out.

@@ -31,7 +31,7 @@ TEST(Watchdog, IssuesWhatTheHostWaitsForWithoutACall) {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
-        ASSERT_EQ(cus_engine_launch(&launch), CUDA_SUCCESS);
+        ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
     };
     for (int step = 0; step < 4; step++) {
         for (int i = 0; i < 8; i++)

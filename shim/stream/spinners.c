@@ -1,0 +1,64 @@
+/*
+ * Kernels that may wait for others: those that a rule never defers. While one may be running, nothing
+ * is built, for building may wait for the GPU (HAZARDS A16).
+ *
+ * Whether such a kernel has ended is asked of the driver, by the thread that wants to build and then
+ * only. Runs on program threads; the build lock is innermost. A stream that is asked lives: whoever
+ * is about to let it die takes its mark away first, under that lock.
+ */
+#include "shim/stream/state.h"
+
+void cus_spinner_began(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    engine->spin_calls++;
+    if (!engine->spinning)
+        __atomic_add_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
+    engine->spinning = true;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+void cus_spinner_issued(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    engine->spin_calls -= engine->spin_calls > 0;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* Build lock held. */
+static void ended(struct cus_engine *engine) {
+    engine->spinning = false;
+    __atomic_sub_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
+}
+
+void cus_spinner_forget(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    if (engine->spinning)
+        ended(engine);
+    engine->spin_calls = 0;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* A stream that captures, or that another one's capture concerns, is asked nothing else (D7). */
+static bool complete(const struct cus_engine *engine) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUstreamCaptureStatus status;
+    bool pushed;
+    if (!cus_context_enter(engine->context->handle, &pushed))
+        return false;
+    bool done = driver->cuStreamIsCapturing(engine->handle, &status) == CUDA_SUCCESS &&
+                status == CU_STREAM_CAPTURE_STATUS_NONE &&
+                driver->cuStreamQuery(engine->handle) == CUDA_SUCCESS;
+    cus_context_leave(pushed);
+    return done;
+}
+
+bool cus_spinners_none(void) {
+    if (!__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE))
+        return true;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (engine->spinning && !engine->spin_calls && complete(engine))
+            ended(engine);
+    }
+    return !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE);
+}
