@@ -110,7 +110,8 @@ static CUresult real_call(const struct call *call) {
 
 /* ---- what kind of op it is ---- */
 
-/* 2-D memsets are issued as they are; a 1-D one must lie in memory that is known. */
+/* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
+ * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
 static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
     if (m->two_d || m->width == 0 || m->width > SIZE_MAX / m->elem || m->dst % m->elem)
         return NULL;
@@ -523,8 +524,7 @@ static inline struct cus_engine *enter_midst(CUstream handle, enum cus_abi abi) 
         return NULL;
     CUcontext current = NULL;
     cus_process.driver->cuCtxGetCurrent(&current);
-    if (current != thread->context ||
-        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS)
+    if (current != thread->context)
         return NULL;
     if (engine->blocking) {
         const struct cus_context *context = engine->context;

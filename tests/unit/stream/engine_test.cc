@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -300,22 +301,35 @@ TEST_F(Hold, LeavesEveryOtherLaunchAlone) {
     ExpectBalance();
 }
 
-TEST_F(Hold, LegacyWorkOfAnotherThreadGoesFirst) {
+// Two threads begin at the same moment: each looked for the other before there was anything. From
+// then on what has returned in one thread goes before what the other asks for.
+TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
-    stream_ = CU_STREAM_LEGACY;
-    for (int round = 0; round < 6; round++) {
-        for (int i = 0; i < 12; i++)
-            Launch(functions_[i], 100 + i, 0, 1, 32, CU_STREAM_LEGACY, false);
-        Sync(CU_STREAM_LEGACY);
-    }
+    for (CUstream on : {CU_STREAM_LEGACY, blocking})
+        for (int round = 0; round < 6; round++) {
+            for (int i = 0; i < 12; i++)
+                Launch(functions_[i], 100 + i, 0, 1, 32, on, false);
+            Sync(on);
+        }
+    driver().journal.clear();
+    static std::function<void()> meanwhile;
+    static CUstream where;
+    where = blocking;
+    meanwhile = [&] {
+        std::thread([&] { Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false); }).join();
+    };
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (stream == where && meanwhile)
+            std::exchange(meanwhile, nullptr)();
+        return CUDA_SUCCESS;
+    };
     stream_ = blocking;
-    Begin();
-    std::thread([&] {
-        Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false);
-    }).join(); // issues what this thread withholds, and withholds its own
-    EXPECT_EQ(driver().journal.size(), 1u);
+    Launch(functions_[0], 100, 0);
+    ASSERT_TRUE(driver().journal.empty()) << "both are withheld";
     Launch(functions_[1], 101, 0);
-    EXPECT_GE(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{"L k0(1,100,0)"}));
+    Sync(blocking);
     ExpectBalance();
 }
 
