@@ -12,7 +12,7 @@ void **cus_issue_params(const struct cus_kind *kind, const struct cus_held *held
                         void *pointers[CUS_ISSUE_PARAMS_MAX]) {
     const struct cus_layout *layout = kind->layout;
     for (uint32_t i = 0; i < layout->n; i++)
-        pointers[i] = (void *)(uintptr_t)(held->params + layout->offset[i]);
+        pointers[i] = (void *)(uintptr_t)(held->params + layout->arguments[i].offset);
     return layout->n ? pointers : NULL;
 }
 

@@ -13,7 +13,7 @@
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/real.h"
 #include "shim/hook/wrap.h"
-#include "shim/stream/engine.h"
+#include "shim/stream/hot.h"
 
 #include "shim/base/forbid.h"
 
@@ -65,9 +65,8 @@ static CUresult straight(CUresult result) {
     CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
                       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
                       CUstream stream_, void **params_, void **extra_)) {                          \
-        const uint32_t dims[CUS_DIMS] = {gx, gy, gz, bx, by, bz, shared};                          \
-        if (HELD(!extra_,                                                                          \
-                 cus_engine_hold(f, dims, (struct cus_stream_ref){stream_, abi_}, params_)))       \
+        const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
+        if (HELD(!extra_, cus_hot_launch(f, dims, stream_, abi_, params_)))                        \
             return CUDA_SUCCESS;                                                                   \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }
@@ -101,7 +100,7 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
     }                                                                                              \
     CUS_WRAP(symbol,                                                                               \
              (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
-        if (HELD(config_ && !extra_, cus_engine_hold_ex(config_, f, abi_, params_)))               \
+        if (HELD(config_ && !extra_, cus_hot_launch_ex(config_, f, abi_, params_)))               \
             return CUDA_SUCCESS;                                                                   \
         return long_##symbol(config_, f, params_, extra_);                                         \
     }

@@ -67,8 +67,8 @@ bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
         /* A buffer that the program packed itself may hold garbage between its arguments: only
          * those count. */
         for (uint32_t i = 0; layout && i < layout->n; i++)
-            if (memcmp(op->flat + layout->offset[i], held->params + layout->offset[i],
-                       layout->size[i]) != 0)
+            if (memcmp(op->flat + layout->arguments[i].offset,
+                       held->params + layout->arguments[i].offset, layout->arguments[i].size) != 0)
                 return false;
         return layout != NULL;
     }
@@ -81,11 +81,11 @@ void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *c
     memcpy(held->dims, dims, sizeof held->dims);
     held->unknown = 0;
     for (uint32_t i = 0, end = 0; i < layout->n; i++) {
-        uint32_t at = layout->offset[i];
-        if (at > end)
-            memset(held->params + end, 0, at - end);
-        memcpy(held->params + at, params[i], layout->size[i]);
-        end = at + layout->size[i];
+        struct cus_argument argument = layout->arguments[i];
+        if (argument.offset > end)
+            memset(held->params + end, 0, argument.offset - end);
+        memcpy(held->params + argument.offset, params[i], argument.size);
+        end = argument.offset + argument.size;
     }
 }
 
@@ -121,8 +121,8 @@ uint64_t cus_op_hash(const struct cus_op *op) {
     if (!layout)
         return hash_bytes(hash, op->flat, op->kind->param_bytes);
     for (uint32_t i = 0; i < layout->n; i++)
-        hash = hash_bytes(hash, op->params ? op->params[i] : op->flat + layout->offset[i],
-                          layout->size[i]);
+        hash = hash_bytes(hash, op->params ? op->params[i] : op->flat + layout->arguments[i].offset,
+                          layout->arguments[i].size);
     return hash;
 }
 

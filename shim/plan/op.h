@@ -41,11 +41,13 @@ struct cus_copy_params {
 };
 
 /* Where the kernel's arguments lie in the parameter buffer. */
+struct cus_argument {
+    uint32_t offset, size;
+};
 struct cus_layout {
     uint32_t n;
     uint32_t bytes; /* end of the last argument, no tail padding */
-    const uint32_t *offset;
-    const uint32_t *size;
+    const struct cus_argument *arguments;
 };
 
 /* One launch attribute, cut to the bytes that its id defines; the rest of `value` is zero. */
@@ -80,6 +82,11 @@ struct cus_kind {
     uint32_t shapes[CUS_KIND_SHAPES][CUS_DIMS];
 };
 
+/* The shape by itself, to be handed around in registers. */
+struct cus_dims {
+    uint32_t d[CUS_DIMS];
+};
+
 struct cus_op {
     const struct cus_kind *kind;
     uint32_t dims[CUS_DIMS];
@@ -112,22 +119,22 @@ static inline uint64_t cus_word_at(const void *at) {
     memcpy(&word, at, sizeof word);
     return word;
 }
-static inline bool cus_dims_same(const uint32_t *dims, const uint32_t *held) {
-    return !((cus_word_at(dims) ^ cus_word_at(held)) |
-             (cus_word_at(dims + 2) ^ cus_word_at(held + 2)) |
-             (cus_word_at(dims + 4) ^ cus_word_at(held + 4)) | (dims[6] ^ held[6]));
+static inline __attribute__((always_inline)) bool cus_dims_same(const uint32_t *dims, const uint32_t *held) {
+    /* Written out: the caller's stay in registers. */
+    return dims[0] == held[0] && dims[1] == held[1] && dims[2] == held[2] && dims[3] == held[3] &&
+           dims[4] == held[4] && dims[5] == held[5] && dims[6] == held[6];
 }
 /* Arguments of another size than 8 or 4. */
 bool cus_bytes_same(const void *a, const void *b, uint32_t bytes);
-static inline bool cus_arguments_same(const struct cus_layout *layout, void *const *params,
-                                      const uint8_t *held) {
-    for (uint32_t i = 0; i < layout->n; i++) {
-        const void *asked = params[i], *have = held + layout->offset[i];
-        uint32_t bytes = layout->size[i];
-        if (bytes == 8) {
-            if (cus_word_at(asked) != cus_word_at(have))
+static inline __attribute__((always_inline)) bool
+cus_arguments_same(const struct cus_layout *layout, void *const *params, const uint8_t *held) {
+    const struct cus_argument *argument = layout->arguments, *end = argument + layout->n;
+    for (; argument < end; argument++, params++) {
+        const void *have = held + argument->offset;
+        if (argument->size == 8) {
+            if (cus_word_at(*params) != cus_word_at(have))
                 return false;
-        } else if (!cus_bytes_same(asked, have, bytes)) {
+        } else if (!cus_bytes_same(*params, have, argument->size)) {
             return false;
         }
     }

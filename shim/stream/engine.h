@@ -69,13 +69,6 @@ struct cus_launch {
     void *real;                   /* the real function of the very symbol that was called */
 };
 CUresult cus_engine_launch(const struct cus_launch *launch);
-/* The hot path of it, without the `extra` form: true where the launch is the one expected in the
- * midst of a piece, and is withheld now. False: nothing was done. The dims of a CUlaunchConfig are
- * its first seven words. */
-bool cus_engine_hold(CUfunction f, const uint32_t *dims, struct cus_stream_ref stream,
-                     void **params);
-bool cus_engine_hold_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
-                        void **params);
 
 struct cus_memset {
     struct cus_stream_ref stream;
@@ -112,6 +105,9 @@ void cus_engine_step_end(const struct cus_stream_ref *stream);
  * (NULL: for any stream of this thread); CUDA_SUCCESS if none. To be returned by a sync call that
  * would itself succeed (HAZARDS E4). */
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream);
+
+/* The calling thread may have another current context from now on. */
+void cus_engine_switched(void);
 
 /* Lifetimes. Called after the flush and before the real call. */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);

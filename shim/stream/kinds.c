@@ -323,13 +323,13 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
     const struct cus_driver *driver = cus_process.driver;
     if (!driver->cuKernelGetParamInfo || !driver->cuFuncGetParamInfo)
         return false;
-    uint32_t offsets[PARAMS_MAX], sizes[PARAMS_MAX], n = 0;
+    struct cus_argument arguments[PARAMS_MAX];
+    uint32_t n = 0;
     size_t offset, size;
     CUresult result = CUDA_SUCCESS;
     while (n < PARAMS_MAX &&
            (result = query_param(handle, kind, n, &offset, &size)) == CUDA_SUCCESS) {
-        offsets[n] = (uint32_t)offset;
-        sizes[n] = (uint32_t)size;
+        arguments[n] = (struct cus_argument){(uint32_t)offset, (uint32_t)size};
         if (offset + size > layout->bytes)
             layout->bytes = (uint32_t)(offset + size);
         n++;
@@ -338,14 +338,12 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
      * and launches without their arguments. */
     if (n == PARAMS_MAX || result != CUDA_ERROR_INVALID_VALUE)
         return false;
-    uint32_t *copy = cus_mem_alloc((2 * n + 1) * sizeof *copy);
+    struct cus_argument *copy = cus_mem_alloc((n + 1) * sizeof *copy);
     if (!copy)
         return false;
-    memcpy(copy, offsets, n * sizeof *copy);
-    memcpy(copy + n, sizes, n * sizeof *copy);
+    memcpy(copy, arguments, n * sizeof *copy);
     layout->n = n;
-    layout->offset = copy;
-    layout->size = copy + n;
+    layout->arguments = copy;
     return true;
 }
 
@@ -379,7 +377,7 @@ static void free_func(struct cus_func *func) {
         HASH_DEL(table, entry);
         cus_mem_free(entry);
     }
-    cus_mem_free((void *)(uintptr_t)func->layout.offset);
+    cus_mem_free((void *)(uintptr_t)func->layout.arguments);
     cus_mem_free((void *)(uintptr_t)func->shown);
     cus_mem_free(func->name);
     cus_mem_free(func);

@@ -43,8 +43,8 @@ class Program {
     cus_kind *Kind(const std::string &name) {
         auto &entry = kinds_[name];
         if (!entry) {
-            static const uint32_t offset[2] = {0, 8}, size[2] = {8, 4};
-            static const cus_layout layout = {2, 12, offset, size};
+            static const cus_argument arguments[2] = {{0, 8}, {8, 4}};
+            static const cus_layout layout = {2, 12, arguments};
             entry = std::make_unique<NamedKind>();
             entry->name = name;
             entry->kind = cus_kind{};

@@ -249,7 +249,7 @@ class Hold : public Engine {
              cus_abi abi = CUS_ABI_LEGACY) {
         void *params[2] = {&a, &b};
         const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
-        return cus_engine_hold(functions_[i], dims, {on, abi}, params);
+        return hot_launch(functions_[i], dims, on, abi, params);
     }
     // In the midst of a piece of 4: k0 is withheld.
     void Begin() {
@@ -283,15 +283,6 @@ TEST_F(Hold, LeavesEveryOtherLaunchAlone) {
     EXPECT_FALSE(Try(1, 101, 0, other)) << "another stream";
     EXPECT_FALSE(Try(1, 101, 0, stream_, 1, CUS_ABI_PTSZ)) << "another meaning of the handle";
     std::thread([&] { EXPECT_FALSE(Try(1, 101, 0, stream_)) << "another thread"; }).join();
-    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
-        *context = (CUcontext)0x2000;
-        return CUDA_SUCCESS;
-    };
-    EXPECT_FALSE(Try(1, 101, 0, stream_)) << "another context";
-    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
-        *context = (CUcontext)0x1000;
-        return CUDA_SUCCESS;
-    };
     EXPECT_TRUE(driver().journal.empty());
     EXPECT_TRUE(Try(1, 101, 0, stream_)) << "none of them left a trace";
     Launch(functions_[5], 5, 5);
@@ -331,6 +322,36 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     EXPECT_EQ(driver().journal, (std::vector<std::string>{"L k0(1,100,0)"}));
     Sync(blocking);
     ExpectBalance();
+}
+
+TEST_F(Hold, AThreadThatMayHaveSwitchedItsContextIsAskedAgain) {
+    Begin();
+    cus_engine_switched();
+    EXPECT_FALSE(Try(1, 101, 0, stream_));
+    Launch(functions_[1], 101, 0);
+    EXPECT_TRUE(Try(2, 102, 0, stream_)) << "it had not";
+}
+
+// Whatever route the program switched by: the legacy stream of another context is another stream.
+TEST_F(Hold, TheLegacyStreamBelongsToTheCurrentContext) {
+    stream_ = CU_STREAM_LEGACY;
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 12; i++)
+            Launch(functions_[i], 100 + i, 0, 1, 32, CU_STREAM_LEGACY, false);
+        Sync(CU_STREAM_LEGACY);
+    }
+    Launch(functions_[0], 100, 0);
+    EXPECT_TRUE(Try(1, 101, 0, CU_STREAM_LEGACY));
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = (CUcontext)0x2000;
+        return CUDA_SUCCESS;
+    };
+    EXPECT_FALSE(Try(2, 102, 0, CU_STREAM_LEGACY));
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = (CUcontext)0x1000;
+        return CUDA_SUCCESS;
+    };
+    EXPECT_TRUE(Try(2, 102, 0, CU_STREAM_LEGACY));
 }
 
 TEST_F(Hold, AStreamThatMayHaveGoneIsLookedUpAgain) {

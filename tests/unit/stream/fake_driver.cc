@@ -79,7 +79,7 @@ Stream *Of(CUstream stream) {
 
 CUresult Issue(const cus_launch &launch) {
     if (launch.form == CUS_LAUNCH_PLAIN && !launch.extra &&
-        cus_engine_hold(launch.f, launch.dims, launch.stream, launch.params))
+        hot_launch(launch.f, launch.dims, launch.stream.handle, launch.stream.abi, launch.params))
         return CUDA_SUCCESS;
     return cus_engine_launch(&launch);
 }

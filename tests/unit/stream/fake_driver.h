@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "shim/stream/engine.h"
+#include "tests/unit/stream/hot_call.h"
 }
 
 namespace fake {
