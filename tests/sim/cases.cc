@@ -59,6 +59,7 @@ std::vector<Case> MakeCases() {
         {"capture_unknown", 20, "", "", {}},
         {"graph_program", 30, "", "", {}},
         {"steady", 70, "", "", {}},
+        {"launch_bound", 80, "", "", {}},
         {"long_short", 60, "", "", {}},
         {"batch_sizes", 60, "", "", {}},
         {"moving_buffers", 40, "", "", {}, true, {"--steps", "120"}},
