@@ -29,7 +29,6 @@ enum cus_class {
     CUS_CLASS_CAPTURE,
     CUS_CLASS_RESOLVE,
     CUS_CLASS_TOUCH,
-    CUS_CLASS_SWITCH,
     CUS_CLASS_SAME,
     CUS_CLASS_BARRIER
 };
@@ -54,7 +53,6 @@ enum cus_act {
                         function) */
     CUS_ACT_TOUCH,   /* flush where this thread of control sees the function in this context for the
                         first time */
-    CUS_ACT_SWITCH,  /* no flush; what the thread remembers of its context is asked again */
     CUS_ACT_COUNT,   /* flush; counts a graph launch of the program's own */
     CUS_ACT_GRAPHICS, /* flush; nothing is withheld any more */
 

@@ -38,10 +38,6 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     struct cus_stream_ref ref;
     enum cus_act act = cus_api_rows[row].act;
 
-    if (act == CUS_ACT_SWITCH) {
-        cus_engine_switched();
-        return;
-    }
     if (act == CUS_ACT_TOUCH) {
         if (cus_touch_first(handle))
             cus_act_flush(row, NULL);

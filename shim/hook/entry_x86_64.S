@@ -45,7 +45,6 @@ cus_hook_\symbol:
 #define STUB_GONE(symbol) JUMP(symbol)
 #define STUB_TAINT(symbol) JUMP(symbol)
 #define STUB_TOUCH(symbol) JUMP(symbol)
-#define STUB_SWITCH(symbol) JUMP(symbol)
 #define STUB_COUNT(symbol) JUMP(symbol)
 #define STUB_GRAPHICS(symbol) JUMP(symbol)
 #define STUB_SYNC(symbol) AROUND(symbol)

@@ -106,9 +106,6 @@ void cus_engine_step_end(const struct cus_stream_ref *stream);
  * would itself succeed (HAZARDS E4). */
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream);
 
-/* The calling thread may have another current context from now on. */
-void cus_engine_switched(void);
-
 /* Lifetimes. Called after the flush and before the real call. */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);
 void cus_engine_context_gone(void); /* any context may die: everything is dropped */

@@ -195,10 +195,6 @@ static void end_step(struct cus_engine *engine) {
     cus_lock_give(&engine->lock);
 }
 
-void cus_engine_switched(void) {
-    cus_thread_self.found = NULL;
-}
-
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))

@@ -17,9 +17,8 @@
 
 #define CUS_HOT static inline __attribute__((always_inline))
 
-/* A context that the thread may have switched to is noticed by cus_engine_switched; the legacy
- * stream, which is another one in each context, is not trusted to that alone. */
-__attribute__((noinline, unused)) static bool cus_hot_same_context(const struct cus_thread *thread) {
+/* Asked of the driver at every op: the runtime sets contexts by private tables too (HAZARDS E5). */
+CUS_HOT bool cus_hot_same_context(const struct cus_thread *thread) {
     CUcontext current = NULL;
     cus_process.driver->cuCtxGetCurrent(&current);
     return current == thread->context;
@@ -42,8 +41,7 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     if (!engine || engine != thread->found || thread->ref.handle != handle ||
         thread->ref.abi != abi)
         return NULL;
-    if (engine->blocking &&
-        (!cus_hot_untied(engine) || (engine->legacy && !cus_hot_same_context(thread))))
+    if (!cus_hot_same_context(thread) || (engine->blocking && !cus_hot_untied(engine)))
         return NULL;
     cus_lock_take(&engine->lock);
     if (__builtin_expect(cus_registry_current(thread), 1))

@@ -98,7 +98,7 @@ TEST(Table, IsSortedSoThatNamesAreFound) {
 
 TEST(Table, SaysWhyACallMayPass) {
     for (const cus_api_row &row : Rows()) {
-        if (row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_SWITCH) {
+        if (row.kind == CUS_CLASS_PASS) {
             EXPECT_GT(strlen(row.reason), 10u) << row.name;
         }
     }
@@ -107,13 +107,11 @@ TEST(Table, SaysWhyACallMayPass) {
 TEST(Table, OnlyPassRowsAreLeftAlone) {
     for (const cus_api_row &row : Rows()) {
         EXPECT_EQ(row.kind == CUS_CLASS_PASS, row.act == CUS_ACT_PASS) << row.name;
-        EXPECT_EQ(row.kind == CUS_CLASS_SWITCH, row.act == CUS_ACT_SWITCH) << row.name;
-        if (row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_SWITCH) {
+        if (row.kind == CUS_CLASS_PASS) {
             EXPECT_STREQ(row.scope_name, "NONE") << row.name;
         }
         if (strcmp(row.scope_name, "NONE") == 0) {
             EXPECT_TRUE(row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_RESOLVE ||
-                        row.kind == CUS_CLASS_SWITCH ||
                         row.act == CUS_ACT_END)
                 << row.name << " flushes nothing";
         }
@@ -189,8 +187,6 @@ TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
     for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",
                              "cuPointerGetAttribute", "cuGetExportTable", "cuDeviceGetAttribute"})
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_PASS) << name;
-    for (const char *name : {"cuCtxSetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"})
-        EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_SWITCH) << name;
     for (const char *name :
          {"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadData", "cuStreamCreate",
           "cuLibraryGetKernel", "cuGraphInstantiateWithFlags", "cuMemAdvise_v2"})

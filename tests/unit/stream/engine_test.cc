@@ -324,34 +324,19 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     ExpectBalance();
 }
 
-TEST_F(Hold, AThreadThatMayHaveSwitchedItsContextIsAskedAgain) {
+// Whatever route the program switched by.
+TEST_F(Hold, ALaunchInAnotherContextIsAnother) {
     Begin();
-    cus_engine_switched();
-    EXPECT_FALSE(Try(1, 101, 0, stream_));
-    Launch(functions_[1], 101, 0);
-    EXPECT_TRUE(Try(2, 102, 0, stream_)) << "it had not";
-}
-
-// Whatever route the program switched by: the legacy stream of another context is another stream.
-TEST_F(Hold, TheLegacyStreamBelongsToTheCurrentContext) {
-    stream_ = CU_STREAM_LEGACY;
-    for (int round = 0; round < 6; round++) {
-        for (int i = 0; i < 12; i++)
-            Launch(functions_[i], 100 + i, 0, 1, 32, CU_STREAM_LEGACY, false);
-        Sync(CU_STREAM_LEGACY);
-    }
-    Launch(functions_[0], 100, 0);
-    EXPECT_TRUE(Try(1, 101, 0, CU_STREAM_LEGACY));
     driver().table.cuCtxGetCurrent = [](CUcontext *context) {
         *context = (CUcontext)0x2000;
         return CUDA_SUCCESS;
     };
-    EXPECT_FALSE(Try(2, 102, 0, CU_STREAM_LEGACY));
+    EXPECT_FALSE(Try(1, 101, 0, stream_));
     driver().table.cuCtxGetCurrent = [](CUcontext *context) {
         *context = (CUcontext)0x1000;
         return CUDA_SUCCESS;
     };
-    EXPECT_TRUE(Try(2, 102, 0, CU_STREAM_LEGACY));
+    EXPECT_TRUE(Try(1, 101, 0, stream_));
 }
 
 TEST_F(Hold, AStreamThatMayHaveGoneIsLookedUpAgain) {
