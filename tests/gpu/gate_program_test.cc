@@ -1,7 +1,7 @@
 /*
  * The gate program sees what it is for, on the simulated driver, of which it is known what waits:
- * a call that waits is told from one that returns, one that spoils a capture from one that does not,
- * and each row that is not called has its reason.
+ * a call that waits is told from one that returns, one that spoils a capture from one that does
+ * not, and each row that is not called has its reason.
  */
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 
 namespace {
 
-/* Runs the program; its standard output. The limit is the time after which a call counts as waiting:
- * one that returns ends the trial at once, so that a slow machine costs no more. */
-std::string Run(const std::string &options) {
+/* Runs the program; its standard output. The limit is the time after which a call counts as
+ * waiting: one that returns ends the trial at once, so that a slow machine costs no more. */
+std::string RunGate(const std::string &options) {
     std::string command = std::string("LD_LIBRARY_PATH=$(dirname ") + getenv("GATE_SIMULATOR") +
                           ") CUSIM_DELAY_US=0 " + getenv("GATE_PROGRAM") + " " + options;
     FILE *pipe = popen(command.c_str(), "r");
@@ -31,7 +31,8 @@ std::string Run(const std::string &options) {
 
 /* The four columns of one row. */
 std::string Row(const std::string &name, int limit_ms) {
-    std::string text = Run("--only " + name + " --short 50 --limit " + std::to_string(limit_ms));
+    std::string text =
+        RunGate("--only " + name + " --short 50 --limit " + std::to_string(limit_ms));
     size_t at = text.find("\n" + name + ",");
     if (at == std::string::npos)
         return text;
@@ -57,11 +58,11 @@ TEST(GateProgram, SurvivesARowThatRuinsItsProcess) {
 }
 
 TEST(GateProgram, EveryRowIsCalledOrHasItsReason) {
-    std::istringstream list(Run("--list"));
+    std::istringstream list(RunGate("--list"));
     std::string line;
     while (std::getline(list, line))
         EXPECT_GT(line.size() - line.find(':'), 10u) << line;
-    EXPECT_EQ(Run("--list").find("PASS cuEvent"), std::string::npos);
+    EXPECT_EQ(RunGate("--list").find("PASS cuEvent"), std::string::npos);
 }
 
 } // namespace

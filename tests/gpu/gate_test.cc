@@ -9,7 +9,6 @@
 
 #include <glob.h>
 
-#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -18,7 +17,9 @@
 #include <vector>
 
 #include "shim/api/api.h"
-#include "shim/api/driver.h"
+
+/* Ends with NULL; gate_own_names.c. */
+extern "C" const char *const gate_own_names[];
 
 namespace {
 
@@ -50,12 +51,6 @@ const char *const kOwn[] = {
     "own:context-questions",    "own:memory-questions",
 };
 
-const char *const kDriver[] = {
-#define NAME(symbol) #symbol,
-    CUS_DRIVER_NEEDED(NAME) CUS_DRIVER_OPTIONAL(NAME)
-#undef NAME
-};
-
 /* True where the hook lets the call through while launches may be withheld. */
 bool GoesThrough(const cus_api_row &row) {
     return row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_TOUCH ||
@@ -63,7 +58,11 @@ bool GoesThrough(const cus_api_row &row) {
 }
 
 bool IsOwn(const std::string &name) {
-    return std::find(std::begin(kDriver), std::end(kDriver), name) != std::end(kDriver);
+    for (const char *const *own = gate_own_names; *own; own++) {
+        if (name == *own)
+            return true;
+    }
+    return false;
 }
 
 /* Reads a table, and says what is wrong with it and with the classes. `used` collects the

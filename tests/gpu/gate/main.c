@@ -18,13 +18,15 @@
 enum { SILENCE_MS = 60000, STARTS = 200 };
 
 static const char usage[] =
-    "usage: gate [--out FILE] [--label TEXT] [--limit MS] [--short MS] [--only NAME] [--list]\n"
+    "usage: gate [--out FILE] [--label TEXT] [--limit MS] [--short MS] [--only NAMES [--keep "
+    "FILE]] [--list]\n"
     "  --out FILE    the table, as CSV (standard output by default)\n"
     "  --label TEXT  its first line, behind '# '\n"
     "  --limit MS    how long a call that passes may take before it counts as waiting (2000)\n"
     "  --short MS    the same for others, and where an earlier column has shown that it waits "
     "(300)\n"
-    "  --only NAME   one row\n"
+    "  --only NAMES  these rows alone, separated by commas\n"
+    "  --keep FILE   with --only: the other rows are those of this earlier table\n"
     "  --list        names the rows that are never called, and why\n";
 
 struct cell {
@@ -157,7 +159,7 @@ static unsigned child_run(const char *self, unsigned from, unsigned stop, const 
         fprintf(stderr, "gate: a child ended (status %#x) at %s, %s\n", (unsigned)status,
                 gate_row_at((begun ? next : next - 1) / GATE_COLUMNS).name,
                 column_names[(begun ? next : next - 1) % GATE_COLUMNS]);
-    if (begun && !terminated) {
+    if (begun && !terminated && next < stop) {
         put(next, "died");
         note(&lines[next / GATE_COLUMNS], "the process died or hung");
         next++;
@@ -165,24 +167,52 @@ static unsigned child_run(const char *self, unsigned from, unsigned stop, const 
     return next;
 }
 
-static unsigned next_callable(unsigned trial) {
+static bool chosen(const char *only, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+            return true;
+    return !only;
+}
+
+static unsigned next_callable(unsigned trial, const char *only) {
     unsigned all = gate_row_count() * GATE_COLUMNS;
-    while (trial < all && !gate_row_at(trial / GATE_COLUMNS).run)
+    while (trial < all && !(gate_row_at(trial / GATE_COLUMNS).run &&
+                            chosen(only, gate_row_at(trial / GATE_COLUMNS).name)))
         trial = (trial / GATE_COLUMNS + 1) * GATE_COLUMNS;
     return trial;
 }
 
-static void write_table(FILE *file, const char *label, const char *only) {
+/* Copies a row of an earlier table; false: it has none of that name. */
+static bool copy_row(FILE *from, FILE *to, const char *name) {
+    char text[512];
+    size_t length = strlen(name);
+    rewind(from);
+    while (fgets(text, sizeof text, from)) {
+        if (strncmp(text, name, length) == 0 && text[length] == ',') {
+            fputs(text, to);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_table(FILE *file, const char *label, const char *only, FILE *keep) {
+    char text[512];
+    while (keep && fgets(text, sizeof text, keep) && text[0] == '#')
+        fputs(text, file);
     if (label)
-        fprintf(file, "# %s\n", label);
+        fprintf(file, "# %s%s%s\n", label, only ? "; again: " : "", only ? only : "");
     fprintf(file, "symbol,class,plain,pageable,capture,launch,note\n");
     for (unsigned i = 0; i < gate_row_count(); i++) {
         struct gate_row row = gate_row_at(i);
         struct line *line = &lines[i];
-        if (only && strcmp(only, row.name) != 0)
+        if (!chosen(only, row.name)) {
+            if (keep)
+                copy_row(keep, file, row.name);
             continue;
+        }
         if (!row.run) {
-            char text[240];
             snprintf(text, sizeof text, "not called: %s", row.reason);
             note(line, text);
         }
@@ -194,7 +224,8 @@ static void write_table(FILE *file, const char *label, const char *only) {
 }
 
 int main(int argc, char **argv) {
-    const char *out = NULL, *label = NULL, *limit = "2000", *brief = "300", *only = NULL;
+    const char *out = NULL, *label = NULL, *limit = "2000", *brief = "300", *only = NULL,
+               *kept = NULL;
     if (argc == 6 && strcmp(argv[1], "--child") == 0)
         return gate_child((unsigned)atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
     for (int i = 1; i < argc; i++) {
@@ -203,6 +234,7 @@ int main(int argc, char **argv) {
                              : strcmp(argv[i], "--limit") == 0 ? &limit
                              : strcmp(argv[i], "--short") == 0 ? &brief
                              : strcmp(argv[i], "--only") == 0  ? &only
+                             : strcmp(argv[i], "--keep") == 0  ? &kept
                                                                : NULL;
         if (value && i + 1 < argc) {
             *value = argv[++i];
@@ -222,26 +254,26 @@ int main(int argc, char **argv) {
     sigaction(SIGINT, &action, NULL);
     lines = calloc(gate_row_count(), sizeof *lines);
     unsigned all = gate_row_count() * GATE_COLUMNS, trial = 0, starts = 0;
-    if (only) {
-        while (trial < all && strcmp(gate_row_at(trial / GATE_COLUMNS).name, only) != 0)
-            trial += GATE_COLUMNS;
-        if (trial == all) {
-            fprintf(stderr, "gate: no row %s\n", only);
-            return 2;
-        }
-        all = trial + GATE_COLUMNS;
+    if (only && next_callable(0, only) == all) {
+        fprintf(stderr, "gate: no row %s that can be called\n", only);
+        return 2;
     }
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (; (trial = next_callable(trial)) < all && starts < STARTS && !terminated; starts++)
-        trial = child_run(argv[0], trial, all, limit, brief);
+    for (; (trial = next_callable(trial, only)) < all && starts < STARTS && !terminated; starts++) {
+        unsigned stop = only ? (trial / GATE_COLUMNS + 1) * GATE_COLUMNS : all;
+        trial = child_run(argv[0], trial, stop, limit, brief);
+    }
     clock_gettime(CLOCK_MONOTONIC, &end);
     FILE *file = out ? fopen(out, "w") : stdout;
     if (!file) {
         fprintf(stderr, "gate: %s: %s\n", out, strerror(errno));
         return 2;
     }
-    write_table(file, label, only);
+    FILE *keep = kept ? fopen(kept, "r") : NULL;
+    if (kept && !keep)
+        fprintf(stderr, "gate: %s: %s\n", kept, strerror(errno));
+    write_table(file, label, only, keep);
     if (file != stdout)
         fclose(file);
     fprintf(stderr, "gate: %u rows, %u children, %ld s\n", gate_row_count(), starts,

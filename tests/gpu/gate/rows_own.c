@@ -140,9 +140,17 @@ static void set_params_in_flight(struct gate *g) {
     set_params(g, true);
 }
 
-static void launch_of(struct gate *g, bool before) {
+/* kinds: with a memset and a copy between the kernels, too. */
+static void launch_of(struct gate *g, bool before, bool kinds) {
     relaxed(g);
-    CUgraph graph = gate_graph(g, NODES, NULL);
+    CUgraphNode node = NULL, fill = NULL, copy = NULL;
+    CUgraph graph = gate_graph(g, NODES, &node);
+    CUDA_MEMSET_NODE_PARAMS memset = gate_memset_params(g);
+    CUDA_MEMCPY3D memcpy = gate_memcpy_params(g);
+    if (kinds) {
+        TRY(cuGraphAddMemsetNode, (&fill, graph, &node, 1, &memset, g->context));
+        TRY(cuGraphAddMemcpyNode, (&copy, graph, &fill, 1, &memcpy, g->context));
+    }
     CUgraphExec exec = gate_exec(g, graph);
     if (before) {
         TRY(cuGraphUpload, (exec, g->side));
@@ -155,14 +163,20 @@ static void launch_of(struct gate *g, bool before) {
     TRY(cuGraphDestroy, (graph));
 }
 static void launch(struct gate *g) {
-    launch_of(g, true);
+    launch_of(g, true, false);
 }
 static void launch_first(struct gate *g) {
-    launch_of(g, false);
+    launch_of(g, false, false);
+}
+static void launch_kinds(struct gate *g) {
+    launch_of(g, true, true);
+}
+static void launch_kinds_first(struct gate *g) {
+    launch_of(g, false, true);
 }
 
 /* A steady program: patched and launched again and again behind the gate. */
-static void relaunch_times(struct gate *g, int times) {
+static void relaunch_times(struct gate *g, int times, CUstream stream) {
     relaxed(g);
     CUgraphNode node = NULL;
     CUgraph graph = gate_graph(g, 10, &node);
@@ -173,17 +187,20 @@ static void relaunch_times(struct gate *g, int times) {
     MEASURE(for (int i = 0; i < times; i++) {
         kernel.gridDimX = 1 + (unsigned)(i % 2);
         STEP(cuGraphExecKernelNodeSetParams_v2, (exec, node, &kernel));
-        STEP(cuGraphLaunch, (exec, g->busy));
+        STEP(cuGraphLaunch, (exec, stream));
     });
     TRY(cuCtxSynchronize, ());
     TRY(cuGraphExecDestroy, (exec));
     TRY(cuGraphDestroy, (graph));
 }
 static void relaunch(struct gate *g) {
-    relaunch_times(g, 200);
+    relaunch_times(g, 200, g->busy);
+}
+static void relaunch_side(struct gate *g) {
+    relaunch_times(g, 200, g->side);
 }
 static void relaunch_deep(struct gate *g) {
-    relaunch_times(g, 2000);
+    relaunch_times(g, 2000, g->busy);
 }
 
 static void launches_times(struct gate *g, int times) {
@@ -331,7 +348,10 @@ const struct gate_row gate_own_rows[] = {
     {"own:set-params-in-flight", "OWN", set_params_in_flight, NULL, false},
     {"own:launch", "OWN", launch, NULL, false},
     {"own:launch-first", "OWN", launch_first, NULL, false},
+    {"own:launch-kinds", "OWN", launch_kinds, NULL, false},
+    {"own:launch-kinds-first", "OWN", launch_kinds_first, NULL, false},
     {"own:patched-relaunch-200", "OWN", relaunch, NULL, false},
+    {"own:patched-relaunch-200-side", "OWN", relaunch_side, NULL, false},
     {"own:launches-500", "OWN", launches, NULL, false},
     {"own:eager", "OWN", eager, NULL, false},
     {"own:exec-destroy-idle", "OWN", exec_destroy_idle, NULL, false},

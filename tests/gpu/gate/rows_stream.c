@@ -35,9 +35,8 @@ TWINS(cuStreamGetAttribute,
 #define SET_ATTRIBUTE(symbol)                                                                      \
     ROW(symbol) {                                                                                  \
         TRY(cuStreamGetAttribute,                                                                  \
-            (g->busy, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, OUT(CUstreamAttrValue, 0)));     \
-        GATE(symbol,                                                                               \
-             (g->busy, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, OUT(CUstreamAttrValue, 0)));    \
+            (g->busy, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, OUT(CUstreamAttrValue, 0)));            \
+        GATE(symbol, (g->busy, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, OUT(CUstreamAttrValue, 0)));   \
     }
 SET_ATTRIBUTE(cuStreamSetAttribute)
 SET_ATTRIBUTE(cuStreamSetAttribute_ptsz)

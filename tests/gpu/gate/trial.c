@@ -272,7 +272,8 @@ static bool await_either(enum phase a, enum phase b, int ms) {
 }
 
 /* F is being called. Says what is seen while the gate is closed, and opens it. */
-static void watch(struct gate *g, int column, int limit_ms, struct gate_result *result) {
+static void watch(struct gate *g, int column, int limit_ms, bool alone,
+                  struct gate_result *result) {
     if (column == GATE_PAGEABLE) {
         third_post(&copier, g, copy_behind_gate);
         nap(SETTLE_MS);
@@ -297,7 +298,8 @@ static void watch(struct gate *g, int column, int limit_ms, struct gate_result *
         result->hung = true;
         return;
     }
-    if (column == GATE_CAPTURE) {
+    /* Where F has ended the context, the capture's stream is gone. */
+    if (column == GATE_CAPTURE && !alone) {
         third_post(&capturer, g, capture_end);
         result->hung = !third_await(&capturer, OPEN_LIMIT_MS);
         result->spoilt = capture_begun == CUDA_SUCCESS && capture_ended != CUDA_SUCCESS;
@@ -342,7 +344,7 @@ void gate_trial(struct gate *g, const struct gate_row *row, int column, int limi
         if (!gate.closed)
             alive = gate_close(g);
         if (alive) {
-            watch(g, column, limit_ms, result);
+            watch(g, column, limit_ms, row->alone, result);
             if (!result->hung)
                 judge(column, result);
         }
