@@ -42,13 +42,30 @@ const std::vector<Exception> kExceptions = {
 
 /* What the library cannot build, patch or launch without, as rows of rows_own.c. */
 const char *const kOwn[] = {
-    "own:stream-create",        "own:stream-destroy",         "own:capture-100",
-    "own:capture-questions",    "own:instantiate-100",        "own:upload-100",
-    "own:set-params-idle",      "own:set-params-in-flight",   "own:launch",
-    "own:patched-relaunch-200", "own:launches-500",           "own:eager",
-    "own:exec-destroy-idle",    "own:exec-destroy-in-flight", "own:node-questions",
-    "own:function-questions",   "own:kernel-questions",       "own:stream-questions",
-    "own:context-questions",    "own:memory-questions",
+    "own:stream-create",
+    "own:stream-destroy",
+    "own:capture-100",
+    "own:capture-questions",
+    "own:instantiate-100",
+    "own:upload-100",
+    "own:set-params-idle",
+    "own:set-params-in-flight",
+    "own:launch",
+    "own:launch-first",
+    "own:launch-kinds",
+    "own:launch-kinds-first",
+    "own:patched-relaunch-200-side",
+    "own:patched-relaunch-200",
+    "own:launches-500",
+    "own:eager",
+    "own:exec-destroy-idle",
+    "own:exec-destroy-in-flight",
+    "own:node-questions",
+    "own:function-questions",
+    "own:kernel-questions",
+    "own:stream-questions",
+    "own:context-questions",
+    "own:memory-questions",
 };
 
 /* True where the hook lets the call through while launches may be withheld. */
