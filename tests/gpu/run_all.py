@@ -50,6 +50,24 @@ def gpu():
     return name.value.decode(), f"CUDA {version.value}"
 
 
+def gate_table(found, carry, folder):
+    """The table of which calls wait for the GPU, as gate-DRIVER.csv in folder; gate_test compares it with the classes."""
+    path = os.path.join(folder, f"gate-{found[1].replace(' ', '-')}.csv")
+    day = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    label = f"{found[0]}; driver {found[1]}; {day}; commit {commit(carry)}"
+    argv = [os.path.join(carry, "gate"), "--out", path + ".part", "--label", label]
+    try:
+        os.makedirs(folder, exist_ok=True)
+        rc = subprocess.run(argv, timeout=540).returncode
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"run_all: {error}", file=sys.stderr)
+        return 2
+    if rc == 0:
+        os.replace(path + ".part", path)
+        print(path)
+    return rc
+
+
 def commit(carry):
     try:
         with open(os.path.join(carry, "commit")) as f:
@@ -88,6 +106,7 @@ def main():
     parser.add_argument("--only", metavar="NAME,...", help="these cases: " + ", ".join(catalogue.CASES))
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--bench", action="store_true", help="the timed cases alone")
+    parser.add_argument("--gate", action="store_true", help="nothing but the gate table")
     parser.add_argument("--plain", action="store_true", help="programs as they are, to try them and the machine")
     parser.add_argument("--out", metavar="DIR", help="where RESULTS.md and results.json go (tests/gpu for a full run, "
                         "else .carry/results)")
@@ -109,6 +128,8 @@ def main():
     if not found:
         print("run_all: no GPU on this machine", file=sys.stderr)
         return 2
+    if args.gate:
+        return gate_table(found, runner.carry, args.out or os.path.join(ROOT, "tests", "gpu"))
     if not args.plain and not os.path.exists(runner.library):
         print(f"run_all: {runner.library} is missing; tools/gpu-check --build-only makes it", file=sys.stderr)
         return 2

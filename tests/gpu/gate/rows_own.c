@@ -1,0 +1,374 @@
+/*
+ * What the library itself calls while it builds, patches and launches graphs, as it calls them: the
+ * thread's capture mode is RELAXED, the private stream is non-blocking. Class OWN: building relies
+ * on them; FIRST: the first touch of a function, for which the library flushes everything;
+ * DEEP: where the driver runs out of something, which is known to wait.
+ */
+#include "tests/gpu/gate/gate.h"
+
+#include <string.h>
+
+enum { NODES = 100, MANY = 1000 };
+
+/* Between the two brackets several calls are measured as one: the first failure ends them. */
+#define MEASURE(steps)                                                                             \
+    do {                                                                                           \
+        if (!gate_enter(g, "own"))                                                                 \
+            return;                                                                                \
+        CUresult code_ = CUDA_SUCCESS;                                                             \
+        steps;                                                                                     \
+        gate_leave(g, code_, -1);                                                                  \
+    } while (0)
+#define STEP(symbol, arguments)                                                                    \
+    do {                                                                                           \
+        if (code_ == CUDA_SUCCESS)                                                                 \
+            code_ = cu.symbol arguments;                                                           \
+    } while (0)
+#define STEP_LAUNCH(stream)                                                                        \
+    STEP(cuLaunchKernel, (g->touch, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL))
+
+static void relaxed(struct gate *g) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    TRY(cuThreadExchangeStreamCaptureMode, (&mode));
+}
+
+static void stream_create(struct gate *g) {
+    relaxed(g);
+    MEASURE(STEP(cuStreamCreateWithPriority, (OUT(CUstream, 0), CU_STREAM_NON_BLOCKING, 0));
+            STEP(cuStreamCopyAttributes, (*OUT(CUstream, 0), g->busy)));
+    TRY(cuStreamDestroy_v2, (*OUT(CUstream, 0)));
+}
+
+static void stream_destroy(struct gate *g) {
+    relaxed(g);
+    CUstream stream = gate_stream(g);
+    MEASURE(STEP(cuStreamDestroy_v2, (stream)));
+}
+
+static void capture(struct gate *g) {
+    relaxed(g);
+    CUstream stream = gate_stream(g);
+    void *parameters[] = {&g->memory2};
+    MEASURE(STEP(cuStreamBeginCapture_v2, (stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+            for (int i = 0; i < NODES; i++) STEP_LAUNCH(stream);
+            STEP(cuStreamEndCapture, (stream, OUT(CUgraph, 0))));
+    TRY(cuGraphDestroy, (*OUT(CUgraph, 0)));
+    TRY(cuStreamDestroy_v2, (stream));
+}
+
+static void capture_questions(struct gate *g) {
+    relaxed(g);
+    CUstream stream = gate_stream(g);
+    CUgraphNode *nodes = OUT(CUgraphNode, 6);
+    size_t n = 0;
+    void *parameters[] = {&g->memory2};
+    MEASURE(STEP(cuStreamBeginCapture_v2, (stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+            STEP_LAUNCH(stream);
+            STEP(cuStreamGetCaptureInfo_v3,
+                 (stream, OUT(CUstreamCaptureStatus, 0), OUT(cuuint64_t, 1), OUT(CUgraph, 2),
+                  OUT(const CUgraphNode *, 3), OUT(const CUgraphEdgeData *, 4), &n));
+            if (code_ == CUDA_SUCCESS && n) nodes[0] = (*OUT(const CUgraphNode *, 3))[0];
+            STEP(cuStreamUpdateCaptureDependencies_v2,
+                 (stream, nodes, NULL, n, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+            STEP(cuStreamEndCapture, (stream, OUT(CUgraph, 5))));
+    TRY(cuGraphDestroy, (*OUT(CUgraph, 5)));
+    TRY(cuStreamDestroy_v2, (stream));
+}
+
+static void instantiate_of(struct gate *g, unsigned n) {
+    relaxed(g);
+    CUgraph graph = gate_graph(g, n, NULL);
+    MEASURE(STEP(cuGraphInstantiateWithFlags, (OUT(CUgraphExec, 0), graph, 0)));
+    TRY(cuGraphExecDestroy, (*OUT(CUgraphExec, 0)));
+    TRY(cuGraphDestroy, (graph));
+}
+static void instantiate(struct gate *g) {
+    instantiate_of(g, NODES);
+}
+static void instantiate_large(struct gate *g) {
+    instantiate_of(g, MANY);
+}
+static void instantiate_often(struct gate *g) {
+    relaxed(g);
+    CUgraph graph = gate_graph(g, MANY, NULL);
+    CUgraphExec *execs = OUT(CUgraphExec, 0);
+    MEASURE(for (int i = 0; i < 20; i++) STEP(cuGraphInstantiateWithFlags, (&execs[i], graph, 0)));
+    for (int i = 0; i < 20; i++)
+        TRY(cuGraphExecDestroy, (execs[i]));
+    TRY(cuGraphDestroy, (graph));
+}
+
+static void upload(struct gate *g) {
+    relaxed(g);
+    CUgraph graph = gate_graph(g, NODES, NULL);
+    CUgraphExec exec = gate_exec(g, graph);
+    MEASURE(STEP(cuGraphUpload, (exec, g->side)));
+    TRY(cuCtxSynchronize, ());
+    TRY(cuGraphExecDestroy, (exec));
+    TRY(cuGraphDestroy, (graph));
+}
+
+/* On an exec that is idle, or in flight behind the gate. */
+static void set_params(struct gate *g, bool in_flight) {
+    relaxed(g);
+    CUgraphNode node = NULL, fill = NULL, copy = NULL;
+    CUgraph graph = gate_graph(g, NODES, &node);
+    CUDA_KERNEL_NODE_PARAMS kernel = gate_kernel_params(g);
+    CUDA_MEMSET_NODE_PARAMS memset = gate_memset_params(g);
+    CUDA_MEMCPY3D memcpy = gate_memcpy_params(g);
+    TRY(cuGraphAddMemsetNode, (&fill, graph, &node, 1, &memset, g->context));
+    TRY(cuGraphAddMemcpyNode, (&copy, graph, &fill, 1, &memcpy, g->context));
+    CUgraphExec exec = gate_exec(g, graph);
+    if (in_flight) {
+        gate_now(g);
+        TRY(cuGraphLaunch, (exec, g->busy));
+    }
+    kernel.gridDimX = 2;
+    memset.value = 2;
+    memcpy.dstDevice += 1024;
+    MEASURE(STEP(cuGraphExecKernelNodeSetParams_v2, (exec, node, &kernel));
+            STEP(cuGraphExecMemsetNodeSetParams, (exec, fill, &memset, g->context));
+            STEP(cuGraphExecMemcpyNodeSetParams, (exec, copy, &memcpy, g->context)));
+    TRY(cuCtxSynchronize, ());
+    TRY(cuGraphExecDestroy, (exec));
+    TRY(cuGraphDestroy, (graph));
+}
+static void set_params_idle(struct gate *g) {
+    set_params(g, false);
+}
+static void set_params_in_flight(struct gate *g) {
+    set_params(g, true);
+}
+
+/* kinds: with a memset and a copy between the kernels, too. */
+static void launch_of(struct gate *g, bool before, bool kinds) {
+    relaxed(g);
+    CUgraphNode node = NULL, fill = NULL, copy = NULL;
+    CUgraph graph = gate_graph(g, NODES, &node);
+    CUDA_MEMSET_NODE_PARAMS memset = gate_memset_params(g);
+    CUDA_MEMCPY3D memcpy = gate_memcpy_params(g);
+    if (kinds) {
+        TRY(cuGraphAddMemsetNode, (&fill, graph, &node, 1, &memset, g->context));
+        TRY(cuGraphAddMemcpyNode, (&copy, graph, &fill, 1, &memcpy, g->context));
+    }
+    CUgraphExec exec = gate_exec(g, graph);
+    if (before) {
+        TRY(cuGraphUpload, (exec, g->side));
+        TRY(cuGraphLaunch, (exec, g->side));
+        TRY(cuStreamSynchronize, (g->side));
+    }
+    MEASURE(STEP(cuGraphLaunch, (exec, g->side)));
+    TRY(cuCtxSynchronize, ());
+    TRY(cuGraphExecDestroy, (exec));
+    TRY(cuGraphDestroy, (graph));
+}
+static void launch(struct gate *g) {
+    launch_of(g, true, false);
+}
+static void launch_first(struct gate *g) {
+    launch_of(g, false, false);
+}
+static void launch_kinds(struct gate *g) {
+    launch_of(g, true, true);
+}
+static void launch_kinds_first(struct gate *g) {
+    launch_of(g, false, true);
+}
+
+/* A steady program: patched and launched again and again behind the gate. */
+static void relaunch_times(struct gate *g, int times, CUstream stream) {
+    relaxed(g);
+    CUgraphNode node = NULL;
+    CUgraph graph = gate_graph(g, 10, &node);
+    CUgraphExec exec = gate_exec(g, graph);
+    CUDA_KERNEL_NODE_PARAMS kernel = gate_kernel_params(g);
+    TRY(cuGraphLaunch, (exec, g->busy));
+    TRY(cuCtxSynchronize, ());
+    MEASURE(for (int i = 0; i < times; i++) {
+        kernel.gridDimX = 1 + (unsigned)(i % 2);
+        STEP(cuGraphExecKernelNodeSetParams_v2, (exec, node, &kernel));
+        STEP(cuGraphLaunch, (exec, stream));
+    });
+    TRY(cuCtxSynchronize, ());
+    TRY(cuGraphExecDestroy, (exec));
+    TRY(cuGraphDestroy, (graph));
+}
+static void relaunch(struct gate *g) {
+    relaunch_times(g, 200, g->busy);
+}
+static void relaunch_side(struct gate *g) {
+    relaunch_times(g, 200, g->side);
+}
+static void relaunch_deep(struct gate *g) {
+    relaunch_times(g, 2000, g->busy);
+}
+
+static void launches_times(struct gate *g, int times) {
+    relaxed(g);
+    void *parameters[] = {&g->memory2};
+    MEASURE(for (int i = 0; i < times; i++) STEP_LAUNCH(g->busy));
+    TRY(cuCtxSynchronize, ());
+}
+static void launches(struct gate *g) {
+    launches_times(g, 500);
+}
+static void launches_deep(struct gate *g) {
+    launches_times(g, 2000);
+}
+
+/* Pending ops that are issued without a graph, on an idle stream. */
+static void eager(struct gate *g) {
+    relaxed(g);
+    void *parameters[] = {&g->memory2};
+    MEASURE(STEP_LAUNCH(g->side); STEP(cuMemsetD8Async, (g->memory, 1, 64, g->side));
+            STEP(cuMemsetD32Async, (g->memory, 1, 64, g->side));
+            STEP(cuMemcpyDtoDAsync_v2, (g->memory2 + 4096, g->memory, 64, g->side));
+            STEP(cuMemcpyHtoDAsync_v2, (g->memory, g->pinned, 64, g->side));
+            STEP(cuMemcpyDtoHAsync_v2, (g->pinned, g->memory, 64, g->side)));
+}
+
+static void exec_destroy(struct gate *g, bool in_flight) {
+    relaxed(g);
+    CUgraph graph = gate_graph(g, NODES, NULL);
+    CUgraphExec exec = gate_exec(g, graph);
+    TRY(cuGraphLaunch, (exec, g->side));
+    TRY(cuCtxSynchronize, ());
+    if (in_flight) {
+        gate_now(g);
+        TRY(cuGraphLaunch, (exec, g->busy));
+    }
+    MEASURE(STEP(cuGraphExecDestroy, (exec)); STEP(cuGraphDestroy, (graph)));
+}
+static void exec_destroy_idle(struct gate *g) {
+    exec_destroy(g, false);
+}
+static void exec_destroy_in_flight(struct gate *g) {
+    exec_destroy(g, true);
+}
+
+static void node_questions(struct gate *g) {
+    relaxed(g);
+    CUgraphNode node = NULL, fill = NULL, copy = NULL;
+    CUgraph graph = gate_graph(g, NODES, &node);
+    CUDA_MEMSET_NODE_PARAMS memset = gate_memset_params(g);
+    CUDA_MEMCPY3D memcpy = gate_memcpy_params(g);
+    TRY(cuGraphAddMemsetNode, (&fill, graph, &node, 1, &memset, g->context));
+    TRY(cuGraphAddMemcpyNode, (&copy, graph, &fill, 1, &memcpy, g->context));
+    MEASURE(STEP(cuGraphKernelNodeGetParams_v2, (node, OUT(CUDA_KERNEL_NODE_PARAMS, 0)));
+            STEP(cuGraphKernelNodeGetAttribute,
+                 (node, CU_LAUNCH_ATTRIBUTE_PRIORITY, OUT(CUkernelNodeAttrValue, 1)));
+            STEP(cuGraphMemsetNodeGetParams, (fill, OUT(CUDA_MEMSET_NODE_PARAMS, 2)));
+            STEP(cuGraphMemcpyNodeGetParams, (copy, OUT(CUDA_MEMCPY3D, 3))));
+    TRY(cuGraphDestroy, (graph));
+}
+
+static void function_questions(struct gate *g) {
+    relaxed(g);
+    MEASURE(STEP(cuFuncGetName, (OUT(const char *, 0), g->touch));
+            STEP(cuFuncGetParamInfo, (g->touch, 0, OUT(size_t, 1), OUT(size_t, 2)));
+            STEP(cuFuncGetModule, (OUT(CUmodule, 3), g->touch));
+            STEP(cuFuncGetAttribute, (OUT(int, 4), CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, g->touch)));
+}
+
+static void kernel_questions(struct gate *g) {
+    relaxed(g);
+    CUlibrary library = gate_library(g);
+    CUkernel kernel = gate_kernel(g, library);
+    TRY(cuKernelGetFunction, (OUT(CUfunction, 0), kernel));
+    MEASURE(STEP(cuKernelGetName, (OUT(const char *, 1), kernel));
+            STEP(cuKernelGetParamInfo, (kernel, 0, OUT(size_t, 2), OUT(size_t, 3)));
+            STEP(cuKernelGetFunction, (OUT(CUfunction, 0), kernel)));
+    TRY(cuLibraryUnload, (library));
+}
+
+static void stream_questions(struct gate *g) {
+    relaxed(g);
+    MEASURE(STEP(cuStreamGetFlags, (g->busy, OUT(unsigned, 0)));
+            STEP(cuStreamGetPriority, (g->busy, OUT(int, 1)));
+            STEP(cuStreamIsCapturing, (g->busy, OUT(CUstreamCaptureStatus, 2)));
+            STEP(cuStreamGetId, (g->busy, OUT(unsigned long long, 3)));
+            STEP(cuStreamGetCtx, (g->busy, OUT(CUcontext, 4))));
+}
+
+static void context_questions(struct gate *g) {
+    relaxed(g);
+    MEASURE(STEP(cuCtxGetCurrent, (OUT(CUcontext, 0))); STEP(cuCtxGetDevice, (OUT(CUdevice, 1)));
+            STEP(cuCtxGetId, (g->context, OUT(unsigned long long, 2)));
+            STEP(cuCtxPushCurrent_v2, (g->context)); STEP(cuCtxPopCurrent_v2, (OUT(CUcontext, 3))));
+}
+
+static void memory_questions(struct gate *g) {
+    relaxed(g);
+    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                  CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                  CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    void *answers[] = {g->out[0], g->out[1], g->out[2], g->out[3]};
+    MEASURE(STEP(cuPointerGetAttributes, (4, what, answers, g->memory));
+            STEP(cuPointerGetAttributes, (4, what, answers, (CUdeviceptr)g->pinned));
+            STEP(cuPointerGetAttributes, (4, what, answers, (CUdeviceptr)g->pageable));
+            STEP(cuMemGetInfo_v2, (OUT(size_t, 4), OUT(size_t, 5))));
+}
+
+static void memory_trim(struct gate *g) {
+    relaxed(g);
+    MEASURE(STEP(cuDeviceGraphMemTrim, (g->device)));
+}
+
+/* ---- first touches ---- */
+
+#define FIRST(name, symbol, arguments)                                                             \
+    static void name(struct gate *g) {                                                             \
+        CUmodule module;                                                                           \
+        CUfunction function = gate_fresh_function(g, &module);                                     \
+        void *parameters[] = {&g->memory2};                                                        \
+        (void)parameters;                                                                          \
+        GATE(symbol, arguments);                                                                   \
+        TRY(cuCtxSynchronize, ());                                                                 \
+        TRY(cuModuleUnload, (module));                                                             \
+    }
+FIRST(first_attribute, cuFuncGetAttribute, (OUT(int, 0), CU_FUNC_ATTRIBUTE_NUM_REGS, function))
+FIRST(first_name, cuFuncGetName, (OUT(const char *, 0), function))
+FIRST(first_launch, cuLaunchKernel, (function, 1, 1, 1, 1, 1, 1, 0, g->side, parameters, NULL))
+static void first_function(struct gate *g) {
+    CUlibrary library = gate_library(g);
+    CUkernel kernel = gate_kernel(g, library);
+    GATE(cuKernelGetFunction, (OUT(CUfunction, 0), kernel));
+    TRY(cuLibraryUnload, (library));
+}
+
+const struct gate_row gate_own_rows[] = {
+    {"own:stream-create", "OWN", stream_create, NULL, false},
+    {"own:stream-destroy", "OWN", stream_destroy, NULL, false},
+    {"own:capture-100", "OWN", capture, NULL, false},
+    {"own:capture-questions", "OWN", capture_questions, NULL, false},
+    {"own:instantiate-100", "OWN", instantiate, NULL, false},
+    {"own:instantiate-1000", "OWN", instantiate_large, NULL, false},
+    {"own:upload-100", "OWN", upload, NULL, false},
+    {"own:set-params-idle", "OWN", set_params_idle, NULL, false},
+    {"own:set-params-in-flight", "OWN", set_params_in_flight, NULL, false},
+    {"own:launch", "OWN", launch, NULL, false},
+    {"own:launch-first", "OWN", launch_first, NULL, false},
+    {"own:launch-kinds", "OWN", launch_kinds, NULL, false},
+    {"own:launch-kinds-first", "OWN", launch_kinds_first, NULL, false},
+    {"own:patched-relaunch-200", "OWN", relaunch, NULL, false},
+    {"own:patched-relaunch-200-side", "OWN", relaunch_side, NULL, false},
+    {"own:launches-500", "OWN", launches, NULL, false},
+    {"own:eager", "OWN", eager, NULL, false},
+    {"own:exec-destroy-idle", "OWN", exec_destroy_idle, NULL, false},
+    {"own:exec-destroy-in-flight", "OWN", exec_destroy_in_flight, NULL, false},
+    {"own:node-questions", "OWN", node_questions, NULL, false},
+    {"own:function-questions", "OWN", function_questions, NULL, false},
+    {"own:kernel-questions", "OWN", kernel_questions, NULL, false},
+    {"own:stream-questions", "OWN", stream_questions, NULL, false},
+    {"own:context-questions", "OWN", context_questions, NULL, false},
+    {"own:memory-questions", "OWN", memory_questions, NULL, false},
+    {"own:memory-trim", "OWN", memory_trim, NULL, false},
+    {"first:cuFuncGetAttribute", "FIRST", first_attribute, NULL, false},
+    {"first:cuFuncGetName", "FIRST", first_name, NULL, false},
+    {"first:cuKernelGetFunction", "FIRST", first_function, NULL, false},
+    {"first:cuLaunchKernel", "FIRST", first_launch, NULL, false},
+    {"deep:instantiate-1000-times-20", "DEEP", instantiate_often, NULL, false},
+    {"deep:patched-relaunch-2000", "DEEP", relaunch_deep, NULL, false},
+    {"deep:launches-2000", "DEEP", launches_deep, NULL, false},
+    {NULL, NULL, NULL, NULL, false},
+};

@@ -1,0 +1,326 @@
+/*
+ * The promise of the class column of shim/api/cuda_api.def, held against what drivers do: a call
+ * that passes while launches are withheld does not wait for the GPU, holds no lock that a launch
+ * needs, and spoils nobody's capture; nor do the calls that the library makes while it builds. The
+ * tables gate-*.csv were measured on real GPUs (README.md); gate_exceptions.def holds what may
+ * deviate.
+ */
+#include <gtest/gtest.h>
+
+#include <glob.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "shim/api/api.h"
+
+/* Ends with NULL; gate_own_names.c. */
+extern "C" const char *const gate_own_names[];
+
+namespace {
+
+const char *const kColumns[] = {"plain", "pageable", "capture", "launch"};
+const char kHead[] = "symbol,class,plain,pageable,capture,launch,note";
+
+struct Line {
+    std::string name, kind, cell[4], note;
+    bool Called() const { return cell[0] != "-"; }
+};
+
+struct Exception {
+    const char *symbol, *column, *value, *reason;
+};
+
+const std::vector<Exception> kExceptions = {
+#define GATE_EXCEPTION(symbol, column, value, reason) {symbol, column, value, reason},
+#include "tests/gpu/gate_exceptions.def"
+};
+
+/* What the library cannot build, patch or launch without, as rows of rows_own.c. */
+const char *const kOwn[] = {
+    "own:stream-create",
+    "own:stream-destroy",
+    "own:capture-100",
+    "own:capture-questions",
+    "own:instantiate-100",
+    "own:upload-100",
+    "own:set-params-idle",
+    "own:set-params-in-flight",
+    "own:launch",
+    "own:launch-first",
+    "own:launch-kinds",
+    "own:launch-kinds-first",
+    "own:patched-relaunch-200-side",
+    "own:patched-relaunch-200",
+    "own:launches-500",
+    "own:eager",
+    "own:exec-destroy-idle",
+    "own:exec-destroy-in-flight",
+    "own:node-questions",
+    "own:function-questions",
+    "own:kernel-questions",
+    "own:stream-questions",
+    "own:context-questions",
+    "own:memory-questions",
+};
+
+/* True where the hook lets the call through while launches may be withheld. */
+bool GoesThrough(const cus_api_row &row) {
+    return row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_TOUCH ||
+           row.kind == CUS_CLASS_SAME || row.act == CUS_ACT_POLL || row.act == CUS_ACT_END;
+}
+
+bool IsOwn(const std::string &name) {
+    for (const char *const *own = gate_own_names; *own; own++) {
+        if (name == *own)
+            return true;
+    }
+    return false;
+}
+
+/* Reads a table, and says what is wrong with it and with the classes. `used` collects the
+ * exceptions that were needed. */
+class Judge {
+  public:
+    Judge(const std::string &text, const std::vector<Exception> &exceptions)
+        : exceptions_(exceptions) {
+        Read(text);
+        for (int i = 0; i < CUS_API_ROWS; i++)
+            Row(cus_api_rows[i]);
+        for (const char *name : kOwn)
+            Own(name);
+    }
+    const std::vector<std::string> &Complaints() const { return complaints_; }
+    const std::set<const Exception *> &Used() const { return used_; }
+
+  private:
+    void Complain(const std::string &text) { complaints_.push_back(text); }
+
+    void Read(const std::string &text) {
+        std::istringstream stream(text);
+        std::string line;
+        bool head = false;
+        while (std::getline(stream, line)) {
+            if (line.empty() || line[0] == '#')
+                continue;
+            if (!head) {
+                head = line == kHead;
+                if (!head)
+                    Complain("the first line is not " + std::string(kHead));
+                continue;
+            }
+            Line row;
+            std::istringstream fields(line);
+            std::getline(fields, row.name, ',');
+            std::getline(fields, row.kind, ',');
+            for (std::string &cell : row.cell)
+                std::getline(fields, cell, ',');
+            std::getline(fields, row.note);
+            if (!lines_.emplace(row.name, row).second)
+                Complain(row.name + " is there twice");
+            else
+                Words(row);
+        }
+    }
+
+    void Words(const Line &row) {
+        static const std::set<std::string> kWords = {"returned", "waited", "refused", "invalidated",
+                                                     "locked",   "hung",   "died",    "-"};
+        for (const std::string &cell : row.cell) {
+            std::istringstream words(cell);
+            std::string word;
+            do {
+                std::getline(words, word, '+');
+                if (!kWords.count(word))
+                    Complain(row.name + ": no such word: " + word);
+            } while (!words.eof());
+        }
+        if (!row.Called() && row.note.compare(0, 12, "not called: ") != 0)
+            Complain(row.name + " was not called, and nothing says why");
+        if (!row.Called() && row.note.size() < 20)
+            Complain(row.name + " was not called for no reason");
+    }
+
+    /* All four columns, or all but the one about captures. */
+    void MustReturn(const Line &line, const char *why, bool capture) {
+        for (int c = 0; c < 4; c++) {
+            if (line.cell[c] == "returned" || (c == 2 && !capture))
+                continue;
+            if (!Excepted(line.name, kColumns[c], line.cell[c]))
+                Complain(line.name + " (" + why + "): " + kColumns[c] + " is " + line.cell[c]);
+        }
+    }
+
+    bool Excepted(const std::string &name, const std::string &column, const std::string &value) {
+        for (const Exception &e : exceptions_) {
+            if (name == e.symbol && (column == e.column || std::string(e.column) == "any") &&
+                value == e.value) {
+                used_.insert(&e);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void Row(const cus_api_row &row) {
+        auto found = lines_.find(row.name);
+        if (found == lines_.end()) {
+            Complain(std::string(row.name) + " is not in the table");
+            return;
+        }
+        const Line &line = found->second;
+        if (!line.Called()) {
+            if (IsOwn(row.name))
+                MustReturn(line, "the library calls it", false);
+            return;
+        }
+        if (GoesThrough(row))
+            MustReturn(line, "it goes through", true);
+        else if (IsOwn(row.name))
+            MustReturn(line, "the library calls it", false);
+    }
+
+    void Own(const char *name) {
+        auto found = lines_.find(name);
+        if (found == lines_.end())
+            Complain(std::string(name) + " is not in the table");
+        else
+            MustReturn(found->second, "building relies on it", true);
+    }
+
+    const std::vector<Exception> &exceptions_;
+    std::map<std::string, Line> lines_;
+    std::vector<std::string> complaints_;
+    std::set<const Exception *> used_;
+};
+
+std::string Contents(const std::string &path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::vector<std::string> Tables() {
+    std::vector<std::string> paths;
+    glob_t found;
+    if (glob("tests/gpu/gate-*.csv", 0, nullptr, &found) == 0)
+        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    globfree(&found);
+    return paths;
+}
+
+/* A table in which everything is as it should be. */
+std::string Fine() {
+    std::string text = std::string(kHead) + "\n";
+    for (int i = 0; i < CUS_API_ROWS; i++)
+        text += std::string(cus_api_rows[i].name) + ",X,returned,returned,returned,returned,\n";
+    for (const char *name : kOwn)
+        text += std::string(name) + ",OWN,returned,returned,returned,returned,\n";
+    return text;
+}
+
+std::string With(const std::string &name, const std::string &rest) {
+    std::string text = Fine();
+    size_t at = text.find("\n" + name + ",") + 1;
+    return text.replace(at, text.find('\n', at) - at, name + ",X," + rest);
+}
+
+std::vector<std::string> Complaints(const std::string &text) {
+    return Judge(text, {}).Complaints();
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(GateTable, ClassesAgreeWithWhatDriversDo) {
+    ASSERT_FALSE(Tables().empty());
+    std::set<const Exception *> used;
+    for (const std::string &path : Tables()) {
+        Judge judge(Contents(path), kExceptions);
+        for (const std::string &complaint : judge.Complaints())
+            ADD_FAILURE() << path << ": " << complaint;
+        used.insert(judge.Used().begin(), judge.Used().end());
+    }
+    for (const Exception &e : kExceptions) {
+        EXPECT_TRUE(used.count(&e)) << "no table needs the exception of " << e.symbol;
+        EXPECT_GT(std::string(e.reason).size(), 20u) << e.symbol;
+    }
+}
+
+TEST(GateJudge, TakesATableWithoutFault) {
+    EXPECT_EQ(Complaints(Fine()), Strings{});
+}
+
+TEST(GateJudge, ACallThatWaitsMustNotPass) {
+    EXPECT_EQ(Complaints(With("cuEventDestroy_v2", "waited,returned,returned,returned,")),
+              Strings{"cuEventDestroy_v2 (it goes through): plain is waited"});
+    EXPECT_EQ(Complaints(With("cuEventDestroy_v2", "returned,waited,returned,returned,")),
+              Strings{"cuEventDestroy_v2 (it goes through): pageable is waited"});
+    EXPECT_EQ(Complaints(With("cuEventDestroy_v2", "returned,returned,returned,returned+locked,")),
+              Strings{"cuEventDestroy_v2 (it goes through): launch is returned+locked"});
+    EXPECT_EQ(Complaints(With("cuEventDestroy_v2", "died,returned,returned,returned,")),
+              Strings{"cuEventDestroy_v2 (it goes through): plain is died"});
+}
+
+TEST(GateJudge, ACallThatSpoilsACaptureMustNotPass) {
+    for (const char *cell :
+         {"returned+refused", "returned+invalidated", "returned+refused+invalidated"})
+        EXPECT_EQ(Complaints(With("cuMemGetInfo_v2",
+                                  std::string("returned,returned,") + cell + ",returned,")),
+                  Strings{std::string("cuMemGetInfo_v2 (it goes through): capture is ") + cell});
+}
+
+TEST(GateJudge, WhatIsFlushedForMayWait) {
+    EXPECT_EQ(
+        Complaints(With("cuMemFree_v2", "waited,waited,returned+refused+invalidated,waited,")),
+        Strings{});
+}
+
+TEST(GateJudge, WhatIsSetOrTouchedAgainGoesThrough) {
+    for (const char *name : {"cuFuncGetAttribute", "cuFuncSetAttribute", "cuStreamSetAttribute",
+                             "cuEventQuery", "cuStreamEndCapture"})
+        EXPECT_EQ(Complaints(With(name, "returned,waited,returned,returned,")).size(), 1u) << name;
+}
+
+TEST(GateJudge, OwnCallsMustReturn) {
+    EXPECT_EQ(Complaints(With("own:instantiate-100", "waited,waited,waited,waited,")).size(), 4u);
+    /* Alone it may be refused in a capture: the library calls it with the mode RELAXED. */
+    EXPECT_EQ(Complaints(With("cuGraphInstantiateWithFlags",
+                              "returned,returned,returned+refused+invalidated,returned,")),
+              Strings{});
+    EXPECT_EQ(Complaints(With("cuGraphInstantiateWithFlags", "returned,waited,returned,returned,")),
+              Strings{"cuGraphInstantiateWithFlags (the library calls it): pageable is waited"});
+    EXPECT_EQ(Complaints(With("cuGraphLaunch", "-,-,-,-,not called: for a good reason")).size(),
+              3u);
+}
+
+TEST(GateJudge, EveryRowIsThereOrHasItsReason) {
+    std::string text = Fine();
+    size_t at = text.find("\ncuArrayCreate,");
+    text.erase(at, text.find('\n', at + 1) - at);
+    EXPECT_EQ(Complaints(text), Strings{"cuArrayCreate is not in the table"});
+    EXPECT_EQ(Complaints(With("cuArrayCreate", "-,-,-,-,not called: takes 32-bit addresses")),
+              Strings{});
+    EXPECT_FALSE(Complaints(With("cuArrayCreate", "-,-,-,-,")).empty());
+    EXPECT_FALSE(Complaints(With("cuArrayCreate", "-,-,-,-,not called: ")).empty());
+    EXPECT_FALSE(Complaints(With("cuArrayCreate", "ok,returned,returned,returned,")).empty());
+    EXPECT_FALSE(Complaints(Fine() + "cuArrayCreate,X,waited,waited,waited,waited,\n").empty());
+    EXPECT_FALSE(Complaints("").empty());
+}
+
+TEST(GateJudge, AnExceptionCoversItsOwnCellAlone) {
+    const std::vector<Exception> one = {
+        {"cuMemGetInfo_v2", "capture", "returned+refused", "a reason for the test"}};
+    Judge same(With("cuMemGetInfo_v2", "returned,returned,returned+refused,returned,"), one);
+    EXPECT_TRUE(same.Complaints().empty());
+    EXPECT_EQ(same.Used().size(), 1u);
+    Judge worse(With("cuMemGetInfo_v2", "waited,returned,returned+refused,returned,"), one);
+    EXPECT_EQ(worse.Complaints().size(), 1u);
+    Judge other(With("cuMemGetInfo", "returned,returned,returned+refused,returned,"), one);
+    EXPECT_EQ(other.Complaints().size(), 1u);
+    EXPECT_TRUE(other.Used().empty());
+}
+
+} // namespace
