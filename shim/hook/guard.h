@@ -48,19 +48,10 @@ static inline bool cus_guard_enter(struct cus_guard *guard) {
     return true;
 }
 
-/* The short form, for a hook that calls nothing of the program's or of libc's: to be ended by
- * cus_guard_held. False: nothing was entered. */
-static inline bool cus_guard_expects(void) {
-    if (__builtin_expect(
-            __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) != CUS_STATE_ON || cus_depth != 0, 0))
-        return false;
-    cus_depth = 1;
-    return true;
-}
-
-static inline bool cus_guard_held(bool held) {
-    cus_depth = 0;
-    return held;
+/* The short form, for the hot paths: would cus_guard_enter enter, with nothing else to do first? */
+static inline bool cus_guard_ready(void) {
+    return __builtin_expect(__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) == CUS_STATE_ON, 1) &&
+           __builtin_expect(cus_depth == 0, 1);
 }
 
 static inline void cus_guard_leave(const struct cus_guard *guard) {

@@ -32,13 +32,26 @@ static CUresult straight(CUresult result) {
 #define STRAIGHT(symbol, arguments)                                                                \
     (cus_real_find() ? straight(CUS_REAL(symbol) arguments) : cus_real_absent())
 
-/* ---- launches ---- */
-
 #define NOINLINE __attribute__((noinline)) static
 
-/* The hot path: the launch that is expected. Nothing in it can change errno; the depth is for a
- * signal handler that launches. */
-#define HELD(fits, hold) ((fits) && cus_guard_expects() && cus_guard_held(hold))
+/* The hot paths of an op: either it is the one that is expected and is withheld, or its stream is
+ * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
+ * for a signal handler that launches meanwhile. */
+#define HOT(hold, type, stream, abi, symbol, arguments)                                            \
+    if (cus_guard_ready()) {                                                                       \
+        if (cus_hot_pending()) {                                                                   \
+            cus_depth = 1;                                                                         \
+            bool held_ = hold;                                                                     \
+            cus_depth = 0;                                                                         \
+            if (__builtin_expect(held_, 1))                                                        \
+                return CUDA_SUCCESS;                                                               \
+        } else if (cus_hot_passes(stream, abi, type)) {                                            \
+            return CUS_REAL(symbol) arguments;                                                     \
+        }                                                                                          \
+    }
+
+/* ---- launches ---- */
+
 
 #define LAUNCH_PLAIN(symbol, abi_)                                                                 \
     NOINLINE CUresult long_##symbol(CUfunction f, unsigned int gx, unsigned int gy,                \
@@ -66,8 +79,8 @@ static CUresult straight(CUresult result) {
                       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
                       CUstream stream_, void **params_, void **extra_)) {                          \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
-        if (HELD(!extra_, cus_hot_launch(f, dims, stream_, abi_, params_)))                        \
-            return CUDA_SUCCESS;                                                                   \
+        HOT(cus_hot_launch(f, dims, stream_, abi_, params_, extra_), CUS_OP_LAUNCH, stream_, abi_, \
+            symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                 \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }
 
@@ -100,8 +113,10 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
     }                                                                                              \
     CUS_WRAP(symbol,                                                                               \
              (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
-        if (HELD(config_ && !extra_, cus_hot_launch_ex(config_, f, abi_, params_)))               \
-            return CUDA_SUCCESS;                                                                   \
+        if (config_) {                                                                             \
+            HOT(cus_hot_launch_ex(config_, f, abi_, params_, extra_), CUS_OP_LAUNCH,               \
+                config_->hStream, abi_, symbol, (config_, f, params_, extra_))                     \
+        }                                                                                          \
         return long_##symbol(config_, f, params_, extra_);                                         \
     }
 
@@ -134,7 +149,8 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, CUS_ABI_PTSZ)
 /* ---- memsets ---- */
 
 #define MEMSET(symbol, abi_, type)                                                                 \
-    CUS_WRAP(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_)) {            \
+    NOINLINE CUresult long_##symbol(CUdeviceptr dst_, type value_, size_t count,                   \
+                                    CUstream stream_) {                                            \
         struct cus_guard guard;                                                                    \
         if (!cus_guard_enter(&guard))                                                              \
             return STRAIGHT(symbol, (dst_, value_, count, stream_));                               \
@@ -150,6 +166,13 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, CUS_ABI_PTSZ)
         CUresult result = cus_engine_memset(&memset_);                                             \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
+    }                                                                                              \
+    CUS_WRAP(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_)) {            \
+        if (count) {                                                                               \
+            HOT(cus_hot_memset(dst_, value_, sizeof(type), count, stream_, abi_), CUS_OP_MEMSET,   \
+                stream_, abi_, symbol, (dst_, value_, count, stream_))                             \
+        }                                                                                          \
+        return long_##symbol(dst_, value_, count, stream_);                                        \
     }
 
 MEMSET(cuMemsetD8Async, CUS_ABI_LEGACY, unsigned char)
@@ -195,7 +218,8 @@ MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
 #define HOST(address) ((uint64_t)(uintptr_t)(address))
 
 #define COPY(symbol, abi_, form_, dst_type, dst_number, src_type, src_number)                      \
-    CUS_WRAP(symbol, (dst_type dst_, src_type src_, size_t bytes_, CUstream stream_)) {            \
+    NOINLINE CUresult long_##symbol(dst_type dst_, src_type src_, size_t bytes_,                   \
+                                    CUstream stream_) {                                            \
         struct cus_guard guard;                                                                    \
         if (!cus_guard_enter(&guard))                                                              \
             return STRAIGHT(symbol, (dst_, src_, bytes_, stream_));                                \
@@ -210,6 +234,13 @@ MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
         CUresult result = cus_engine_copy(&copy);                                                  \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
+    }                                                                                              \
+    CUS_WRAP(symbol, (dst_type dst_, src_type src_, size_t bytes_, CUstream stream_)) {            \
+        if (bytes_) {                                                                              \
+            HOT(cus_hot_copy(form_, dst_number(dst_), src_number(src_), bytes_, stream_, abi_),    \
+                CUS_OP_COPY, stream_, abi_, symbol, (dst_, src_, bytes_, stream_))                 \
+        }                                                                                          \
+        return long_##symbol(dst_, src_, bytes_, stream_);                                         \
     }
 
 #define COPY_ANY(symbol, abi)                                                                      \

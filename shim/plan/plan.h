@@ -144,6 +144,19 @@ static inline __attribute__((always_inline)) bool cus_plan_hold(struct cus_plan 
     return true;
 }
 
+/* Withholds an op of that kind by its params in one piece, if the node holds the same already. */
+static inline __attribute__((always_inline)) bool
+cus_plan_hold_same(struct cus_plan *plan, struct cus_dims dims, const void *flat) {
+    const struct cus_place *place = &plan->piece->places[plan->n];
+    const struct cus_held *held =
+        (const struct cus_held *)(const void *)(plan->predicted->image + place->offset);
+    if (!cus_dims_same(dims.d, held->dims) || held->unknown ||
+        memcmp(flat, held->params, place->kind->param_bytes) != 0)
+        return false;
+    plan->n++;
+    return true;
+}
+
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
 /* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.
  */

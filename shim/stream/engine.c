@@ -491,29 +491,8 @@ static CUresult pass_dormant(struct cus_engine *engine, const struct call *call)
     return answer(engine, result);
 }
 
-/* Nothing is known to be in this op's way, asked of as little memory as can be: a program whose
- * launches never repeat pays for each cache line that is touched here. The stream was found dormant
- * under this very name; there is only one context, so that it cannot mean another stream by now. */
-static inline bool passes_at_once(struct cus_thread *thread, const struct call *call) {
-    struct cus_engine *engine = thread->found;
-    if (!engine || !__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED) ||
-        thread->ref.handle != call->stream.handle || thread->ref.abi != call->stream.abi ||
-        thread->pending || !cus_registry_current(thread))
-        return false;
-    const struct cus_context *context = engine->context;
-    if (__atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1)
-        return false;
-    thread->last = engine;
-    if (engine->legacy)
-        return !__atomic_load_n(&context->blocking_pending, __ATOMIC_ACQUIRE);
-    struct cus_engine *legacy = engine->blocking ? cus_context_legacy(context) : NULL;
-    return !legacy || !__atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE);
-}
-
 static CUresult run(struct call *call) {
     struct cus_thread *thread = &cus_thread_self;
-    if (passes_at_once(thread, call))
-        return pass_dormant(thread->found, call);
     CUcontext current = NULL;
     int state = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
     if (state == CUS_OFF)

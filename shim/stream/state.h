@@ -64,14 +64,19 @@ struct cus_context {
 };
 
 struct cus_engine {
+    /* What each op looks at lies together. */
     struct cus_lock lock;
     struct cus_context *context;
-    CUstream handle; /* CU_STREAM_LEGACY for the legacy stream */
-    uint64_t id;     /* cuStreamGetId, 0 where the driver has none */
     bool legacy, blocking;
     bool closed; /* atomic: nothing is withheld here any more; the stream is gone or belongs to a
                     green context */
-    uint32_t pending;       /* atomic: ops withheld now */
+    uint32_t pending;              /* atomic: ops withheld now */
+    uint64_t dormant;              /* atomic: ops to let pass, for the stream does not pay */
+    uint64_t passed[CUS_OP_TYPES]; /* atomic: ops let pass, in no other counter */
+    CUresult late_error;           /* atomic: of an op issued later than asked for */
+
+    CUstream handle;        /* CU_STREAM_LEGACY for the legacy stream */
+    uint64_t id;            /* cuStreamGetId, 0 where the driver has none */
     uint64_t pending_since; /* atomic: ns */
     uint32_t generation; /* lock: counts drops of kinds, so that a call made without the lock sees
                             that its kind is gone */
@@ -82,16 +87,13 @@ struct cus_engine {
     CUstream capture_stream; /* lock: private, made at the first build */
     bool capture_refused;    /* lock: it could not be made: nothing is built */
     uint32_t build_left;     /* lock: nodes that may still be built in this step */
-    CUresult late_error;     /* atomic: of an op issued later than asked for */
     bool spinning;       /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
-    /* Leaving alone what does not pay (lock; `dormant` and `passed` atomic). */
-    uint64_t dormant;              /* ops to let pass before looking again */
-    uint64_t passed[CUS_OP_TYPES]; /* ops let pass, in no other counter */
-    uint64_t sleep;                /* length of the next such time */
-    uint64_t graph_bytes;          /* lock: estimate of what its execs hold now */
-    uint64_t ended;                /* steps that the host waited for */
+    /* Leaving alone what does not pay (lock). */
+    uint64_t sleep;       /* for how many ops, next time */
+    uint64_t graph_bytes; /* estimate of what its execs hold now */
+    uint64_t ended;       /* steps that the host waited for */
     uint64_t judged_steps, judged_ops, judged_graphs,
         judged_fresh; /* counters at the last judgement */
 
@@ -103,13 +105,13 @@ struct cus_thread {
     struct cus_engine
         *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
     /* The last look-up, valid while `epoch` is the registry's. */
+    struct cus_engine *found;
     struct cus_stream_ref ref;
     CUcontext context;
-    struct cus_engine *found;
     uint32_t epoch;
-    struct cus_context *seen; /* the context looked up last: entries live for ever */
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
+    struct cus_context *seen; /* the context looked up last: entries live for ever */
 };
 
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
@@ -118,9 +120,6 @@ struct cus_process {
     enum { CUS_OFF, CUS_COUNT_ONLY, CUS_WITHHOLD } state; /* atomic */
     bool may_build;                                       /* mode and options allow graphs */
     uint32_t profiling;                                   /* atomic */
-    struct cus_lock list_lock;
-    char list[16384];           /* list_lock: segment list of the busiest engine that was closed */
-    uint64_t list_graphs;       /* list_lock: ops that it had issued in graphs */
     uint32_t n_contexts;        /* atomic: contexts seen so far */
     uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
     uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
@@ -132,6 +131,9 @@ struct cus_process {
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
     struct cus_counters counters; /* ops outside any engine; atomic adds */
+    struct cus_lock list_lock;
+    uint64_t list_graphs; /* list_lock: ops that it had issued in graphs */
+    char list[16384];     /* list_lock: segment list of the busiest engine that was closed */
 };
 
 extern struct cus_process cus_process;

@@ -249,7 +249,7 @@ class Hold : public Engine {
              cus_abi abi = CUS_ABI_LEGACY) {
         void *params[2] = {&a, &b};
         const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
-        return hot_launch(functions_[i], dims, on, abi, params);
+        return hot_launch(functions_[i], dims, on, abi, params, nullptr);
     }
     // In the midst of a piece of 4: k0 is withheld.
     void Begin() {
@@ -321,6 +321,55 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     Launch(functions_[1], 101, 0);
     EXPECT_EQ(driver().journal, (std::vector<std::string>{"L k0(1,100,0)"}));
     Sync(blocking);
+    ExpectBalance();
+}
+
+TEST_F(Hold, TakesAPackedBufferThatHoldsWhatTheNodeHolds) {
+    Begin();
+    uint8_t buffer[12];
+    uint64_t a = 101;
+    memcpy(buffer, &a, 8);
+    memset(buffer + 8, 0, 4);
+    size_t bytes = sizeof buffer, more = 16;
+    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+    auto form = [&](void *one, void *two, void *three, void *four) {
+        void *extra[] = {one, two, three, four, CU_LAUNCH_PARAM_END};
+        return hot_launch(functions_[1], dims, stream_, CUS_ABI_LEGACY, nullptr, extra);
+    };
+    void *const at = CU_LAUNCH_PARAM_BUFFER_POINTER, *const size = CU_LAUNCH_PARAM_BUFFER_SIZE;
+    void *nothing[] = {CU_LAUNCH_PARAM_END};
+    EXPECT_FALSE(hot_launch(functions_[1], dims, stream_, CUS_ABI_LEGACY, nullptr, nothing));
+    EXPECT_FALSE(form(at, buffer, size, &more)) << "of another size";
+    EXPECT_FALSE(form(size, &bytes, at, buffer)) << "in another order";
+    buffer[0]++;
+    EXPECT_FALSE(form(at, buffer, size, &bytes)) << "of other content";
+    buffer[0]--;
+    EXPECT_TRUE(form(at, buffer, size, &bytes));
+    Sync();
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0)}));
+    ExpectBalance();
+}
+
+// A stream that does not pay is left alone: its ops go straight to the driver.
+TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
+    unsigned random = 1;
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY));
+    for (int step = 0; step < 40; step++) {
+        for (int i = 0; i < 400; i++) {
+            random = random * 1664525 + 1013904223;
+            Launch(functions_[random >> 24 & 7], random, i);
+        }
+        Sync();
+    }
+    uint64_t launches = Counters().ops[CUS_OP_LAUNCH];
+    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY));
+    EXPECT_EQ(Counters().ops[CUS_OP_LAUNCH], launches + 1) << "it is counted";
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_PTSZ));
+    EXPECT_FALSE(hot_passes(fake::MakeStream(0), CUS_ABI_LEGACY));
+    std::thread([&] { EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY)); }).join();
+    cus_stream_ref never = {fake::MakeStream(0), CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&never);
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY)) << "a stream may have gone";
     ExpectBalance();
 }
 

@@ -2,13 +2,23 @@
 
 #include "shim/stream/hot.h"
 
-bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_abi abi,
-                void **params) {
+bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_abi abi, void **params,
+                void **extra) {
     struct cus_dims shape;
     memcpy(shape.d, dims, sizeof shape.d);
-    return cus_hot_launch(f, shape, handle, abi, params);
+    return cus_hot_launch(f, shape, handle, abi, params, extra);
 }
 
-bool hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params) {
-    return cus_hot_launch_ex(config, f, abi, params);
+bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
+                enum cus_abi abi) {
+    return cus_hot_memset(dst, value, elem, width, handle, abi);
+}
+
+bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
+              enum cus_abi abi) {
+    return cus_hot_copy(form, dst, src, bytes, handle, abi);
+}
+
+bool hot_passes(CUstream handle, enum cus_abi abi) {
+    return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH);
 }
