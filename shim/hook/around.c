@@ -48,9 +48,15 @@ static CUresult waited(const struct call *call, CUresult result) {
 
 /* The step is ended before the host waits: while it does, the work costs nothing. */
 static CUresult around_sync(const struct call *call) {
+    bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
     flush(call);
     cus_engine_step_end(stream_of(call));
-    return waited(call, pass_on(call));
+    if (copies)
+        cus_engine_copying(true);
+    CUresult result = pass_on(call);
+    if (copies)
+        cus_engine_copying(false);
+    return waited(call, result);
 }
 
 static CUresult around_query(const struct call *call) {

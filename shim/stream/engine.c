@@ -98,11 +98,15 @@ static CUresult real_copy(const struct cus_copy *c) {
 }
 
 static CUresult real_call(const struct call *call) {
+    CUresult result;
     switch (call->type) {
     case CUS_OP_MEMSET:
         return real_memset(call->memset);
     case CUS_OP_COPY:
-        return real_copy(call->copy);
+        cus_engine_copying(true); /* of pageable memory, for all we know */
+        result = real_copy(call->copy);
+        cus_engine_copying(false);
+        return result;
     default:
         return real_launch(call->launch);
     }
@@ -245,7 +249,7 @@ static bool program_captures(struct cus_context *context) {
 static bool may_build(void) {
     if (!cus_lock_try(&cus_process.build_lock))
         return false;
-    bool none = cus_spinners_none();
+    bool none = cus_build_safe();
     cus_lock_give(&cus_process.build_lock);
     return none;
 }

@@ -142,15 +142,16 @@ CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, s
                              cus_hot_memory(engine, bytes, &params));
 }
 
-/* May the op of a stream that is left alone go straight to the driver? Asked of as little memory as
+/* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep there,
+ * goes the long way. Asked of as little memory as
  * can be: a program whose launches never repeat pays for each cache line that is touched here. The
  * stream was found dormant under this very name; there is only one context, so that it cannot mean
  * another stream by now. Counted; nothing follows the real call. */
 CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = thread->found;
-    if (!engine || thread->ref.handle != handle || thread->ref.abi != abi ||
-        !cus_registry_current(thread) ||
+    if (type == CUS_OP_COPY || !engine || thread->ref.handle != handle ||
+        thread->ref.abi != abi || !cus_registry_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE))
         return false;

@@ -123,6 +123,7 @@ struct cus_process {
     uint32_t n_contexts;        /* atomic: contexts seen so far */
     uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
     uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
+    uint32_t copiers;           /* atomic: threads inside a copy that may sleep in the driver */
     bool never_defer;           /* atomic: a function was met that a rule never defers */
     struct cus_lock build_lock; /* innermost: held while an exec is built, and around everything about
                                    spinners, so that none begins to spin in the middle of it */
@@ -258,15 +259,16 @@ void cus_context_leave(bool pushed);
  * No lock held. */
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
 
-/* ---- spinners.c ---- */
+/* ---- building.c ---- */
 
 /* A never-defer kernel is about to be issued on this stream; the call has returned. */
 void cus_spinner_began(struct cus_engine *engine);
 void cus_spinner_issued(struct cus_engine *engine);
 /* The stream is about to go, or its object serves another one now. */
 void cus_spinner_forget(struct cus_engine *engine);
-/* Has every never-defer kernel ended? Asks the streams that had one. Build lock held. */
-bool cus_spinners_none(void);
+/* May anything be built now: has every never-defer kernel ended, is nobody in a copy that sleeps?
+ * Asks the streams that had such a kernel. Build lock held. */
+bool cus_build_safe(void);
 
 /* ---- watchdog.c ---- */
 

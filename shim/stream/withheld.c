@@ -209,7 +209,7 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, bool *lat
     *later = !fits || !cus_lock_try(&cus_process.build_lock);
     if (*later)
         return NULL;
-    *later = !cus_spinners_none();
+    *later = !cus_build_safe();
     struct cus_variant *variant = *later ? NULL : build(engine);
     cus_lock_give(&cus_process.build_lock);
     return variant;

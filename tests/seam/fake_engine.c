@@ -152,6 +152,10 @@ void cus_engine_step_end(const struct cus_stream_ref *ref) {
     seam_log("engine step_end %s", stream_name(ref, stream, sizeof stream));
 }
 
+void cus_engine_copying(bool begins) {
+    (void)begins;
+}
+
 CUresult cus_engine_take_error(const struct cus_stream_ref *ref) {
     (void)ref;
     const char *error = getenv("SEAM_LATE_ERROR");

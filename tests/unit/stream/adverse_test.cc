@@ -246,6 +246,16 @@ TEST_F(Adverse, NothingIsBuiltWhileAKernelMaySpin) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
+TEST_F(Adverse, NothingIsBuiltWhileAThreadCopiesPageableMemory) {
+    Steps(2);
+    cus_engine_copying(true);
+    Steps(4);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    cus_engine_copying(false);
+    Steps(4);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
 TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream one = fake::MakeStream(CU_STREAM_NON_BLOCKING);

@@ -1,6 +1,7 @@
 /*
- * Kernels that may wait for others: those that a rule never defers. While one may be running, nothing
- * is built, for building may wait for the GPU (HAZARDS A16).
+ * What forbids building, which may wait for the GPU or for whoever sleeps in the driver (HAZARDS A16):
+ * kernels that may wait for others, those that a rule never defers, while one may be running; and
+ * copies of pageable memory, whose thread sleeps under a lock that building takes.
  *
  * Whether such a kernel has ended is asked of the driver, by the thread that wants to build and then
  * only. Runs on program threads; the build lock is innermost. A stream that is asked lives: whoever
@@ -51,7 +52,13 @@ static bool complete(const struct cus_engine *engine) {
     return done;
 }
 
-bool cus_spinners_none(void) {
+void cus_engine_copying(bool begins) {
+    __atomic_add_fetch(&cus_process.copiers, begins ? 1u : ~0u, __ATOMIC_ACQ_REL);
+}
+
+bool cus_build_safe(void) {
+    if (__atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
+        return false;
     if (!__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE))
         return true;
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
