@@ -52,7 +52,6 @@ static CUresult straight(CUresult result) {
 
 /* ---- launches ---- */
 
-
 #define LAUNCH_PLAIN(symbol, abi_)                                                                 \
     NOINLINE CUresult long_##symbol(CUfunction f, unsigned int gx, unsigned int gy,                \
                                     unsigned int gz, unsigned int bx, unsigned int by,             \

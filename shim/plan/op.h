@@ -119,7 +119,8 @@ static inline uint64_t cus_word_at(const void *at) {
     memcpy(&word, at, sizeof word);
     return word;
 }
-static inline __attribute__((always_inline)) bool cus_dims_same(const uint32_t *dims, const uint32_t *held) {
+static inline __attribute__((always_inline)) bool cus_dims_same(const uint32_t *dims,
+                                                                const uint32_t *held) {
     /* Written out: the caller's stay in registers. */
     return dims[0] == held[0] && dims[1] == held[1] && dims[2] == held[2] && dims[3] == held[3] &&
            dims[4] == held[4] && dims[5] == held[5] && dims[6] == held[6];

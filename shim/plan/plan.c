@@ -240,8 +240,7 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
     struct cus_piece *piece = plan->piece;
     struct cus_held *held = cus_image_op(variant->image, piece, i);
     if (known)
-        memcpy(held, cus_image_op(piece->asked, piece, i),
-               cus_held_bytes(piece->places[i].kind));
+        memcpy(held, cus_image_op(piece->asked, piece, i), cus_held_bytes(piece->places[i].kind));
     held->unknown = !known;
     plan->head_patched |= i == 0;
     if (known)

@@ -128,15 +128,15 @@ static inline const struct cus_kind *cus_plan_midst(const struct cus_plan *plan)
 void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *params);
 /* Withholds a launch of that kind by pointers to its arguments. False: its shape differs, and it is
  * to be offered. */
-static inline __attribute__((always_inline)) bool cus_plan_hold(struct cus_plan *plan, struct cus_dims dims, void *const *params) {
+static inline __attribute__((always_inline)) bool
+cus_plan_hold(struct cus_plan *plan, struct cus_dims dims, void *const *params) {
     const struct cus_place *place = &plan->piece->places[plan->n];
     const struct cus_held *held =
         (const struct cus_held *)(const void *)(plan->predicted->image + place->offset);
     if (!cus_dims_same(dims.d, held->dims))
         return false;
-    if (__builtin_expect(held->unknown ||
-                             !cus_arguments_same(place->kind->layout, params, held->params),
-                         0)) {
+    if (__builtin_expect(
+            held->unknown || !cus_arguments_same(place->kind->layout, params, held->params), 0)) {
         struct cus_dims asked = dims; /* so that the others can stay in registers */
         cus_plan_ask(plan, asked.d, params);
     }

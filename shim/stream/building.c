@@ -1,11 +1,11 @@
 /*
- * What forbids building, which may wait for the GPU or for whoever sleeps in the driver (HAZARDS A16):
- * kernels that may wait for others, those that a rule never defers, while one may be running; and
- * copies of pageable memory, whose thread sleeps under a lock that building takes.
+ * What forbids building, which may wait for the GPU or for whoever sleeps in the driver (HAZARDS
+ * A16): kernels that may wait for others, those that a rule never defers, while one may be running;
+ * and copies of pageable memory, whose thread sleeps under a lock that building takes.
  *
- * Whether such a kernel has ended is asked of the driver, by the thread that wants to build and then
- * only. Runs on program threads; the build lock is innermost. A stream that is asked lives: whoever
- * is about to let it die takes its mark away first, under that lock.
+ * Whether such a kernel has ended is asked of the driver, by the thread that wants to build and
+ * then only. Runs on program threads; the build lock is innermost. A stream that is asked lives:
+ * whoever is about to let it die takes its mark away first, under that lock.
  */
 #include "shim/stream/state.h"
 

@@ -102,7 +102,8 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
  * context synchronise). */
 void cus_engine_step_end(const struct cus_stream_ref *stream);
 /* The calling thread is about to make a copy that may sleep in the driver, or has made it: no other
- * thread builds meanwhile, since it would sleep as well (HAZARDS A16; measured: tests/gpu/gate-*). */
+ * thread builds meanwhile, since it would sleep as well (HAZARDS A16; measured: tests/gpu/gate-*).
+ */
 void cus_engine_copying(bool begins);
 /* An error of an op that was issued later than it was asked for, if one waits for this stream
  * (NULL: for any stream of this thread); CUDA_SUCCESS if none. To be returned by a sync call that

@@ -1,10 +1,11 @@
 /*
- * The hot paths: the op that is expected in the midst of a piece, from the hook to the plan and back
- * without a call; and the op of a stream that is left alone, which may go straight to the driver.
+ * The hot paths: the op that is expected in the midst of a piece, from the hook to the plan and
+ * back without a call; and the op of a stream that is left alone, which may go straight to the
+ * driver.
  *
- * Inlined into the launch hooks; runs on program threads at depth 1. Takes the lock of the engine on
- * which the calling thread withholds ops, and no other; allocates nothing, calls nothing that waits.
- * Whatever is not exactly what it expects is left, without a trace, to cus_engine_launch.
+ * Inlined into the launch hooks; runs on program threads at depth 1. Takes the lock of the engine
+ * on which the calling thread withholds ops, and no other; allocates nothing, calls nothing that
+ * waits. Whatever is not exactly what it expects is left, without a trace, to cus_engine_launch.
  *
  * Where a piece has begun, the state of the process, profilers and captures allowed it, and whoever
  * changes one of them issues the piece first (may_withhold in engine.c): so that all that is asked
@@ -33,8 +34,8 @@ static inline bool cus_hot_untied(const struct cus_engine *engine) {
     return !legacy || !__atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE);
 }
 
-/* The engine whose piece the calling thread is in the midst of, if this is its stream; then its lock
- * is held. */
+/* The engine whose piece the calling thread is in the midst of, if this is its stream; then its
+ * lock is held. */
 CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = thread->pending;
@@ -142,16 +143,16 @@ CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, s
                              cus_hot_memory(engine, bytes, &params));
 }
 
-/* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep there,
- * goes the long way. Asked of as little memory as
- * can be: a program whose launches never repeat pays for each cache line that is touched here. The
- * stream was found dormant under this very name; there is only one context, so that it cannot mean
- * another stream by now. Counted; nothing follows the real call. */
+/* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep
+ * there, goes the long way. Asked of as little memory as can be: a program whose launches never
+ * repeat pays for each cache line that is touched here. The stream was found dormant under this
+ * very name; there is only one context, so that it cannot mean another stream by now. Counted;
+ * nothing follows the real call. */
 CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = thread->found;
-    if (type == CUS_OP_COPY || !engine || thread->ref.handle != handle ||
-        thread->ref.abi != abi || !cus_registry_current(thread) ||
+    if (type == CUS_OP_COPY || !engine || thread->ref.handle != handle || thread->ref.abi != abi ||
+        !cus_registry_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE))
         return false;

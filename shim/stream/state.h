@@ -87,7 +87,7 @@ struct cus_engine {
     CUstream capture_stream; /* lock: private, made at the first build */
     bool capture_refused;    /* lock: it could not be made: nothing is built */
     uint32_t build_left;     /* lock: nodes that may still be built in this step */
-    bool spinning;       /* build lock: a never-defer kernel issued here may still wait for others */
+    bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
     /* Leaving alone what does not pay (lock). */
@@ -120,13 +120,14 @@ struct cus_process {
     enum { CUS_OFF, CUS_COUNT_ONLY, CUS_WITHHOLD } state; /* atomic */
     bool may_build;                                       /* mode and options allow graphs */
     uint32_t profiling;                                   /* atomic */
-    uint32_t n_contexts;        /* atomic: contexts seen so far */
-    uint32_t registry_epoch;    /* atomic: bumped whenever a stream or context may have gone */
-    uint32_t spinners;          /* atomic: engines whose `spinning` is set: nothing is built */
-    uint32_t copiers;           /* atomic: threads inside a copy that may sleep in the driver */
-    bool never_defer;           /* atomic: a function was met that a rule never defers */
-    struct cus_lock build_lock; /* innermost: held while an exec is built, and around everything about
-                                   spinners, so that none begins to spin in the middle of it */
+    uint32_t n_contexts;                                  /* atomic: contexts seen so far */
+    uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
+    uint32_t spinners;       /* atomic: engines whose `spinning` is set: nothing is built */
+    uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
+    bool never_defer;        /* atomic: a function was met that a rule never defers */
+    struct cus_lock
+        build_lock; /* innermost: held while an exec is built, and around everything about
+                       spinners, so that none begins to spin in the middle of it */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines */
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */

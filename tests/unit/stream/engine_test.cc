@@ -268,9 +268,8 @@ TEST_F(Hold, TakesTheLaunchThatIsExpected) {
     EXPECT_FALSE(Try(3, 103, 0, stream_)) << "the last launch of a piece launches it";
     EXPECT_TRUE(driver().journal.empty());
     Launch(functions_[3], 103, 0);
-    EXPECT_EQ(driver().journal,
-              (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0), Line("k2", 777, 0),
-                                        Line("k3", 103, 0)}));
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0),
+                                                          Line("k2", 777, 0), Line("k3", 103, 0)}));
     ExpectBalance();
 }
 
@@ -286,8 +285,8 @@ TEST_F(Hold, LeavesEveryOtherLaunchAlone) {
     EXPECT_TRUE(driver().journal.empty());
     EXPECT_TRUE(Try(1, 101, 0, stream_)) << "none of them left a trace";
     Launch(functions_[5], 5, 5);
-    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0),
-                                                          Line("k5", 5, 5)}));
+    EXPECT_EQ(driver().journal,
+              (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0), Line("k5", 5, 5)}));
     EXPECT_FALSE(Try(2, 102, 0, stream_)) << "nothing is withheld";
     ExpectBalance();
 }

@@ -80,10 +80,10 @@ Stream *Of(CUstream stream) {
 CUresult Issue(const cus_launch &launch) {
     if (launch.form == CUS_LAUNCH_PLAIN) {
         if (hot_passes(launch.stream.handle, launch.stream.abi))
-            return driver().table.cuLaunchKernel(
-                launch.f, launch.dims[0], launch.dims[1], launch.dims[2], launch.dims[3],
-                launch.dims[4], launch.dims[5], launch.dims[6], launch.stream.handle, launch.params,
-                launch.extra);
+            return driver().table.cuLaunchKernel(launch.f, launch.dims[0], launch.dims[1],
+                                                 launch.dims[2], launch.dims[3], launch.dims[4],
+                                                 launch.dims[5], launch.dims[6],
+                                                 launch.stream.handle, launch.params, launch.extra);
         if (hot_launch(launch.f, launch.dims, launch.stream.handle, launch.stream.abi,
                        launch.params, launch.extra))
             return CUDA_SUCCESS;

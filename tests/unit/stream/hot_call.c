@@ -2,8 +2,8 @@
 
 #include "shim/stream/hot.h"
 
-bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_abi abi, void **params,
-                void **extra) {
+bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_abi abi,
+                void **params, void **extra) {
     struct cus_dims shape;
     memcpy(shape.d, dims, sizeof shape.d);
     return cus_hot_launch(f, shape, handle, abi, params, extra);
