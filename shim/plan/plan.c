@@ -27,6 +27,9 @@ enum {
     SETTLE_STEPS = 24,
     NODE_NS =
         800, /* GPU time of a small kernel in a graph (0.7 us on an H200), and a little slack */
+    PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
+                         and the last op of a piece cost more than those between */
+    PACE_MAX = 1000000000,
     REACH_FACTOR = 6, /* growth from piece to piece at most */
     UNBUILT_MAX = 4,  /* further variants of a piece that fail to build before none is tried more */
 };
@@ -179,9 +182,13 @@ static uint32_t next_reach(const struct cus_plan *plan) {
     return reach < plan->limits.piece_max ? (uint32_t)reach : plan->limits.piece_max;
 }
 
-void cus_plan_paced(struct cus_plan *plan, uint64_t ns_per_op) {
-    uint32_t ns = ns_per_op < 1000000000u ? (uint32_t)ns_per_op + 1 : 1000000000u;
-    plan->ns_per_op = plan->ns_per_op ? (uint32_t)(((uint64_t)plan->ns_per_op * 7 + ns) / 8) : ns;
+void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
+    uint64_t each = ns / intervals + 1;
+    if (each > PACE_MAX)
+        each = PACE_MAX;
+    uint64_t before = plan->ns_per_op ? plan->ns_per_op : each;
+    plan->ns_per_op =
+        (uint32_t)((before * PACE_WEIGHT + each * intervals) / (PACE_WEIGHT + intervals));
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {

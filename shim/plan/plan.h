@@ -166,9 +166,9 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
 /* An op was issued by itself and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
 
-/* Host time between the ops of the piece that was filled last: what the sizes of new pieces follow.
- */
-void cus_plan_paced(struct cus_plan *plan, uint64_t ns_per_op);
+/* The host took `ns` over so many intervals between the ops of the piece that was filled last: what
+ * the sizes of new pieces follow. */
+void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns);
 /* Memory may have been freed, unmapped or unregistered since the epoch was another one: a memset or
  * copy node was resolved when it was made or patched and is patched again before its next launch,
  * even at the same address. Said before begin. */

@@ -222,7 +222,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     bool later = false;
     uint32_t n = plan->piece->n;
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
-    cus_plan_paced(plan, (cus_clock_ns() - since) / (n - 1));
+    cus_plan_paced(plan, n - 1, cus_clock_ns() - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
         variant = build_if_allowed(engine, &later);

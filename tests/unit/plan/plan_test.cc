@@ -357,7 +357,7 @@ std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
     for (int step = 0; step < 4; step++) {
         program.pieces.clear();
         for (unsigned i = 0; i < ops; i++) {
-            cus_plan_paced(&program.plan, ns);
+            cus_plan_paced(&program.plan, 64, 64 * ns);
             program.Op("k" + std::to_string(i % 7), i, i);
         }
         program.Sync();
@@ -382,13 +382,24 @@ TEST(Plan, PiecesShapedByAColdHostAreFormedAnewOnce) {
     for (int step = 0; step < 40; step++) {
         program.pieces.clear();
         for (unsigned i = 0; i < 1000; i++) {
-            cus_plan_paced(&program.plan, step < 5 ? 900 : 100);
+            cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 900 : 100));
             program.Op("k" + std::to_string(i % 7), i, i);
         }
         program.Sync();
     }
     ExpectFaithful(program);
     EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
+}
+
+// The first and the last op of a piece cost the host more than those between them.
+TEST(Plan, SmallPiecesSayLittleOfTheHostsPace) {
+    Program program;
+    for (int step = 0; step < 10; step++) {
+        cus_plan_paced(&program.plan, 3, 3 * 400);
+        cus_plan_paced(&program.plan, 23, 23 * 200);
+        cus_plan_paced(&program.plan, 900, 900 * 100);
+    }
+    EXPECT_LT(program.plan.ns_per_op, 120u);
 }
 
 TEST(Plan, NoPieceTakesTheHostLongToFill) {
