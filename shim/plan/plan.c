@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
@@ -85,7 +86,7 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
         plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
     bool same_dims = held && cus_op_same_dims(op, held);
     if (!same_dims) {
-        if (!cus_kind_allows(op->kind, op->dims))
+        if (CUS_HAZARD(A12) && !cus_kind_allows(op->kind, op->dims))
             return CUS_OFFER_UNSUPPORTED;
         plan->reshaped = true;
     }
