@@ -59,6 +59,33 @@ class RunAll : public ::testing::Test {
                    "echo '{\"wall_ns\": '$ns', \"issued\": 1051, \"checksum\": \"'$sum'\"}'");
     }
 
+    /* A Python that has every module, finds one GPU, and writes as op_db.py would: one operator
+     * with one sample of one float, `plain` (and in the second plain run `again`) as it is, `mine`
+     * preloaded. Values are octal escapes of the four bytes. */
+    void Operators(const std::string &plain, const std::string &again, const std::string &mine) {
+        Script("python",
+               "[ \"$1\" = -c ] && echo '{\"gpus\": 1}' && exit\n"
+               "while [ $# -gt 1 ]; do [ \"$1\" = --out ] && out=$2; shift; done\n"
+               "value='" +
+                   plain + "'\n" + "case $out in */op-db-again/*) value='" + again + "';; esac\n" +
+                   "if [ -n \"$CUSPLICE_STATS\" ]; then value='" + mine +
+                   "'\n"
+                   "  echo '{\"ops\": {\"launches\": 4}, \"issued\": {\"in_graphs\": 4, \"eager\": "
+                   "0}}' > "
+                   "$CUSPLICE_STATS\nfi\n"
+                   "printf \"$value\" > $out.bin\n"
+                   "hash=$(md5sum < $out.bin | cut -c1-32)\n"
+                   "one='{\"hash\": \"'$hash'\", \"at\": 0, \"bytes\": 4}'\n"
+                   "parts='[[\"out\", \"float32\", [1]]]'\n"
+                   "echo '{\"begins\": 0, \"op\": \"sum\", \"dtype\": \"float32\"}' > $out\n"
+                   "echo '{\"op\": \"sum\", \"dtype\": \"float32\", \"samples\": [{\"i\": 0, "
+                   "\"runs\": "
+                   "['$one,$one,$one,$one'], \"parts\": ['$parts,$parts']}]}' >> $out\n"
+                   "echo '{}'");
+    }
+
+    int RunOperators() { return Run("--only op-db --python " + dir_ + "/python"); }
+
     int Run(const std::string &options) {
         const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
         std::string script = root ? std::string(root) + "/" + workspace + "/tests/gpu/run_all.py"
@@ -119,6 +146,37 @@ TEST_F(RunAll, AMissingProgramIsSkippedAndSaid) {
     ASSERT_EQ(std::remove((dir_ + "/carry/hostloop").c_str()), 0);
     EXPECT_EQ(Run("--only hostloop"), 2) << Read("log"); /* nothing was shown */
     EXPECT_NE(Read("out/RESULTS.md").find("hostloop is not built"), std::string::npos);
+}
+
+/* 1.0 is 00 00 80 3f; one bit more is 1.0000001, and 2.0 is 00 00 00 40. */
+TEST_F(RunAll, AnOperatorWithTheSameBitsPasses) {
+    Operators("\\0\\0\\200\\077", "\\0\\0\\200\\077", "\\0\\0\\200\\077");
+    EXPECT_EQ(RunOperators(), 0) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("| 0 of 1 | 0 | pass |"), std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, AnOperatorThatDiffersInOneBitFails) {
+    Operators("\\0\\0\\200\\077", "\\0\\0\\200\\077", "\\1\\0\\200\\077");
+    EXPECT_EQ(RunOperators(), 1) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("sum float32: DIFFERENT"), std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, AnOperatorThatVariesAsItIsIsComparedWithTolerance) {
+    Operators("\\0\\0\\200\\077", "\\2\\0\\200\\077", "\\1\\0\\200\\077");
+    EXPECT_EQ(RunOperators(), 0) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("(1): sum float32"), std::string::npos)
+        << Read("out/RESULTS.md");
+    Operators("\\0\\0\\200\\077", "\\2\\0\\200\\077", "\\0\\0\\0\\100");
+    EXPECT_EQ(RunOperators(), 1) << Read("log");
+}
+
+TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
+    Operators("", "", "");
+    EXPECT_EQ(Run("--only two-gpus --python " + dir_ + "/python"), 2) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("0 passed, 0 failed, 1 skipped."), std::string::npos)
+        << Read("out/RESULTS.md");
 }
 
 } // namespace
