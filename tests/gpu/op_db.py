@@ -87,7 +87,10 @@ def as_bytes(t):
     t = t.detach()
     if t.layout != torch.strided:
         t = t.to_dense()
-    return t.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    if t._is_zerotensor():
+        t = torch.zeros(t.shape, dtype=t.dtype, device=t.device)
+    t = t.resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return (t if t.stride(0) == 1 else t.clone(memory_format=torch.contiguous_format)).view(torch.uint8)
 
 
 def execute(op, sample, backward, seed):
