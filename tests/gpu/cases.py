@@ -432,7 +432,9 @@ def case_op_db(lab):
     """Every operator, four executions a sample, twice plain and once preloaded: the same bits, the same errors."""
     if lab.lacks("torch", "numpy"):
         return
-    more = ["--samples", "8" if lab.quick else "100"] + (["--only", lab.words["ops"]] if "ops" in lab.words else [])
+    samples = lab.words.get("samples")
+    more = ["--samples", str((8 if lab.quick else 100) if samples is None else samples)]
+    more += ["--only", lab.words["ops"]] if lab.words.get("ops") else []
     folders, processes = [], []
     for name, variant in (("plain", "plain"), ("again", "plain"), ("preload", "preload")):
         if lab.plain_only and variant != "plain":

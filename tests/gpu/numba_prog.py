@@ -10,6 +10,10 @@ import warnings
 warnings.filterwarnings("ignore")
 
 import numpy
+
+if not hasattr(numpy, "row_stack"):  # NumPy 2.5 took it away; Numba-CUDA still asks for it
+    numpy.row_stack = numpy.vstack
+
 from numba import cuda, float32
 
 TILE = 64

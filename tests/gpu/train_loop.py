@@ -65,11 +65,9 @@ def loader(args, seed, into):
         into.put((ids, arrived, batch))
 
 
-def train(args, number, results):
-    torch.manual_seed(21 + number)
+def train(args, number, model, results):
     stream = torch.cuda.Stream() if args.models > 1 else torch.cuda.current_stream()
     with torch.cuda.stream(stream):
-        model = Model(args.words, args.width, args.layers, args.heads, args.length).cuda()
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=args.foreach)
         waiting = queue.Queue(maxsize=4)
         thread = threading.Thread(target=loader, args=(args, 100 + number, waiting))
@@ -107,13 +105,14 @@ def main():
     parser.add_argument("--models", type=int, default=1)
     parser.add_argument("--foreach", action="store_true", help="the optimizer's fused lists instead of one parameter at a time")
     args = parser.parse_args()
-    torch.manual_seed(21)
-    torch.zeros(1).cuda()
+    torch.manual_seed(21)  # one generator for all threads, so the models are made here
+    models = [Model(args.words, args.width, args.layers, args.heads, args.length).cuda() for _ in range(args.models)]
+    torch.cuda.synchronize()
     results = {}
-    threads = [threading.Thread(target=train, args=(args, n, results)) for n in range(1, args.models)]
+    threads = [threading.Thread(target=train, args=(args, n, models[n], results)) for n in range(1, args.models)]
     for thread in threads:
         thread.start()
-    train(args, 0, results)
+    train(args, 0, models[0], results)
     for thread in threads:
         thread.join()
     torch.cuda.synchronize()
