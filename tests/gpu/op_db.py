@@ -35,7 +35,9 @@ BROKEN = 17
 # What these return is not defined by their arguments; only shapes and types are taken down.
 UNDEFINED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_",
              "resize_as_"}
-MOST_BYTES = 4 << 20  # of one execution, that are kept in the file
+# Behind the first result of these lies memory that nothing was written to: rows of padding, the state of a generator not used.
+FIRST_ONLY = {"torch.ops.aten._efficient_attention_forward", "torch.ops.aten._flash_attention_forward"}
+MOST_BYTES = 64 << 20  # of one execution, that are kept in the file
 
 
 def database():
@@ -100,7 +102,7 @@ def execute(op, sample, backward, seed):
     value, positional, named = args
     with torch.set_grad_enabled(backward):
         out = op(value, *positional, **named)
-    found = [("out", t) for t in tensors(out)]
+    found = [("out", t) for t in tensors(out)][: 1 if op.name in FIRST_ONLY else None]
     if backward:
         ends = [t for t in tensors(sample.output_process_fn_grad(out)) if t.requires_grad]
         leaves = [t for t in tensors(args) if t.requires_grad and t.is_leaf]

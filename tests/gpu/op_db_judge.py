@@ -1,8 +1,9 @@
-"""Compares what op_db.py wrote: two runs as the program is, one preloaded. Standard library only, and no process started.
+"""Compares what op_db.py wrote: runs as the program is, and one preloaded. Standard library only, and no process started.
 
-An operator is equal if every execution of every sample gave the same bytes, or raised the same error, in all three runs. It
-varies if the plain runs do not agree with each other, or with their own repetition; then the preloaded values have to lie
-as near to the plain ones as rounding and the plain runs' own distance explain. Anything else is a difference.
+An operator is equal if every execution of every sample gave the same bytes, or raised the same error, in all runs. It varies
+if plain runs do not agree with each other or with their own repetition. Then it is known which of its results vary (its
+gradient for the first input, say); only those may differ preloaded, and by no more than rounding and the distance of the plain
+runs explain. Anything else is a difference.
 """
 
 import array
@@ -11,6 +12,7 @@ import json
 import math
 import os
 
+MOST_NUMBERS = 20000  # of one result, that are compared one by one
 NEAR = {"float32": 1e-4, "bfloat16": 4e-2, "float16": 1e-2, "float64": 1e-9, "complex64": 1e-4, "complex128": 1e-9}
 WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8, "complex64": 8, "complex128": 16, "int64": 8, "int32": 4,
          "int16": 2, "int8": 1, "uint8": 1, "bool": 1, "uint16": 2, "uint32": 4, "uint64": 8}
@@ -43,19 +45,14 @@ def outcomes(sample):
     return [outcome(r) for r in sample["runs"]]
 
 
-def repeats(sample):
-    """Whether the third and fourth execution gave what the first and second did."""
-    seen = outcomes(sample)
-    return all(seen[i] == seen[i + 2] for i in range(len(seen) - 2))
-
-
 def floats(data, dtype):
-    if dtype == "bfloat16":
-        words = array.array("H", data)
-        wide = array.array("I", [w << 16 for w in words])
-        return array.array("f", wide.tobytes())
-    code = {"float32": "f", "complex64": "f", "float64": "d", "complex128": "d"}.get(dtype)
-    return array.array(code, data) if code else None
+    """The numbers in these bytes, evenly thinned where they are many; None for whole numbers and truth values."""
+    code = {"float32": "f", "complex64": "f", "float64": "d", "complex128": "d", "bfloat16": "H"}.get(dtype)
+    if not code:
+        return None
+    words = array.array(code, data)
+    words = words[:: max(1, len(words) // MOST_NUMBERS)]
+    return array.array("f", array.array("I", [w << 16 for w in words]).tobytes()) if code == "H" else words
 
 
 def read(record, one):
@@ -64,6 +61,19 @@ def read(record, one):
     with open(record["file"], "rb") as f:
         f.seek(one["at"])
         return f.read(one["bytes"])
+
+
+def cut(data, parts):
+    """The bytes of each result: label (grad 0, out 1) -> (type, bytes)."""
+    found, at, count = {}, 0, {}
+    for what, dtype, *shape in parts:
+        if what == "text":
+            continue
+        end = at + math.prod(shape[0]) * WIDTH.get(dtype, 1)
+        number = count[what] = count.get(what, -1) + 1
+        found[f"{what} {number}"] = (dtype, data[at:end])
+        at = end
+    return found
 
 
 def distance(a, b):
@@ -79,61 +89,79 @@ def distance(a, b):
     return far, size
 
 
-def near(mine, plain, other, parts):
-    """Says "" where the bytes `mine` are explained by `plain` and `other`, else the first part that is not."""
-    if mine is None or plain is None or len(mine) != len(plain):
-        return "nothing to compare"
-    at = 0
-    for part in parts:
-        if part[0] == "text":
+def alike(records, at, turn):
+    """What the plain runs gave for the inputs of this execution: outcome -> (record, run)."""
+    found = {}
+    for record in records:
+        if at < len(record["samples"]):
+            for one in record["samples"][at]["runs"][turn % 2 :: 2]:
+                found.setdefault(outcome(one), (record, one))
+    return found
+
+
+def vary(plains):
+    """Which results of an operator vary as it is: label -> largest distance, as a part of the largest magnitude. And in how
+    many samples."""
+    loose, samples = {}, set()
+    for at, sample in enumerate(plains[0]["samples"]):
+        for turn in range(min(2, len(sample["runs"]))):
+            seen = alike(plains, at, turn)
+            if len(seen) < 2:
+                continue
+            samples.add(at)
+            pieces = [cut(read(*pair), sample["parts"][turn]) for pair in seen.values() if read(*pair) is not None]
+            for label in pieces[0] if len(pieces) > 1 else ():
+                dtype, first = pieces[0][label]
+                for _, other in (piece[label] for piece in pieces[1:]):
+                    if other != first:
+                        numbers = floats(first, dtype)
+                        far, size = distance(floats(other, dtype), numbers) if numbers is not None else (0.0, 1.0)
+                        loose[label] = max(loose.get(label, 0.0), far / size if size else 0.0)
+    return loose, len(samples)
+
+
+def excess(mine, plain, loose, parts):
+    """Says "" where the bytes `mine` are explained by the bytes `plain` and by what varies, else the first result that is not."""
+    ours, theirs = cut(mine, parts), cut(plain, parts)
+    for label, (dtype, data) in ours.items():
+        if data == theirs[label][1]:
             continue
-        what, dtype, shape = part
-        end = at + math.prod(shape) * WIDTH.get(dtype, 1)
-        a, b = mine[at:end], plain[at:end]
-        c = other[at:end] if other is not None and len(other) == len(plain) else b
-        at = end
-        if a in (b, c):
-            continue
-        x, y, z = floats(a, dtype), floats(b, dtype), floats(c, dtype)
-        if x is None:
-            if b == c:
-                return f"{what} {dtype}{shape} differs, and only preloaded"
-            continue  # integers that vary as it is
-        allowed, size = distance(z, y)
-        far, _ = distance(x, y)
-        if far > 4 * allowed + NEAR[dtype] * max(size, 1e-3):
-            return f"{what} {dtype}{shape} is off by {far:.3g}, plain by {allowed:.3g}, largest {size:.3g}"
+        if label not in loose:
+            return f"{label} ({dtype}) differs, and never does as it is"
+        numbers = floats(data, dtype)
+        if numbers is None:
+            continue  # whole numbers that vary as they are
+        far, size = distance(numbers, floats(theirs[label][1], dtype))
+        if far > (4 * loose[label] + NEAR[dtype]) * max(size, 1e-3):
+            return f"{label} ({dtype}) is off by {far:.3g} of {size:.3g}; as it is by {loose[label]:.3g} of 1"
     return ""
 
 
-def compare(plain, second, mine):
-    """Three records of one operator. Returns (verdict, why, samples that vary)."""
-    if plain.get("error") or mine.get("error"):
-        same = plain.get("error") == mine.get("error")
-        return ("equal", "", 0) if same else ("different", f"samples: {plain.get('error')} / {mine.get('error')}", 0)
-    if [s["i"] for s in plain["samples"]] != [s["i"] for s in mine["samples"]]:
-        return "different", f"{len(plain['samples'])} samples / {len(mine['samples'])}", 0
-    varying = 0
-    for at, a in enumerate(plain["samples"]):
-        b = second["samples"][at] if second and at < len(second["samples"]) else a
-        c = mine["samples"][at]
-        if outcomes(a) == outcomes(c) == outcomes(b):
-            continue
-        unsteady = outcomes(a) != outcomes(b) or not repeats(a) or not repeats(b)
-        for turn, (x, y, z) in enumerate(zip(a["runs"], b["runs"], c["runs"])):
-            if outcome(z) in (outcome(x), outcome(y)):
+def compare(plains, mine):
+    """Records of one operator, plain ones and the preloaded one. Returns (verdict, why, samples that vary)."""
+    first = plains[0]
+    if first.get("error") or mine.get("error"):
+        same = first.get("error") == mine.get("error")
+        return ("equal", "", 0) if same else ("different", f"samples: {first.get('error')} / {mine.get('error')}", 0)
+    if [s["i"] for s in first["samples"]] != [s["i"] for s in mine["samples"]]:
+        return "different", f"{len(first['samples'])} samples / {len(mine['samples'])}", 0
+    loose, varying = vary(plains)
+    for at, sample in enumerate(mine["samples"]):
+        for turn, one in enumerate(sample["runs"]):
+            seen = alike(plains, at, turn)
+            if outcome(one) in seen:
                 continue
-            where = f"sample {a['i']}, execution {turn + 1}: "
-            if "error" in x or "error" in z or not unsteady:
-                return "different", f"{where}{outcome(x)} / {outcome(z)}", varying
-            parts = a["parts"][turn % 2]
-            repeat = plain["file"] and read(plain, a["runs"][(turn + 2) % len(a["runs"])])
-            other = read(second, y) if outcome(y) != outcome(x) else repeat
-            off = near(read(mine, z), read(plain, x), other, parts)
-            if off:
-                return "different", where + off, varying
-        varying += unsteady
-    return ("varies", "", varying) if varying else ("equal", "", 0)
+            where = f"sample {sample['i']}, execution {turn + 1}: "
+            if not loose or "error" in one or any("error" in run for _, run in seen.values()):
+                return "different", f"{where}{outcome(one)}, plain {', '.join(seen)}", varying
+            data = read(mine, one)
+            others = [read(*pair) for pair in seen.values()]
+            if data is None or any(o is None or len(o) != len(data) for o in others):
+                return "different", f"{where}too large to be kept", varying
+            off = [excess(data, other, loose, sample["parts"][turn % 2]) for other in others]
+            if all(off):
+                return "different", where + off[0], varying
+    return ("varies", ", ".join(sorted(loose)), varying) if varying else ("equal", "", 0)
 
 
 def judge(folders):
@@ -153,7 +181,7 @@ def judge(folders):
             found["different"].append(name)
             found["why"][name] = "ended the preloaded process" if key in mine_lost else "no preloaded record"
             continue
-        verdict, why, varying = compare(record, second.get(key), mine[key])
+        verdict, why, varying = compare([r for r in (record, second.get(key)) if r], mine[key])
         found[verdict].append(name)
         found["unsteady"] += varying
         if why:
@@ -162,38 +190,12 @@ def judge(folders):
     return found
 
 
-def settle(name, plain, mine):
-    """Whether more plain runs (folders) explain what the preloaded one (folder) gave, where two did not: the operator has to vary
-    by itself in these samples, and the preloaded values to be among the plain ones or near to them."""
+def judge_one(name, plain, preloaded):
+    """The verdict of one operator over any number of plain runs (folders) and a preloaded one."""
     key = tuple(name.rsplit(" ", 1))
     records = [r for r in (load(folder)[0].get(key) for folder in plain) if r]
-    kept = load(mine)[0].get(key)
-    if not records or not kept or any(len(r["samples"]) != len(kept["samples"]) for r in records):
-        return False
-    for at, sample in enumerate(kept["samples"]):
-        for turn, one in enumerate(sample["runs"]):
-            plain_ones = [(r, r["samples"][at]["runs"][i]) for r in records for i in range(turn % 2, len(sample["runs"]), 2)]
-            seen = {outcome(p) for _, p in plain_ones}
-            if outcome(one) in seen:
-                continue
-            if len(seen) < 2 or "error" in one or any("error" in p for _, p in plain_ones):
-                return False
-            distinct = list({outcome(p): read(r, p) for r, p in plain_ones}.values())
-            parts = records[0]["samples"][at]["parts"][turn % 2]
-            data = read(kept, one)
-            if all(near(data, p, q, parts) for p in distinct for q in distinct if p is not q):
-                return False
-    return True
-
-
-def judge_one(name, folders):
-    """The verdict of one operator over the same three kinds of folders, as one line."""
-    op, dtype = name.rsplit(" ", 1)
-    plain, second, mine = [load(f)[0].get((op, dtype)) for f in folders]
-    if not plain or not mine:
-        return "no record"
-    verdict, why, _ = compare(plain, second, mine)
-    return f"{verdict} {why}".strip()
+    mine = load(preloaded)[0].get(key)
+    return compare(records, mine)[:2] if records and mine else ("different", "no record")
 
 
 def last_begun(path):
