@@ -341,7 +341,16 @@ def case_two_gpus(lab):
     if not found.ok or not found.result or found.result["gpus"] < 2:
         lab.skip("one GPU: needs two")
         return
-    same_script(lab, "torch", "two_gpus.py", "--mode", "peer", label="peer copies")
+    variants = ("plain",) if lab.plain_only else ("plain", "preload")
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        peers = list(pool.map(lambda v: lab.runner.script("two_gpus.py", "--mode", "peer", variant=v), variants))
+    for variant, done in zip(variants, peers):
+        if done.ok and done.result:
+            lab.see(f"peer copies, {variant}", done)
+        else:
+            lab.fail(done)
+    lab.same("peer copies between two GPUs: results", {v: [d] for v, d in zip(variants, peers) if d.ok and d.result},
+             lambda d: d.result["hash"], issue=True)
     plain = two_ranks(lab, "plain", 29511, {})
     for done in plain:
         if not done.ok or not done.result:
