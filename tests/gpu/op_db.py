@@ -6,14 +6,15 @@ the same shapes, and both again, so that a result left over from the execution b
 clones the inputs, runs the operator, differentiates its outputs, and packs outputs, gradients and the inputs as they then
 are into one tensor of bytes, which is copied to the host; so it is one step between two synchronisations.
 
-Writes one JSON line per operator and type to --out, in front of it one that says which begins, and the bytes themselves to
---out with .bin behind it. Where an operator leaves the context unusable the process ends with status 17; --first then goes
+Writes one JSON line per operator and type to --out, in front of it one that says which begins: a hash of each execution and of
+each of its results. The numbers themselves, evenly thinned where a result has many, go to --out with .bin behind it. Where an operator leaves the context unusable the process ends with status 17; --first then goes
 on behind it.
 """
 
 import argparse
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -37,7 +38,7 @@ UNDEFINED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empt
              "resize_as_"}
 # Behind the first result of these lies memory that nothing was written to: rows of padding, the state of a generator not used.
 FIRST_ONLY = {"torch.ops.aten._efficient_attention_forward", "torch.ops.aten._flash_attention_forward"}
-MOST_BYTES = 64 << 20  # of one execution, that are kept in the file
+MOST_NUMBERS = 20000  # of one result, that are kept
 
 
 def database():
@@ -96,7 +97,7 @@ def as_bytes(t):
 
 
 def execute(op, sample, backward, seed):
-    """One execution. Returns the bytes of its results and what they are: [part, type, shape]."""
+    """One execution. Returns the bytes of each of its results, and what they are: [part, type, shape]."""
     seed_all(seed)
     args = tree_map(copy_of, (sample.input, sample.args, sample.kwargs))
     value, positional, named = args
@@ -114,10 +115,22 @@ def execute(op, sample, backward, seed):
     parts = [[what, str(t.dtype)[6:], list(t.shape)] for what, t in found] + [["text", plain_text(out)]]
     if op.name in UNDEFINED:
         torch.cuda.synchronize()
-        return b"", parts
+        return [], parts
     on_gpu = [as_bytes(t) for _, t in found if t.is_cuda]
     packed = torch.cat(on_gpu).cpu().numpy().tobytes() if on_gpu else b""
-    return packed + b"".join(as_bytes(t).numpy().tobytes() for _, t in found if not t.is_cuda), parts
+    packed += b"".join(as_bytes(t).numpy().tobytes() for _, t in found if not t.is_cuda)
+    ends = numpy.cumsum([t.numel() * t.element_size() for _, t in found])
+    return [packed[end - t.numel() * t.element_size():end] for end, (_, t) in zip(ends, found)], parts
+
+
+def thinned(piece, part):
+    count = math.prod(part[2])
+    step = max(1, count // MOST_NUMBERS)
+    return piece if step == 1 else numpy.frombuffer(piece, f"V{len(piece) // count}")[::step].tobytes()
+
+
+def short(data):
+    return hashlib.sha256(data).hexdigest()[:24]
 
 
 class Writer:
@@ -129,9 +142,7 @@ class Writer:
         self.lines.flush()
 
     def keep(self, data):
-        """Returns where the data begins in the file of bytes, or None where it is too much."""
-        if len(data) > MOST_BYTES:
-            return None
+        """Returns where the data begins in the file of bytes."""
         begin = self.at
         self.bytes.write(data)
         self.at += len(data)
@@ -177,10 +188,11 @@ def run(op, dtype, args, writer):
         done = {"i": at, "runs": []}
         for turn in range(args.times):
             try:
-                data, parts = execute(op, lists[turn % 2][at], backward, 3000 + turn % 2)
-                kept = writer.keep(data)
-                digest = hashlib.sha256(data + json.dumps(parts).encode()).hexdigest()[:24]
-                done["runs"].append({"hash": digest, "at": kept, "bytes": len(data)})
+                pieces, parts = execute(op, lists[turn % 2][at], backward, 3000 + turn % 2)
+                kept = b"".join(thinned(*pair) for pair in zip(pieces, parts))
+                done["runs"].append({"hash": short(b"".join(pieces) + json.dumps(parts).encode()),
+                                     "each": [short(piece)[:12] for piece in pieces],
+                                     "at": writer.keep(kept), "bytes": len(kept)})
                 if turn < 2:
                     done.setdefault("parts", []).append(parts)
             except Exception as error:

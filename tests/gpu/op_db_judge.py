@@ -12,7 +12,7 @@ import json
 import math
 import os
 
-MOST_NUMBERS = 20000  # of one result, that are compared one by one
+MOST_NUMBERS = 20000  # as in op_db.py
 NEAR = {"float32": 1e-4, "bfloat16": 4e-2, "float16": 1e-2, "float64": 1e-9, "complex64": 1e-4, "complex128": 1e-9}
 WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8, "complex64": 8, "complex128": 16, "int64": 8, "int32": 4,
          "int16": 2, "int8": 1, "uint8": 1, "bool": 1, "uint16": 2, "uint32": 4, "uint64": 8}
@@ -46,32 +46,25 @@ def outcomes(sample):
 
 
 def floats(data, dtype):
-    """The numbers in these bytes, evenly thinned where they are many; None for whole numbers and truth values."""
+    """The numbers in these bytes; None for whole numbers and truth values."""
     code = {"float32": "f", "complex64": "f", "float64": "d", "complex128": "d", "bfloat16": "H"}.get(dtype)
     if not code:
         return None
     words = array.array(code, data)
-    words = words[:: max(1, len(words) // MOST_NUMBERS)]
     return array.array("f", array.array("I", [w << 16 for w in words]).tobytes()) if code == "H" else words
 
 
-def read(record, one):
-    if one.get("at") is None or "error" in one:
-        return None
+def results(record, one, parts):
+    """The results of one execution: label (grad 0, out 1) -> (type, hash, the numbers that were kept)."""
     with open(record["file"], "rb") as f:
         f.seek(one["at"])
-        return f.read(one["bytes"])
-
-
-def cut(data, parts):
-    """The bytes of each result: label (grad 0, out 1) -> (type, bytes)."""
+        data = f.read(one["bytes"])
     found, at, count = {}, 0, {}
-    for what, dtype, *shape in parts:
-        if what == "text":
-            continue
-        end = at + math.prod(shape[0]) * WIDTH.get(dtype, 1)
+    for (what, dtype, shape), digest in zip((part for part in parts if part[0] != "text"), one["each"]):
+        size = math.prod(shape)
+        end = at + -(-size // max(1, size // MOST_NUMBERS)) * WIDTH.get(dtype, 1)
         number = count[what] = count.get(what, -1) + 1
-        found[f"{what} {number}"] = (dtype, data[at:end])
+        found[f"{what} {number}"] = (dtype, digest, data[at:end])
         at = end
     return found
 
@@ -109,29 +102,29 @@ def vary(plains):
             if len(seen) < 2:
                 continue
             samples.add(at)
-            pieces = [cut(read(*pair), sample["parts"][turn]) for pair in seen.values() if read(*pair) is not None]
-            for label in pieces[0] if len(pieces) > 1 else ():
-                dtype, first = pieces[0][label]
-                for _, other in (piece[label] for piece in pieces[1:]):
-                    if other != first:
-                        numbers = floats(first, dtype)
-                        far, size = distance(floats(other, dtype), numbers) if numbers is not None else (0.0, 1.0)
+            if any("error" in run for _, run in seen.values()):
+                continue
+            first, *others = [results(*pair, sample["parts"][turn]) for pair in seen.values()]
+            for label, (dtype, digest, data) in first.items():
+                for other in others:
+                    if other[label][1] != digest:
+                        numbers = floats(data, dtype)
+                        far, size = distance(floats(other[label][2], dtype), numbers) if numbers is not None else (0.0, 1.0)
                         loose[label] = max(loose.get(label, 0.0), far / size if size else 0.0)
     return loose, len(samples)
 
 
-def excess(mine, plain, loose, parts):
-    """Says "" where the bytes `mine` are explained by the bytes `plain` and by what varies, else the first result that is not."""
-    ours, theirs = cut(mine, parts), cut(plain, parts)
-    for label, (dtype, data) in ours.items():
-        if data == theirs[label][1]:
+def excess(mine, plain, loose):
+    """Says "" where the results `mine` are explained by the results `plain` and by what varies, else the first that is not."""
+    for label, (dtype, digest, data) in mine.items():
+        if digest == plain[label][1]:
             continue
         if label not in loose:
             return f"{label} ({dtype}) differs, and never does as it is"
         numbers = floats(data, dtype)
         if numbers is None:
             continue  # whole numbers that vary as they are
-        far, size = distance(numbers, floats(theirs[label][1], dtype))
+        far, size = distance(numbers, floats(plain[label][2], dtype))
         if far > (4 * loose[label] + NEAR[dtype]) * max(size, 1e-3):
             return f"{label} ({dtype}) is off by {far:.3g} of {size:.3g}; as it is by {loose[label]:.3g} of 1"
     return ""
@@ -154,11 +147,12 @@ def compare(plains, mine):
             where = f"sample {sample['i']}, execution {turn + 1}: "
             if not loose or "error" in one or any("error" in run for _, run in seen.values()):
                 return "different", f"{where}{outcome(one)}, plain {', '.join(seen)}", varying
-            data = read(mine, one)
-            others = [read(*pair) for pair in seen.values()]
-            if data is None or any(o is None or len(o) != len(data) for o in others):
-                return "different", f"{where}too large to be kept", varying
-            off = [excess(data, other, loose, sample["parts"][turn % 2]) for other in others]
+            parts = sample["parts"][turn % 2]
+            ours, theirs = results(mine, one, parts), [results(*pair, parts) for pair in seen.values()]
+            if any(set(ours) != set(other) or [len(v[2]) for v in ours.values()] != [len(v[2]) for v in other.values()]
+                   for other in theirs):
+                return "different", f"{where}other shapes", varying
+            off = [excess(ours, other, loose) for other in theirs]
             if all(off):
                 return "different", where + off[0], varying
     return ("varies", ", ".join(sorted(loose)), varying) if varying else ("equal", "", 0)

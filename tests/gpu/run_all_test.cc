@@ -73,7 +73,9 @@ if [ -n "$CUSPLICE_STATS" ]; then
   echo '{"ops": {"launches": 4}, "issued": {"in_graphs": 4, "eager": 0}}' > $CUSPLICE_STATS
 fi
 printf "$value" > $out.bin
-one='{"hash": "'$(md5sum < $out.bin | cut -c1-32)'", "at": 0, "bytes": 8}'
+hash() { md5sum | cut -c1-32; }
+each='"'$(head -c4 $out.bin | hash)'", "'$(tail -c4 $out.bin | hash)'"'
+one='{"hash": "'$(hash < $out.bin)'", "each": ['$each'], "at": 0, "bytes": 8}'
 parts='[["out", "float32", [1]], ["grad", "float32", [1]]]'
 echo '{"begins": 0, "op": "sum", "dtype": "float32"}' > $out
 echo '{"op": "sum", "dtype": "float32", "samples": [{"i": 0,
