@@ -1,4 +1,4 @@
-"""CuPy on several streams: the memory pool and the stream-ordered one, pinned copies, events between streams, a graph of its own, cuFFT.
+"""CuPy on several streams: both kinds of memory pool, pinned copies, events between streams, a graph of its own, cuFFT.
 
 An ordinary CuPy program that knows nothing of cusplice. The two streams depend on each other through events alone. Prints one JSON
 line with a hash of its results.

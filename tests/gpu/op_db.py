@@ -7,8 +7,8 @@ clones the inputs, runs the operator, differentiates its outputs, and packs outp
 are into one tensor of bytes, which is copied to the host; so it is one step between two synchronisations.
 
 Writes one JSON line per operator and type to --out, in front of it one that says which begins: a hash of each execution and of
-each of its results. The numbers themselves, evenly thinned where a result has many, go to --out with .bin behind it. Where an operator leaves the context unusable the process ends with status 17; --first then goes
-on behind it.
+each of its results. The numbers themselves, evenly thinned where a result has many, go to --out with .bin behind it. Where an
+operator leaves the context unusable the process ends with status 17; --first then goes on behind it.
 """
 
 import argparse
