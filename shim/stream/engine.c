@@ -419,7 +419,9 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
                           bool fresh, enum cus_eager why) {
     uint32_t generation = engine->generation;
     struct cus_context *context = engine->context;
-    bool never_defer = kind && kind->policy == CUS_POLICY_NEVER_DEFER;
+    /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
+     * the function's. */
+    bool never_defer = kind ? kind->policy == CUS_POLICY_NEVER_DEFER : spins(context, call);
     if (why == CUS_EAGER_RULE) {
         engine->counters.breaks[CUS_BREAK_RULE]++;
         engine->counters.segments++;

@@ -7,18 +7,27 @@ the variants of a case alternate (in the order A B C, then C B A), and medians a
 
 import concurrent.futures
 import os
+import re
+import shutil
 import statistics
+import time
+
+import op_db_judge
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
-PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "profiler")
-TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "linear1000", "llama-static", "llama-dynamic")
+PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
+            "two-gpus")
+TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "linear1000", "llama-static", "llama-dynamic", "training")
+LONG = ("op-db",)  # with --full or by name only: minutes, on every core
+GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "two-gpus",
+                       "training", "op-db")}
 
 
 class Lab:
     """What a case works with: the runner, how much to repeat, and where checks are filed."""
 
-    def __init__(self, runner, name, quick, plain_only):
-        self.runner, self.name, self.quick, self.plain_only = runner, name, quick, plain_only
+    def __init__(self, runner, name, quick, plain_only, words=None):
+        self.runner, self.name, self.quick, self.plain_only, self.words = runner, name, quick, plain_only, words or {}
         self.checks, self.figures, self.stats, self.notes, self.commands = [], {}, {}, [], []
 
     def check(self, what, ok, value="", bound="", issue=False):
@@ -215,16 +224,21 @@ def case_llama_dynamic(lab):
 # Programs of other frameworks: the same results
 
 
-def same_script(lab, module, name):
-    if lab.lacks(module):
+def same_script(lab, module, name, *args, env=None, label=None, limit=120):
+    """One program, plain and preloaded. `label` tells several programs of a case apart."""
+    if lab.lacks(*module.split()):
         return
-    runs = lab.measure({"plain": "plain", "cusplice": "preload"},
-                       lambda _, variant: lab.runner.script(name, variant=variant), None, 1)
-    lab.same(f"{module} program: results", runs, lambda d: d.result["hash"], issue=True)
+    names = {variant: f"{label}, {variant}" if label else variant for variant in ("plain", "cusplice")}
+    runs = lab.measure({names["plain"]: "plain", names["cusplice"]: "preload"},
+                       lambda _, variant: lab.runner.script(name, *args, variant=variant, limit=limit,
+                                                            env=env if variant == "preload" else None), None, 1)
+    lab.same(f"{module.split()[-1]} program{f' ({label})' if label else ''}: results", runs, lambda d: d.result["hash"],
+             issue=True)
 
 
 def case_cupy(lab):
     same_script(lab, "cupy", "cupy_prog.py")
+    same_script(lab, "cupy", "cupy_streams.py", label="streams, pools, events")
 
 
 def case_triton(lab):
@@ -233,6 +247,18 @@ def case_triton(lab):
 
 def case_jax(lab):
     same_script(lab, "jax", "jax_prog.py")
+    same_script(lab, "jax", "jax_train.py", label="training")
+    same_script(lab, "jax", "jax_train.py", "--launches", label="training without XLA's own graphs")
+
+
+def case_numba(lab):
+    same_script(lab, "numba numba_cuda", "numba_prog.py", label="streams, shared memory, reduction")
+
+
+def case_own_graphs(lab):
+    """Programs that capture: their graphs are theirs, and what they launch beside them stays right."""
+    same_script(lab, "torch", "own_graphs.py", "--mode", "capture", label="torch.cuda.graph")
+    same_script(lab, "triton torch", "own_graphs.py", "--mode", "compile", label="torch.compile, reduce-overhead", limit=180)
 
 
 def case_profiler(lab):
@@ -259,6 +285,235 @@ def case_profiler(lab):
                   f"{seen} / {kernels}", f"equal, {plain.result['kernels']} plain", issue=profile == "eager")
         lab.check(f"result under the profiler (profile={profile})", done.result["hash"] == plain.result["hash"],
                   done.result["loss"], str(plain.result["loss"]))
+        lab.check(f"kernel list under torch.profiler, names in the order of execution (profile={profile})",
+                  done.result["list"] == plain.result["list"], done.result["list"], plain.result["list"],
+                  issue=profile == "eager")
+
+
+# A training loop
+
+
+def case_training(lab):
+    """Losses and weights bit-equal, with autograd's threads and a loader on a side stream; the time of a step."""
+    if lab.lacks("torch"):
+        return
+    steps = ["--steps", "200"]
+    for label, more in (("", []), (" (foreach)", ["--foreach"])):
+        runs = lab.measure({f"plain{label}": "plain", f"cusplice{label}": "preload"},
+                           lambda _, variant: lab.runner.script("train_loop.py", *steps, *more, variant=variant), "median_ms",
+                           1 if lab.quick else 3)
+        lab.same(f"training loop{label}, {steps[1]} steps: losses and weights bit-equal", runs, lambda d: d.result["hash"],
+                 issue=True)
+    lab.compare("training loop, time of a step, cusplice / plain", "cusplice", "plain", 0.90)
+    lab.compare("the same with the optimizer's lists, cusplice / plain", "cusplice (foreach)", "plain (foreach)", 1.00)
+
+
+def case_training_threads(lab):
+    """Two models at a time, each with a thread and a stream of its own and a loader thread on a side stream."""
+    same_script(lab, "torch", "train_loop.py", "--models", "2", "--steps", "100", label="two models on two threads and streams")
+
+
+# Two GPUs
+
+
+def two_ranks(lab, variant, port, env):
+    """Both ranks at the same time; returns what became of them."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        both = [pool.submit(lab.runner.script, "two_gpus.py", "--mode", "rank", variant=variant, limit=100,
+                            env={"RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                                 "NCCL_NVLS_ENABLE": "0", **env}) for r in (0, 1)]
+        return [one.result() for one in both]
+
+
+COUNT_GPUS = """
+import ctypes
+cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+print('{"gpus": %d}' % count.value)
+"""
+
+
+def case_two_gpus(lab):
+    """Peer copies in one process, all-reduces and data-parallel training in two."""
+    if lab.lacks("torch"):
+        return
+    found = lab.runner.run([lab.runner.python, "-c", COUNT_GPUS], native=False)
+    if not found.ok or not found.result or found.result["gpus"] < 2:
+        lab.skip("one GPU: needs two")
+        return
+    variants = ("plain",) if lab.plain_only else ("plain", "preload")
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        peers = list(pool.map(lambda v: lab.runner.script("two_gpus.py", "--mode", "peer", variant=v), variants))
+    for variant, done in zip(variants, peers):
+        if done.ok and done.result:
+            lab.see(f"peer copies, {variant}", done)
+        else:
+            lab.fail(done)
+    lab.same("peer copies between two GPUs: results", {v: [d] for v, d in zip(variants, peers) if d.ok and d.result},
+             lambda d: d.result["hash"], issue=True)
+    plain = two_ranks(lab, "plain", 29511, {})
+    for done in plain:
+        if not done.ok or not done.result:
+            lab.fail(done)
+            return
+    settings = {} if lab.plain_only else {
+        "": {},
+        ", nccl kernels never deferred": {"CUSPLICE_CONFIG": os.path.join(lab.runner.root, "config", "presets", "nccl.conf")},
+    }
+    for at, (label, env) in enumerate(settings.items()):
+        mine = two_ranks(lab, "preload", 29512 + at, env)
+        for rank, done in enumerate(mine):
+            if not done.ok or not done.result:
+                lab.fail(done)
+                continue
+            lab.see(f"rank {rank}{label}", done)
+            lab.check(f"NCCL all-reduce and DDP steps, rank {rank}{label}: results", done.result["hash"] == plain[rank].result["hash"],
+                      done.result["hash"], plain[rank].result["hash"], issue=True)
+            lab.notes.append(f"rank {rank}{label}: {done.result['median_ms']:.2f} ms a DDP step, plain "
+                             f"{plain[rank].result['median_ms']:.2f}")
+
+
+# compute-sanitizer
+
+
+def case_sanitizer(lab):
+    """memcheck over the decode host: no report that it does not make of the plain program, with and without withholding."""
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    program = lab.runner.program("decode_static")
+    if not os.access(tool, os.X_OK) or not program:
+        lab.skip("compute-sanitizer or decode_static is not there")
+        return
+    preset = os.path.join(lab.runner.root, "config", "presets", "decode.conf")
+    argv = [tool, "--tool", "memcheck", "--leak-check", "no", program, "--tokens", "8"]
+    plain = lab.runner.run(argv, limit=150)
+    if "Device not supported" in plain.stdout + plain.stderr:
+        lab.skip("compute-sanitizer does not support this machine")
+        return
+    if not plain.ok:
+        lab.fail(plain)
+        return
+    for profile in () if lab.plain_only else ("eager", "ignore"):
+        done = lab.runner.run(argv, variant="preload", env={"CUSPLICE_CONFIG": preset, "CUSPLICE_PROFILE": profile}, limit=150)
+        if not done.ok:
+            lab.fail(done)
+            continue
+        lab.see(f"memcheck, profile={profile}", done)
+        mine, theirs = reports(done), reports(plain)
+        lab.check(f"memcheck on the decode host (profile={profile}): reports", mine == theirs, " ".join(mine)[:200],
+                  " ".join(theirs)[:200], issue=True)
+        lab.check(f"text under memcheck (profile={profile})", text(done) == text(plain), text(done)[-60:], text(plain)[-60:])
+
+
+def reports(done):
+    """What memcheck said, less addresses and the process id."""
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("=========")]
+    return [re.sub(r"0x[0-9a-f]+", "0x", line.strip("= ")) for line in lines if "ERROR SUMMARY" in line or "Error" in line
+            or "Invalid" in line]
+
+
+def text(done):
+    return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("=========")).strip()
+
+
+# PyTorch's own list of operators
+
+OP_DB_SHARDS = 14
+# Graphs as early as can be: every sample is executed four times only.
+OP_DB_SETTINGS = {"CUSPLICE_WARMUP": "1", "CUSPLICE_PIECE_FIRST": "2", "CUSPLICE_DEMOTE": "no", "CUSPLICE_HOLD_US": "20000"}
+
+
+def op_db_shard(lab, variant, folder, shard, shards, more):
+    """One shard to its end, begun anew behind an operator that took the process or the context with it."""
+    first, ended = 0, []
+    path = os.path.join(folder, f"{shard}.jsonl")
+    while len(ended) < 30:
+        done = lab.runner.script("op_db.py", "--out", path, "--shard", f"{shard}/{shards}", "--first", str(first), *more,
+                                 variant=variant, limit=240,
+                                 env={"PYTHONHASHSEED": "0", **(OP_DB_SETTINGS if variant == "preload" else {})})
+        ended.append(done)
+        if done.ok:
+            break
+        at = op_db_judge.last_begun(path)
+        if at is None:
+            break
+        first = at + 1
+    return ended
+
+
+def op_db_run(lab, variant, name, more, shards=OP_DB_SHARDS):
+    """All shards of one run side by side; returns the folder of what they wrote, and all processes."""
+    folder = os.path.join(lab.runner.scratch, f"{lab.name}-{name}")
+    os.makedirs(folder, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=min(shards, os.cpu_count() or 1)) as pool:
+        all_of = list(pool.map(lambda s: op_db_shard(lab, variant, folder, s, shards, more), range(shards)))
+    return folder, [done for of in all_of for done in of]
+
+
+def case_op_db(lab):
+    """Every operator, four executions a sample, twice plain and once preloaded: the same bits, the same errors."""
+    if lab.lacks("torch", "numpy"):
+        return
+    samples = lab.words.get("samples")
+    more = ["--samples", str((8 if lab.quick else 100) if samples is None else samples)]
+    more += ["--only", lab.words["ops"]] if lab.words.get("ops") else []
+    folders, processes = [], []
+    for name, variant in (("plain", "plain"), ("again", "plain"), ("preload", "preload")):
+        if lab.plain_only and variant != "plain":
+            return
+        begin = time.monotonic()
+        folder, done = op_db_run(lab, variant, name, more)
+        folders.append(folder)
+        processes.append(done)
+        seconds = time.monotonic() - begin
+        lab.figures[name] = {"key": "seconds", "median": seconds, "all": [seconds]}
+    for done in processes[2]:
+        if done.ok and done.stats is None:
+            lab.check("stats file written", False, done.why())
+    lab.see("all processes", total(processes[2]))
+    found = op_db_judge.judge(folders)
+    open_ = {name: why for name, why in found["why"].items() if name in found["different"]}
+    if open_:  # which of them vary as they are, though two runs agreed by chance
+        ops = sorted({name.split(" ")[0] for name in open_})[:40]
+        repeats = [op_db_run(lab, "plain", f"repeat-{n}", [*more, "--only", ",".join(ops)], min(len(ops), 7))[0] for n in range(3)]
+        again = op_db_run(lab, "preload", "repeat-preload", [*more, "--only", ",".join(ops)], min(len(ops), 7))[0]
+        for name in list(open_):
+            verdict, why = op_db_judge.judge_one(name, [*folders[:2], *repeats], folders[2])
+            if verdict == "different":
+                once_more = " ".join(op_db_judge.judge_one(name, [*folders[:2], *repeats], again))
+                lab.notes.append(f"{name}: DIFFERENT: {why}; preloaded once more: {once_more}")
+                continue
+            found["different"].remove(name)
+            found["varies"].append(name)
+            found["why"][name] = why
+            lab.notes.append(f"{name}: varies as it is, in more runs; first seen as: {open_[name]}")
+    lab.check("operators of PyTorch (op_db): operators and types that differ", not found["different"],
+              f"{len(found['different'])} of {sum(len(found[v]) for v in ('equal', 'varies', 'different'))}", "0", issue=True)
+    lab.check("operators and types compared", found["equal"] or found["varies"],
+              f"{len(found['equal'])} bit-equal, {len(found['varies'])} with tolerance", "some")
+    lab.notes += [f"{found['executions']} executions of {found['samples']} samples, {found['backward']} operators and types with "
+                  f"gradients; {found['raised']} executions raised an error, the same in all runs",
+                  f"vary as they are, compared with tolerance ({len(found['varies'])}): "
+                  + "; ".join(f"{name}: {found['why'].get(name, '')}" for name in found["varies"])]
+    if found["lost"]:
+        lab.notes.append(f"ended the process as it is: {', '.join(found['lost'])}")
+
+
+def total(processes):
+    """One account of many processes: counters added up, under the first one's command."""
+    first, sums = processes[0], None
+    for done in processes:
+        sums = add(sums, done.stats) if done.stats else sums
+    first.stats = sums
+    first.stderr = "\n".join(line for done in processes for line in done.stderr.splitlines() if line.startswith("cusplice["))
+    return first
+
+
+def add(a, b):
+    if isinstance(b, dict):
+        return {k: add((a or {}).get(k), v) for k, v in b.items()}
+    if isinstance(b, (int, float)) and not isinstance(b, bool):
+        return (a or 0) + b
+    return b
 
 
 # The project's own programs
@@ -373,4 +628,4 @@ def case_launcher(lab):
     lab.check("cusplice run: exit status passed through", bad.rc == 2, bad.rc, "2")
 
 
-CASES = {name: globals()["case_" + name.replace("-", "_")] for name in PROGRAMS + TIMED}
+CASES = {name: globals()["case_" + name.replace("-", "_")] for name in PROGRAMS + TIMED + LONG}

@@ -77,7 +77,7 @@ def commit(carry):
 
 
 def run_case(name, args, runner, begin):
-    lab = catalogue.Lab(runner, name, args.quick, args.plain)
+    lab = catalogue.Lab(runner, name, args.quick, args.plain, {"ops": args.ops, "samples": args.samples})
     started = time.monotonic()
     if started - begin > args.deadline:
         lab.check("run before the deadline", False, f"not begun after {args.deadline} s")
@@ -103,7 +103,11 @@ def say(case):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", metavar="NAME,...", help="these cases: " + ", ".join(catalogue.CASES))
+    parser.add_argument("--only", metavar="NAME,...", help="these cases: " + ", ".join(catalogue.CASES) + "; or "
+                        + ", ".join(catalogue.GROUPS))
+    parser.add_argument("--full", action="store_true", help="the long cases as well: " + ", ".join(catalogue.LONG))
+    parser.add_argument("--ops", metavar="NAME,...", help="these operators alone in op-db")
+    parser.add_argument("--samples", type=int, help="samples of an operator at most (100; 8 with --quick; 0: all)")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--bench", action="store_true", help="the timed cases alone")
     parser.add_argument("--gate", action="store_true", help="nothing but the gate table")
@@ -113,15 +117,18 @@ def main():
     parser.add_argument("--carry", default=os.path.join(ROOT, ".carry"), help="folder of the built programs")
     parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
     parser.add_argument("--limit", type=float, help="seconds that no single program may exceed")
-    parser.add_argument("--deadline", type=int, default=540, help="seconds after which no further case begins")
+    parser.add_argument("--deadline", type=int, help="seconds after which no further case begins (540; 1200 with --full)")
     args = parser.parse_args()
 
+    args.deadline = args.deadline or (1200 if args.full else 540)
     names = list(catalogue.TIMED if args.bench else catalogue.CASES)
+    if not args.full:
+        names = [n for n in names if n not in catalogue.LONG]
     if args.only:
-        names = args.only.split(",")
+        names = [one for n in args.only.split(",") for one in catalogue.GROUPS.get(n, (n,))]
         unknown = [n for n in names if n not in catalogue.CASES]
         if unknown:
-            parser.error(f"no case {', '.join(unknown)}; there are {', '.join(catalogue.CASES)}")
+            parser.error(f"no case {', '.join(unknown)}; there are {', '.join([*catalogue.CASES, *catalogue.GROUPS])}")
     found = gpu()
     runner = Runner(ROOT, os.path.abspath(args.carry), tempfile.mkdtemp(prefix="cusplice-gpu-"), args.python,
                     args.limit)
@@ -161,7 +168,7 @@ def main():
         for future in concurrent.futures.as_completed(waiting):
             finish(future.result())
     for name in names:
-        if name in catalogue.TIMED:
+        if name in catalogue.TIMED + catalogue.LONG:
             finish(run_case(name, args, runner, begin))
 
     passed, failed, skipped = report.counts(done)
@@ -171,7 +178,7 @@ def main():
 
 def versions(runner):
     code = ("import importlib.metadata as m\n"
-            "for n in ('torch','transformers','triton','cupy-cuda13x','jax'):\n"
+            "for n in ('torch','transformers','triton','cupy-cuda13x','jax','numba-cuda'):\n"
             "    try: print(n, m.version(n), end=', ')\n"
             "    except m.PackageNotFoundError: pass\n")
     return first_line([runner.python, "-c", code]).rstrip(", ")

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -58,6 +59,35 @@ class RunAll : public ::testing::Test {
                    "\nE\nfi\n"
                    "echo '{\"wall_ns\": '$ns', \"issued\": 1051, \"checksum\": \"'$sum'\"}'");
     }
+
+    /* A Python that has every module, finds one GPU, and writes as op_db.py would: one operator
+     * with one sample, its output and its gradient one float each. `plain` (and in the second plain
+     * run `again`) as it is, `mine` preloaded: octal escapes of the eight bytes. */
+    void Operators(const std::string &plain, const std::string &again, const std::string &mine) {
+        std::string body = R"([ "$1" = -c ] && echo '{"gpus": 1}' && exit
+while [ $# -gt 1 ]; do [ "$1" = --out ] && out=$2; shift; done
+value='PLAIN'
+case $out in */op-db-again/*) value='AGAIN';; esac
+if [ -n "$CUSPLICE_STATS" ]; then
+  value='MINE'
+  echo '{"ops": {"launches": 4}, "issued": {"in_graphs": 4, "eager": 0}}' > $CUSPLICE_STATS
+fi
+printf "$value" > $out.bin
+hash() { md5sum | cut -c1-32; }
+each='"'$(head -c4 $out.bin | hash)'", "'$(tail -c4 $out.bin | hash)'"'
+one='{"hash": "'$(hash < $out.bin)'", "each": ['$each'], "at": 0, "bytes": 8}'
+parts='[["out", "float32", [1]], ["grad", "float32", [1]]]'
+echo '{"begins": 0, "op": "sum", "dtype": "float32"}' > $out
+echo '{"op": "sum", "dtype": "float32", "samples": [{"i": 0,
+ "runs": ['$one,$one,$one,$one'], "parts": ['$parts,$parts']}]}' | tr -d '\n' >> $out
+echo '{}')";
+        for (auto [from, to] :
+             {std::pair("PLAIN", plain), std::pair("AGAIN", again), std::pair("MINE", mine)})
+            body.replace(body.find(from), std::string(from).size(), to);
+        Script("python", body);
+    }
+
+    int RunOperators() { return Run("--only op-db --python " + dir_ + "/python"); }
 
     int Run(const std::string &options) {
         const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
@@ -119,6 +149,52 @@ TEST_F(RunAll, AMissingProgramIsSkippedAndSaid) {
     ASSERT_EQ(std::remove((dir_ + "/carry/hostloop").c_str()), 0);
     EXPECT_EQ(Run("--only hostloop"), 2) << Read("log"); /* nothing was shown */
     EXPECT_NE(Read("out/RESULTS.md").find("hostloop is not built"), std::string::npos);
+}
+
+/* Floats, lowest byte first. */
+const char kOne[] = R"(\0\0\200\077)", kOneAndABit[] = R"(\1\0\200\077)",
+           kOneAndTwoBits[] = R"(\2\0\200\077)", kTwo[] = R"(\0\0\0\100)";
+
+std::string Both(const char *out, const char *grad) {
+    return std::string(out) + grad;
+}
+
+TEST_F(RunAll, AnOperatorWithTheSameBitsPasses) {
+    Operators(Both(kOne, kTwo), Both(kOne, kTwo), Both(kOne, kTwo));
+    EXPECT_EQ(RunOperators(), 0) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("| 0 of 1 | 0 | pass |"), std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, AnOperatorThatDiffersInOneBitFails) {
+    Operators(Both(kOne, kTwo), Both(kOne, kTwo), Both(kOneAndABit, kTwo));
+    EXPECT_EQ(RunOperators(), 1) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("sum float32: DIFFERENT"), std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, AGradientThatVariesAsItIsIsComparedWithTolerance) {
+    Operators(Both(kTwo, kOne), Both(kTwo, kOneAndTwoBits), Both(kTwo, kOneAndABit));
+    EXPECT_EQ(RunOperators(), 0) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("(1): sum float32: grad 0"), std::string::npos)
+        << Read("out/RESULTS.md");
+    Operators(Both(kTwo, kOne), Both(kTwo, kOneAndTwoBits), Both(kTwo, kTwo));
+    EXPECT_EQ(RunOperators(), 1) << Read("log");
+}
+
+TEST_F(RunAll, WhatDoesNotVaryHasToBeEqualBesideWhatDoes) {
+    Operators(Both(kOne, kOne), Both(kOne, kOneAndTwoBits), Both(kOneAndABit, kOne));
+    EXPECT_EQ(RunOperators(), 1) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("out 0 (float32) differs, and never does as it is"),
+              std::string::npos)
+        << Read("out/RESULTS.md");
+}
+
+TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
+    Operators("", "", "");
+    EXPECT_EQ(Run("--only two-gpus --python " + dir_ + "/python"), 2) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("0 passed, 0 failed, 1 skipped."), std::string::npos)
+        << Read("out/RESULTS.md");
 }
 
 } // namespace

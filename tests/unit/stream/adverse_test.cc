@@ -56,9 +56,11 @@ class Adverse : public ::testing::Test {
         cus_engine_code_gone();
     }
 
-    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid, CUstream on) {
+    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid, CUstream on,
+                    void **extra = nullptr) {
         void *params[2] = {&a, &b};
         cus_launch launch = {};
+        launch.extra = extra;
         launch.stream = {on, CUS_ABI_LEGACY};
         launch.f = f;
         const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
@@ -285,6 +287,32 @@ TEST_F(Adverse, ASynchronisedEventIsNoProofThatASpinnerEnded) {
     cus_engine_stream_gone(&ref);
     Steps(6);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0) << "its stream is gone";
+}
+
+TEST_F(Adverse, AKernelThatMaySpinIsOneAlsoWhereItsArgumentsCannotBeRead) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(spin, 1, 1, 1, other);
+    Steps(4);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    driver().journal.clear();
+    std::thread([&] { Launch(0); }).join();
+    EXPECT_TRUE(driver().journal.empty());
+    void *extra[] = {CU_LAUNCH_PARAM_END};
+    fake::Of(other)->busy = true;
+    Launch(spin, 1, 1, 1, other, extra); // as NCCL does: a buffer that is not as the layout says
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], Line(0, 0));
+    Sync();
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {2u, 3u, 4u})
+            Steps(1, 0, grid);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
+    fake::Of(other)->busy = false;
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {2u, 3u, 4u})
+            Steps(1, 0, grid);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
 TEST_F(Adverse, OpAppendedToAnotherThreadsPieceGoesBeforeThisThreadsNextStream) {
