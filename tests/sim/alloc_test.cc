@@ -86,9 +86,9 @@ TEST_P(Allocation, ThatFailsIsNotSeen) {
 }
 
 const Program kPrograms[] = {
-    {"copies", {"--steps", "12"}},         {"legacy_blocking", {}},
-    {"two_contexts", {"--steps", "6"}},    {"diverge_replace", {"--steps", "16"}},
-    {"func_attribute", {"--steps", "12"}}, {"never_sync", {"--steps", "200"}},
+    {"copies", {"--steps", "12"}},        {"legacy_blocking", {}},
+    {"two_contexts", {"--steps", "4"}},   {"diverge_replace", {"--steps", "16"}},
+    {"func_attribute", {"--steps", "4"}}, {"never_sync", {"--steps", "200"}},
     {"module_reload", {"--steps", "4"}},
 };
 
