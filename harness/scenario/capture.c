@@ -230,7 +230,8 @@ int sc_run_capture_failing(struct sc *sc) {
             sc_chain(sc, s, x, 3, step + i, N);
         }
         CUresult code = CUDA_SUCCESS;
-        switch (step % 4) {
+        CUdeviceptr p = 0;
+        switch (step % 5) {
         case 0: /* ends what never began */
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
@@ -248,6 +249,14 @@ int sc_run_capture_failing(struct sc *sc) {
             sc_chain(sc, t, x, 7, step, N);
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
+        case 3: /* allocates on the thread that captures, which its mode forbids */
+            OK(sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+            sc_chain(sc, s, x, 5, step, N);
+            if (sc_code(sc, sc->cu.MemAlloc(&p, 64)) == CUDA_SUCCESS) {
+                OK(sc->cu.MemFree(p));
+            }
+            code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
+            break;
         default: /* begins twice; the first goes on */
             OK(sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
             sc_code(sc, sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -255,7 +264,7 @@ int sc_run_capture_failing(struct sc *sc) {
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
         }
-        if (step < 4) {
+        if (step < 5) {
             sc_say(sc, "end: %d", (int)code);
         }
         if (code == CUDA_SUCCESS && graph) {

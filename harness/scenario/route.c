@@ -116,6 +116,19 @@ static const struct {
     {"export", by_export}, {"runtime", by_runtime},
 };
 
+/* In the place of an entry point that the driver is too old for: a scenario that needs it says so.
+ */
+static CUresult too_old(void) {
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+/* cuDriverGetVersion is among the first entries, so that it is there when one is missed. */
+static bool older_than(const struct sc_api *cu, int version) {
+    int driver = 0;
+    return cu->DriverGetVersion && cu->DriverGetVersion(&driver) == CUDA_SUCCESS &&
+           driver < version;
+}
+
 bool sc_route_fill(const char *route, struct sc_api *cu) {
     if (strcmp(route, "elf") == 0) {
         return sc_route_elf && sc_route_elf(cu);
@@ -131,7 +144,12 @@ bool sc_route_fill(const char *route, struct sc_api *cu) {
             continue;
         }
         for (size_t e = 0; e < sizeof(entries) / sizeof(entries[0]); e++) {
-            if (!routes[r].find(&entries[e])) {
+            if (routes[r].find(&entries[e])) {
+                continue;
+            }
+            if (older_than(cu, entries[e].version)) {
+                *entries[e].where = (void *)too_old;
+            } else {
                 fprintf(stderr, "scenario: route %s finds no %s\n", route, entries[e].symbol);
                 return false;
             }

@@ -35,6 +35,12 @@ void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx) {
             cusim_capture_invalidate(c);
 }
 
+void cusim_capture_invalidate_ctx(struct cusim_ctx *ctx) {
+    for (struct cusim_capture *c = cusim.captures; c; c = c->next)
+        if (has_stream_of(c, ctx, false))
+            cusim_capture_invalidate(c);
+}
+
 CUresult cusim_capture_state(struct cusim_stream *stream) {
     return stream->capture->status == CUSIM_CAPTURE_ACTIVE ? CUDA_SUCCESS
                                                            : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -110,6 +110,27 @@ cusim_enter_early(enum cusim_api api); /* the same for calls that are legal befo
     }                                                                                              \
     static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
 
+/* The version of the driver that this library exports the entry points of (version.c). */
+extern const int cusim_driver_version;
+
+/* ---- faults and who calls ---- */
+
+/* A preloaded library under test may mark the calls that it makes for itself (cuSimCaller), so that
+ * they are counted, and made to fail, apart from those of the program. */
+enum cusim_caller { CUSIM_CALLER_PROGRAM, CUSIM_CALLER_OWN, CUSIM_CALLERS };
+enum cusim_caller cusim_caller(void); /* of the calling thread's calls */
+
+/* Replaces the list; false, and the list as it was: not understood. README.md has the grammar. */
+bool cusim_faults_set(const char *text);
+/* Counts the call and does what it is due for; anything but CUDA_SUCCESS is the call's answer. */
+CUresult cusim_fault(enum cusim_api api);
+/* What the work that is being queued shall end its context with, or CUDA_SUCCESS. */
+CUresult cusim_take_late(void);
+
+/* CUSIM_UNKNOWN: cuGetProcAddress answers these base names, divided by commas, by addresses that no
+ * symbol has. False: one of them does not exist, or they are too many. */
+bool cusim_unknown_set(const char *names);
+
 /* ---- process ---- */
 
 enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64 };
@@ -118,7 +139,7 @@ struct cusim_options {
     uint64_t seed;
     _Atomic unsigned delay_us;
     unsigned queue_depth; /* pending operations of a stream before a call waits for room */
-    int driver_version;
+    int driver_version;   /* played */
     int devices;
     uint64_t device_bytes;
     unsigned exit_wait_ms;
@@ -356,6 +377,7 @@ struct cusim_op {
     struct cusim_work *work;
     struct cusim_mark *mark;     /* of a record */
     struct cusim_graph_run *run; /* of a graph launch */
+    CUresult late;               /* a fault: what the context ends with when this has run */
     unsigned n_deps, cap_deps;
     struct cusim_dep *deps;
     struct cusim_dep inline_deps[3];
@@ -533,6 +555,7 @@ cusim_capture_unsafe_sync(struct cusim_ctx *ctx); /* the same for waiting for a 
 struct cusim_capture *cusim_capture_of_ctx(struct cusim_ctx *ctx);
 void cusim_capture_drop(struct cusim_capture *capture); /* its context dies */
 void cusim_capture_invalidate(struct cusim_capture *capture);
+void cusim_capture_invalidate_ctx(struct cusim_ctx *ctx);      /* all that involve the context */
 void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx); /* the legacy stream was used */
 CUresult cusim_capture_state(struct cusim_stream *stream);     /* 901 when invalidated */
 CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work);

@@ -75,3 +75,18 @@ static CUresult fill(bool ptsz, CUstream handle, CUdeviceptr dst, size_t pitch, 
 FILL(8, unsigned char)
 FILL(16, unsigned short)
 FILL(32, unsigned int)
+
+/* What a newer driver might bring: work for a stream by a call that no table knows. The first is
+ * exported; the other can be had from cuGetProcAddress alone, by the name cuSimHiddenFill. */
+__attribute__((visibility("default"))) CUresult cuSimFillX(CUdeviceptr dst, unsigned value,
+                                                           size_t n, CUstream stream);
+CUSIM_LOCKED(cuSimFillX, (CUdeviceptr dst, unsigned value, size_t n, CUstream stream),
+             (dst, value, n, stream)) {
+    return fill(false, stream, dst, 0, value, 4, n, 1, false);
+}
+
+CUresult cusim_hidden_fill(CUdeviceptr dst, unsigned value, size_t n, CUstream stream);
+CUSIM_LOCKED(cusim_hidden_fill, (CUdeviceptr dst, unsigned value, size_t n, CUstream stream),
+             (dst, value, n, stream)) {
+    return fill(false, stream, dst, 0, value, 4, n, 1, false);
+}

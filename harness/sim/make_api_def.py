@@ -17,10 +17,13 @@ EXTRA = {"cuProfilerInitialize": 4000, "cuProfilerStart": 4000, "cuProfilerStop"
 OWN = [
     ("cuSimBeginCaptureX", 13000),
     ("cuSimBeginCaptureX_ptsz", 13000),
+    ("cuSimFillX", 13000),
     ("cuSimKernelRegister", 13000),
     ("cuSimSetDelay", 13000),
     ("cuSimSetFault", 13000),
 ]
+# Not exported: cuGetProcAddress alone hands it out, by the second name.
+HIDDEN = [("cusim_hidden_fill", "cuSimHiddenFill", 13000, 0)]
 
 
 def split(symbol):
@@ -47,7 +50,7 @@ def main():
         if len(known) != len(members):
             sys.exit("%s: %d versions for %d symbols" % (base, len(known), len(members)))
         rows += [(symbol, base, v, pt) for v, (_, symbol) in zip(known, sorted(members))]
-    rows += [(s, split(s)[0], v, split(s)[2]) for s, v in OWN]
+    rows += [(s, split(s)[0], v, split(s)[2]) for s, v in OWN] + HIDDEN
     print("/* Made by make_api_def.py from the toolkit's stub library; see there for the columns. */")
     for row in sorted(rows):
         print('CUSIM_API(%s, "%s", %d, %d)' % row)

@@ -1,9 +1,8 @@
 /*
- * The process: options, cuInit, the count and the fault of each call, fork and exit.
+ * The process: options, cuInit, the count of each call, fork and exit.
  *
- * Any thread. The fault list has a lock of its own, which is taken last; everything else is under
- * cusim.lock or written before cuInit returns. The exit handler waits a bounded time for the
- * streams and never joins a worker.
+ * Any thread. Everything is under cusim.lock or written before cuInit returns. The exit handler
+ * waits a bounded time for the streams and never joins a worker.
  */
 #include "harness/sim/cusim.h"
 
@@ -17,22 +16,10 @@
 
 struct cusim_process cusim = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_id = 1};
 
-static _Atomic uint64_t call_counts[CUSIM_API_COUNT];
+static _Atomic uint64_t call_counts[CUSIM_CALLERS][CUSIM_API_COUNT];
 static pthread_once_t options_once = PTHREAD_ONCE_INIT;
 static pid_t owner_pid;
 static atomic_bool initialized, forked;
-
-struct fault {
-    int api;
-    uint64_t nth, seen;
-    bool onward;
-    CUresult code;
-};
-enum { FAULTS_MAX = 64 };
-static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fault faults[FAULTS_MAX];
-static unsigned n_faults;
-static atomic_bool any_fault;
 
 extern void __tsan_init(void) __attribute__((weak));
 
@@ -61,64 +48,15 @@ uint64_t cusim_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-static int api_by_name(const char *name, size_t length) {
-    for (int i = 0; i < CUSIM_API_COUNT; i++)
-        if (strlen(cusim_rows[i].symbol) == length &&
-            memcmp(cusim_rows[i].symbol, name, length) == 0)
-            return i;
-    return -1;
-}
-
-/* "name:n:code[,name:n+:code...]": n+ is the n-th call and all behind it. Counts from now on. */
-static bool parse_faults(const char *text) {
-    bool good = true;
-    pthread_mutex_lock(&fault_lock);
-    n_faults = 0;
-    while (text && *text) {
-        size_t name_length = strcspn(text, ":,");
-        struct fault f = {.api = api_by_name(text, name_length)};
-        char *end = NULL;
-        const char *rest = text + name_length;
-        if (*rest == ':') {
-            f.nth = strtoull(rest + 1, &end, 10);
-            if (*end == '+') {
-                f.onward = true;
-                end++;
-            }
-            if (*end == ':')
-                f.code = (CUresult)strtoul(end + 1, &end, 10);
-        }
-        if (f.api >= 0 && f.nth > 0 && f.code != CUDA_SUCCESS && n_faults < FAULTS_MAX)
-            faults[n_faults++] = f;
-        else
-            good = false;
-        text += strcspn(text, ",");
-        if (*text == ',')
-            text++;
-    }
-    atomic_store(&any_fault, n_faults > 0);
-    pthread_mutex_unlock(&fault_lock);
-    return good;
-}
-
-static CUresult fault_of(enum cusim_api api) {
-    CUresult code = CUDA_SUCCESS;
-    pthread_mutex_lock(&fault_lock);
-    for (unsigned i = 0; i < n_faults; i++) {
-        struct fault *f = &faults[i];
-        if (f->api != (int)api)
-            continue;
-        f->seen++;
-        if (f->seen == f->nth || (f->onward && f->seen > f->nth))
-            code = f->code;
-    }
-    pthread_mutex_unlock(&fault_lock);
-    return code;
-}
-
 static uint64_t env_number(const char *name, uint64_t standard) {
     const char *text = getenv(name);
     return text && *text ? strtoull(text, NULL, 0) : standard;
+}
+
+/* A fault that is not understood would make a test that proves nothing. */
+static void refuse(const char *name) {
+    fprintf(stderr, "cusim: %s: not understood: %s\n", name, getenv(name));
+    _exit(2);
 }
 
 static void load_options(void) {
@@ -126,7 +64,7 @@ static void load_options(void) {
     o->seed = env_number("CUSIM_SEED", 1);
     o->delay_us = (unsigned)env_number("CUSIM_DELAY_US", 20);
     o->queue_depth = (unsigned)env_number("CUSIM_QUEUE_DEPTH", 1024);
-    o->driver_version = (int)env_number("CUSIM_DRIVER_VERSION", 13000);
+    o->driver_version = (int)env_number("CUSIM_DRIVER_VERSION", (uint64_t)cusim_driver_version);
     o->devices = (int)env_number("CUSIM_DEVICES", 1);
     if (o->devices < 0 || o->devices > CUSIM_DEVICES_MAX)
         o->devices = CUSIM_DEVICES_MAX;
@@ -135,8 +73,10 @@ static void load_options(void) {
     const char *rules = getenv("CUSIM_GRAPH_RULES");
     o->measured_rules = rules && strcmp(rules, "measured") == 0;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
-    if (!parse_faults(getenv("CUSIM_FAULT")))
-        fprintf(stderr, "cusim: CUSIM_FAULT: not understood in part: %s\n", getenv("CUSIM_FAULT"));
+    if (!cusim_faults_set(getenv("CUSIM_FAULT")))
+        refuse("CUSIM_FAULT");
+    if (!cusim_unknown_set(getenv("CUSIM_UNKNOWN")))
+        refuse("CUSIM_UNKNOWN");
     owner_pid = getpid();
 }
 
@@ -147,10 +87,8 @@ const struct cusim_options *cusim_get_options(void) {
 
 CUresult cusim_enter_early(enum cusim_api api) {
     cusim_get_options();
-    atomic_fetch_add_explicit(&call_counts[api], 1, memory_order_relaxed);
-    if (atomic_load_explicit(&any_fault, memory_order_acquire))
-        return fault_of(api);
-    return CUDA_SUCCESS;
+    atomic_fetch_add_explicit(&call_counts[cusim_caller()][api], 1, memory_order_relaxed);
+    return cusim_fault(api);
 }
 
 CUresult cusim_enter(enum cusim_api api) {
@@ -219,7 +157,7 @@ CUresult cuSimSetDelay(unsigned max_us) {
 __attribute__((visibility("default"))) CUresult cuSimSetFault(const char *text);
 CUresult cuSimSetFault(const char *text) {
     CUSIM_ENTER_EARLY(cuSimSetFault);
-    return parse_faults(text) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return cusim_faults_set(text) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* FILE, in which %p stands for the process id. */
@@ -231,6 +169,26 @@ void cusim_expand_path(const char *path, char *out, size_t bytes) {
         snprintf(out, bytes, "%s", path);
 }
 
+static uint64_t calls_of(int api, bool own_only) {
+    uint64_t n = atomic_load_explicit(&call_counts[CUSIM_CALLER_OWN][api], memory_order_relaxed);
+    if (!own_only)
+        n += atomic_load_explicit(&call_counts[CUSIM_CALLER_PROGRAM][api], memory_order_relaxed);
+    return n;
+}
+
+static void write_counts(FILE *file, bool own_only, const char *indent) {
+    const char *comma = "";
+    for (int i = 0; i < CUSIM_API_COUNT; i++) {
+        uint64_t n = calls_of(i, own_only);
+        if (n) {
+            fprintf(file, "%s\n%s\"%s\": %llu", comma, indent, cusim_rows[i].symbol,
+                    (unsigned long long)n);
+            comma = ",";
+        }
+    }
+}
+
+/* All calls by symbol; "own" says how many of them a preloaded library marked as its own. */
 static void write_stats(void) {
     const char *path = getenv("CUSIM_STATS");
     if (!path || !*path)
@@ -240,14 +198,15 @@ static void write_stats(void) {
     FILE *file = fopen(name, "w");
     if (!file)
         return;
-    const char *comma = "";
+    bool any_own = false;
+    for (int i = 0; i < CUSIM_API_COUNT; i++)
+        any_own |= calls_of(i, true) > 0;
     fputs("{", file);
-    for (int i = 0; i < CUSIM_API_COUNT; i++) {
-        uint64_t n = atomic_load_explicit(&call_counts[i], memory_order_relaxed);
-        if (n) {
-            fprintf(file, "%s\n  \"%s\": %llu", comma, cusim_rows[i].symbol, (unsigned long long)n);
-            comma = ",";
-        }
+    write_counts(file, false, "  ");
+    if (any_own) {
+        fputs(",\n  \"own\": {", file);
+        write_counts(file, true, "    ");
+        fputs("\n  }", file);
     }
     fputs("\n}\n", file);
     fclose(file);

@@ -9,6 +9,64 @@
 
 #include <string.h>
 
+/* ---- entry points that no table knows ---- */
+
+/* Jumps through targets[i], 16 bytes each. The addresses lie inside this library, as those of a
+ * newer driver's own functions would. */
+enum { UNKNOWN_MAX = 64, JUMP_BYTES = 16 };
+extern const char cusim_unknown_jumps[] __attribute__((visibility("hidden")));
+extern void *cusim_unknown_targets[UNKNOWN_MAX] __attribute__((visibility("hidden")));
+void *cusim_unknown_targets[UNKNOWN_MAX];
+__asm__(".pushsection .text\n"
+        ".p2align 4\n"
+        ".hidden cusim_unknown_jumps\n"
+        ".globl cusim_unknown_jumps\n"
+        "cusim_unknown_jumps:\n"
+        ".set cusim_at, 0\n"
+        ".rept 64\n"
+        ".p2align 4\n"
+        "jmp *(cusim_unknown_targets + cusim_at)(%rip)\n"
+        ".set cusim_at, cusim_at + 8\n"
+        ".endr\n"
+        ".popsection\n");
+
+static unsigned n_unknown; /* frozen before the first entry point does anything */
+
+static bool add_unknown(const char *name, size_t length) {
+    bool exists = false;
+    for (int i = 0; i < CUSIM_API_COUNT; i++) {
+        const struct cusim_row *row = &cusim_rows[i];
+        if (strlen(row->base) != length || memcmp(row->base, name, length) != 0)
+            continue;
+        if (n_unknown == UNKNOWN_MAX)
+            return false;
+        cusim_unknown_targets[n_unknown++] = row->address;
+        exists = true;
+    }
+    return exists;
+}
+
+bool cusim_unknown_set(const char *names) {
+    while (names && *names) {
+        size_t length = strcspn(names, ",");
+        if (!add_unknown(names, length))
+            return false;
+        names += length;
+        if (*names == ',' && !*++names)
+            return false;
+    }
+    return true;
+}
+
+static void *address_of(const struct cusim_row *row) {
+    for (unsigned i = 0; i < n_unknown; i++)
+        if (cusim_unknown_targets[i] == row->address)
+            return (void *)(uintptr_t)(cusim_unknown_jumps + i * JUMP_BYTES);
+    return row->address;
+}
+
+/* ---- cuGetProcAddress ---- */
+
 static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t flags,
                         CUdriverProcAddressQueryResult *status) {
     if (!symbol || !pfn || (flags & ~(cuuint64_t)3))
@@ -30,7 +88,7 @@ static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t 
             best = row;
     }
     if (best)
-        *pfn = best->address;
+        *pfn = address_of(best);
     if (status)
         *status = best    ? CU_GET_PROC_ADDRESS_SUCCESS
                   : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT

@@ -63,17 +63,19 @@ static void stop_if_exiting(void) {
 
 static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult state) {
     cusim_delay(stream);
-    CUresult result = CUDA_SUCCESS;
+    CUresult result = state == CUDA_SUCCESS ? op->late : CUDA_SUCCESS;
     if (op->run) {
         if (state == CUDA_SUCCESS)
             cusim_graph_run_execute(op->run, stream);
-        return;
+    } else {
+        if (op->work->type == CUSIM_WORK_RECORD && op->mark)
+            op->mark->time_ns = cusim_now_ns(); /* read only once the timeline has moved on */
+        CUresult ran = cusim_work_run(op->work, stream, state);
+        if (result == CUDA_SUCCESS)
+            result = ran;
+        if (state == CUDA_SUCCESS && cusim_log_on())
+            cusim_work_log(op->work, stream->raw);
     }
-    if (op->work->type == CUSIM_WORK_RECORD && op->mark)
-        op->mark->time_ns = cusim_now_ns(); /* read only once the timeline has moved on */
-    result = cusim_work_run(op->work, stream, state);
-    if (state == CUDA_SUCCESS && cusim_log_on())
-        cusim_work_log(op->work, stream->raw);
     if (result != CUDA_SUCCESS) {
         cusim_lock();
         if (stream->ctx->error == CUDA_SUCCESS)
@@ -159,6 +161,7 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     op->deps = op->inline_deps;
     op->cap_deps = sizeof op->inline_deps / sizeof op->inline_deps[0];
     op->work = work;
+    op->late = cusim_take_late();
     op->seq = ++stream->submitted;
     if (stream->legacy) {
         for (struct cusim_stream *s = stream->ctx->streams; s; s = s->next)

@@ -9,9 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t failures; /* atomic */
+
 void *cus_mem_alloc(size_t bytes) {
     int saved = errno;
     void *memory = bytes ? calloc(1, bytes) : NULL;
+    if (bytes && !memory)
+        __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
     errno = saved;
     return memory;
 }
@@ -20,6 +24,10 @@ void cus_mem_free(void *memory) {
     int saved = errno;
     free(memory);
     errno = saved;
+}
+
+uint64_t cus_mem_failures(void) {
+    return __atomic_load_n(&failures, __ATOMIC_RELAXED);
 }
 
 char *cus_mem_text(const char *text) {

@@ -8,6 +8,7 @@
 #define CUSPLICE_BASE_MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +20,8 @@ void *cus_mem_alloc(size_t bytes);
 void cus_mem_free(void *memory);
 /* A copy of `text` to be freed with cus_mem_free; NULL when there is no memory. */
 char *cus_mem_text(const char *text);
+/* How often there was none, so far. Reported as the fallback no_memory. */
+uint64_t cus_mem_failures(void);
 
 #ifdef __cplusplus
 }

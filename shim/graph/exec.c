@@ -13,6 +13,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/issue.h"
+#include "shim/graph/relax.h"
 
 /* Measured on an H200 with driver 580: 1.6 to 2.6 KB per kernel node (DESIGN.md, section 1). */
 enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
@@ -190,10 +191,9 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
     if (!exec)
         return false;
     exec->n = n;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    struct cus_relaxed relaxed = cus_relax(driver);
     bool built = build_captured(driver, capture_stream, ops, n, exec, why);
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    cus_relax_end(driver, relaxed);
     if (!built) {
         exec->exec = NULL;
         cus_exec_destroy(driver, exec);
@@ -275,13 +275,12 @@ CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec,
 
 void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec) {
     if (driver) {
-        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-        driver->cuThreadExchangeStreamCaptureMode(&mode);
+        struct cus_relaxed relaxed = cus_relax(driver);
         if (exec->exec)
             driver->cuGraphExecDestroy(exec->exec);
         if (exec->graph)
             driver->cuGraphDestroy(exec->graph);
-        driver->cuThreadExchangeStreamCaptureMode(&mode);
+        cus_relax_end(driver, relaxed);
     }
     cus_mem_free(exec);
 }

@@ -103,6 +103,9 @@ static void at_exit(void) {
     uint64_t ops = 0;
     for (unsigned type = 0; type < CUS_OP_TYPES; type++)
         ops += counters.ops[type];
+    if (counters.fallbacks[CUS_FALLBACK_NO_MEMORY])
+        cus_log(CUS_WARN, "hook", "%llu allocations failed: what needed them went out one by one",
+                (unsigned long long)counters.fallbacks[CUS_FALLBACK_NO_MEMORY]);
     write_stats();
     cus_handshake_exit(ops, __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
     cus_depth = depth;

@@ -36,6 +36,11 @@ struct real {
 
 static struct real *found; /* atomic */
 
+/* Of the thread that asks first: without it no call of the program would arrive, so that it must
+ * not depend on memory. Another thread that asks meanwhile fills one of its own. */
+static struct real first;
+static uint32_t first_taken; /* atomic */
+
 typedef void *dlsym_fn(void *handle, const char *name);
 
 unsigned cus_real_absent(void) {
@@ -118,7 +123,10 @@ bool cus_real_find(void) {
     /* By soname, so that it does not matter under which path the program loaded it. The handle is
      * kept: what we hand out must stay. */
     void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-    struct real *real = handle ? cus_mem_alloc(sizeof *real) : NULL;
+    struct real *real = NULL;
+    if (handle)
+        real = __atomic_exchange_n(&first_taken, 1, __ATOMIC_ACQ_REL) ? cus_mem_alloc(sizeof *real)
+                                                                      : &first;
     if (real) {
         struct real *nobody = NULL;
         struct object object = {0};
@@ -129,7 +137,8 @@ bool cus_real_find(void) {
         real->high = object.high;
         if (!__atomic_compare_exchange_n(&found, &nobody, real, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE)) {
-            cus_mem_free(real);
+            if (real != &first)
+                cus_mem_free(real);
         } else {
             cus_log(CUS_DEBUG, "hook", "libcuda is %s, %u of %d entry points",
                     object.path ? object.path : "?", real->rows, CUS_API_ROWS);

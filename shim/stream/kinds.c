@@ -11,6 +11,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/issue.h"
+#include "shim/graph/relax.h"
 #include "shim/plan/name.h"
 #include "shim/stream/state.h"
 
@@ -399,8 +400,7 @@ static struct cus_func *make_func(const void *handle) {
     enum cus_handle kind;
     char shown[256];
     func->handle = handle;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
     if (query_name(handle, &name, &kind) && name) {
         func->policy = cus_rules_decide(cus_rules(), name).policy;
         func->name = copy_text(name);
@@ -408,15 +408,17 @@ static struct cus_func *make_func(const void *handle) {
         func->known =
             query_layout(handle, kind, &func->layout) && query_cluster(handle, kind, func->cluster);
     }
-    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    cus_relax_end(cus_process.driver, relaxed);
     if (func->policy == CUS_POLICY_NEVER_DEFER)
         __atomic_store_n(&cus_process.never_defer, true, __ATOMIC_RELEASE);
     func->shown = copy_text(func->name ? shown : "(unnamed)");
     if (!func->name || !func->shown)
         func->known = false;
-    if (!func->known)
+    if (!func->known) {
+        cus_fallback(CUS_FALLBACK_NO_LAYOUT);
         CUS_LOG_ONCE(CUS_INFO, "stream", "no name or parameter layout of %s: it stays eager",
                      func->name ? func->name : "a kernel");
+    }
     return func;
 }
 

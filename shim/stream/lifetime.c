@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "shim/base/log.h"
+#include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/stream/state.h"
 
@@ -51,8 +52,14 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_process.may_build =
         options->mode == CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
-    bool withhold = options->mode > CUS_MODE_OBSERVE && !forbidden && driver_suffices(driver);
-    if (forbidden)
+    /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
+     * must not wait would. */
+    bool complete = cus_mem_failures() == 0;
+    bool withhold =
+        options->mode > CUS_MODE_OBSERVE && !forbidden && complete && driver_suffices(driver);
+    if (!complete)
+        cus_log(CUS_WARN, "stream", "no memory while the settings were read: nothing is withheld");
+    else if (forbidden)
         cus_log(CUS_WARN, "stream", "%s is set: nothing is withheld", forbidden);
     else if (!driver_suffices(driver) || (cus_process.driver && !graphs_suffice(driver)))
         cus_log(CUS_WARN, "stream", "this driver lacks functions that are needed: no graphs");
@@ -83,7 +90,7 @@ void cus_engine_withhold_off(const char *why) {
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
     cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
-    __atomic_add_fetch(&cus_process.counters.fallbacks[CUS_FALLBACK_OFF], 1, __ATOMIC_RELAXED);
+    cus_fallback(CUS_FALLBACK_OFF);
     cus_log(CUS_WARN, "stream", "nothing is withheld any more: %s", why);
 }
 
@@ -98,6 +105,7 @@ void cus_engine_profiling(bool on) {
 
 void cus_engine_counters(struct cus_counters *out) {
     *out = cus_process.counters;
+    out->fallbacks[CUS_FALLBACK_NO_MEMORY] += cus_mem_failures();
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
@@ -234,7 +242,7 @@ void cus_engine_memory_gone(void) {
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    engine->counters.fallbacks[CUS_FALLBACK_BUDGET]++;
+    cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
 bool cus_engine_give_memory_back(void) {

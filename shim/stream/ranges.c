@@ -6,6 +6,7 @@
  * CUDA allocated or registered, and that is not managed, is ever more than UNKNOWN: anything else
  * may be pageable, foreign or wrong, and its op goes out at once (HAZARDS C4, C6, C10).
  */
+#include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 
 enum { RANGES = 64 };
@@ -47,11 +48,10 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
         CU_POINTER_ATTRIBUTE_RANGE_SIZE,     CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
         CU_POINTER_ATTRIBUTE_CONTEXT};
     void *values[] = {&type, &managed, &ordinal, &start, &size, &pool, &context};
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
     CUresult result = cus_process.driver->cuPointerGetAttributes(sizeof ids / sizeof *ids, ids,
                                                                  values, (CUdeviceptr)address);
-    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    cus_relax_end(cus_process.driver, relaxed);
     if (result != CUDA_SUCCESS || managed || size == 0)
         return CUS_FAMILY_UNKNOWN;
     range->start = start;

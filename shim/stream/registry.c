@@ -11,6 +11,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 
 struct cus_process cus_process;
@@ -150,12 +151,11 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     const struct cus_driver *driver = cus_process.driver;
     struct cus_engine *engine = NULL;
     unsigned flags = 0;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    struct cus_relaxed relaxed = cus_relax(driver);
     if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS && !is_green(handle) &&
         (engine = new_engine()))
         set_up(engine, context, handle, flags);
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    cus_relax_end(driver, relaxed);
     if (engine && engine->legacy)
         __atomic_store_n(&context->legacy, engine, __ATOMIC_RELEASE);
     return engine;

@@ -220,6 +220,11 @@ void cus_ranges_forget(void);
 /* Moves at each forget. */
 uint32_t cus_ranges_epoch(void);
 
+/* ---- fallback.c ---- */
+
+/* Counts a fallback, and says it the first time. */
+void cus_fallback(enum cus_fallback why);
+
 /* ---- withheld.c: everything that issues withheld ops; engine lock held, the engine's context
  * current ---- */
 

@@ -11,6 +11,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
+#include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 
 void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
@@ -42,7 +43,7 @@ static void note_late(struct cus_engine *engine, CUresult result) {
         return;
     if (engine->late_error == CUDA_SUCCESS)
         __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
-    engine->counters.fallbacks[CUS_FALLBACK_LATE_ERROR]++;
+    cus_fallback(CUS_FALLBACK_LATE_ERROR);
     CUS_LOG_ONCE(CUS_WARN, "stream", "a withheld op failed with error %d when it was issued",
                  (int)result);
 }
@@ -91,17 +92,16 @@ bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
     while (__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
         if (!cus_plan_drop_oldest(&engine->plan))
             return false;
-        engine->counters.fallbacks[CUS_FALLBACK_BUDGET]++;
+        cus_fallback(CUS_FALLBACK_BUDGET);
     }
     return true;
 }
 
 void cus_withheld_drop_capture_stream(struct cus_engine *engine) {
     if (engine->capture_stream) {
-        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-        cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+        struct cus_relaxed relaxed = cus_relax(cus_process.driver);
         cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
-        cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+        cus_relax_end(cus_process.driver, relaxed);
     }
     engine->capture_stream = NULL;
     engine->capture_refused = false;
@@ -111,8 +111,7 @@ static bool have_capture_stream(struct cus_engine *engine) {
     const struct cus_driver *driver = cus_process.driver;
     if (engine->capture_stream || engine->capture_refused)
         return engine->capture_stream != NULL;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    struct cus_relaxed relaxed = cus_relax(driver);
     int priority = 0;
     bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
                 driver->cuStreamCreateWithPriority(&engine->capture_stream, CU_STREAM_NON_BLOCKING,
@@ -122,7 +121,7 @@ static bool have_capture_stream(struct cus_engine *engine) {
         driver->cuStreamDestroy_v2(engine->capture_stream);
         made = false;
     }
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    cus_relax_end(driver, relaxed);
     if (!made) {
         engine->capture_stream = NULL;
         engine->capture_refused = true;
@@ -151,13 +150,13 @@ static struct cus_variant *build(struct cus_engine *engine) {
     cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
     if (!built) {
-        engine->counters.fallbacks[why]++;
+        if (why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
+            cus_fallback(why);
         return NULL;
     }
     struct cus_variant *variant = cus_plan_built(plan, exec);
     if (!variant) {
         cus_exec_destroy(cus_process.driver, exec);
-        engine->counters.fallbacks[CUS_FALLBACK_NO_MEMORY]++;
         return NULL;
     }
     engine->counters.built++;
@@ -233,12 +232,12 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     if (!variant) {
         result = fire_eagerly(engine, NULL, later, CUS_EAGER_OBSERVING);
     } else if (!patch(engine, variant)) {
-        counters->fallbacks[CUS_FALLBACK_SETPARAMS]++;
+        cus_fallback(CUS_FALLBACK_SETPARAMS);
         result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
     } else if (cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
         /* With a healthy context a graph that failed to launch was not enqueued: op by op either
          * works or gives the true error. */
-        counters->fallbacks[CUS_FALLBACK_GRAPH_LAUNCH]++;
+        cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
         result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
     } else {
         counters->graph_launches++;

@@ -120,6 +120,7 @@ std::vector<Case> MakeCases() {
         {"exit_handler", 30, "", "", {}, true, {}, 6},
         {"exit_thread", 40, "", "", {}, false, {}, 7},
         {"exit_quick", 0, "", "", {}, false, {}, 8},
+        {"unknown_calls", 20, "", "", {}},
         {"idle", 0, "", "", {}},
     };
     (void)kAnyOp, (void)kAnyBoth;

@@ -27,6 +27,14 @@ struct Item {
     UT_hash_handle hh;
 };
 
+TEST(Memory, CountsWhatItDidNotGet) {
+    uint64_t before = cus_mem_failures();
+    EXPECT_EQ(cus_mem_alloc(SIZE_MAX / 2), nullptr);
+    EXPECT_EQ(cus_mem_failures(), before + 1);
+    EXPECT_EQ(cus_mem_alloc(0), nullptr); // nothing was asked for
+    EXPECT_EQ(cus_mem_failures(), before + 1);
+}
+
 TEST(Memory, IsZeroedAlignedAndKeepsErrno) {
     errno = ENOENT;
     for (size_t bytes : {1, 17, 4096, 1 << 20}) {

@@ -208,6 +208,15 @@ TEST(Log, StatisticsCountCallsByExportedName) {
     EXPECT_EQ(std::string::npos, text.find("cuGraphLaunch"));
 }
 
+// A program does not run with a fault that is another than was meant.
+TEST(Log, WhatIsNotUnderstoodEndsTheProgram) {
+    EXPECT_EQ(2, RunChild("basic", {{"CUSIM_FAULT", "cuLaunchKernl:2:1"}}));
+    EXPECT_EQ(2, RunChild("basic", {{"CUSIM_FAULT", "cuLaunchKernel:2"}}));
+    EXPECT_EQ(2, RunChild("basic", {{"CUSIM_UNKNOWN", "cuLaunchKernl"}}));
+    EXPECT_EQ(2, RunChild("basic", {{"CUSIM_UNKNOWN", "cuLaunchKernel,"}}));
+    EXPECT_EQ(0, RunChild("basic", {{"CUSIM_UNKNOWN", "cuLaunchKernel,cuInit"}}));
+}
+
 TEST(Log, AFaultCanBeAskedForInTheEnvironment) {
     std::string log = LogOf("basic", {{"CUSIM_FAULT", "cuLaunchKernel:2:1"}});
     size_t first = log.find(" kernel mix ");

@@ -51,6 +51,7 @@ TEST(Resolve, TheNewestSymbolNotNewerThanTheVersionIsFound) {
         {"cuStreamGetCaptureInfo", 11030, 0, "cuStreamGetCaptureInfo_v2"},
         {"cuStreamGetCaptureInfo", 12030, 0, "cuStreamGetCaptureInfo_v3"},
         {"cuSimBeginCaptureX", 13000, 0, "cuSimBeginCaptureX"},
+        {"cuSimFillX", 13000, 0, "cuSimFillX"},
     };
     for (const Row &row : rows) {
         SCOPED_TRACE(testing::Message() << row.base << " " << row.version << " " << row.flags);
@@ -88,6 +89,19 @@ TEST(Resolve, WhatIsNotImplementedSaysSo) {
     auto call = reinterpret_cast<CUresult (*)(void *, void *)>(Symbol("cuMipmappedArrayCreate"));
     ASSERT_NE(nullptr, call);
     EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, call(nullptr, nullptr));
+}
+
+// What a newer driver's own functions look like: no symbol, but an address inside the library.
+TEST(Resolve, AHiddenCallHasNoSymbol) {
+    Answer a = Ask("cuSimHiddenFill", 13000);
+    EXPECT_EQ(CU_GET_PROC_ADDRESS_SUCCESS, a.status);
+    ASSERT_NE(nullptr, a.address);
+    EXPECT_EQ(nullptr, Symbol("cuSimHiddenFill"));
+    EXPECT_EQ(nullptr, Symbol("cusim_hidden_fill"));
+    Dl_info hidden, known;
+    ASSERT_NE(0, dladdr(a.address, &hidden));
+    ASSERT_NE(0, dladdr(Symbol("cuInit"), &known));
+    EXPECT_EQ(known.dli_fbase, hidden.dli_fbase);
 }
 
 TEST(Resolve, OnlyNamesOfTheDriverAreExported) {

@@ -1,0 +1,62 @@
+/*
+ * Stream work by calls of a driver that is newer than every table: one that the library exports,
+ * one that cuGetProcAddress alone hands out.
+ *
+ * Main thread. Both calls are the simulator's; another driver has none, and says so.
+ */
+#include "harness/scenario/sc.h"
+
+#include <dlfcn.h>
+
+enum { N = 256 };
+
+typedef CUresult (*fill_fn)(CUdeviceptr, unsigned, size_t, CUstream);
+typedef CUresult (*look_fn)(const char *, void **, int, cuuint64_t,
+                            CUdriverProcAddressQueryResult *);
+
+/* By a fresh look-up for each call, as a program without a table of its own would. */
+static fill_fn hidden_fill(look_fn look) {
+    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    void *fill = NULL;
+    if (look("cuSimHiddenFill", &fill, 13000, 0, &found) != CUDA_SUCCESS) {
+        return NULL;
+    }
+    return (fill_fn)fill;
+}
+
+int sc_run_unknown_calls(struct sc *sc) {
+    CUstream s, b;
+    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    fill_fn exported = lib ? (fill_fn)dlsym(lib, "cuSimFillX") : NULL;
+    look_fn look = lib ? (look_fn)dlsym(lib, "cuGetProcAddress_v2") : NULL;
+    if (!exported || !look || !hidden_fill(look)) {
+        sc_say(sc, "a driver without them");
+        return 0;
+    }
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.StreamCreate(&b, CU_STREAM_DEFAULT));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        for (unsigned i = 0; i < 9; i++) {
+            sc_chain(sc, s, x, 3, step + i, N);
+        }
+        OK(hidden_fill(look)(x + 4 * (step % 8), step, N / 2, s));
+        for (unsigned i = 0; i < 9; i++) {
+            sc_chain(sc, s, x, 5, step + i, N);
+        }
+        OK(exported(x, step, 8, s));
+        for (unsigned i = 0; i < 9; i++) {
+            sc_chain(sc, b, y, 7, step + i, N);
+        }
+        /* In the legacy stream, which waits for the blocking one, and which that waits for. */
+        OK(hidden_fill(look)(y, step, N / 4, NULL));
+        for (unsigned i = 0; i < 9; i++) {
+            sc_chain(sc, b, y, 11, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+        OK(sc->cu.StreamSynchronize(b));
+    }
+    sc_digest(sc);
+    return 0;
+}

@@ -1,0 +1,133 @@
+// Promise: on a driver that lacks functions, and on one that has functions that no table knows,
+// programs run as they do without the library; where there is no layout of parameters, nothing is
+// put into graphs, which is said once.
+//
+// CUS_TEST_FULL=1: all scenarios on all drivers.
+#include "tests/sim/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace sim {
+namespace {
+
+struct Driver {
+    const char *name;
+    const char *version; // of the library of harness/sim that plays it; NULL: the newest
+    const char *unknown; // entry points that it has anew, at addresses that no symbol has
+};
+
+void PrintTo(const Driver &driver, std::ostream *out) {
+    *out << driver.name;
+}
+
+// Whatever a step may consist of.
+#define OPS                                                                                        \
+    "cuLaunchKernel,cuLaunchKernelEx,cuMemcpyDtoDAsync,cuMemcpyHtoDAsync,cuMemcpyDtoHAsync,"       \
+    "cuMemcpyAsync,cuMemsetD8Async,cuMemsetD16Async,cuMemsetD32Async"
+#define ORDER                                                                                      \
+    "cuStreamSynchronize,cuStreamWaitEvent,cuEventRecord,cuEventSynchronize,cuStreamQuery,"        \
+    "cuCtxSynchronize,cuMemcpyDtoH,cuMemcpyHtoD,cuMemcpy,cuMemsetD32"
+#define LIFE                                                                                       \
+    "cuMemFree,cuMemFreeAsync,cuMemAllocAsync,cuMemHostUnregister,cuModuleUnload,cuStreamDestroy," \
+    "cuCtxDestroy,cuLaunchHostFunc,cuGraphLaunch,cuStreamBeginCapture,cuStreamEndCapture"
+
+const Driver kDrivers[] = {
+    {"v11080", "11080", ""},
+    {"v12000", "12000", ""},
+    {"v12030", "12030", ""},
+    {"new_ops", nullptr, OPS},
+    {"new_order", nullptr, ORDER},
+    {"new_life", nullptr, LIFE},
+    {"new_launch_and_order", nullptr, "cuLaunchKernel," ORDER},
+    {"new_lookup", nullptr, "cuGetProcAddress"},
+};
+
+// What each of them is run with unless all are asked for.
+const char *const kSome[] = {
+    "decode_loop",     "decode_legacy", "copies",          "memsets",       "streams_interleaved",
+    "legacy_blocking", "capture_once",  "capture_global",  "graph_program", "diverge_insert",
+    "moving_buffers",  "free_reuse",    "pool_memory",     "host_func",     "errors",
+    "two_contexts",    "module_reload", "stream_recreate", "poll_pinned",   "handles",
+};
+
+class OnDriver : public testing::TestWithParam<Driver> {};
+
+Setting On(const Driver &driver, bool preload) {
+    Setting setting;
+    setting.preload = preload;
+    setting.binary = "harness/scenario/scenario_dl";
+    std::string newest = Runfile("harness/sim/lib/libcuda.so.1");
+    newest = newest.substr(0, newest.rfind('/'));
+    setting.env["CUSIM_DELAY_US"] = "0";
+    if (driver.version) {
+        std::string old = Runfile(std::string("harness/sim/") + driver.version + "/libcuda.so.1");
+        setting.env["LD_LIBRARY_PATH"] = old.substr(0, old.rfind('/')) + ":" + newest;
+        setting.env["CUSIM_KERNELS"] = newest + "/libcusim_kernels.so";
+        setting.args = {"--route", "dlsym"};
+    } else {
+        setting.env["CUSIM_UNKNOWN"] = driver.unknown;
+        setting.args = {"--route", "getproc"};
+    }
+    return setting;
+}
+
+// Compares, and says whether the program is one that this driver is new enough for.
+bool CheckOn(const Driver &driver, const Case &c) {
+    SCOPED_TRACE(c.Title());
+    Outcome plain = RunCase(c, On(driver, false));
+    Outcome run = RunCase(c, On(driver, true));
+    EXPECT_SAME(c, plain, run);
+    EXPECT_NOTHING(SaidOnce(run));
+    if (CountOps(plain.log) == 0 || c.name == "exit_quick") {
+        return false; // nothing was asked for, or nothing is counted
+    }
+    if (run.result.status == c.status) {
+        EXPECT_STATS(run);
+    }
+    if (driver.version) {
+        EXPECT_EQ(run.stats.Number("issued.in_graphs"), 0);
+        EXPECT_NE(run.result.err.find("this driver lacks functions"), std::string::npos)
+            << run.Describe();
+    }
+    return plain.result.status == c.status;
+}
+
+TEST_P(OnDriver, ProgramsRunAsEver) {
+    std::vector<std::string> names(std::begin(kSome), std::end(kSome));
+    int asked = 0, suited = 0;
+    for (const Case &c : Cases()) {
+        bool is_some = std::find(names.begin(), names.end(), c.name) != names.end();
+        if (is_some || FullSweep()) {
+            suited += CheckOn(GetParam(), c);
+            asked++;
+        }
+    }
+    EXPECT_GT(suited, GetParam().version ? asked / 2 : asked - 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OnDriver, testing::ValuesIn(kDrivers),
+                         [](const auto &given) { return std::string(given.param.name); });
+
+// Where only the look-up is new, the rest is known as ever, and graphs are used.
+TEST(NewLookup, StillLeadsToTheKnown) {
+    Outcome run = RunCase(CaseOf("decode_loop"), On(kDrivers[7], true));
+    EXPECT_GT(run.stats.Number("issued.in_graphs"), 0) << run.Describe();
+}
+
+// Calls that no table knows are ordered behind what is withheld, each time.
+TEST(UnknownCalls, AreSeenAsSuch) {
+    const Case &c = CaseOf("unknown_calls");
+    Outcome plain = RunCase(c, {});
+    ASSERT_GT(CountOps(plain.log), 24u * 36) << "the driver has them not: this shows nothing";
+    Setting setting;
+    setting.preload = true;
+    Outcome run = RunCase(c, setting);
+    EXPECT_SAME(c, plain, run);
+    EXPECT_GT(run.stats.Number("flushes.unknown_api"), 0) << run.Describe();
+    EXPECT_GT(run.stats.Number("issued.in_graphs"), 100) << run.Describe();
+}
+
+} // namespace
+} // namespace sim
