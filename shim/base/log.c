@@ -137,13 +137,13 @@ static void write_line(const char *line, size_t bytes) {
     if (*config.file) {
         char path[4096];
         if (cus_path_expand(config.file, path, sizeof path, NULL))
-            fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+            fd = cus_path_open(path, O_APPEND);
         if (fd < 0)
             fd = STDERR_FILENO;
     }
     /* One write per line: lines of several threads do not mix. What cannot be written is lost;
      * there is nobody to tell. */
-    ssize_t written = write(fd, line, bytes);
+    ssize_t written = cus_path_write(fd, line, bytes);
     (void)written;
     if (fd != STDERR_FILENO)
         close(fd);

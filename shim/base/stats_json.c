@@ -48,7 +48,7 @@ struct writer {
 static void drain(struct writer *w) {
     size_t done = 0;
     while (done < w->used && !w->failed) {
-        ssize_t got = write(w->fd, w->buffer + done, w->used - done);
+        ssize_t got = cus_path_write(w->fd, w->buffer + done, w->used - done);
         if (got > 0)
             done += (size_t)got;
         else if (got == 0 || errno != EINTR)
@@ -240,10 +240,19 @@ static bool written_meanwhile(const char *path) {
            info.st_mtime >= process_start();
 }
 
-/* /dev/stderr, a pipe: there is nothing to rename. */
+/* /dev/stderr, a pipe: there is nothing to rename. A link is no such thing: it is replaced. */
 static bool is_special(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+    return cus_path_is_system(path) ||
+           (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode));
+}
+
+/* A file of this name may have been left by a process that had our number. */
+static int open_partial(const char *path) {
+    int fd = cus_path_open(path, O_EXCL);
+    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
+        fd = cus_path_open(path, O_EXCL);
+    return fd;
 }
 
 bool cus_stats_json(const char *path, const struct cus_counters *counters,
@@ -263,9 +272,7 @@ bool cus_stats_json(const char *path, const struct cus_counters *counters,
             snprintf(partial, sizeof partial, "%s", target);
         else
             snprintf(partial, sizeof partial, "%s.%ld.partial", target, (long)getpid());
-        w.fd =
-            open(partial,
-                 O_WRONLY | O_CLOEXEC | O_NOCTTY | (special ? O_APPEND : O_CREAT | O_TRUNC), 0666);
+        w.fd = special ? cus_path_open(partial, O_APPEND) : open_partial(partial);
         if (w.fd >= 0) {
             put_all(&w, counters, api_name, facts);
             bool closed = close(w.fd) == 0;

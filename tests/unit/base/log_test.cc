@@ -132,6 +132,43 @@ TEST(Log, AFileThatCannotBeOpenedFallsBackToStderr) {
     EXPECT_EQ(Count(text, "still heard"), 1u);
 }
 
+TEST(Log, AFileIsTheUsersAloneAndNoLink) {
+    std::string theirs = TempPath("theirs"), link = TempPath("log_link"), own = TempPath("own_log");
+    ASSERT_EQ(symlink(theirs.c_str(), link.c_str()), 0);
+    std::string text = Captured([&] {
+        umask(0);
+        cus_log_configure("warn", link.c_str());
+        cus_log(CUS_WARN, "a", "not through a link");
+        cus_log_configure("warn", own.c_str());
+        cus_log(CUS_WARN, "a", "into my own");
+    });
+    EXPECT_EQ(Count(text, "not through a link"), 1u) << "told on stderr instead";
+    struct stat info;
+    EXPECT_NE(stat(theirs.c_str(), &info), 0) << "nothing was made behind the link";
+    ASSERT_EQ(stat(own.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST(Log, AStderrThatNobodyReadsEndsNobody) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGPIPE, SIG_DFL);
+        close(ends[0]);
+        dup2(ends[1], STDERR_FILENO);
+        cus_log_configure("warn", "");
+        cus_log(CUS_WARN, "a", "nobody hears");
+        sigset_t waiting;
+        sigpending(&waiting);
+        _exit(sigismember(&waiting, SIGPIPE) ? 2 : 0);
+    }
+    close(ends[0]), close(ends[1]);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(Log, ManyThreadsWriteWholeLines) {
     std::string text = Captured([] {
         cus_log_configure("info", nullptr);

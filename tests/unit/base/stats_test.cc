@@ -150,6 +150,61 @@ TEST(StatsFile, AFileFromBeforeTheProcessIsOverwritten) {
     EXPECT_NE(ReadFile(path), "of yesterday");
 }
 
+mode_t ModeOf(const std::string &path) {
+    struct stat info;
+    return lstat(path.c_str(), &info) == 0 ? info.st_mode : 0;
+}
+
+TEST(StatsFile, IsTheUsersAlone) {
+    cus_counters c = Sample();
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    std::string path = TempPath("mine.json");
+    mode_t before = umask(0);
+    ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
+    umask(before);
+    EXPECT_EQ(ModeOf(path), S_IFREG | 0600u);
+}
+
+TEST(StatsFile, LinksInItsPlaceAreReplacedNotFollowed) {
+    cus_counters c = Sample();
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    std::string theirs = WriteFile(TempPath("theirs"), "of somebody else");
+    utimbuf yesterday = {time(nullptr) - 86400, time(nullptr) - 86400};
+    utime(theirs.c_str(), &yesterday);
+    std::string path = TempPath("link.json");
+    std::string partial = path + "." + std::to_string(getpid()) + ".partial";
+    ASSERT_EQ(symlink(theirs.c_str(), path.c_str()), 0);
+    ASSERT_EQ(symlink(theirs.c_str(), partial.c_str()), 0);
+    ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
+    EXPECT_EQ(ReadFile(theirs), "of somebody else");
+    EXPECT_TRUE(S_ISREG(ModeOf(path)));
+    EXPECT_EQ(ModeOf(partial), 0u);
+}
+
+TEST(StatsFile, APipeThatNobodyReadsHoldsNobodyUp) {
+    cus_counters c = Sample();
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    std::string path = TempPath("pipe");
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    Captured([&] {
+        if (cus_stats_json(path.c_str(), &c, nullptr, &facts))
+            abort();
+    });
+    EXPECT_TRUE(S_ISFIFO(ModeOf(path)));
+}
+
+TEST(StatsFile, StderrMayBeAFileAndStaysWhatItIs) {
+    cus_counters c = Sample();
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    mode_t before = ModeOf("/dev/stderr");
+    std::string text = Captured([&] {
+        if (!cus_stats_json("/dev/stderr", &c, nullptr, &facts))
+            abort();
+    });
+    EXPECT_NE(text.find("\"mode\": \"eager\""), std::string::npos) << text;
+    EXPECT_EQ(ModeOf("/dev/stderr"), before);
+}
+
 TEST(StatsFile, NothingHalfWrittenStaysBehind) {
     std::string folder = TempPath("folder");
     mkdir(folder.c_str(), 0700);
