@@ -18,8 +18,10 @@ OWN = [
     ("cuSimBeginCaptureX", 13000),
     ("cuSimBeginCaptureX_ptsz", 13000),
     ("cuSimKernelRegister", 13000),
+    ("cuSimLogTake", 13000),
     ("cuSimSetDelay", 13000),
     ("cuSimSetFault", 13000),
+    ("cuSimSetSeed", 13000),
 ]
 
 
