@@ -1035,6 +1035,16 @@ static void lane_free(struct lane *l) {
     free(l->page_out);
 }
 
+/* Pools give back what they kept, so that the next program finds all memory as this one did. */
+static void machine_end(struct machine *m) {
+    CUmemoryPool pool;
+    for (unsigned i = 0; i < m->lanes; i++)
+        lane_free(&m->lane[i]);
+    MUST(cuCtxSynchronize());
+    MUST(cuDeviceGetDefaultMemPool(&pool, 0));
+    MUST(cuMemPoolTrimTo(pool, 0));
+}
+
 /* A digest of a lane's memory; the context is idle. */
 static uint64_t lane_digest(const struct lane *l) {
     unsigned host[WORDS];
@@ -1118,6 +1128,9 @@ static void machine_run(struct machine *m) {
     pthread_t thread[THREADS];
     for (unsigned i = 0; i < m->lanes; i++)
         lane_make(&m->lane[i], i);
+    MUST(cuFuncSetAttribute(m->fn[K_reduce_dynamic],
+                            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 4096));
+    MUST(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
     MUST(cuCtxSynchronize());
     pthread_barrier_init(&m->barrier, NULL, m->threads);
     for (unsigned i = 0; i < m->threads; i++) {

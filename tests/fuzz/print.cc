@@ -61,8 +61,7 @@ static void run_and_tell(struct machine *m) {
             printf("thread %u op %u step %u: %d\n", i, m->codes[i][k].op, m->codes[i][k].step, m->codes[i][k].code);
     for (unsigned i = 0; i < m->lanes; i++)
         printf("lane %u: %016llx\n", i, (unsigned long long)lane_digest(&m->lane[i]));
-    for (unsigned i = 0; i < m->lanes; i++)
-        lane_free(&m->lane[i]);
+    machine_end(m);
     memset(m->n_codes, 0, sizeof(m->n_codes));
 }
 )";

@@ -121,9 +121,7 @@ static void serve(struct machine *m, const struct fuzz_request *request) {
     set_fault("");
     for (unsigned i = 0; i < m->lanes; i++)
         reply.digest[i] = lane_digest(&m->lane[i]);
-    for (unsigned i = 0; i < m->lanes; i++)
-        lane_free(&m->lane[i]);
-    MUST(cuCtxSynchronize());
+    machine_end(m);
     log = sorted_log(&bytes);
     reply.log_bytes = bytes;
     memcpy(reply.n_codes, m->n_codes, sizeof(reply.n_codes));
