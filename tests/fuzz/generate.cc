@@ -54,7 +54,7 @@ bool MakesGraphs(unsigned verb) {
 struct Maker {
     Random *r;
     fuzz_program p;
-    bool mixed, faults;
+    bool mixed, steady, faults; // steady: nearly the same in each step
 
     fuzz_op Op(unsigned verb, unsigned lane) {
         fuzz_op op = {};
@@ -62,13 +62,13 @@ struct Maker {
         op.lane = static_cast<uint8_t>(lane);
         op.other = static_cast<uint8_t>(r->Below(p.lanes));
         op.buffer = static_cast<uint8_t>(r->Below(3));
-        op.every = static_cast<uint8_t>(r->Chance(82) ? 1 : 2 + r->Below(3));
+        op.every = static_cast<uint8_t>(r->Chance(steady ? 96 : 82) ? 1 : 2 + r->Below(3));
         op.phase = static_cast<uint8_t>(r->Below(op.every));
         op.repeat = static_cast<uint8_t>(r->Chance(85) ? 1 : 2 + r->Below(4));
         op.vary = r->Chance(30);
         op.value = r->Below(1000);
         op.size = r->Of<int16_t>({1, 32, 64, 64, 100, 128, 200, 248});
-        op.grow = static_cast<int16_t>(r->Chance(85) ? 0 : static_cast<int>(r->Below(24)) - 8);
+        op.grow = static_cast<int16_t>(r->Chance(steady ? 92 : 85) ? 0 : static_cast<int>(r->Below(24)) - 8);
         return op;
     }
     void Add(fuzz_op op) {
@@ -100,7 +100,7 @@ struct Maker {
     }
     void Body(unsigned want) {
         while (p.n_ops < want) {
-            unsigned verb = Draw(r, mixed || r->Chance(8));
+            unsigned verb = Draw(r, mixed || r->Chance(steady ? 4 : 8));
             if (faults && MakesGraphs(verb)) {
                 continue;
             }
@@ -159,7 +159,7 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
 
 fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     Random r(seed * 0x9E3779B97F4A7C15u + number * 104729 + 99);
-    Maker m = {&r, {}, false, faults};
+    Maker m = {&r, {}, false, false, faults};
     fuzz_program &p = m.p;
     p.threads = r.Chance(75) ? 1 : 2 + r.Below(2);
     p.lanes = std::max(p.threads, r.Chance(35) ? 1 : 2 + r.Below(4));
@@ -174,11 +174,13 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
         legacy = legacy || kind == LEGACY;
         p.kind[l] = static_cast<uint8_t>(kind);
     }
-    m.mixed = r.Chance(35);
-    p.steps = 4 + r.Below(9);
+    unsigned kind = r.Below(100);
+    m.steady = kind < 55;
+    m.mixed = kind >= 78;
+    p.steps = m.steady ? 10 + r.Below(14) : 4 + r.Below(9);
     unsigned want = r.Chance(20) ? 24 + r.Below(30) : 3 + r.Below(18);
-    m.Body(want);
-    if (r.Chance(70)) {
+    m.Body(m.steady ? want / 2 + 2 : want);
+    if (r.Chance(m.steady ? 85 : 65)) {
         fuzz_op sync = m.Op(r.Chance(80) ? FUZZ_sync_stream : FUZZ_query_until, 0);
         sync.every = 1, sync.phase = 0, sync.repeat = 1;
         m.Add(sync);

@@ -229,7 +229,7 @@ void Server::Finish(uint64_t *ops, uint64_t *in_graphs) {
         for (const char *key : {"launches", "memsets", "copies"}) {
             *ops += NumberBehind(text.str(), key);
         }
-        unlink(stats_.c_str());
+        if (!getenv("FUZZ_KEEP")) unlink(stats_.c_str());
         stats_.clear();
     }
 }
