@@ -41,7 +41,8 @@ const char help[] =
   --min-share P    fail if less than P percent of the operations went out in graphs (default 20; from 200 programs on)
 
 Status: 0 no difference, 1 a difference (or too few graphs), 2 a mistake in the command line.
-FUZZ_PRELOAD=FILE preloads another library than libcusplice.so.
+Environment, for tests of the fuzzer: FUZZ_PRELOAD=FILE preloads another library than libcusplice.so;
+FUZZ_PLANT=drop:N or swap:N is CUSIM_GRAPH_ERROR (harness/sim/README.md) of the preloaded side.
 )";
 
 struct Options {

@@ -112,7 +112,7 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
     err_ = memfd_create("fuzz", MFD_CLOEXEC);
     std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "CUSIM_LOG=memory:",
                                     "LD_LIBRARY_PATH=" + paths.simulator};
-    for (const char *name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "FUZZ_BROKEN"}) {
+    for (const char *name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
         if (const char *value = getenv(name)) {
             env.push_back(std::string(name) + "=" + value);
         }
@@ -121,6 +121,8 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
         env.push_back(entry.first + "=" + entry.second);
     }
     if (preload) {
+        const char *planted = getenv("FUZZ_PLANT"); // an error for the preloaded side alone
+        env.push_back(std::string("CUSIM_GRAPH_ERROR=") + (planted ? planted : ""));
         char name[] = "/tmp/fuzz-stats-XXXXXX";
         int fd = mkstemp(name);
         if (fd >= 0) {
@@ -229,7 +231,7 @@ void Server::Finish(uint64_t *ops, uint64_t *in_graphs) {
         for (const char *key : {"launches", "memsets", "copies"}) {
             *ops += NumberBehind(text.str(), key);
         }
-        if (!getenv("FUZZ_KEEP")) unlink(stats_.c_str());
+        unlink(stats_.c_str());
         stats_.clear();
     }
 }
