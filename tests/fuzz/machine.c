@@ -471,6 +471,7 @@ static void op_sync_far(struct turn *t) {
     CUresult code = CUDA_SUCCESS;
     if (l == o || t->m->capturing)
         return;
+    pthread_barrier_wait(&t->m->barrier); /* what the other thread has asked for so far */
     if (t->thread == (t->v % 2 && o->s != CU_STREAM_PER_THREAD ? l->thread : o->thread))
         code = note(t, cuStreamSynchronize(o->s));
     pthread_barrier_wait(&t->m->barrier);
