@@ -113,6 +113,13 @@ struct Maker {
     }
 };
 
+// What two neighbouring seeds or numbers make has nothing in common.
+Random Seeded(uint64_t seed, uint64_t number, uint64_t salt) {
+    Random a(seed ^ salt << 48);
+    Random b(a.Next() ^ number);
+    return Random(b.Next());
+}
+
 } // namespace
 
 uint64_t Random::Next() {
@@ -131,7 +138,7 @@ unsigned VerbFlags(unsigned verb) {
 }
 
 Env MakeEnv(uint64_t seed, uint64_t batch) {
-    Random r(seed * 0x2545f4914f6cdd1d + batch * 7919 + 1);
+    Random r = Seeded(seed, batch, 1);
     Env env;
     unsigned first = r.Of<unsigned>({2, 3, 4, 4, 8});
     unsigned most = r.Of<unsigned>({2, 4, 8, 64, 1024, 1024});
@@ -158,7 +165,7 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
 }
 
 fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
-    Random r(seed * 0x9E3779B97F4A7C15u + number * 104729 + 99);
+    Random r = Seeded(seed, number, 2);
     Maker m = {&r, {}, false, false, faults};
     fuzz_program &p = m.p;
     p.threads = r.Chance(75) ? 1 : 2 + r.Below(2);
@@ -189,7 +196,7 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
 }
 
 std::string MakeFault(uint64_t seed, uint64_t number) {
-    Random r(seed * 31 + number * 131071 + 5);
+    Random r = Seeded(seed, number, 3);
     // Calls that a program without graphs of its own never makes. 1: invalid value, 2: out of memory.
     const char *symbol = r.Of<const char *>({"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams",
                                              "cuGraphExecMemcpyNodeSetParams", "cuGraphInstantiateWithFlags",

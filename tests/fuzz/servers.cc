@@ -145,8 +145,8 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
 }
 
 Server::~Server() {
-    uint64_t ops, in_graphs;
-    Finish(&ops, &in_graphs);
+    Counts counts;
+    Finish(&counts);
 }
 
 // What the child left on its way out; ends it if it lives.
@@ -202,8 +202,7 @@ std::string Server::Receive(Answer *answer) {
     return start_error_;
 }
 
-void Server::Finish(uint64_t *ops, uint64_t *in_graphs) {
-    *ops = *in_graphs = 0;
+void Server::Finish(Counts *counts) {
     if (socket_ >= 0) {
         close(socket_);
         socket_ = -1;
@@ -227,9 +226,12 @@ void Server::Finish(uint64_t *ops, uint64_t *in_graphs) {
         std::ifstream file(stats_);
         std::stringstream text;
         text << file.rdbuf();
-        *in_graphs = NumberBehind(text.str(), "in_graphs");
+        counts->in_graphs += NumberBehind(text.str(), "in_graphs");
         for (const char *key : {"launches", "memsets", "copies"}) {
-            *ops += NumberBehind(text.str(), key);
+            counts->ops += NumberBehind(text.str(), key);
+        }
+        for (const char *key : {"instantiate_failed", "capture_failed", "graph_launch_failed", "setparams_refused"}) {
+            counts->fallbacks += NumberBehind(text.str(), key);
         }
         unlink(stats_.c_str());
         stats_.clear();
@@ -237,7 +239,7 @@ void Server::Finish(uint64_t *ops, uint64_t *in_graphs) {
 }
 
 std::vector<Timing> MakeTimings(uint64_t seed) {
-    Random r(seed * 77 + 3);
+    Random r(Random(seed).Next());
     return {{r.Of<uint32_t>({0, 0, 2}), r.Next()}, {0, r.Next()}, {r.Of<uint32_t>({0, 1, 3, 10}), r.Next()}};
 }
 

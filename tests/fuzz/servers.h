@@ -26,6 +26,11 @@ struct Answer {
     std::string log;
 };
 
+// What the library counted: ops that it saw, those that went out in graphs, own calls that failed and were made good.
+struct Counts {
+    uint64_t ops = 0, in_graphs = 0, fallbacks = 0;
+};
+
 // One child. Used by one thread.
 class Server {
   public:
@@ -37,8 +42,8 @@ class Server {
     bool Send(const fuzz_request &request);
     // "" or why there is no answer: it is stuck, it died.
     std::string Receive(Answer *answer);
-    // Ends the child and waits; gives the ops that the library saw and how many of them went out in graphs.
-    void Finish(uint64_t *ops, uint64_t *in_graphs);
+    // Ends the child and waits; adds what the library counted.
+    void Finish(Counts *counts);
 
   private:
     std::string Death();
