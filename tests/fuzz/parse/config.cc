@@ -45,8 +45,7 @@ void TakeSetting(void *context, const cus_setting *setting) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static int fd = memfd_create("config", MFD_CLOEXEC);
     static const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    // A brace of a regular expression may ask for any amount of memory; patterns have a target of their own.
-    if (size > 4096 || memchr(data, '{', size)) {
+    if (size > 4096) {
         return 0;
     }
     CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == static_cast<ssize_t>(size));
