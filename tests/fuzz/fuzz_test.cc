@@ -96,6 +96,10 @@ TEST(Planted, ALibraryWithoutGraphsIsNotTakenForAGoodOne) {
 }
 
 TEST(Printed, EveryVerbCompilesAndRunsAlike) {
+    std::string text = sim::ReadFile(sim::Runfile("tests/fuzz/every_verb.txt"));
+    for (unsigned v = 0; v < FUZZ_VERBS; v++) {
+        EXPECT_NE(text.find(std::string("op ") + fuzz::VerbName(v) + " "), std::string::npos) << fuzz::VerbName(v);
+    }
     sim::Child child;
     child.command = {sim::Runfile("tests/fuzz/every_verb")};
     std::string lib = sim::Runfile("harness/sim/lib/libcuda.so.1");

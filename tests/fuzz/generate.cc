@@ -179,6 +179,10 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
             kind = NON_BLOCKING;
         }
         legacy = legacy || kind == LEGACY;
+        // Where there is a legacy stream, streams that are ordered with it make it matter.
+        if (legacy && kind != LEGACY && r.Chance(50)) {
+            kind = BLOCKING;
+        }
         p.kind[l] = static_cast<uint8_t>(kind);
     }
     unsigned kind = r.Below(100);

@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include <cuda.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -63,6 +64,15 @@ struct code {
     int code;
 };
 
+/* A context that the program makes itself. */
+struct second {
+    CUcontext ctx;
+    CUmodule module;
+    CUfunction chain, trap;
+    CUstream s;
+    CUdeviceptr x;
+};
+
 struct machine {
     CUcontext ctx;
     CUmodule module;
@@ -71,6 +81,9 @@ struct machine {
     struct lane lane[LANES];
     unsigned lanes, threads, steps, n_ops;
     const struct op *ops;
+    struct second second;
+    CUmodule own; /* of module_use; NULL: not there */
+    CUfunction own_chain;
     struct lane *capturing; /* between the verbs capture_begin and capture_end */
     pthread_barrier_t barrier;
     struct code *codes[THREADS];
@@ -155,6 +168,22 @@ static inline CUdeviceptr device(void *pinned) {
 
 static inline void pause_us(unsigned us) {
     nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
+}
+
+/* Leaves the new context current. */
+static inline CUresult second_make(struct turn *t) {
+    struct second *c = &t->m->second;
+    CUresult code = note(t, cuCtxCreate(&c->ctx, NULL, 0, 0));
+    if (code != CUDA_SUCCESS) {
+        c->ctx = NULL;
+        return code;
+    }
+    note(t, cuModuleLoad(&c->module, t->m->image));
+    note(t, cuModuleGetFunction(&c->chain, c->module, "chain"));
+    note(t, cuModuleGetFunction(&c->trap, c->module, "trap"));
+    note(t, cuStreamCreate(&c->s, CU_STREAM_DEFAULT));
+    note(t, cuMemAlloc(&c->x, 1024));
+    return note(t, cuMemsetD8(c->x, 0, 1024));
 }
 
 /*@ part op_chain */
@@ -386,8 +415,11 @@ static void op_register(struct turn *t) {
         note(t, cuMemcpyHtoDAsync(t->x, t->l->page_in + i, (size_t)t->n * 3, t->l->s));
         do_chain(t, t->x, 3, t->v, t->n);
     }
-    note(t, cuStreamSynchronize(t->l->s));
-    note(t, cuMemHostUnregister(t->l->page_in));
+    if (t->v % 2)
+        note(t, cuStreamSynchronize(t->l->s));
+    if (note(t, cuMemHostUnregister(t->l->page_in)) == CUDA_SUCCESS)
+        for (unsigned i = 0; i < 1024; i++) /* nothing reads it any more */
+            t->l->page_in[i] += t->v;
 }
 /*@ part op_sync_h2d */
 static void op_sync_h2d(struct turn *t) {
@@ -446,6 +478,38 @@ static void op_take(struct turn *t) {
     note(t, cuEventRecord(l->taken, l->s));
     note(t, cuStreamWaitEvent(o->s, l->taken, 0));
 }
+/*@ part op_legacy_take */
+/* Between the legacy stream and a stream that is ordered with it no event is needed. */
+static void op_legacy_take(struct turn *t) {
+    struct lane *l = t->l, *o = t->o;
+    struct lane *other = l->kind == LEGACY ? o : l;
+    if (l == o || l->thread != o->thread || t->m->capturing ||
+        (l->kind != LEGACY && o->kind != LEGACY) || other->kind == NON_BLOCKING || other->kind == URGENT)
+        return;
+    if (t->v % 2)
+        do_copy(t, t->x, o->buffer[t->v % BUFFERS], t->n);
+    else
+        note(t, cuMemcpyDtoDAsync(t->x, o->buffer[t->v % BUFFERS], (size_t)t->n * 4, l->s));
+}
+/*@ part op_cross */
+/* A kernel of one stream waits for a kernel of another one that was asked for before. */
+static void op_cross(struct turn *t) {
+    struct lane *l = t->l, *o = t->o;
+    unsigned value = ++l->flag_value;
+    unsigned long long rounds = ~0ull;
+    CUdeviceptr flag = device(l->flags + 56);
+    if (l == o || l->thread != o->thread || t->m->capturing)
+        return;
+    t->l = o;
+    CUresult code = launch(t, K_set_flag, 1, 1, 0, (void *[]){&flag, &value});
+    t->l = l;
+    if (code != CUDA_SUCCESS)
+        return;
+    launch(t, K_spin_until, 1, 1, 0, (void *[]){&flag, &value, &rounds, &t->y});
+    do_chain(t, t->x, 3, t->v, t->n);
+    if (t->v % 3)
+        note(t, cuStreamSynchronize(l->s));
+}
 /*@ part op_give_far */
 /* The same between lanes of different threads: the events are handed over by the host. */
 static void op_give_far(struct turn *t) {
@@ -487,11 +551,14 @@ static void op_barrier(struct turn *t) {
 }
 /*@ part op_sync_stream */
 static void op_sync_stream(struct turn *t) {
-    note(t, cuStreamSynchronize(t->l->s));
+    if (note(t, cuStreamSynchronize(t->l->s)) == CUDA_SUCCESS)
+        note_bytes(t, t->l->pinned_out, WORDS * 4); /* downloads are there */
 }
 /*@ part op_sync_context */
 static void op_sync_context(struct turn *t) {
-    note(t, cuCtxSynchronize());
+    if (note(t, cuCtxSynchronize()) == CUDA_SUCCESS)
+        for (unsigned i = 0; i < t->m->lanes; i++)
+            note_bytes(t, t->m->lane[i].pinned_out, WORDS * 4);
 }
 /*@ part op_query */
 static void op_query(struct turn *t) {
@@ -503,13 +570,15 @@ static void op_query_until(struct turn *t) {
     CUresult code;
     while ((code = cuStreamQuery(t->l->s)) == CUDA_ERROR_NOT_READY)
         sched_yield();
-    note(t, code);
+    if (note(t, code) == CUDA_SUCCESS)
+        note_bytes(t, t->l->pinned_out, WORDS * 4);
 }
 /*@ part op_event */
 static void op_event(struct turn *t) {
     note(t, cuEventRecord(t->l->other, t->l->s));
-    if (t->v % 3 == 0)
-        note(t, cuEventSynchronize(t->l->other));
+    if (t->v % 3 == 0 && t->m->capturing != t->l &&
+        note(t, cuEventSynchronize(t->l->other)) == CUDA_SUCCESS)
+        note_bytes(t, t->l->pinned_out, WORDS * 4);
 }
 /*@ part op_event_until */
 /* A download, an event behind it, and a host that asks until it has passed. */
@@ -854,14 +923,18 @@ static void op_new_stream(struct turn *t) {
     struct lane *l = t->l;
     if (t->m->capturing || l->kind == LEGACY || l->kind == PER_THREAD)
         return;
-    if (t->v % 2)
+    if (t->v % 3 == 1)
         note(t, cuStreamSynchronize(l->s));
-    note(t, cuEventRecord(l->other, l->s));
+    else if (t->v % 3 == 2)
+        note(t, cuEventRecord(l->other, l->s));
     note(t, cuStreamDestroy(l->s));
     note(t, cuStreamCreate(&l->s, l->kind == NON_BLOCKING || l->kind == URGENT
                                       ? CU_STREAM_NON_BLOCKING
                                       : CU_STREAM_DEFAULT));
-    note(t, cuStreamWaitEvent(l->s, l->other, 0));
+    if (t->v % 3 == 2)
+        note(t, cuStreamWaitEvent(l->s, l->other, 0));
+    else
+        note(t, cuCtxSynchronize()); /* also for what the old stream still had */
 }
 /*@ part op_module */
 /* A module of its own is loaded, used and unloaded. */
@@ -878,6 +951,117 @@ static void op_module(struct turn *t) {
         t->m->fn[K_chain] = before;
     }
     note(t, cuModuleUnload(module));
+}
+/*@ part op_module_use */
+/* A module that stays for some steps. */
+static void op_module_use(struct turn *t) {
+    unsigned a = 11;
+    if (t->m->capturing)
+        return;
+    if (!t->m->own && (note(t, cuModuleLoad(&t->m->own, t->m->image)) != CUDA_SUCCESS ||
+                       note(t, cuModuleGetFunction(&t->m->own_chain, t->m->own, "chain")) != CUDA_SUCCESS)) {
+        t->m->own = NULL;
+        return;
+    }
+    for (unsigned i = 0; i < 2 + t->v % 5; i++)
+        note(t, cuLaunchKernel(t->m->own_chain, ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1, 0, t->l->s,
+                               (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
+}
+/*@ part op_module_end */
+static void op_module_end(struct turn *t) {
+    if (t->m->own && !t->m->capturing) {
+        note(t, cuModuleUnload(t->m->own));
+        t->m->own = NULL;
+    }
+}
+/*@ part op_library */
+/* The kernel by a handle of the library kind. */
+static void op_library(struct turn *t) {
+    CUlibrary library;
+    CUkernel kernel;
+    unsigned a = 3;
+    if (t->m->capturing || note(t, cuLibraryLoadFromFile(&library, t->m->image, NULL, NULL, 0, NULL,
+                                                         NULL, 0)) != CUDA_SUCCESS)
+        return;
+    if (note(t, cuLibraryGetKernel(&kernel, library, "chain")) == CUDA_SUCCESS)
+        for (unsigned i = 0; i < 2 + t->v % 12; i++)
+            note(t, cuLaunchKernel((CUfunction)kernel, ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1, 0,
+                                   t->l->s, (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
+    note(t, cuLibraryUnload(library));
+}
+/*@ part op_managed */
+/* Managed memory, which the host touches by itself once the stream is through. */
+static void op_managed(struct turn *t) {
+    CUdeviceptr p = 0;
+    if (t->m->capturing || note(t, cuMemAllocManaged(&p, 1024, CU_MEM_ATTACH_GLOBAL)) != CUDA_SUCCESS)
+        return;
+    do_fill(t, p, t->v, t->n);
+    note(t, cuMemsetD32Async(p, t->v + 1, 4, t->l->s));
+    note(t, cuMemcpyDtoDAsync(p + 512, t->x, 256, t->l->s));
+    do_chain(t, p, 3, t->v, t->n);
+    if (note(t, cuStreamSynchronize(t->l->s)) == CUDA_SUCCESS)
+        note_bytes(t, (void *)(uintptr_t)p, 4);
+    do_copy(t, t->x, p, 64);
+    note(t, cuMemFree(p));
+}
+/*@ part op_second */
+/* Work in a context of the program's own, current for that long. */
+static void op_second(struct turn *t) {
+    struct second *c = &t->m->second;
+    unsigned a = 3;
+    int n = 64;
+    if (t->m->capturing || (c->ctx ? note(t, cuCtxPushCurrent(c->ctx)) : second_make(t)) != CUDA_SUCCESS)
+        return;
+    for (unsigned i = 0; i < 1 + t->v % 8; i++)
+        note(t, cuLaunchKernel(c->chain, 1, 1, 1, 64, 1, 1, 0, t->v % 3 ? c->s : NULL,
+                               (void *[]){&c->x, &a, &t->v, &n}, NULL));
+    note(t, cuMemsetD32Async(c->x + 256, t->v, 8, t->v % 3 ? c->s : NULL));
+    if (t->v % 5 == 0)
+        note(t, cuStreamSynchronize(c->s));
+    note(t, cuCtxPopCurrent(NULL));
+}
+/*@ part op_second_end */
+/* That context ends; with a v of certain values it has failed before. */
+static void op_second_end(struct turn *t) {
+    struct second *c = &t->m->second;
+    unsigned one = 1, a = 3, host[128];
+    int n = 64;
+    if (!c->ctx || t->m->capturing)
+        return;
+    note(t, cuCtxPushCurrent(c->ctx));
+    if (t->v % 3 == 0) {
+        note(t, cuMemcpyDtoH(host, c->x, sizeof(host)));
+        note_bytes(t, host, sizeof(host));
+    }
+    if (t->v % 2) {
+        note(t, cuMemsetD32Async(c->x, one, 1, c->s));
+        note(t, cuLaunchKernel(c->trap, 1, 1, 1, 1, 1, 1, 0, c->s, (void *[]){&c->x}, NULL));
+        note(t, cuStreamSynchronize(c->s));
+        for (unsigned i = 0; i < 3; i++)
+            note(t, cuLaunchKernel(c->chain, 1, 1, 1, 64, 1, 1, 0, c->s,
+                                   (void *[]){&c->x, &a, &t->v, &n}, NULL));
+        note(t, cuStreamQuery(c->s));
+    } else if (t->v % 4) {
+        note(t, cuStreamSynchronize(c->s));
+    }
+    note(t, cuCtxPopCurrent(NULL));
+    note(t, cuCtxDestroy(c->ctx));
+    c->ctx = NULL;
+}
+/*@ part op_ptsz */
+/* The calls of programs that were compiled for per-thread streams, on those. */
+static void op_ptsz(struct turn *t) {
+    static CUresult (*run)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                           unsigned, CUstream, void **, void **);
+    unsigned a = 3;
+    if (t->l->kind != PER_THREAD)
+        return;
+    if (!__atomic_load_n(&run, __ATOMIC_ACQUIRE))
+        __atomic_store_n(&run, (__typeof__(run))dlsym(RTLD_DEFAULT, "cuLaunchKernel_ptsz"),
+                         __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < 1 + t->v % 4; i++)
+        note(t, run(t->m->fn[K_chain], ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1, 0,
+                    i % 2 ? NULL : t->l->s, (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
 }
 /*@ part op_func_attribute */
 static void op_func_attribute(struct turn *t) {
@@ -1041,6 +1225,12 @@ static void machine_end(struct machine *m) {
     CUmemoryPool pool;
     for (unsigned i = 0; i < m->lanes; i++)
         lane_free(&m->lane[i]);
+    if (m->second.ctx)
+        MUST(cuCtxDestroy(m->second.ctx));
+    m->second.ctx = NULL;
+    if (m->own)
+        MUST(cuModuleUnload(m->own));
+    m->own = NULL;
     MUST(cuCtxSynchronize());
     MUST(cuDeviceGetDefaultMemPool(&pool, 0));
     MUST(cuMemPoolTrimTo(pool, 0));

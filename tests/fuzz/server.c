@@ -6,7 +6,6 @@
  */
 #include "tests/fuzz/machine.c"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include "tests/fuzz/program.h"
