@@ -98,6 +98,26 @@ struct Maker {
             Add(launch);
         }
     }
+    // Something that comes now and then in the midst of what repeats: a piece that is partly withheld is cut there.
+    void Surprise() {
+        unsigned verb = r->Of<unsigned>(
+            {FUZZ_sync_stream,  FUZZ_sync_stream, FUZZ_sync_context, FUZZ_query_until,  FUZZ_event,       FUZZ_event_until,
+             FUZZ_sync_d2h,     FUZZ_poll,        FUZZ_poll_copy,    FUZZ_host_gate,    FUZZ_alloc_free,  FUZZ_new_stream,
+             FUZZ_module_end,   FUZZ_extra_new,   FUZZ_capture,      FUZZ_d2h_pageable, FUZZ_legacy_take, FUZZ_take,
+             FUZZ_sleep,        FUZZ_sync_memset, FUZZ_pinned_write, FUZZ_register,     FUZZ_scratch,     FUZZ_pool,
+             FUZZ_second,       FUZZ_second_end,  FUZZ_value,        FUZZ_cross,        FUZZ_spin,        FUZZ_blocking_d2h,
+             FUZZ_graph_launch, FUZZ_bad_launch,  FUZZ_func_attribute, FUZZ_limit,      FUZZ_sync_far,    FUZZ_give_far});
+        if (p.n_ops == FUZZ_OPS_MAX || (faults && MakesGraphs(verb))) {
+            return;
+        }
+        fuzz_op op = Op(verb, r->Chance(85) ? 0 : r->Below(p.lanes));
+        op.every = static_cast<uint8_t>(3 + r->Below(6));
+        op.phase = static_cast<uint8_t>(r->Below(op.every));
+        unsigned at = r->Below(p.n_ops + 1);
+        std::copy_backward(p.op + at, p.op + p.n_ops, p.op + p.n_ops + 1);
+        p.op[at] = op;
+        p.n_ops++;
+    }
     void Body(unsigned want) {
         while (p.n_ops < want) {
             unsigned verb = Draw(r, mixed || r->Chance(steady ? 4 : 8));
@@ -195,6 +215,11 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
         fuzz_op sync = m.Op(r.Chance(80) ? FUZZ_sync_stream : FUZZ_query_until, 0);
         sync.every = 1, sync.phase = 0, sync.repeat = 1;
         m.Add(sync);
+    }
+    if (m.steady) {
+        for (unsigned i = r.Below(4); i > 0; i--) {
+            m.Surprise();
+        }
     }
     return p;
 }
