@@ -107,16 +107,36 @@ struct Maker {
              FUZZ_sleep,        FUZZ_sync_memset, FUZZ_pinned_write, FUZZ_register,     FUZZ_scratch,     FUZZ_pool,
              FUZZ_second,       FUZZ_second_end,  FUZZ_value,        FUZZ_cross,        FUZZ_spin,        FUZZ_blocking_d2h,
              FUZZ_graph_launch, FUZZ_bad_launch,  FUZZ_func_attribute, FUZZ_limit,      FUZZ_sync_far,    FUZZ_give_far});
-        if (p.n_ops == FUZZ_OPS_MAX || (faults && MakesGraphs(verb))) {
+        if (faults && MakesGraphs(verb)) {
             return;
         }
         fuzz_op op = Op(verb, r->Chance(85) ? 0 : r->Below(p.lanes));
         op.every = static_cast<uint8_t>(3 + r->Below(6));
         op.phase = static_cast<uint8_t>(r->Below(op.every));
+        unsigned legacy = 0;
+        while (legacy < p.lanes && p.kind[legacy] != LEGACY) {
+            legacy++;
+        }
+        if (legacy < p.lanes && r->Chance(30)) { // what it takes from another lane may be withheld there
+            op.verb = FUZZ_legacy_take;
+            op.lane = static_cast<uint8_t>(legacy);
+            op.other = static_cast<uint8_t>(legacy == 0 ? p.lanes - 1 : r->Below(legacy));
+        }
         unsigned at = r->Below(p.n_ops + 1);
-        std::copy_backward(p.op + at, p.op + p.n_ops, p.op + p.n_ops + 1);
-        p.op[at] = op;
-        p.n_ops++;
+        Insert(at, op);
+        // What a host that has waited looks at, or the module that goes.
+        if (verb == FUZZ_module_end || r->Chance(40)) {
+            fuzz_op before = Op(verb == FUZZ_module_end ? FUZZ_module_use : FUZZ_d2h_pinned, op.lane);
+            before.every = 1, before.phase = 0;
+            Insert(at, before);
+        }
+    }
+    void Insert(unsigned at, fuzz_op op) {
+        if (p.n_ops < FUZZ_OPS_MAX) {
+            std::copy_backward(p.op + at, p.op + p.n_ops, p.op + p.n_ops + 1);
+            p.op[at] = op;
+            p.n_ops++;
+        }
     }
     void Body(unsigned want) {
         while (p.n_ops < want) {

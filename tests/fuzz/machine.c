@@ -483,13 +483,15 @@ static void op_take(struct turn *t) {
 static void op_legacy_take(struct turn *t) {
     struct lane *l = t->l, *o = t->o;
     struct lane *other = l->kind == LEGACY ? o : l;
-    if (l == o || l->thread != o->thread || t->m->capturing ||
-        (l->kind != LEGACY && o->kind != LEGACY) || other->kind == NON_BLOCKING || other->kind == URGENT)
+    if (l == o || t->m->capturing || (l->kind != LEGACY && o->kind != LEGACY) ||
+        other->kind == NON_BLOCKING || other->kind == URGENT)
         return;
-    if (t->v % 2)
+    pthread_barrier_wait(&t->m->barrier); /* what other threads have asked for comes before */
+    if (t->thread == l->thread && t->v % 2)
         do_copy(t, t->x, o->buffer[t->v % BUFFERS], t->n);
-    else
+    else if (t->thread == l->thread)
         note(t, cuMemcpyDtoDAsync(t->x, o->buffer[t->v % BUFFERS], (size_t)t->n * 4, l->s));
+    pthread_barrier_wait(&t->m->barrier);
 }
 /*@ part op_cross */
 /* A kernel of one stream waits for a kernel of another one that was asked for before. */
