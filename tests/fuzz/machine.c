@@ -997,8 +997,8 @@ static void op_managed(struct turn *t) {
     CUdeviceptr p = 0;
     if (t->m->capturing || note(t, cuMemAllocManaged(&p, 1024, CU_MEM_ATTACH_GLOBAL)) != CUDA_SUCCESS)
         return;
-    do_fill(t, p, t->v, t->n);
-    note(t, cuMemsetD32Async(p, t->v + 1, 4, t->l->s));
+    note(t, cuMemsetD32Async(p, t->v, 256, t->l->s));
+    do_fill(t, p, t->v + 1, t->n);
     note(t, cuMemcpyDtoDAsync(p + 512, t->x, 256, t->l->s));
     do_chain(t, p, 3, t->v, t->n);
     if (note(t, cuStreamSynchronize(t->l->s)) == CUDA_SUCCESS)
