@@ -38,7 +38,7 @@ const char help[] =
   --print FILE     a saved program as C
   --only N         print the N-th program of the seed as it would be saved
   --tries K        how often a run is tried again before it counts as alike (default 6)
-  --min-share P    fail if less than P percent of the operations went out in graphs (default 20, with
+  --min-share P    fail if less than P percent of the operations went out in graphs (default 15, with
                    --faults 5; asked from 200 programs on)
 
 Status: 0 no difference, 1 a difference (or too few graphs), 2 a mistake in the command line.
@@ -311,7 +311,7 @@ int Main(int argc, char **argv) {
         o.programs = UINT64_MAX / 2;
     }
     if (o.min_share < 0) {
-        o.min_share = o.faults ? 5 : 20;
+        o.min_share = o.faults ? 5 : 15;
     }
     if (o.jobs == 0) {
         o.jobs = std::max(1u, std::thread::hardware_concurrency());

@@ -55,6 +55,7 @@ struct Maker {
     Random *r;
     fuzz_program p;
     bool mixed, steady, faults; // steady: nearly the same in each step
+    unsigned main;              // the lane of most ops
 
     fuzz_op Op(unsigned verb, unsigned lane) {
         fuzz_op op = {};
@@ -76,7 +77,7 @@ struct Maker {
             p.op[p.n_ops++] = op;
         }
     }
-    unsigned Lane() { return r->Chance(70) ? 0 : r->Below(p.lanes); }
+    unsigned Lane() { return r->Chance(70) ? main : r->Below(p.lanes); }
 
     // From begin to end with something in between, and launches of what came of it.
     void Capture() {
@@ -110,7 +111,7 @@ struct Maker {
         if (faults && MakesGraphs(verb)) {
             return;
         }
-        fuzz_op op = Op(verb, r->Chance(85) ? 0 : r->Below(p.lanes));
+        fuzz_op op = Op(verb, r->Chance(85) ? main : r->Below(p.lanes));
         op.every = static_cast<uint8_t>(3 + r->Below(6));
         op.phase = static_cast<uint8_t>(r->Below(op.every));
         unsigned legacy = 0;
@@ -120,7 +121,7 @@ struct Maker {
         if (legacy < p.lanes && r->Chance(30)) { // what it takes from another lane may be withheld there
             op.verb = FUZZ_legacy_take;
             op.lane = static_cast<uint8_t>(legacy);
-            op.other = static_cast<uint8_t>(legacy == 0 ? p.lanes - 1 : r->Below(legacy));
+            op.other = static_cast<uint8_t>(legacy == main ? r->Below(p.lanes) : main);
         }
         unsigned at = r->Below(p.n_ops + 1);
         Insert(at, op);
@@ -206,7 +207,7 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
 
 fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     Random r = Seeded(seed, number, 2);
-    Maker m = {&r, {}, false, false, faults};
+    Maker m = {&r, {}, false, false, faults, 0};
     fuzz_program &p = m.p;
     p.threads = r.Chance(75) ? 1 : 2 + r.Below(2);
     p.lanes = std::max(p.threads, r.Chance(35) ? 1 : 2 + r.Below(4));
@@ -224,6 +225,16 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
             kind = BLOCKING;
         }
         p.kind[l] = static_cast<uint8_t>(kind);
+    }
+    m.main = r.Chance(70) ? 0 : r.Below(p.lanes);
+    if (p.kind[m.main] == PER_THREAD && r.Chance(80)) { // nothing is withheld there
+        m.main = 0;
+    }
+    if (r.Chance(6)) { // the legacy stream of one thread, and streams of another one that are ordered with it
+        p.threads = p.lanes = 2;
+        p.kind[0] = LEGACY, p.kind[1] = r.Of<uint8_t>({BLOCKING, BLOCKING, LOW_BLOCKING, PER_THREAD});
+        p.thread[0] = 0, p.thread[1] = 1;
+        m.main = r.Below(2);
     }
     unsigned kind = r.Below(100);
     m.steady = kind < 55;
