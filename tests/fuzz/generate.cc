@@ -234,6 +234,8 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
         p.threads = p.lanes = 2;
         p.kind[0] = LEGACY, p.kind[1] = r.Of<uint8_t>({BLOCKING, BLOCKING, LOW_BLOCKING, PER_THREAD});
         p.thread[0] = 0, p.thread[1] = 1;
+        std::fill(p.kind + 2, p.kind + FUZZ_LANES, 0);
+        std::fill(p.thread + 2, p.thread + FUZZ_LANES, 0);
         m.main = r.Below(2);
     }
     unsigned kind = r.Below(100);

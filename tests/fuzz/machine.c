@@ -499,7 +499,7 @@ static void op_cross(struct turn *t) {
     struct lane *l = t->l, *o = t->o;
     unsigned value = ++l->flag_value;
     unsigned long long rounds = ~0ull;
-    CUdeviceptr flag = device(l->flags + 56);
+    CUdeviceptr flag = device(l->flags + 56 + (o - t->m->lane)); /* a word for each who sets it */
     if (l == o || l->thread != o->thread || t->m->capturing)
         return;
     t->l = o;
