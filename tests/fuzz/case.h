@@ -1,5 +1,5 @@
-// A case: settings and the programs that one pair of servers runs, the last of which is judged. Made from a seed, read
-// from a file, written to one, printed as C.
+// A case: settings and the programs that one pair of servers runs, the last of which is judged.
+// Made from a seed, read from a file, written to one, printed as C.
 #ifndef TESTS_FUZZ_CASE_H
 #define TESTS_FUZZ_CASE_H
 
@@ -26,7 +26,9 @@ class Random {
     uint64_t Next();
     unsigned Below(unsigned n) { return static_cast<unsigned>(Next() % n); }
     bool Chance(unsigned percent) { return Below(100) < percent; }
-    template <class T> T Of(std::initializer_list<T> list) { return list.begin()[Below(static_cast<unsigned>(list.size()))]; }
+    template <class T> T Of(std::initializer_list<T> list) {
+        return list.begin()[Below(static_cast<unsigned>(list.size()))];
+    }
 
   private:
     uint64_t state_;

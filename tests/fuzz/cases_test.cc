@@ -1,5 +1,5 @@
-// Promises: a seed always makes the same programs; every verb is drawn; text gives back what was written; the shrinker keeps
-// what the difference needs and nothing else.
+// Promises: a seed always makes the same programs; every verb is drawn; text gives back what was
+// written; the shrinker keeps what the difference needs and nothing else.
 #include <gtest/gtest.h>
 #include <string.h>
 
@@ -29,7 +29,8 @@ TEST(Generate, EveryVerbIsDrawnAndEveryNumberIsInRange) {
     for (uint64_t n = 0; n < 2000; n++) {
         fuzz_program p = MakeProgram(1, n, false);
         threads.insert(p.threads);
-        ASSERT_TRUE(p.lanes >= p.threads && p.lanes <= FUZZ_LANES && p.threads <= FUZZ_THREADS && p.n_ops > 0);
+        ASSERT_TRUE(p.lanes >= p.threads && p.lanes <= FUZZ_LANES && p.threads <= FUZZ_THREADS &&
+                    p.n_ops > 0);
         for (unsigned l = 0; l < p.lanes; l++) {
             kinds.insert(p.kind[l]);
             ASSERT_LT(p.thread[l], p.threads);
@@ -37,7 +38,8 @@ TEST(Generate, EveryVerbIsDrawnAndEveryNumberIsInRange) {
         for (unsigned i = 0; i < p.n_ops; i++) {
             const fuzz_op &o = p.op[i];
             verbs.insert(o.verb);
-            ASSERT_TRUE(o.lane < p.lanes && o.other < p.lanes && o.every > 0 && o.phase < o.every && o.repeat > 0);
+            ASSERT_TRUE(o.lane < p.lanes && o.other < p.lanes && o.every > 0 && o.phase < o.every &&
+                        o.repeat > 0);
         }
     }
     EXPECT_EQ(verbs.size(), static_cast<size_t>(FUZZ_VERBS));
@@ -50,7 +52,8 @@ TEST(Generate, WithFaultsNoProgramMakesGraphs) {
         fuzz_program p = MakeProgram(1, n, true);
         for (unsigned i = 0; i < p.n_ops; i++) {
             std::string verb = VerbName(p.op[i].verb);
-            EXPECT_TRUE(verb != "capture" && verb != "graph_launch" && verb != "graph_nodes" && verb != "capture_begin");
+            EXPECT_TRUE(verb != "capture" && verb != "graph_launch" && verb != "graph_nodes" &&
+                        verb != "capture_begin");
         }
     }
 }
@@ -65,7 +68,8 @@ TEST(Text, GivesBackWhatWasWritten) {
         EXPECT_EQ(again.env, c.env);
         EXPECT_EQ(again.fault, c.fault);
         ASSERT_EQ(again.programs.size(), 2u);
-        EXPECT_TRUE(Same(again.programs[0], c.programs[0]) && Same(again.programs[1], c.programs[1]));
+        EXPECT_TRUE(Same(again.programs[0], c.programs[0]) &&
+                    Same(again.programs[1], c.programs[1]));
     }
 }
 
@@ -75,8 +79,10 @@ TEST(Text, SaysWhatIsWrong) {
     EXPECT_EQ(FromText("op chain 0 0 0 1 0 1 0 1 1 0\n", &c), "line 1: no program yet");
     EXPECT_EQ(FromText("program 1 1 9\n", &c), "line 1: not a program");
     EXPECT_EQ(FromText("program 1 1 1\nlane NONE 0\n", &c), "line 2: not a lane");
-    EXPECT_EQ(FromText("program 1 1 1\nlane LEGACY 0\nop nothing 0 0 0 1 0 1 0 1 1 0\n", &c), "line 3: no verb nothing");
-    EXPECT_EQ(FromText("program 1 1 1\nlane LEGACY 0\nop chain 1 0 0 1 0 1 0 1 1 0\n", &c), "line 3: not an op");
+    EXPECT_EQ(FromText("program 1 1 1\nlane LEGACY 0\nop nothing 0 0 0 1 0 1 0 1 1 0\n", &c),
+              "line 3: no verb nothing");
+    EXPECT_EQ(FromText("program 1 1 1\nlane LEGACY 0\nop chain 1 0 0 1 0 1 0 1 1 0\n", &c),
+              "line 3: not an op");
 }
 
 TEST(Print, HoldsTheVerbsThatAreUsedAndNoOther) {
@@ -89,8 +95,8 @@ TEST(Print, HoldsTheVerbsThatAreUsedAndNoOther) {
     EXPECT_NE(text.find("{op_fill, 0, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0},"), std::string::npos);
 }
 
-// A difference that needs a fill with an odd value behind a chain, in the last program, of two steps and more, and a
-// module in a program before it.
+// A difference that needs a fill with an odd value behind a chain, in the last program, of two
+// steps and more, and a module in a program before it.
 bool Differs(const Case &c) {
     auto has = [](const fuzz_program &p, unsigned verb, unsigned from, unsigned *at) {
         for (unsigned i = from; i < p.n_ops; i++) {
@@ -107,7 +113,8 @@ bool Differs(const Case &c) {
     for (size_t i = 0; i + 1 < c.programs.size(); i++) {
         before = before || has(c.programs[i], FUZZ_module, 0, &at);
     }
-    return before && p.steps >= 2 && has(p, FUZZ_chain, 0, &at) && has(p, FUZZ_fill, at, &at) && c.env.count("A") > 0;
+    return before && p.steps >= 2 && has(p, FUZZ_chain, 0, &at) && has(p, FUZZ_fill, at, &at) &&
+           c.env.count("A") > 0;
 }
 
 TEST(Minimise, KeepsWhatIsNeededAndNothingElse) {

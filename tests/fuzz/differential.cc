@@ -65,7 +65,8 @@ struct Run {
     Options o;
     Paths paths;
     double start = Now();
-    std::atomic<uint64_t> next_batch{0}, done{0}, differences{0}, ops{0}, in_graphs{0}, fallbacks{0};
+    std::atomic<uint64_t> next_batch{0}, done{0}, differences{0}, ops{0}, in_graphs{0},
+        fallbacks{0};
     std::atomic<bool> stop{false};
     std::mutex report; // one difference at a time
 };
@@ -95,10 +96,12 @@ bool WriteFile(const std::string &path, const std::string &text) {
     return static_cast<bool>(file.flush());
 }
 
-void TellCase(const Run &run, const Case &c, const std::string &name, const std::string &difference) {
+void TellCase(const Run &run, const Case &c, const std::string &name,
+              const std::string &difference) {
     std::string base = run.o.out + "/" + name;
-    std::string head = "A program that differs under libcusplice.so (" + name + ").\n\n" + difference +
-                       "\nAgain: bazel-bin/tests/fuzz/differential --replay " + base + ".txt\nSettings:";
+    std::string head = "A program that differs under libcusplice.so (" + name + ").\n\n" +
+                       difference + "\nAgain: bazel-bin/tests/fuzz/differential --replay " + base +
+                       ".txt\nSettings:";
     for (const auto &entry : c.env) {
         head += " " + entry.first + "=" + entry.second;
     }
@@ -134,7 +137,8 @@ Case Shrink(const Run &run, const Case &c, std::string *difference) {
 // The n-th program of a batch differed: does it alone, or behind those in front of it?
 void Investigate(Run *run, const Case &batch, uint64_t number, const std::string &seen) {
     std::lock_guard<std::mutex> lock(run->report);
-    std::string difference = seen, name = "fuzz-" + std::to_string(run->o.seed) + "-" + std::to_string(number);
+    std::string difference = seen,
+                name = "fuzz-" + std::to_string(run->o.seed) + "-" + std::to_string(number);
     Case alone = batch;
     alone.programs = {batch.programs.back()};
     printf("fuzz: program %llu differs\n%s", static_cast<unsigned long long>(number), seen.c_str());
@@ -144,9 +148,10 @@ void Investigate(Run *run, const Case &batch, uint64_t number, const std::string
     }
     const Case *again = DiffersIn(run->paths, alone, run->o.tries, &difference)   ? &alone
                         : DiffersIn(run->paths, batch, run->o.tries, &difference) ? &batch
-                                                                                 : nullptr;
+                                                                                  : nullptr;
     if (!again) {
-        printf("fuzz: it did not differ again, neither alone nor behind the programs in front of it\n");
+        printf("fuzz: it did not differ again, neither alone nor behind the programs in front of "
+               "it\n");
         TellCase(*run, batch, name, seen);
         return;
     }
@@ -166,18 +171,21 @@ void DoBatch(Run *run, uint64_t batch) {
     bool dead = false;
     auto send = [&](uint64_t n) {
         programs.push_back(MakeProgram(o.seed, n, o.faults));
-        SendProgram(&pair, programs.back(), o.faults ? MakeFault(o.seed, n) : "", MakeTimings(o.seed + n));
+        SendProgram(&pair, programs.back(), o.faults ? MakeFault(o.seed, n) : "",
+                    MakeTimings(o.seed + n));
     };
     for (uint64_t n = first; n < end && n < first + AHEAD; n++) {
         send(n);
     }
     for (uint64_t n = first; n < end && !dead && !run->stop; n++) {
-        std::string difference = ReceiveProgram(&pair, programs[n - first], MakeTimings(o.seed + n), &dead);
+        std::string difference =
+            ReceiveProgram(&pair, programs[n - first], MakeTimings(o.seed + n), &dead);
         run->done++;
         if (!difference.empty()) {
             run->differences++;
             Case upto = c;
-            upto.programs.assign(programs.begin(), programs.begin() + static_cast<long>(n - first) + 1);
+            upto.programs.assign(programs.begin(),
+                                 programs.begin() + static_cast<long>(n - first) + 1);
             upto.fault = o.faults ? MakeFault(o.seed, n) : "";
             if (!o.keep_going) {
                 run->stop = true;
@@ -218,11 +226,14 @@ int FuzzAll(const Options &o) {
         worker.join();
     }
     double seconds = Now() - run.start;
-    double share = run.ops ? 100.0 * static_cast<double>(run.in_graphs) / static_cast<double>(run.ops) : 0;
-    printf("fuzz: seed %llu, %llu programs, %llu differences, %.1f s, %.0f programs a second, %llu operations, %.0f %% in graphs, %llu calls of the library failed\n",
+    double share =
+        run.ops ? 100.0 * static_cast<double>(run.in_graphs) / static_cast<double>(run.ops) : 0;
+    printf("fuzz: seed %llu, %llu programs, %llu differences, %.1f s, %.0f programs a second, %llu "
+           "operations, %.0f %% in graphs, %llu calls of the library failed\n",
            static_cast<unsigned long long>(o.seed), static_cast<unsigned long long>(run.done),
-           static_cast<unsigned long long>(run.differences), seconds, static_cast<double>(run.done) / seconds,
-           static_cast<unsigned long long>(run.ops), share, static_cast<unsigned long long>(run.fallbacks));
+           static_cast<unsigned long long>(run.differences), seconds,
+           static_cast<double>(run.done) / seconds, static_cast<unsigned long long>(run.ops), share,
+           static_cast<unsigned long long>(run.fallbacks));
     if (o.faults && run.done >= 200 && run.fallbacks == 0) {
         printf("fuzz: no call of the library failed: nothing was tested\n");
         return 1;
@@ -271,7 +282,23 @@ int Replay(const Options &o, const std::string &path, bool shrink) {
 }
 
 int Main(int argc, char **argv) {
-    enum { PROGRAMS = 256, SECONDS, SEED, FIRST, JOBS, FAULTS, KEEP, OUT, REPLAY, MINIMISE, PRINT, ONLY, TRIES, SHARE, HELP };
+    enum {
+        PROGRAMS = 256,
+        SECONDS,
+        SEED,
+        FIRST,
+        JOBS,
+        FAULTS,
+        KEEP,
+        OUT,
+        REPLAY,
+        MINIMISE,
+        PRINT,
+        ONLY,
+        TRIES,
+        SHARE,
+        HELP
+    };
     const option longs[] = {{"programs", 1, nullptr, PROGRAMS}, {"seconds", 1, nullptr, SECONDS},
                             {"seed", 1, nullptr, SEED},         {"first", 1, nullptr, FIRST},
                             {"jobs", 1, nullptr, JOBS},         {"faults", 0, nullptr, FAULTS},
@@ -284,23 +311,55 @@ int Main(int argc, char **argv) {
     bool programs = false;
     for (int c; (c = getopt_long(argc, argv, "h", longs, nullptr)) != -1;) {
         switch (c) {
-        case PROGRAMS: o.programs = strtoull(optarg, nullptr, 0), programs = true; break;
-        case SECONDS: o.seconds = strtod(optarg, nullptr); break;
-        case SEED: o.seed = strtoull(optarg, nullptr, 0); break;
-        case FIRST: o.first = strtoull(optarg, nullptr, 0); break;
-        case JOBS: o.jobs = static_cast<unsigned>(strtoul(optarg, nullptr, 0)); break;
-        case FAULTS: o.faults = true; break;
-        case KEEP: o.keep_going = true; break;
-        case OUT: o.out = optarg; break;
-        case REPLAY: o.replay = optarg; break;
-        case MINIMISE: o.minimise = optarg; break;
-        case PRINT: o.print = optarg; break;
-        case ONLY: o.only = strtoull(optarg, nullptr, 0); break;
-        case TRIES: o.tries = static_cast<unsigned>(strtoul(optarg, nullptr, 0)); break;
-        case SHARE: o.min_share = atoi(optarg); break;
+        case PROGRAMS:
+            o.programs = strtoull(optarg, nullptr, 0), programs = true;
+            break;
+        case SECONDS:
+            o.seconds = strtod(optarg, nullptr);
+            break;
+        case SEED:
+            o.seed = strtoull(optarg, nullptr, 0);
+            break;
+        case FIRST:
+            o.first = strtoull(optarg, nullptr, 0);
+            break;
+        case JOBS:
+            o.jobs = static_cast<unsigned>(strtoul(optarg, nullptr, 0));
+            break;
+        case FAULTS:
+            o.faults = true;
+            break;
+        case KEEP:
+            o.keep_going = true;
+            break;
+        case OUT:
+            o.out = optarg;
+            break;
+        case REPLAY:
+            o.replay = optarg;
+            break;
+        case MINIMISE:
+            o.minimise = optarg;
+            break;
+        case PRINT:
+            o.print = optarg;
+            break;
+        case ONLY:
+            o.only = strtoull(optarg, nullptr, 0);
+            break;
+        case TRIES:
+            o.tries = static_cast<unsigned>(strtoul(optarg, nullptr, 0));
+            break;
+        case SHARE:
+            o.min_share = atoi(optarg);
+            break;
         case HELP:
-        case 'h': fputs(help, stdout); return 0;
-        default: fputs(help, stderr); return 2;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            fputs(help, stderr);
+            return 2;
         }
     }
     if (optind < argc) {

@@ -69,7 +69,8 @@ struct Maker {
         op.vary = r->Chance(30);
         op.value = r->Below(1000);
         op.size = r->Of<int16_t>({1, 32, 64, 64, 100, 128, 200, 248});
-        op.grow = static_cast<int16_t>(r->Chance(steady ? 92 : 85) ? 0 : static_cast<int>(r->Below(24)) - 8);
+        op.grow = static_cast<int16_t>(
+            r->Chance(steady ? 92 : 85) ? 0 : static_cast<int>(r->Below(24)) - 8);
         return op;
     }
     void Add(fuzz_op op) {
@@ -99,15 +100,19 @@ struct Maker {
             Add(launch);
         }
     }
-    // Something that comes now and then in the midst of what repeats: a piece that is partly withheld is cut there.
+    // Something that comes now and then in the midst of what repeats: a piece that is partly
+    // withheld is cut there.
     void Surprise() {
         unsigned verb = r->Of<unsigned>(
-            {FUZZ_sync_stream,  FUZZ_sync_stream, FUZZ_sync_context, FUZZ_query_until,  FUZZ_event,       FUZZ_event_until,
-             FUZZ_sync_d2h,     FUZZ_poll,        FUZZ_poll_copy,    FUZZ_host_gate,    FUZZ_alloc_free,  FUZZ_new_stream,
-             FUZZ_module_end,   FUZZ_extra_new,   FUZZ_capture,      FUZZ_d2h_pageable, FUZZ_legacy_take, FUZZ_take,
-             FUZZ_sleep,        FUZZ_sync_memset, FUZZ_pinned_write, FUZZ_register,     FUZZ_scratch,     FUZZ_pool,
-             FUZZ_second,       FUZZ_second_end,  FUZZ_value,        FUZZ_cross,        FUZZ_spin,        FUZZ_blocking_d2h,
-             FUZZ_graph_launch, FUZZ_bad_launch,  FUZZ_func_attribute, FUZZ_limit,      FUZZ_sync_far,    FUZZ_give_far});
+            {FUZZ_sync_stream,    FUZZ_sync_stream,  FUZZ_sync_context, FUZZ_query_until,
+             FUZZ_event,          FUZZ_event_until,  FUZZ_sync_d2h,     FUZZ_poll,
+             FUZZ_poll_copy,      FUZZ_host_gate,    FUZZ_alloc_free,   FUZZ_new_stream,
+             FUZZ_module_end,     FUZZ_extra_new,    FUZZ_capture,      FUZZ_d2h_pageable,
+             FUZZ_legacy_take,    FUZZ_take,         FUZZ_sleep,        FUZZ_sync_memset,
+             FUZZ_pinned_write,   FUZZ_register,     FUZZ_scratch,      FUZZ_pool,
+             FUZZ_second,         FUZZ_second_end,   FUZZ_value,        FUZZ_cross,
+             FUZZ_spin,           FUZZ_blocking_d2h, FUZZ_graph_launch, FUZZ_bad_launch,
+             FUZZ_func_attribute, FUZZ_limit,        FUZZ_sync_far,     FUZZ_give_far});
         if (faults && MakesGraphs(verb)) {
             return;
         }
@@ -118,7 +123,8 @@ struct Maker {
         while (legacy < p.lanes && p.kind[legacy] != LEGACY) {
             legacy++;
         }
-        if (legacy < p.lanes && r->Chance(30)) { // what it takes from another lane may be withheld there
+        if (legacy < p.lanes &&
+            r->Chance(30)) { // what it takes from another lane may be withheld there
             op.verb = FUZZ_legacy_take;
             op.lane = static_cast<uint8_t>(legacy);
             op.other = static_cast<uint8_t>(legacy == main ? r->Below(p.lanes) : main);
@@ -127,7 +133,8 @@ struct Maker {
         Insert(at, op);
         // What a host that has waited looks at, or the module that goes.
         if (verb == FUZZ_module_end || r->Chance(40)) {
-            fuzz_op before = Op(verb == FUZZ_module_end ? FUZZ_module_use : FUZZ_d2h_pinned, op.lane);
+            fuzz_op before =
+                Op(verb == FUZZ_module_end ? FUZZ_module_use : FUZZ_d2h_pinned, op.lane);
             before.every = 1, before.phase = 0;
             Insert(at, before);
         }
@@ -196,7 +203,8 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     if (r.Chance(8)) {
         env["CUSPLICE_GRAPH_MB"] = r.Of<const char *>({"0", "1"});
     }
-    std::string eager = r.Of<const char *>({"", "touch", "touch", "fill;add_scalar", "re:^ch", "copy_*"});
+    std::string eager =
+        r.Of<const char *>({"", "touch", "touch", "fill;add_scalar", "re:^ch", "copy_*"});
     if (!eager.empty()) {
         env["CUSPLICE_EAGER"] = eager;
     }
@@ -214,8 +222,9 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     bool legacy = false;
     for (unsigned l = 0; l < p.lanes; l++) {
         p.thread[l] = static_cast<uint8_t>(l % p.threads);
-        unsigned kind = r.Of<unsigned>({NON_BLOCKING, NON_BLOCKING, NON_BLOCKING, NON_BLOCKING, BLOCKING, BLOCKING,
-                                        BLOCKING, LEGACY, URGENT, LOW_BLOCKING, l > 0 ? PER_THREAD : NON_BLOCKING});
+        unsigned kind = r.Of<unsigned>({NON_BLOCKING, NON_BLOCKING, NON_BLOCKING, NON_BLOCKING,
+                                        BLOCKING, BLOCKING, BLOCKING, LEGACY, URGENT, LOW_BLOCKING,
+                                        l > 0 ? PER_THREAD : NON_BLOCKING});
         if (kind == LEGACY && (legacy || p.thread[l] != 0)) {
             kind = NON_BLOCKING;
         }
@@ -230,9 +239,11 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     if (p.kind[m.main] == PER_THREAD && r.Chance(80)) { // nothing is withheld there
         m.main = 0;
     }
-    if (r.Chance(6)) { // the legacy stream of one thread, and streams of another one that are ordered with it
+    if (r.Chance(6)) { // the legacy stream of one thread, and streams of another one that are
+                       // ordered with it
         p.threads = p.lanes = 2;
-        p.kind[0] = LEGACY, p.kind[1] = r.Of<uint8_t>({BLOCKING, BLOCKING, LOW_BLOCKING, PER_THREAD});
+        p.kind[0] = LEGACY,
+        p.kind[1] = r.Of<uint8_t>({BLOCKING, BLOCKING, LOW_BLOCKING, PER_THREAD});
         p.thread[0] = 0, p.thread[1] = 1;
         std::fill(p.kind + 2, p.kind + FUZZ_LANES, 0);
         std::fill(p.thread + 2, p.thread + FUZZ_LANES, 0);
@@ -259,13 +270,15 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
 
 std::string MakeFault(uint64_t seed, uint64_t number) {
     Random r = Seeded(seed, number, 3);
-    // Calls that a program without graphs of its own never makes. 1: invalid value, 2: out of memory.
-    const char *symbol = r.Of<const char *>({"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams",
-                                             "cuGraphExecMemcpyNodeSetParams", "cuGraphInstantiateWithFlags",
-                                             "cuGraphLaunch", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
-                                             "cuGraphUpload", "cuGraphMemcpyNodeGetParams",
-                                             "cuGraphKernelNodeGetAttribute"});
-    std::string which = std::to_string(1 + r.Below(r.Chance(50) ? 3 : 20)) + (r.Chance(30) ? "+" : "");
+    // Calls that a program without graphs of its own never makes. 1: invalid value, 2: out of
+    // memory.
+    const char *symbol = r.Of<const char *>(
+        {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams",
+         "cuGraphExecMemcpyNodeSetParams", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+         "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphUpload",
+         "cuGraphMemcpyNodeGetParams", "cuGraphKernelNodeGetAttribute"});
+    std::string which =
+        std::to_string(1 + r.Below(r.Chance(50) ? 3 : 20)) + (r.Chance(30) ? "+" : "");
     return std::string(symbol) + ":" + which + ":" + r.Of<const char *>({"1", "2"});
 }
 

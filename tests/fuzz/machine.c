@@ -145,7 +145,8 @@ static void note_bytes(struct turn *t, const void *data, size_t bytes) {
 
 static inline CUresult launch(struct turn *t, enum kernel k, unsigned grid, unsigned block,
                               unsigned smem, void **params) {
-    return note(t, cuLaunchKernel(t->m->fn[k], grid, 1, 1, block, 1, 1, smem, t->l->s, params, NULL));
+    return note(t,
+                cuLaunchKernel(t->m->fn[k], grid, 1, 1, block, 1, 1, smem, t->l->s, params, NULL));
 }
 
 static inline void do_chain(struct turn *t, CUdeviceptr x, unsigned a, unsigned b, int n) {
@@ -300,8 +301,8 @@ static void op_launch_ex(struct turn *t) {
     default:
         config.numAttrs = 0;
     }
-    note(t, cuLaunchKernelEx(&config, t->m->fn[K_chain],
-                             (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
+    note(t,
+         cuLaunchKernelEx(&config, t->m->fn[K_chain], (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
     memset(attribute, 0xEE, sizeof(attribute));
 }
 /*@ part op_cooperative */
@@ -773,8 +774,8 @@ static void op_fork(struct turn *t) {
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
     struct lane *l = t->l, *o = t->o;
-    if (t->m->capturing || l == o || l->thread != o->thread || l->kind == LEGACY || l->kind == PER_THREAD ||
-        o->kind == LEGACY || o->kind == PER_THREAD)
+    if (t->m->capturing || l == o || l->thread != o->thread || l->kind == LEGACY ||
+        l->kind == PER_THREAD || o->kind == LEGACY || o->kind == PER_THREAD)
         return;
     if (t->m->threads > 1 && (l->kind == BLOCKING || l->kind == LOW_BLOCKING ||
                               o->kind == BLOCKING || o->kind == LOW_BLOCKING))
@@ -930,9 +931,9 @@ static void op_new_stream(struct turn *t) {
     else if (t->v % 3 == 2)
         note(t, cuEventRecord(l->other, l->s));
     note(t, cuStreamDestroy(l->s));
-    note(t, cuStreamCreate(&l->s, l->kind == NON_BLOCKING || l->kind == URGENT
-                                      ? CU_STREAM_NON_BLOCKING
-                                      : CU_STREAM_DEFAULT));
+    note(t,
+         cuStreamCreate(&l->s, l->kind == NON_BLOCKING || l->kind == URGENT ? CU_STREAM_NON_BLOCKING
+                                                                            : CU_STREAM_DEFAULT));
     if (t->v % 3 == 2)
         note(t, cuStreamWaitEvent(l->s, l->other, 0));
     else
@@ -943,8 +944,7 @@ static void op_new_stream(struct turn *t) {
 static void op_module(struct turn *t) {
     CUmodule module;
     CUfunction mine, before = t->m->fn[K_chain];
-    if (t->m->capturing ||
-        note(t, cuModuleLoad(&module, t->m->image)) != CUDA_SUCCESS)
+    if (t->m->capturing || note(t, cuModuleLoad(&module, t->m->image)) != CUDA_SUCCESS)
         return;
     if (note(t, cuModuleGetFunction(&mine, module, "chain")) == CUDA_SUCCESS) {
         t->m->fn[K_chain] = mine;
@@ -960,14 +960,15 @@ static void op_module_use(struct turn *t) {
     unsigned a = 11;
     if (t->m->capturing)
         return;
-    if (!t->m->own && (note(t, cuModuleLoad(&t->m->own, t->m->image)) != CUDA_SUCCESS ||
-                       note(t, cuModuleGetFunction(&t->m->own_chain, t->m->own, "chain")) != CUDA_SUCCESS)) {
+    if (!t->m->own &&
+        (note(t, cuModuleLoad(&t->m->own, t->m->image)) != CUDA_SUCCESS ||
+         note(t, cuModuleGetFunction(&t->m->own_chain, t->m->own, "chain")) != CUDA_SUCCESS)) {
         t->m->own = NULL;
         return;
     }
     for (unsigned i = 0; i < 2 + t->v % 5; i++)
-        note(t, cuLaunchKernel(t->m->own_chain, ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1, 0, t->l->s,
-                               (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
+        note(t, cuLaunchKernel(t->m->own_chain, ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1, 0,
+                               t->l->s, (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
 }
 /*@ part op_module_end */
 static void op_module_end(struct turn *t) {
@@ -987,15 +988,16 @@ static void op_library(struct turn *t) {
         return;
     if (note(t, cuLibraryGetKernel(&kernel, library, "chain")) == CUDA_SUCCESS)
         for (unsigned i = 0; i < 2 + t->v % 12; i++)
-            note(t, cuLaunchKernel((CUfunction)kernel, ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1, 0,
-                                   t->l->s, (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
+            note(t, cuLaunchKernel((CUfunction)kernel, ((unsigned)t->n + 63) / 64, 1, 1, 64, 1, 1,
+                                   0, t->l->s, (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
     note(t, cuLibraryUnload(library));
 }
 /*@ part op_managed */
 /* Managed memory, which the host touches by itself once the stream is through. */
 static void op_managed(struct turn *t) {
     CUdeviceptr p = 0;
-    if (t->m->capturing || note(t, cuMemAllocManaged(&p, 1024, CU_MEM_ATTACH_GLOBAL)) != CUDA_SUCCESS)
+    if (t->m->capturing ||
+        note(t, cuMemAllocManaged(&p, 1024, CU_MEM_ATTACH_GLOBAL)) != CUDA_SUCCESS)
         return;
     note(t, cuMemsetD32Async(p, t->v, 256, t->l->s));
     do_fill(t, p, t->v + 1, t->n);
@@ -1012,7 +1014,8 @@ static void op_second(struct turn *t) {
     struct second *c = &t->m->second;
     unsigned a = 3;
     int n = 64;
-    if (t->m->capturing || (c->ctx ? note(t, cuCtxPushCurrent(c->ctx)) : second_make(t)) != CUDA_SUCCESS)
+    if (t->m->capturing ||
+        (c->ctx ? note(t, cuCtxPushCurrent(c->ctx)) : second_make(t)) != CUDA_SUCCESS)
         return;
     for (unsigned i = 0; i < 1 + t->v % 8; i++)
         note(t, cuLaunchKernel(c->chain, 1, 1, 1, 64, 1, 1, 0, t->v % 3 ? c->s : NULL,

@@ -1,4 +1,5 @@
-// Delta debugging: first the programs in front, then the operations, then the numbers. Pure but for what `differs` does.
+// Delta debugging: first the programs in front, then the operations, then the numbers. Pure but for
+// what `differs` does.
 #include "tests/fuzz/minimise.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ struct Shrinker {
     }
     fuzz_program &Last(Case *c) { return c->programs.back(); }
 
-    // Takes out runs of `count` things, from long runs to single ones; `without` makes a case without [from, to).
+    // Takes out runs of `count` things, from long runs to single ones; `without` makes a case
+    // without [from, to).
     template <class Without> void Thin(const std::function<size_t()> &count, Without without) {
         for (size_t length = std::max<size_t>(1, count() / 2);; length /= 2) {
             for (size_t at = 0; at < count();) {
@@ -45,7 +47,8 @@ struct Shrinker {
         Thin([this] { return best.programs.size() - 1; },
              [this](size_t from, size_t to) {
                  Case c = best;
-                 c.programs.erase(c.programs.begin() + static_cast<long>(from), c.programs.begin() + static_cast<long>(to));
+                 c.programs.erase(c.programs.begin() + static_cast<long>(from),
+                                  c.programs.begin() + static_cast<long>(to));
                  return c;
              });
     }
@@ -91,7 +94,9 @@ struct Shrinker {
                 for (unsigned i = 0; i < q->n_ops; i++) {
                     fuzz_op &o = q->op[i];
                     o.lane = static_cast<uint8_t>(o.lane > lane ? o.lane - 1 : o.lane);
-                    o.other = static_cast<uint8_t>(o.other == lane ? o.lane : o.other > lane ? o.other - 1 : o.other);
+                    o.other = static_cast<uint8_t>(o.other == lane  ? o.lane
+                                                   : o.other > lane ? o.other - 1
+                                                                    : o.other);
                 }
             });
         }

@@ -8,8 +8,8 @@
 
 namespace fuzz {
 
-// `differs` runs a case (more than once where chance has a say). Gives the smallest case that it found and that differs; asks
-// at most `budget` times.
+// `differs` runs a case (more than once where chance has a say). Gives the smallest case that it
+// found and that differs; asks at most `budget` times.
 Case Minimise(const Case &c, const std::function<bool(const Case &)> &differs, unsigned budget);
 
 } // namespace fuzz

@@ -12,7 +12,8 @@ const char machine[] =
 #include "tests/fuzz/machine_text.h"
     ;
 
-const char *const kinds[] = {"LEGACY", "PER_THREAD", "BLOCKING", "NON_BLOCKING", "URGENT", "LOW_BLOCKING"};
+const char *const kinds[] = {"LEGACY",       "PER_THREAD", "BLOCKING",
+                             "NON_BLOCKING", "URGENT",     "LOW_BLOCKING"};
 
 // The parts of machine.c that a program needs, in order.
 std::string Parts(const std::set<std::string> &wanted) {
@@ -33,20 +34,23 @@ std::string Parts(const std::set<std::string> &wanted) {
 
 std::string PrintProgram(const fuzz_program &p, size_t number) {
     std::ostringstream out;
-    out << "\n/* verb, lane, other, buffer, every, phase, repeat, vary, value, size, grow, flags */\n"
+    out << "\n/* verb, lane, other, buffer, every, phase, repeat, vary, value, size, grow, flags "
+           "*/\n"
         << "static const struct op ops_" << number << "[] = {\n";
     for (unsigned i = 0; i < p.n_ops; i++) {
         const fuzz_op &o = p.op[i];
-        out << "    {op_" << VerbName(o.verb) << ", " << +o.lane << ", " << +o.other << ", " << +o.buffer << ", "
-            << +o.every << ", " << +o.phase << ", " << +o.repeat << ", " << +o.vary << ", " << o.value << ", "
-            << o.size << ", " << o.grow << ", " << VerbFlags(o.verb) << "},\n";
+        out << "    {op_" << VerbName(o.verb) << ", " << +o.lane << ", " << +o.other << ", "
+            << +o.buffer << ", " << +o.every << ", " << +o.phase << ", " << +o.repeat << ", "
+            << +o.vary << ", " << o.value << ", " << o.size << ", " << o.grow << ", "
+            << VerbFlags(o.verb) << "},\n";
     }
     out << "};\n\nstatic void program_" << number << "(struct machine *m) {\n"
-        << "    m->steps = " << p.steps << ", m->threads = " << p.threads << ", m->lanes = " << p.lanes << ";\n"
+        << "    m->steps = " << p.steps << ", m->threads = " << p.threads
+        << ", m->lanes = " << p.lanes << ";\n"
         << "    m->ops = ops_" << number << ", m->n_ops = " << p.n_ops << ";\n";
     for (unsigned l = 0; l < p.lanes; l++) {
-        out << "    m->lane[" << l << "] = (struct lane){.kind = " << kinds[p.kind[l]] << ", .thread = " << +p.thread[l]
-            << "};\n";
+        out << "    m->lane[" << l << "] = (struct lane){.kind = " << kinds[p.kind[l]]
+            << ", .thread = " << +p.thread[l] << "};\n";
     }
     out << "    run_and_tell(m);\n}\n";
     return out.str();
@@ -81,8 +85,10 @@ std::string ToC(const Case &c, const std::string &head) {
     for (std::string line; std::getline(lines, line);) {
         out << " *" << (line.empty() ? "" : " ") << line << "\n";
     }
-    out << " *\n * Build: cc -I$CUDA_HOME/include THIS.c -lcuda -lpthread. FUZZ_KERNELS names the image of the kernels\n"
-        << " * (bazel-bin/harness/scenario/scenario_kernels.fatbin); the simulator takes any file.\n */\n"
+    out << " *\n * Build: cc -I$CUDA_HOME/include THIS.c -lcuda -lpthread. FUZZ_KERNELS names the "
+           "image of the kernels\n"
+        << " * (bazel-bin/harness/scenario/scenario_kernels.fatbin); the simulator takes any "
+           "file.\n */\n"
         << Parts(wanted) << tell;
     for (size_t i = 0; i < c.programs.size(); i++) {
         out << PrintProgram(c.programs[i], i);
@@ -113,9 +119,9 @@ std::string ToText(const Case &c) {
         out << "# op verb lane other buffer every phase repeat vary value size grow\n";
         for (unsigned i = 0; i < p.n_ops; i++) {
             const fuzz_op &o = p.op[i];
-            out << "op " << VerbName(o.verb) << " " << +o.lane << " " << +o.other << " " << +o.buffer << " " << +o.every
-                << " " << +o.phase << " " << +o.repeat << " " << +o.vary << " " << o.value << " " << o.size << " "
-                << o.grow << "\n";
+            out << "op " << VerbName(o.verb) << " " << +o.lane << " " << +o.other << " "
+                << +o.buffer << " " << +o.every << " " << +o.phase << " " << +o.repeat << " "
+                << +o.vary << " " << o.value << " " << o.size << " " << o.grow << "\n";
         }
     }
     return out.str();
@@ -146,16 +152,17 @@ std::string ReadOp(std::istringstream *words, fuzz_program *p) {
         *words >> number;
     }
     *words >> value >> size >> grow;
-    if (!*words || p->n_ops == FUZZ_OPS_MAX || n[0] >= p->lanes || n[1] >= p->lanes || n[3] == 0 || n[3] > 255 ||
-        n[4] >= n[3] || n[5] > 255) {
+    if (!*words || p->n_ops == FUZZ_OPS_MAX || n[0] >= p->lanes || n[1] >= p->lanes || n[3] == 0 ||
+        n[3] > 255 || n[4] >= n[3] || n[5] > 255) {
         return "not an op";
     }
     for (unsigned v = 0; v < FUZZ_VERBS; v++) {
         if (verb == VerbName(v)) {
-            p->op[p->n_ops++] = {static_cast<uint8_t>(v),    static_cast<uint8_t>(n[0]), static_cast<uint8_t>(n[1]),
-                                 static_cast<uint8_t>(n[2]), static_cast<uint8_t>(n[3]), static_cast<uint8_t>(n[4]),
-                                 static_cast<uint8_t>(n[5]), static_cast<uint8_t>(n[6]), value,
-                                 static_cast<int16_t>(size), static_cast<int16_t>(grow)};
+            p->op[p->n_ops++] = {
+                static_cast<uint8_t>(v),    static_cast<uint8_t>(n[0]), static_cast<uint8_t>(n[1]),
+                static_cast<uint8_t>(n[2]), static_cast<uint8_t>(n[3]), static_cast<uint8_t>(n[4]),
+                static_cast<uint8_t>(n[5]), static_cast<uint8_t>(n[6]), value,
+                static_cast<int16_t>(size), static_cast<int16_t>(grow)};
             return "";
         }
     }
@@ -187,7 +194,8 @@ std::string FromText(const std::string &text, Case *c) {
         } else if (word == "program") {
             fuzz_program p = {};
             words >> p.steps >> p.threads >> p.lanes;
-            if (!words || p.threads < 1 || p.threads > FUZZ_THREADS || p.lanes < 1 || p.lanes > FUZZ_LANES) {
+            if (!words || p.threads < 1 || p.threads > FUZZ_THREADS || p.lanes < 1 ||
+                p.lanes > FUZZ_LANES) {
                 error = "not a program";
             }
             c->programs.push_back(p);

@@ -1,6 +1,6 @@
 /*
- * A generated program as plain data: what the controller makes, shrinks and saves, and what it sends to a server.
- * What the numbers mean: `struct op` of machine.c.
+ * A generated program as plain data: what the controller makes, shrinks and saves, and what it
+ * sends to a server. What the numbers mean: `struct op` of machine.c.
  */
 #ifndef TESTS_FUZZ_PROGRAM_H
 #define TESTS_FUZZ_PROGRAM_H

@@ -82,8 +82,10 @@ static char *sorted_log(size_t *bytes) {
     line = malloc((lines + 1) * sizeof(*line));
     sorted = malloc(n + 1);
     lines = 0;
-    for (char *from = text, *end; (end = memchr(from, '\n', (size_t)(text + n - from))); from = end + 1)
-        line[lines++] = (struct line){(unsigned)strtoul(from + 1, NULL, 10), from, (size_t)(end + 1 - from)};
+    for (char *from = text, *end; (end = memchr(from, '\n', (size_t)(text + n - from)));
+         from = end + 1)
+        line[lines++] =
+            (struct line){(unsigned)strtoul(from + 1, NULL, 10), from, (size_t)(end + 1 - from)};
     qsort(line, lines, sizeof(*line), by_stream);
     for (size_t i = 0; i < lines; i++) {
         memcpy(sorted + at, line[i].text, line[i].bytes);
@@ -110,8 +112,9 @@ static void serve(struct machine *m, const struct fuzz_request *request) {
         m->lane[i].kind = (enum lane_kind)p->kind[i], m->lane[i].thread = p->thread[i];
     for (unsigned i = 0; i < p->n_ops; i++) {
         const struct fuzz_op *o = &p->op[i];
-        ops[i] = (struct op){verbs[o->verb].verb, o->lane, o->other, o->buffer, o->every, o->phase, o->repeat,
-                             o->vary, o->value, o->size, o->grow, verbs[o->verb].flags};
+        ops[i] = (struct op){
+            verbs[o->verb].verb, o->lane, o->other, o->buffer, o->every, o->phase,
+            o->repeat,           o->vary, o->value, o->size,   o->grow,  verbs[o->verb].flags};
     }
     set_delay(request->delay_us);
     set_seed(request->seed);

@@ -71,7 +71,8 @@ uint64_t NumberBehind(const std::string &text, const std::string &key) {
     return at == std::string::npos ? 0 : strtoull(text.c_str() + at + key.size() + 3, nullptr, 10);
 }
 
-[[noreturn]] void Exec(const Paths &paths, const std::vector<std::string> &env, int socket, int err) {
+[[noreturn]] void Exec(const Paths &paths, const std::vector<std::string> &env, int socket,
+                       int err) {
     // A limit of memory would be hit by the simulator's arenas; cores of children help nobody.
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
@@ -97,10 +98,11 @@ uint64_t NumberBehind(const std::string &text, const std::string &key) {
 Paths FindPaths() {
     char exe[4096] = "";
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    std::string bin = Directory(Directory(Directory(std::string(exe, n > 0 ? static_cast<size_t>(n) : 0))));
+    std::string bin =
+        Directory(Directory(Directory(std::string(exe, n > 0 ? static_cast<size_t>(n) : 0))));
     const char *library = getenv("FUZZ_PRELOAD"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
-    return {bin + "/tests/fuzz/server", bin + "/harness/sim/lib", library ? library : bin + "/shim/libcusplice.so",
-            first ? first : ""};
+    return {bin + "/tests/fuzz/server", bin + "/harness/sim/lib",
+            library ? library : bin + "/shim/libcusplice.so", first ? first : ""};
 }
 
 Server::Server(const Paths &paths, const Env &settings, bool preload) {
@@ -110,8 +112,8 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
         return;
     }
     err_ = memfd_create("fuzz", MFD_CLOEXEC);
-    std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "CUSIM_LOG=memory:",
-                                    "LD_LIBRARY_PATH=" + paths.simulator};
+    std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/nonexistent",
+                                    "CUSIM_LOG=memory:", "LD_LIBRARY_PATH=" + paths.simulator};
     for (const char *name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
         if (const char *value = getenv(name)) {
             env.push_back(std::string(name) + "=" + value);
@@ -130,7 +132,9 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
             stats_ = name;
             env.push_back("CUSPLICE_STATS=" + stats_);
         }
-        env.push_back("LD_PRELOAD=" + (paths.preload_first.empty() ? "" : paths.preload_first + ":") + paths.library);
+        env.push_back(
+            "LD_PRELOAD=" + (paths.preload_first.empty() ? "" : paths.preload_first + ":") +
+            paths.library);
     }
     pid_ = fork();
     if (pid_ == 0) {
@@ -230,7 +234,8 @@ void Server::Finish(Counts *counts) {
         for (const char *key : {"launches", "memsets", "copies"}) {
             counts->ops += NumberBehind(text.str(), key);
         }
-        for (const char *key : {"instantiate_failed", "capture_failed", "graph_launch_failed", "setparams_refused"}) {
+        for (const char *key :
+             {"instantiate_failed", "capture_failed", "graph_launch_failed", "setparams_refused"}) {
             counts->fallbacks += NumberBehind(text.str(), key);
         }
         unlink(stats_.c_str());
@@ -240,7 +245,9 @@ void Server::Finish(Counts *counts) {
 
 std::vector<Timing> MakeTimings(uint64_t seed) {
     Random r(Random(seed).Next());
-    return {{r.Of<uint32_t>({0, 0, 2}), r.Next()}, {0, r.Next()}, {r.Of<uint32_t>({0, 1, 3, 10}), r.Next()}};
+    return {{r.Of<uint32_t>({0, 0, 2}), r.Next()},
+            {0, r.Next()},
+            {r.Of<uint32_t>({0, 1, 3, 10}), r.Next()}};
 }
 
 namespace {
@@ -250,7 +257,8 @@ std::string CodeText(const fuzz_program &p, const fuzz_code &code) {
     if (code.op == 0xFFFF) {
         out << "outside the program's ops: ";
     } else {
-        out << "op " << code.op << " (" << VerbName(p.op[code.op].verb) << ") in step " << code.step << ": ";
+        out << "op " << code.op << " (" << VerbName(p.op[code.op].verb) << ") in step " << code.step
+            << ": ";
     }
     out << code.code;
     return out.str();
@@ -288,12 +296,13 @@ std::string Difference(const fuzz_program &p, const Answer &expected, const Answ
     for (unsigned t = 0; t < p.threads; t++) {
         const auto &e = expected.codes[t], &a = actual.codes[t];
         for (size_t i = 0; i < e.size() || i < a.size(); i++) {
-            if (i < e.size() && i < a.size() && e[i].code == a[i].code && e[i].op == a[i].op && e[i].step == a[i].step) {
+            if (i < e.size() && i < a.size() && e[i].code == a[i].code && e[i].op == a[i].op &&
+                e[i].step == a[i].step) {
                 continue;
             }
-            return "thread " + std::to_string(t) + ", code " + std::to_string(i) + "\n  plain: " +
-                   (i < e.size() ? CodeText(p, e[i]) : "none") + "\n  preloaded: " +
-                   (i < a.size() ? CodeText(p, a[i]) : "none") + "\n";
+            return "thread " + std::to_string(t) + ", code " + std::to_string(i) +
+                   "\n  plain: " + (i < e.size() ? CodeText(p, e[i]) : "none") +
+                   "\n  preloaded: " + (i < a.size() ? CodeText(p, a[i]) : "none") + "\n";
         }
     }
     if (expected.log != actual.log) {
@@ -307,7 +316,8 @@ std::string Difference(const fuzz_program &p, const Answer &expected, const Answ
     return "";
 }
 
-bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault, const std::vector<Timing> &timings) {
+bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+                 const std::vector<Timing> &timings) {
     fuzz_request request = {};
     request.program = program;
     bool good = true;
@@ -321,7 +331,8 @@ bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fau
     return good;
 }
 
-std::string ReceiveProgram(Pair *pair, const fuzz_program &program, const std::vector<Timing> &timings, bool *dead) {
+std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
+                           const std::vector<Timing> &timings, bool *dead) {
     Answer plain, preloaded;
     std::string difference, error = pair->plain.Receive(&plain);
     *dead = !error.empty();

@@ -1,4 +1,5 @@
-// Servers as child processes: one plain, one with the library preloaded, and what differs between them.
+// Servers as child processes: one plain, one with the library preloaded, and what differs between
+// them.
 #ifndef TESTS_FUZZ_SERVERS_H
 #define TESTS_FUZZ_SERVERS_H
 
@@ -17,7 +18,8 @@ struct Paths {
     std::string preload_first;              // a sanitizer's runtime, or ""
 };
 
-// Where the build puts them, seen from this program. FUZZ_PRELOAD names another library to preload (tests of this fuzzer).
+// Where the build puts them, seen from this program. FUZZ_PRELOAD names another library to preload
+// (tests of this fuzzer).
 Paths FindPaths();
 
 struct Answer {
@@ -26,7 +28,8 @@ struct Answer {
     std::string log;
 };
 
-// What the library counted: ops that it saw, those that went out in graphs, own calls that failed and were made good.
+// What the library counted: ops that it saw, those that went out in graphs, own calls that failed
+// and were made good.
 struct Counts {
     uint64_t ops = 0, in_graphs = 0, fallbacks = 0;
 };
@@ -54,7 +57,8 @@ class Server {
 };
 
 struct Pair {
-    Pair(const Paths &paths, const Env &env) : plain(paths, env, false), preloaded(paths, env, true) {}
+    Pair(const Paths &paths, const Env &env)
+        : plain(paths, env, false), preloaded(paths, env, true) {}
     Server plain, preloaded;
 };
 
@@ -68,9 +72,11 @@ std::vector<Timing> MakeTimings(uint64_t seed);
 // "" where the answers are alike, else what differs first.
 std::string Difference(const fuzz_program &program, const Answer &expected, const Answer &actual);
 
-bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault, const std::vector<Timing> &timings);
+bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+                 const std::vector<Timing> &timings);
 // "" or the difference. *dead: one of the servers is of no more use.
-std::string ReceiveProgram(Pair *pair, const fuzz_program &program, const std::vector<Timing> &timings, bool *dead);
+std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
+                           const std::vector<Timing> &timings, bool *dead);
 
 // Runs a whole case in fresh servers: "" or what differs in its last program.
 std::string RunCase(const Paths &paths, const Case &c, uint64_t seed);

@@ -1,10 +1,10 @@
-// Stands in for libFuzzer where that is not linked: runs LLVMFuzzerTestOneInput on the files of a corpus, and on changed copies
-// of them.
+// Stands in for libFuzzer where that is not linked: runs LLVMFuzzerTestOneInput on the files of a
+// corpus, and on changed copies of them.
 //
 //   TARGET [-runs=N] [-seed=S] [-max_len=B] CORPUS...    a corpus: files, or folders of files
 //
-// An input that ends the process is written to crash-input first (each input is, into one file that stays in memory until
-// then). Deterministic: the same seed makes the same inputs.
+// An input that ends the process is written to crash-input first (each input is, into one file that
+// stays in memory until then). Deterministic: the same seed makes the same inputs.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -51,8 +51,10 @@ size_t Below(size_t n) {
 }
 
 void Change(std::string *text, const std::vector<std::string> &corpus) {
-    static const char *const words[] = {"[", "]", "*", "?", "\\", "re:", "mangled:", "\n", "=", "[rules]\n", "eager", "#", ";",
-                                        "\xff", "_Z", "N", "E", "I", "S_", "S0_", "T_", "9999999999", "0", "L", "X", "K", "v"};
+    static const char *const words[] = {
+        "[",         "]",     "*",  "?",          "\\",   "re:", "mangled:", "\n", "=",
+        "[rules]\n", "eager", "#",  ";",          "\xff", "_Z",  "N",        "E",  "I",
+        "S_",        "S0_",   "T_", "9999999999", "0",    "L",   "X",        "K",  "v"};
     size_t at = Below(text->size() + 1), length = 1 + Below(8);
     switch (Below(7)) {
     case 0:

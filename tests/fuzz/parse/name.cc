@@ -24,14 +24,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     // The qualified name ends with the base name.
     size_t b = strlen(base), q = strlen(qualified);
     CHECK(q >= b && strcmp(qualified + q - b, base) == 0);
-    if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__nv_static_", 12) != 0 && length < sizeof base) {
+    if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__nv_static_", 12) != 0 &&
+        length < sizeof base) {
         CHECK(strcmp(base, name) == 0);
     }
     // Less room: the same, cut.
     size_t room = 1 + size % 24;
     char *little = static_cast<char *>(malloc(room));
     cus_name_base(name, little, room);
-    CHECK(strlen(little) == (b < room ? b : room - 1) && strncmp(little, base, strlen(little)) == 0);
+    CHECK(strlen(little) == (b < room ? b : room - 1) &&
+          strncmp(little, base, strlen(little)) == 0);
     free(little);
     free(name);
     return 0;

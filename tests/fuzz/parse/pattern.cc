@@ -1,4 +1,5 @@
-// Patterns of rules. The input: a pattern, a line end, a name. Globs are held against a second matcher, written the slow way.
+// Patterns of rules. The input: a pattern, a line end, a name. Globs are held against a second
+// matcher, written the slow way.
 #include <stdint.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@
 
 namespace {
 
-// One element of a glob against one character: 1, 0, or -1 where it has no end. *next: what follows.
+// One element of a glob against one character: 1, 0, or -1 where it has no end. *next: what
+// follows.
 int Element(const std::string &glob, size_t at, unsigned char c, size_t *next) {
     if (glob[at] == '?') {
         *next = at + 1;
@@ -40,7 +42,8 @@ int Element(const std::string &glob, size_t at, unsigned char c, size_t *next) {
     return i < glob.size() ? in != inverse : -1;
 }
 
-// Which places of the name the first `at` elements of the glob can end at, one element after the other.
+// Which places of the name the first `at` elements of the glob can end at, one element after the
+// other.
 bool SlowMatch(const std::string &glob, const std::string &name) {
     std::vector<bool> now(name.size() + 1);
     now[0] = true;
@@ -75,7 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     std::string input(reinterpret_cast<const char *>(data), size);
     size_t line = input.find('\n');
-    std::string pattern = input.substr(0, line), name = line == std::string::npos ? "kernel" : input.substr(line + 1);
+    std::string pattern = input.substr(0, line),
+                name = line == std::string::npos ? "kernel" : input.substr(line + 1);
     pattern = pattern.c_str(); // up to a NUL
     name = name.c_str();
     CHECK(cus_glob_matches(pattern.c_str(), name.c_str()) == SlowMatch(pattern, name));
