@@ -197,7 +197,17 @@ void DoBatch(Run *run, uint64_t batch) {
         }
     }
     Counts counts;
-    pair.preloaded.Finish(&counts);
+    std::string ended = pair.preloaded.Finish(&counts);
+    Counts none;
+    ended += pair.plain.Finish(&none);
+    if (!ended.empty() && !dead) {
+        std::lock_guard<std::mutex> lock(run->report);
+        run->differences++;
+        printf("fuzz: batch %llu (programs %llu and on): %s\n",
+               static_cast<unsigned long long>(batch), static_cast<unsigned long long>(first),
+               ended.c_str());
+        run->stop = run->stop || !o.keep_going;
+    }
     run->ops += counts.ops;
     run->in_graphs += counts.in_graphs;
     run->fallbacks += counts.fallbacks;

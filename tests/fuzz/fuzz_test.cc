@@ -26,6 +26,9 @@ Result Fuzz(std::vector<std::string> words, std::map<std::string, std::string> e
             child.env[name] = value;
         }
     }
+    if (sim::Sanitizer() == "tsan") {
+        child.env["FUZZ_TSAN_SUPPRESSIONS"] = sim::Runfile("tests/fuzz/tsan.supp");
+    }
     child.timeout_s = 800;
     return sim::Run(child);
 }

@@ -100,9 +100,11 @@ Paths FindPaths() {
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     std::string bin =
         Directory(Directory(Directory(std::string(exe, n > 0 ? static_cast<size_t>(n) : 0))));
+    const char *suppressions = getenv("FUZZ_TSAN_SUPPRESSIONS");
     const char *library = getenv("FUZZ_PRELOAD"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
     return {bin + "/tests/fuzz/server", bin + "/harness/sim/lib",
-            library ? library : bin + "/shim/libcusplice.so", first ? first : ""};
+            library ? library : bin + "/shim/libcusplice.so", first ? first : "",
+            suppressions ? suppressions : ""};
 }
 
 Server::Server(const Paths &paths, const Env &settings, bool preload) {
@@ -114,10 +116,13 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
     err_ = memfd_create("fuzz", MFD_CLOEXEC);
     std::vector<std::string> env = {"PATH=/usr/bin:/bin", "HOME=/nonexistent",
                                     "CUSIM_LOG=memory:", "LD_LIBRARY_PATH=" + paths.simulator};
-    for (const char *name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
+    for (const char *name : {"ASAN_OPTIONS", "UBSAN_OPTIONS"}) {
         if (const char *value = getenv(name)) {
             env.push_back(std::string(name) + "=" + value);
         }
+    }
+    if (!paths.suppressions.empty()) {
+        env.push_back("TSAN_OPTIONS=exitcode=98:suppressions=" + paths.suppressions);
     }
     for (const auto &entry : settings) {
         env.push_back(entry.first + "=" + entry.second);
@@ -206,7 +211,8 @@ std::string Server::Receive(Answer *answer) {
     return start_error_;
 }
 
-void Server::Finish(Counts *counts) {
+std::string Server::Finish(Counts *counts) {
+    std::string ended;
     if (socket_ >= 0) {
         close(socket_);
         socket_ = -1;
@@ -215,12 +221,18 @@ void Server::Finish(Counts *counts) {
         int status;
         if (waitpid(pid_, &status, WNOHANG) == pid_) {
             pid_ = -1;
+            char text[6000];
+            ssize_t n = status ? pread(err_, text, sizeof text, 0) : 0;
+            if (status) {
+                ended = "a server ended with status " + std::to_string(status) + "\n" +
+                        std::string(text, n > 0 ? static_cast<size_t>(n) : 0);
+            }
         } else {
             usleep(1000);
         }
     }
     if (pid_ > 0) {
-        Death();
+        ended = "a server did not end: " + Death();
     }
     if (err_ >= 0) {
         close(err_);
@@ -241,6 +253,7 @@ void Server::Finish(Counts *counts) {
         unlink(stats_.c_str());
         stats_.clear();
     }
+    return ended;
 }
 
 std::vector<Timing> MakeTimings(uint64_t seed) {

@@ -16,6 +16,7 @@ namespace fuzz {
 struct Paths {
     std::string server, simulator, library; // library: what the second server preloads
     std::string preload_first;              // a sanitizer's runtime, or ""
+    std::string suppressions;               // of ThreadSanitizer, or ""
 };
 
 // Where the build puts them, seen from this program. FUZZ_PRELOAD names another library to preload
@@ -46,7 +47,8 @@ class Server {
     // "" or why there is no answer: it is stuck, it died.
     std::string Receive(Answer *answer);
     // Ends the child and waits; adds what the library counted.
-    void Finish(Counts *counts);
+    // "", or how it ended where that was not well: a sanitizer's reports come to light here.
+    std::string Finish(Counts *counts);
 
   private:
     std::string Death();
