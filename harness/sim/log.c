@@ -5,7 +5,8 @@
  * Workers write here without cusim.lock, one line at a time under the lock of this file. Streams
  * and events appear under their number of creation; when the process ends the file is rewritten so
  * that the numbers are dense and count only what executed something: a stream that a preloaded
- * library makes for captures of its own leaves no trace.
+ * library makes for captures of its own leaves no trace. A log in memory (CUSIM_LOG=memory:) is
+ * rewritten each time that it is taken.
  */
 #include "harness/sim/cusim.h"
 
@@ -25,10 +26,20 @@ static char log_name[4096];
 static char buffer[1 << 16];
 static size_t buffered;
 
+/* CUSIM_LOG=memory: everything since the log was last taken. */
+static bool in_memory;
+static char *whole;
+static size_t n_whole, cap_whole;
+
 void cusim_log_open(void) {
     const char *path = getenv("CUSIM_LOG");
     if (!path || !*path)
         return;
+    if (strcmp(path, "memory:") == 0) {
+        in_memory = true;
+        atomic_store(&log_open, true);
+        return;
+    }
     cusim_expand_path(path, log_name, sizeof log_name);
     log_fd = open(log_name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (log_fd < 0)
@@ -38,6 +49,15 @@ void cusim_log_open(void) {
 
 bool cusim_log_on(void) {
     return atomic_load_explicit(&log_open, memory_order_relaxed);
+}
+
+static void keep_locked(const char *text, size_t bytes) {
+    if (cap_whole - n_whole < bytes) {
+        cap_whole = cap_whole * 2 + bytes + 4096;
+        whole = realloc(whole, cap_whole);
+    }
+    memcpy(whole + n_whole, text, bytes);
+    n_whole += bytes;
 }
 
 static void flush_locked(void) {
@@ -52,7 +72,9 @@ static void flush_locked(void) {
 
 void cusim_log_text(const char *text, size_t bytes) {
     pthread_mutex_lock(&log_lock);
-    if (log_fd >= 0) {
+    if (in_memory) {
+        keep_locked(text, bytes);
+    } else if (log_fd >= 0) {
         while (bytes > 0) {
             if (buffered == sizeof buffer)
                 flush_locked();
@@ -132,7 +154,7 @@ static char *event_of(char *line) {
     return strrchr(line, 'E') + 1;
 }
 
-static void rewrite(char *text) {
+static void rewrite(char *text, FILE *out) {
     struct numbers streams = {0}, events = {0};
     numbers_add(&streams, 0); /* the legacy stream of the first context is always S0 */
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
@@ -145,11 +167,6 @@ static void rewrite(char *text) {
     }
     numbers_sort(&streams);
     numbers_sort(&events);
-    FILE *out = NULL; /* by descriptor: the working directory may have changed */
-    if (ftruncate(log_fd, 0) == 0 && lseek(log_fd, 0, SEEK_SET) == 0)
-        out = fdopen(dup(log_fd), "w");
-    if (!out)
-        return;
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = 0;
         char *event = event_of(line), *rest = NULL;
@@ -160,9 +177,43 @@ static void rewrite(char *text) {
         else
             fprintf(out, "S%zu%s\n", stream, rest);
     }
-    fclose(out);
     free(streams.raw);
     free(events.raw);
+}
+
+/* By descriptor: the working directory may have changed. */
+static void rewrite_file(char *text) {
+    FILE *out = NULL;
+    if (ftruncate(log_fd, 0) == 0 && lseek(log_fd, 0, SEEK_SET) == 0)
+        out = fdopen(dup(log_fd), "w");
+    if (!out)
+        return;
+    rewrite(text, out);
+    fclose(out);
+}
+
+/* What was executed since the last call, with dense numbers; the caller frees it. Whoever wants a
+ * whole log has synchronised the context. */
+__attribute__((visibility("default"))) CUresult cuSimLogTake(char **text, size_t *bytes);
+CUresult cuSimLogTake(char **text, size_t *bytes) {
+    CUSIM_ENTER_EARLY(cuSimLogTake);
+    if (!text || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!in_memory)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    pthread_mutex_lock(&log_lock);
+    keep_locked("", 1);
+    char *raw = whole;
+    whole = NULL;
+    n_whole = cap_whole = 0;
+    pthread_mutex_unlock(&log_lock);
+    FILE *out = open_memstream(text, bytes);
+    if (out) {
+        rewrite(raw, out);
+        fclose(out);
+    }
+    free(raw);
+    return out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void cusim_log_close(void) {
@@ -175,7 +226,7 @@ void cusim_log_close(void) {
             ssize_t n = text ? pread(log_fd, text, (size_t)st.st_size, 0) : -1;
             if (n >= 0) {
                 text[n] = 0;
-                rewrite(text);
+                rewrite_file(text);
             }
             free(text);
         }

@@ -19,8 +19,10 @@ OWN = [
     ("cuSimBeginCaptureX_ptsz", 13000),
     ("cuSimFillX", 13000),
     ("cuSimKernelRegister", 13000),
+    ("cuSimLogTake", 13000),
     ("cuSimSetDelay", 13000),
     ("cuSimSetFault", 13000),
+    ("cuSimSetSeed", 13000),
 ]
 # Not exported: cuGetProcAddress alone hands it out, by the second name.
 HIDDEN = [("cusim_hidden_fill", "cuSimHiddenFill", 13000, 0)]

@@ -7,6 +7,7 @@
  */
 #include "harness/sim/graph.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -325,12 +326,43 @@ static CUresult run_step(struct cusim_graph_run *run, unsigned i, struct cusim_s
     return result;
 }
 
+/*
+ * CUSIM_GRAPH_ERROR=drop:N or swap:N: each N-th launch of a graph of two and more nodes in a row
+ * leaves its last node out, or begins with its second. For tests of tests.
+ */
+static enum { PLANT_NOTHING, PLANT_DROP, PLANT_SWAP } planted;
+static unsigned long plant_every;
+
+static void plant_load(void) {
+    const char *text = getenv("CUSIM_GRAPH_ERROR");
+    if (text && (strncmp(text, "drop:", 5) == 0 || strncmp(text, "swap:", 5) == 0)) {
+        plant_every = strtoul(text + 5, NULL, 10);
+        planted = plant_every == 0 ? PLANT_NOTHING : *text == 'd' ? PLANT_DROP : PLANT_SWAP;
+    }
+}
+
+static bool plant_now(unsigned nodes) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_ulong launches;
+    pthread_once(&once, plant_load);
+    return planted != PLANT_NOTHING && nodes > 1 && (launches++ + 1) % plant_every == 0;
+}
+
+static void run_in_a_row(struct cusim_graph_run *run, unsigned n, struct cusim_stream *stream) {
+    bool wrong = plant_now(n);
+    for (unsigned i = 0; i < n; i++) {
+        unsigned step = wrong && planted == PLANT_SWAP && i < 2 ? 1 - i : i;
+        if (wrong && planted == PLANT_DROP && i == n - 1)
+            return;
+        if (run_step(run, step, stream) != CUDA_SUCCESS)
+            return;
+    }
+}
+
 void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream) {
     const struct cusim_topology *t = run->plan->topology;
     if (t->linear) {
-        for (unsigned i = 0; i < t->n; i++)
-            if (run_step(run, i, stream) != CUDA_SUCCESS)
-                return;
+        run_in_a_row(run, t->n, stream);
         return;
     }
     unsigned *left = malloc((t->n + 1) * sizeof *left), *ready = malloc((t->n + 1) * sizeof *ready);

@@ -154,6 +154,16 @@ CUresult cuSimSetDelay(unsigned max_us) {
     return CUDA_SUCCESS;
 }
 
+/* For the streams that are made from now on. */
+__attribute__((visibility("default"))) CUresult cuSimSetSeed(unsigned long long seed);
+CUresult cuSimSetSeed(unsigned long long seed) {
+    CUSIM_ENTER_EARLY(cuSimSetSeed);
+    cusim_lock();
+    cusim.options.seed = seed;
+    cusim_unlock();
+    return CUDA_SUCCESS;
+}
+
 __attribute__((visibility("default"))) CUresult cuSimSetFault(const char *text);
 CUresult cuSimSetFault(const char *text) {
     CUSIM_ENTER_EARLY(cuSimSetFault);

@@ -212,6 +212,7 @@ void cus_scan_parameter(struct scan *s) {
 /* One step of a nested name. */
 static void scan_component(struct scan *s) {
     char c = peek(s), next = peek_next(s);
+    bool in_class = !s->keeping || s->last.bytes; /* what a constructor's name is made of */
     if (c == 'I') {
         cus_scan_arguments(s);
     } else if (c == 'S') {
@@ -222,14 +223,14 @@ static void scan_component(struct scan *s) {
         s->at += 2;
         cus_scan_expression(s);
         need(s, "E");
-    } else if (c == 'C' && (is_digit(next) || next == 'I')) {
+    } else if (c == 'C' && in_class && (is_digit(next) || next == 'I')) {
         s->at += 2;
         keep(s, "", s->last);
         if (next == 'I') { /* inherited: which one, and from what type */
             skip_digits(s);
             cus_scan_type(s);
         }
-    } else if (c == 'D' && is_digit(next)) {
+    } else if (c == 'D' && in_class && is_digit(next)) {
         s->at += 2;
         keep(s, "~", s->last);
     } else if (c == 'M') {

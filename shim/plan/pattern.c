@@ -94,6 +94,70 @@ static const char *glob_error(const char *glob) {
     return NULL;
 }
 
+/* ---- regular expressions ---- */
+
+/*
+ * The C library copies what a + or a {n,m} repeats, so that a few nested ones ask for any amount of
+ * memory, and references back for any amount of time. A rule must not do that to the program that
+ * it is read in: the size is reckoned first.
+ */
+enum { REGEX_DEPTH_MAX = 32, REGEX_SIZE_MAX = 1000 };
+
+/* What stands behind a { : how many copies it asks for. *at is left on its last character. */
+static unsigned long copies(const char **at) {
+    unsigned long most = 0, number = 0;
+    const char *c = *at + 1;
+    for (; *c && *c != '}'; c++) {
+        number = *c >= '0' && *c <= '9' && number <= REGEX_SIZE_MAX
+                     ? number * 10 + (unsigned long)(*c - '0')
+                     : 0;
+        most = number > most ? number : most;
+    }
+    *at = *c ? c : c - 1;
+    return most + 1;
+}
+
+static const char *set_end(const char *at) {
+    const char *c = at + 1 + (at[1] == '^');
+    c += *c == ']';
+    while (*c && *c != ']')
+        c++;
+    return *c ? c : c - 1;
+}
+
+static const char *regex_error(const char *regex) {
+    unsigned long size[REGEX_DEPTH_MAX + 1] = {0}, last = 0;
+    unsigned depth = 0;
+    for (const char *at = regex; *at; at++) {
+        unsigned long factor = 1;
+        if (*at == '\\' && at[1]) {
+            at++;
+            if (*at >= '1' && *at <= '9')
+                return "references back are not for rules";
+            size[depth] += last = 1;
+        } else if (*at == '[') {
+            at = set_end(at);
+            size[depth] += last = 1;
+        } else if (*at == '(') {
+            if (depth == REGEX_DEPTH_MAX)
+                return "too many groups in each other";
+            size[++depth] = 0;
+        } else if (*at == ')' && depth > 0) {
+            last = size[depth--] + 1;
+            size[depth] += last;
+        } else if (*at == '+' || *at == '{') {
+            factor = *at == '+' ? 2 : copies(&at);
+            size[depth] += last * (factor - 1);
+            last *= factor;
+        } else if (*at != '*' && *at != '?') {
+            size[depth] += last = 1;
+        }
+        if (size[depth] > REGEX_SIZE_MAX || last > REGEX_SIZE_MAX)
+            return "the expression repeats too much";
+    }
+    return NULL;
+}
+
 /* ---- patterns ---- */
 
 static const char *behind(const char *text, const char *prefix) {
@@ -106,13 +170,14 @@ static bool compile(struct cus_pattern *pattern, char *error, size_t bytes) {
     const char *wrong = NULL;
     pattern->target = regex ? TARGET_REGEX : mangled ? TARGET_MANGLED : TARGET_BASE;
     pattern->body = regex ? regex : mangled ? mangled : pattern->text;
-    if (regex && *regex) {
+    wrong = regex && *regex ? regex_error(regex) : NULL;
+    if (regex && *regex && !wrong) {
         int code = regcomp(&pattern->regex, regex, REG_EXTENDED | REG_NOSUB);
         if (code)
             regerror(code, &pattern->regex, error, bytes);
         return code == 0;
     }
-    wrong = glob_error(pattern->body);
+    wrong = wrong ? wrong : glob_error(pattern->body);
     if (wrong)
         snprintf(error, bytes, "%s", wrong);
     return !wrong;

@@ -38,6 +38,9 @@ const Case cases[] = {
     {"_Z", "_Z", "_Z"},
     {"_ZTV3foo", "_ZTV3foo", "_ZTV3foo"},
     {"", "", ""},
+    // A constructor or destructor of nothing is no name.
+    {"_ZNKD9C1a2aaaa_T", "_ZNKD9C1a2aaaa_T", "_ZNKD9C1a2aaaa_T"},
+    {"_ZNC1Ev", "_ZNC1Ev", "_ZNC1Ev"},
     // Functions, templates, namespaces.
     {"_Z6kernelPi", "kernel", "kernel"},
     {"_Z6kernelv", "kernel", "kernel"},

@@ -106,6 +106,26 @@ TEST(Pattern, MangledIsForTheNameAsItIs) {
     EXPECT_TRUE(Matches("mangled:plain", "plain"));
 }
 
+TEST(Pattern, RegexThatWouldTakeAllMemoryOrTimeIsNone) {
+    const std::string plus(60, '+');
+    for (const std::string &text :
+         {"re:a" + plus, std::string("re:(((a{100}){100}){100}){100}"),
+          std::string("re:(a{1,30000})"),
+          std::string("re:((((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)"),
+          std::string("re:a{99999999999999999999}")}) {
+        EXPECT_EQ(Error(text.c_str()), "the expression repeats too much") << text;
+    }
+    EXPECT_EQ(Error(("re:" + std::string(40, '(') + "a" + std::string(40, ')')).c_str()),
+              "too many groups in each other");
+    EXPECT_EQ(Error("re:(a*)\\1"), "references back are not for rules");
+    // What people write is not affected.
+    for (const char *text :
+         {"re:^(gemm|conv)_[a-z0-9]+_(f16|f32){1,2}$", "re:^nccl.*Kernel", "re:a++",
+          "re:(x+y+)+z{3,40}", "re:\\.\\*", "re:[]+{]+", "re:^at::.*[[:alpha:]]+"}) {
+        EXPECT_EQ(Error(text), "(good)") << text;
+    }
+}
+
 TEST(Pattern, WhatIsNoneIsToldWhy) {
     EXPECT_EQ(Error(""), "the pattern is empty");
     EXPECT_EQ(Error("re:"), "the pattern is empty");

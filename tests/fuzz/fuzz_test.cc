@@ -1,0 +1,143 @@
+// Promises: generated programs run alike plain and preloaded, also where calls of the library fail;
+// their answers do not depend on the timing, so that a difference means something; the fuzzer finds
+// an error that is planted, and makes the program small; what it prints compiles and does what the
+// program did.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/fuzz/servers.h"
+#include "tests/sim/child.h"
+
+namespace {
+
+using sim::Result;
+
+const std::string differential = "tests/fuzz/differential";
+
+Result Fuzz(std::vector<std::string> words, std::map<std::string, std::string> env = {}) {
+    sim::Child child;
+    child.command = {sim::Runfile(differential)};
+    child.command.insert(child.command.end(), words.begin(), words.end());
+    child.env = std::move(env);
+    for (const char *name :
+         {"CUS_TEST_PRELOAD_FIRST", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
+        if (const char *value = getenv(name)) {
+            child.env[name] = value;
+        }
+    }
+    if (sim::Sanitizer() == "tsan") {
+        child.env["FUZZ_TSAN_SUPPRESSIONS"] = sim::Runfile("tests/fuzz/tsan.supp");
+    }
+    child.timeout_s = 800;
+    return sim::Run(child);
+}
+
+// Sanitizers cost ten times the time and more.
+std::string Count(unsigned programs) {
+    return std::to_string(sim::Sanitizer().empty() ? programs : programs / 10);
+}
+
+std::string LastLine(const std::string &text) {
+    size_t end = text.find_last_not_of('\n');
+    size_t from = text.rfind('\n', end);
+    return text.substr(from + 1, end - from);
+}
+
+TEST(Differential, ProgramsRunAlike) {
+    Result r =
+        Fuzz({"--programs", Count(2000), "--seed", "1", "--jobs", "2", "--out", sim::TempDir()});
+    EXPECT_EQ(r.status, 0) << r.out << r.err;
+    EXPECT_NE(r.out.find(" " + Count(2000) + " programs, 0 differences"), std::string::npos)
+        << r.out;
+    printf("%s\n", LastLine(r.out).c_str());
+}
+
+TEST(Differential, ProgramsRunAlikeWhereCallsOfTheLibraryFail) {
+    Result r = Fuzz({"--programs", Count(600), "--seed", "2", "--jobs", "2", "--faults", "--out",
+                     sim::TempDir()});
+    EXPECT_EQ(r.status, 0) << r.out << r.err;
+    EXPECT_NE(r.out.find(" 0 differences"), std::string::npos) << r.out;
+    printf("%s\n", LastLine(r.out).c_str());
+}
+
+TEST(Differential, ProgramsHaveOneRightAnswer) {
+    fuzz::Paths paths = fuzz::FindPaths();
+    for (uint64_t batch = 0; batch < 4; batch++) {
+        fuzz::Case c;
+        for (uint64_t i = 0; i < 30; i++) {
+            c.programs.push_back(fuzz::MakeProgram(77, batch * 30 + i, false));
+        }
+        EXPECT_EQ(fuzz::RunPlainTwice(paths, c, batch), "");
+    }
+}
+
+TEST(Planted, ADroppedNodeIsFoundAndTheProgramIsSmall) {
+    std::string dir = sim::TempDir();
+    Result r = Fuzz({"--programs", "400", "--seed", "5", "--jobs", "2", "--out", dir},
+                    {{"FUZZ_PLANT", "drop:3"}});
+    EXPECT_EQ(r.status, 1) << r.out << r.err;
+    EXPECT_NE(r.out.find("static const struct op ops_0[]"), std::string::npos) << r.out;
+    size_t at = r.out.find(dir + "/fuzz-5-");
+    ASSERT_NE(at, std::string::npos);
+    std::string file = r.out.substr(at, r.out.find(".txt", at) + 4 - at);
+    fuzz::Case c;
+    ASSERT_EQ(fuzz::FromText(sim::ReadFile(file), &c), "");
+    EXPECT_EQ(c.programs.size(), 1u);
+    EXPECT_LE(c.programs.back().n_ops, 8u) << sim::ReadFile(file);
+    EXPECT_NE(sim::ReadFile(file.substr(0, file.size() - 3) + "c").find("int main(void)"),
+              std::string::npos);
+    // The saved program differs again where the error is, and nowhere else.
+    EXPECT_EQ(Fuzz({"--replay", file}, {{"FUZZ_PLANT", "drop:3"}}).status, 1);
+    EXPECT_EQ(Fuzz({"--replay", file}).status, 0);
+}
+
+TEST(Planted, SwappedNodesAreFound) {
+    Result r = Fuzz({"--programs", "400", "--seed", "6", "--jobs", "2", "--out", sim::TempDir()},
+                    {{"FUZZ_PLANT", "swap:20"}});
+    EXPECT_EQ(r.status, 1) << r.out << r.err;
+    EXPECT_NE(r.out.find("differs"), std::string::npos);
+}
+
+TEST(Planted, ALibraryWithoutGraphsIsNotTakenForAGoodOne) {
+    Result r = Fuzz({"--programs", "240", "--seed", "1", "--jobs", "2", "--out", sim::TempDir()},
+                    {{"FUZZ_PRELOAD", sim::Runfile("harness/sim/lib/libcusim_kernels.so")}});
+    EXPECT_EQ(r.status, 1) << r.out << r.err;
+    EXPECT_NE(r.out.find("too few of the operations went out in graphs"), std::string::npos)
+        << r.out;
+}
+
+TEST(Printed, EveryVerbCompilesAndRunsAlike) {
+    std::string text = sim::ReadFile(sim::Runfile("tests/fuzz/every_verb.txt"));
+    for (unsigned v = 0; v < FUZZ_VERBS; v++) {
+        EXPECT_NE(text.find(std::string("op ") + fuzz::VerbName(v) + " "), std::string::npos)
+            << fuzz::VerbName(v);
+    }
+    sim::Child child;
+    child.command = {sim::Runfile("tests/fuzz/every_verb")};
+    std::string lib = sim::Runfile("harness/sim/lib/libcuda.so.1");
+    child.env = {{"LD_LIBRARY_PATH", lib.substr(0, lib.rfind('/'))}};
+    Result plain = sim::Run(child);
+    EXPECT_EQ(plain.status, 0) << plain.err;
+    EXPECT_NE(plain.out.find("lane 3: "), std::string::npos);
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    child.env["LD_PRELOAD"] =
+        (first ? std::string(first) + ":" : "") + sim::Runfile("shim/libcusplice.so");
+    child.env["CUSPLICE_WARMUP"] = "1";
+    Result preloaded = sim::Run(child);
+    EXPECT_EQ(preloaded.status, 0) << preloaded.err;
+    EXPECT_EQ(plain.out, preloaded.out);
+}
+
+TEST(Help, NamesEveryOption) {
+    Result r = Fuzz({"--help"});
+    EXPECT_EQ(r.status, 0);
+    for (const char *word : {"--programs", "--seconds", "--seed", "--jobs", "--faults", "--replay",
+                             "--minimise", "--print"}) {
+        EXPECT_NE(r.out.find(word), std::string::npos) << word;
+    }
+    EXPECT_EQ(Fuzz({"--no-such"}).status, 2);
+    EXPECT_EQ(Fuzz({"--replay", "/no/such/file"}).status, 2);
+}
+
+} // namespace

@@ -1,0 +1,40 @@
+// The scanner of mangled names: any text, into room of any size.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <string>
+
+#include "shim/plan/name.h"
+#include "tests/fuzz/parse/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size > 4096) {
+        return 0;
+    }
+    std::string text(reinterpret_cast<const char *>(data), size);
+    // Just as large as it is, so that a read behind the end is seen.
+    char *name = strdup(text.c_str());
+    size_t length = strlen(name);
+    char base[8192], qualified[8192];
+    cus_name_base(name, base, sizeof base);
+    cus_name_qualified(name, qualified, sizeof qualified);
+    CHECK(memchr(base, 0, sizeof base) && memchr(qualified, 0, sizeof qualified));
+    CHECK(*base || !*name);
+    // The qualified name ends with the base name.
+    size_t b = strlen(base), q = strlen(qualified);
+    CHECK(q >= b && strcmp(qualified + q - b, base) == 0);
+    if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__nv_static_", 12) != 0 &&
+        length < sizeof base) {
+        CHECK(strcmp(base, name) == 0);
+    }
+    // Less room: the same, cut.
+    size_t room = 1 + size % 24;
+    char *little = static_cast<char *>(malloc(room));
+    cus_name_base(name, little, room);
+    CHECK(strlen(little) == (b < room ? b : room - 1) &&
+          strncmp(little, base, strlen(little)) == 0);
+    free(little);
+    free(name);
+    return 0;
+}

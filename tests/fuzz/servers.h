@@ -1,0 +1,92 @@
+// Servers as child processes: one plain, one with the library preloaded, and what differs between
+// them.
+#ifndef TESTS_FUZZ_SERVERS_H
+#define TESTS_FUZZ_SERVERS_H
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/case.h"
+
+namespace fuzz {
+
+struct Paths {
+    std::string server, simulator, library; // library: what the second server preloads
+    std::string preload_first;              // a sanitizer's runtime, or ""
+    std::string suppressions;               // of ThreadSanitizer, or ""
+};
+
+// Where the build puts them, seen from this program. FUZZ_PRELOAD names another library to preload
+// (tests of this fuzzer).
+Paths FindPaths();
+
+struct Answer {
+    fuzz_reply reply;
+    std::vector<fuzz_code> codes[FUZZ_THREADS];
+    std::string log;
+};
+
+// What the library counted: ops that it saw, those that went out in graphs, own calls that failed
+// and were made good.
+struct Counts {
+    uint64_t ops = 0, in_graphs = 0, fallbacks = 0;
+};
+
+// One child. Used by one thread.
+class Server {
+  public:
+    Server(const Paths &paths, const Env &env, bool preload);
+    ~Server(); // ends it, waits for it
+    Server(const Server &) = delete;
+    Server &operator=(const Server &) = delete;
+
+    bool Send(const fuzz_request &request);
+    // "" or why there is no answer: it is stuck, it died.
+    std::string Receive(Answer *answer);
+    // Ends the child and waits; adds what the library counted.
+    // "", or how it ended where that was not well: a sanitizer's reports come to light here.
+    std::string Finish(Counts *counts);
+
+  private:
+    std::string Death();
+    pid_t pid_ = -1;
+    int socket_ = -1, err_ = -1;
+    std::string stats_;
+    std::string start_error_;
+};
+
+struct Pair {
+    Pair(const Paths &paths, const Env &env)
+        : plain(paths, env, false), preloaded(paths, env, true) {}
+    Server plain, preloaded;
+};
+
+// The timings of one program: the first is plain's, the others the preloaded side's.
+struct Timing {
+    uint32_t delay_us;
+    uint64_t seed;
+};
+std::vector<Timing> MakeTimings(uint64_t seed);
+
+// "" where the answers are alike, else what differs first.
+std::string Difference(const fuzz_program &program, const Answer &expected, const Answer &actual);
+
+bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+                 const std::vector<Timing> &timings);
+// "" or the difference. *dead: one of the servers is of no more use.
+std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
+                           const std::vector<Timing> &timings, bool *dead);
+
+// Runs a whole case in fresh servers: "" or what differs in its last program.
+std::string RunCase(const Paths &paths, const Case &c, uint64_t seed);
+// The same with two plain servers: not "" means that the program itself has no single right answer.
+std::string RunPlainTwice(const Paths &paths, const Case &c, uint64_t seed);
+
+extern int timeout_ms; // for one program
+
+} // namespace fuzz
+
+#endif
