@@ -530,6 +530,7 @@ static void op_give_far(struct turn *t) {
     pthread_barrier_wait(&t->m->barrier);
     if (t->thread == o->thread)
         note(t, cuStreamWaitEvent(o->s, l->taken, 0));
+    pthread_barrier_wait(&t->m->barrier); /* the event may be recorded anew, in a capture too */
 }
 /*@ part op_sync_far */
 /* One thread waits for its stream, another one reads what it made. */
