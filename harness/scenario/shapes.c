@@ -144,6 +144,45 @@ int sc_run_launch_bound(struct sc *sc) {
     return 0;
 }
 
+/* All that changes in a long life, and comes again: scalars, grids, buffers, streams, branches, and
+ * stretches without any repetition. */
+int sc_run_soak(struct sc *sc) {
+    enum { WORDS = 64 };
+    CUstream s, t;
+    CUevent event;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", WORDS * 8), y = sc_device(sc, "y", WORDS * 8);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.StreamCreate(&t, CU_STREAM_DEFAULT));
+    OK(sc->cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (unsigned step = 0; step < sc_steps(sc, 400); step++) {
+        for (unsigned i = 0; i < 40; i++)
+            sc_chain(sc, s, x, 3 + 2 * (i % 7), i % 4 ? i : step, WORDS * (1 + (step / 8) % 8));
+        if (step % 5 == 3)
+            sc_axpy(sc, s, x, x, 0.0f, WORDS);
+        for (unsigned i = 0; step % 512 < 64 && i < 30; i++)
+            sc_add(sc, s, x, (int)sc_random(sc, 100), (int)(1 + sc_random(sc, WORDS)));
+        OK(sc->cu.EventRecord(event, s));
+        OK(sc->cu.StreamWaitEvent(t, event, 0));
+        CUdeviceptr extra = y;
+        if (step % 16 == 0)
+            OK(sc->cu.MemAlloc(&extra, WORDS * 4));
+        OK(sc->cu.MemsetD32Async(extra, step, WORDS, t));
+        for (unsigned i = 0; i < 20; i++)
+            sc_copy(sc, t, i % 2 ? extra : y + WORDS * 4, x, WORDS);
+        OK(sc->cu.MemcpyDtoDAsync(y, x, WORDS * 4, t));
+        OK(sc->cu.StreamSynchronize(t));
+        if (extra != y)
+            OK(sc->cu.MemFree(extra));
+        if (step % 64 == 63) {
+            OK(sc->cu.StreamDestroy(s));
+            OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+        }
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 /* Steps of a thousand launches, and between them some of ten, as a prompt among tokens. */
 int sc_run_long_short(struct sc *sc) {
     CUstream s;

@@ -60,6 +60,7 @@ std::vector<Case> MakeCases() {
         {"graph_program", 30, "", "", {}},
         {"steady", 70, "", "", {}},
         {"launch_bound", 80, "", "", {}},
+        {"soak", 40, "", "", {}},
         {"long_short", 60, "", "", {}},
         {"batch_sizes", 60, "", "", {}},
         {"moving_buffers", 40, "", "", {}, true, {"--steps", "120"}},
