@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -224,7 +225,8 @@ static void drop_code(void (*change)(struct cus_engine *, const void *)) {
 }
 
 void cus_engine_code_gone(void) {
-    drop_code(forget_paths);
+    if (CUS_HAZARD(A29))
+        drop_code(forget_paths);
 }
 
 void cus_engine_context_gone(void) {
@@ -272,7 +274,8 @@ static void drop_handle(struct cus_engine *engine, const void *handle) {
 void cus_engine_function_changed(const void *handle) {
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_forget_shapes(context, handle);
-    for_each_engine(drop_handle, handle);
+    if (CUS_HAZARD(A9))
+        for_each_engine(drop_handle, handle);
 }
 
 static void forget_stream(struct cus_engine *engine, const void *unused) {
@@ -297,7 +300,9 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_taint(const void *handle) {
-    if (!cus_kinds_note_taint(handle))
+    /* References of a whole module (A20), the old launch API of one function (A24). */
+    bool counts = handle ? CUS_HAZARD(A24) : CUS_HAZARD(A20);
+    if (!counts || !cus_kinds_note_taint(handle))
         return;
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_taint(context, handle);
