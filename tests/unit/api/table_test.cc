@@ -211,6 +211,17 @@ TEST(Hazards, StreamOrderedAllocationIsStreamWork) {
     ExpectRow("cuMemFreeAsync", CUS_CLASS_STREAM, "S", CUS_ACT_MEMORY);
 }
 
+// C14: where memory runs out in them, graphs are dropped and they are made once more.
+TEST(Hazards, CallsThatAllocateAreTriedAgain) {
+    for (const char *name :
+         {"cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocManaged",
+          "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemCreate", "cuArrayCreate_v2",
+          "cuArray3DCreate_v2", "cuMipmappedArrayCreate", "cuStreamCreate",
+          "cuStreamCreateWithPriority", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
+          "cuGraphInstantiateWithParams"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P", CUS_ACT_ALLOC);
+}
+
 // C3, C11: nothing may be pending anywhere, and what was known of addresses is void.
 TEST(Hazards, MemoryThatGoesIsFlushedForEverywhere) {
     for (const char *name :
