@@ -155,6 +155,36 @@ TEST_F(Exec, AttributeThatANodeGivesBackIsTaken) {
     EXPECT_TRUE(kind.deferrable);
 }
 
+// The largest list of arguments that the driver takes.
+TEST_F(Exec, ArgumentsBeyondFourKilobytesReachTheNodeWhole) {
+    static const uint32_t kBytes = 32764;
+    static const cus_argument argument = {0, kBytes};
+    static const cus_layout layout = {1, kBytes, &argument};
+    static const void *given;
+    cus_kind &kind = Add();
+    Add();
+    kind.layout = &layout;
+    kind.param_bytes = kBytes;
+    std::vector<uint64_t> words(cus_held_bytes(&kind) / 8);
+    auto *held = reinterpret_cast<cus_held *>(words.data());
+    std::vector<uint8_t> value(kBytes);
+    for (uint32_t i = 0; i < kBytes; i++)
+        value[i] = (uint8_t)(i * 7 + i / 256);
+    void *params[] = {value.data()};
+    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+    cus_launch_store(&kind, dims, params, held);
+    ops_[0].held = held;
+    ASSERT_TRUE(Build());
+    driver_.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec, CUgraphNode,
+                                                   const CUDA_KERNEL_NODE_PARAMS *node) {
+        EXPECT_EQ(node->extra, nullptr);
+        given = node->kernelParams[0];
+        return CUDA_SUCCESS;
+    };
+    EXPECT_EQ(cus_exec_patch(&driver_, nullptr, exec_, 0, &kind, held), CUDA_SUCCESS);
+    EXPECT_EQ(memcmp(given, value.data(), kBytes), 0);
+}
+
 // Nodes of the graph are what an exec is patched by.
 TEST_F(Exec, TheGraphLivesAsLongAsItsExec) {
     Add();

@@ -384,6 +384,17 @@ TEST_F(Nodes, EachStreamHasGraphsOfItsOwn) {
     EXPECT_EQ(seen, (std::set<CUstream>{streams[0], streams[1]}));
 }
 
+// Two sets of params in turn earn a second graph: it is made from the ops of that moment.
+TEST_F(Nodes, GraphIsBuiltFromTheOpsThatAreIssued) {
+    Steps(5, 1);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    for (int turn = 0; turn < 5; turn++) {
+        Steps(1, 2);
+        Steps(1, 1);
+    }
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
 int priority;
 CUstream made, copied_to, copied_from;
 
