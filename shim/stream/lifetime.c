@@ -285,7 +285,11 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
 }
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
-    struct cus_engine *engine = stream ? cus_registry_peek(*stream, current_context()) : NULL;
+    CUcontext current = current_context();
+    struct cus_engine *engine = stream ? cus_registry_peek(*stream, current) : NULL;
+    struct cus_context *context = cus_registry_context(current);
+    if (stream && context && cus_ref_is_legacy(*stream))
+        __atomic_store_n(&context->legacy_attributes, true, __ATOMIC_RELEASE);
     if (!engine) {
         /* For a stream that was never used nothing was built. */
         if (!stream)

@@ -45,6 +45,10 @@ static CUstream normal_handle(struct cus_stream_ref ref) {
     return ref.handle ? ref.handle : CU_STREAM_LEGACY;
 }
 
+bool cus_ref_is_legacy(struct cus_stream_ref ref) {
+    return !cus_ref_is_per_thread(ref) && normal_handle(ref) == CU_STREAM_LEGACY;
+}
+
 static struct stream_key key_of(CUcontext context, CUstream handle) {
     return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL,
                                CUS_HAZARD(A1) ? handle : CU_STREAM_LEGACY};

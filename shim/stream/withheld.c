@@ -118,7 +118,11 @@ static bool have_capture_stream(struct cus_engine *engine) {
     bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
                 driver->cuStreamCreateWithPriority(&engine->capture_stream, CU_STREAM_NON_BLOCKING,
                                                    CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
-    if (CUS_HAZARD(A7) && made && driver->cuStreamCopyAttributes && !engine->legacy &&
+    /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
+     * there are none. */
+    bool attributes =
+        !engine->legacy || __atomic_load_n(&engine->context->legacy_attributes, __ATOMIC_ACQUIRE);
+    if (CUS_HAZARD(A7) && made && attributes && driver->cuStreamCopyAttributes &&
         driver->cuStreamCopyAttributes(engine->capture_stream, engine->handle) != CUDA_SUCCESS) {
         driver->cuStreamDestroy_v2(engine->capture_stream);
         made = false;

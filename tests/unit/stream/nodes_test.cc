@@ -425,6 +425,36 @@ TEST_F(Nodes, CapturesOnAStreamLikeTheOneThatLaunches) {
     EXPECT_EQ(copied_from, stream_);
 }
 
+// Where a driver does not copy them, they are kept by building nothing.
+TEST_F(Nodes, AttributesOfTheLegacyStreamAreKeptToo) {
+    static CUresult copies;
+    auto steps = [&] {
+        driver().calls.clear();
+        copied_from = nullptr;
+        for (int step = 0; step < 5; step++) {
+            for (int i = 0; i < 12; i++)
+                Launch(functions_[i], 100 + i, 0, CU_STREAM_LEGACY);
+            Sync(CU_STREAM_LEGACY);
+        }
+        return driver().calls["cuGraphLaunch"];
+    };
+    driver().table.cuStreamCopyAttributes = [](CUstream, CUstream from) {
+        copied_from = from;
+        return copies;
+    };
+    copies = CUDA_SUCCESS;
+    EXPECT_GT(steps(), 0);
+    EXPECT_EQ(copied_from, nullptr) << "it has none";
+    cus_stream_ref legacy = {nullptr, CUS_ABI_LEGACY};
+    cus_engine_stream_changed(&legacy);
+    EXPECT_GT(steps(), 0);
+    EXPECT_EQ(copied_from, CU_STREAM_LEGACY);
+    cus_engine_stream_changed(&legacy);
+    copies = CUDA_ERROR_INVALID_HANDLE;
+    EXPECT_EQ(steps(), 0);
+    cus_engine_stream_changed(&legacy); // for the tests behind this one
+}
+
 // The driver took the new params and refused them: what the node holds is anybody's guess.
 TEST_F(Nodes, GraphWithARefusedNodeIsNotLaunchedAsItIs) {
     static bool refuse;
