@@ -238,7 +238,8 @@ void cus_engine_context_gone(void) {
 }
 
 void cus_engine_memory_gone(void) {
-    cus_ranges_forget();
+    if (CUS_HAZARD(C4))
+        cus_ranges_forget();
 }
 
 static void give_back(struct cus_engine *engine, const void *unused) {

@@ -258,8 +258,9 @@ class Nodes : public ::testing::Test {
         }
     }
 
-    // Is this op, between launches that repeat, withheld in the end?
-    bool Withheld(const std::function<CUresult()> &op) {
+    // Is this op, between launches that repeat, withheld in the end? Another one may follow it.
+    bool Withheld(const std::function<CUresult()> &op,
+                  const std::function<CUresult()> &next = nullptr) {
         bool withheld = false;
         for (int step = 0; step < 8; step++) {
             driver().journal.clear();
@@ -267,10 +268,13 @@ class Nodes : public ::testing::Test {
                 Launch(i);
             EXPECT_EQ(op(), CUDA_SUCCESS);
             withheld = driver().journal.size() < 5;
+            if (next) {
+                EXPECT_EQ(next(), CUDA_SUCCESS);
+            }
             for (int i = 4; i < 8; i++)
                 Launch(i);
             Sync();
-            EXPECT_EQ(driver().journal.size(), 9u) << "step " << step;
+            EXPECT_EQ(driver().journal.size(), next ? 10u : 9u) << "step " << step;
         }
         return withheld;
     }
@@ -297,6 +301,35 @@ TEST_F(Nodes, CopyPastTheEndOfItsMemoryIsItsOwnCall) {
     EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice + 0x1000 - 32, kPinned, 64); }));
     EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kPinned + 0x1000 - 32, 64); }));
     EXPECT_FALSE(Withheld([&] { return Memset(kDevice + 0x1000 - 32, 64, 1); }));
+}
+
+TEST_F(Nodes, WhatWasKnownOfMemoryThatGoesIsForgotten) {
+    auto copy = [&] { return Memcpy(kDevice, kPinned, 64); };
+    EXPECT_TRUE(Withheld(copy));
+    driver().table.cuPointerGetAttributes = [](unsigned, CUpointer_attribute *, void **,
+                                               CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; };
+    EXPECT_TRUE(Withheld(copy)) << "the driver is not asked again";
+    cus_engine_memory_gone();
+    EXPECT_FALSE(Withheld(copy));
+}
+
+TEST_F(Nodes, CopyInTheMidstOfAPieceIsLookedAtOnceMemoryMayHaveGone) {
+    auto hot = [&] {
+        return hot_copy(CUS_COPY_ANY, kDevice, kPinned + 64, 64, stream_, CUS_ABI_LEGACY);
+    };
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kPinned, 64); },
+                         [&] { return Memcpy(kDevice, kPinned + 64, 64); }));
+    for (bool gone : {false, true}) {
+        for (int i = 0; i < 4; i++)
+            Launch(i);
+        driver().journal.clear();
+        Memcpy(kDevice, kPinned, 64);
+        ASSERT_TRUE(driver().journal.empty());
+        if (gone)
+            cus_engine_memory_gone();
+        EXPECT_EQ(hot(), !gone);
+        Sync();
+    }
 }
 
 TEST_F(Nodes, PageableMemoryIsNoOps) {
