@@ -248,12 +248,23 @@ static void give_back(struct cus_engine *engine, const void *unused) {
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
+/* May a never-defer kernel be running? */
+static bool any_spins(void) {
+    cus_lock_take(&cus_process.build_lock);
+    bool spins = !cus_build_safe() && __atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE) > 0;
+    cus_lock_give(&cus_process.build_lock);
+    return spins;
+}
+
 bool cus_engine_give_memory_back(void) {
     const struct cus_driver *driver = cus_process.driver;
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
         !__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED))
+        return false;
+    /* The wait below would be for ever, where what it waits for has yet to be launched. */
+    if (any_spins())
         return false;
     for_each_engine(give_back, NULL);
     /* What was in flight is freed when it has ended, and may stay with the driver until asked for.
