@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/issue.h"
@@ -74,7 +75,7 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
         0; /* nodes from here up to the one before the last may still run when the last has ended */
     for (uint32_t i = 0; i < n; i++) {
         if (!ops[i].kind->pdl) {
-            if (i > 0 && !join_open(driver, stream, exec, open, i - 1))
+            if (CUS_HAZARD(A4) && i > 0 && !join_open(driver, stream, exec, open, i - 1))
                 return false;
             open = i;
         }
@@ -96,10 +97,10 @@ static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
             continue;
         CUlaunchAttributeValue value;
         memset(&value, 0, sizeof value);
-        if (!driver->cuGraphKernelNodeGetAttribute ||
-            driver->cuGraphKernelNodeGetAttribute(node, (CUlaunchAttributeID)attr->id, &value) !=
-                CUDA_SUCCESS ||
-            memcmp(&value, attr->value, attr->bytes) != 0) {
+        if (CUS_HAZARD(A8) && (!driver->cuGraphKernelNodeGetAttribute ||
+                               driver->cuGraphKernelNodeGetAttribute(
+                                   node, (CUlaunchAttributeID)attr->id, &value) != CUDA_SUCCESS ||
+                               memcmp(&value, attr->value, attr->bytes) != 0)) {
             CUS_LOG_ONCE(CUS_INFO, "graph", "launch attribute %u of %s does not survive capture",
                          attr->id, kind->name);
             return false;

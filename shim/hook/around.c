@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
@@ -73,7 +74,7 @@ static CUresult around_query(const struct call *call) {
 static CUresult around_alloc(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_give_memory_back())
+    if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_give_memory_back())
         result = pass_on(call);
     return result;
 }

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/uthash.h"
 
@@ -56,8 +57,8 @@ bool cus_settings_same(const struct cus_setting_call *call) {
         return false;
     cus_lock_take(&lock);
     struct entry *entry = find(call);
-    bool same =
-        entry && entry->bytes == call->bytes && memcmp(entry->value, call->value, call->bytes) == 0;
+    bool same = CUS_HAZARD(A10) && entry && entry->bytes == call->bytes &&
+                memcmp(entry->value, call->value, call->bytes) == 0;
     cus_lock_give(&lock);
     return same;
 }

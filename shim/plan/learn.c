@@ -6,6 +6,7 @@
  */
 #include "shim/plan/learn.h"
 
+#include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 
 enum {
@@ -151,7 +152,7 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
         return;
     }
     for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (piece->variants[i] == broken) {
+        if (CUS_HAZARD(A28) && piece->variants[i] == broken) {
             drop_variant_at(plan, piece, i);
             return;
         }

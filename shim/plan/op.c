@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "shim/base/hazard.h"
+
 enum { GRID_YZ_MAX = 65535, GRID_X_MAX = 2147483647 };
 
 /* Two multiply-and-fold lanes; the constants are odd numbers with well spread bits. */
@@ -33,7 +35,7 @@ bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS])
         return false;
     /* Only the grid may be new, and not even that for a cooperative kernel, whose grid must fit the
      * device. */
-    unsigned from = kind->cooperative ? 0 : 3;
+    unsigned from = CUS_HAZARD(A11) && kind->cooperative ? 0 : 3;
     unsigned n = __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < n; i++) {
         unsigned at = from;

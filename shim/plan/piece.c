@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 
 static bool qualifies(const struct cus_node *node, uint32_t warmup) {
@@ -23,7 +24,7 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
         return NULL;
     /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
      * it is taken in where there is room. */
-    if (n == CUS_PIECE_MAX || (n >= max && !next->key.kind->pdl))
+    if (n == CUS_PIECE_MAX || (n >= max && !(CUS_HAZARD(A5) && next->key.kind->pdl)))
         return NULL;
     return next;
 }

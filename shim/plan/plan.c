@@ -80,7 +80,7 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
 static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op *op) {
     struct cus_piece *piece = plan->piece;
     uint32_t i = plan->n;
-    if (piece->places[i].kind != op->kind)
+    if (CUS_HAZARD(A3) && piece->places[i].kind != op->kind)
         return CUS_OFFER_DIVERGED;
     const struct cus_held *held =
         plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
@@ -249,7 +249,7 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
     struct cus_held *held = cus_image_op(variant->image, piece, i);
     if (known)
         memcpy(held, cus_image_op(piece->asked, piece, i), cus_held_bytes(piece->places[i].kind));
-    held->unknown = !known;
+    held->unknown = CUS_HAZARD(A28) && !known;
     plan->head_patched |= i == 0;
     if (known)
         cus_choose_set_dirty(plan, i, false);

@@ -7,6 +7,7 @@
  * then only. Runs on program threads; the build lock is innermost. A stream that is asked lives:
  * whoever is about to let it die takes its mark away first, under that lock.
  */
+#include "shim/base/hazard.h"
 #include "shim/stream/state.h"
 
 void cus_spinner_began(struct cus_engine *engine) {
@@ -59,7 +60,7 @@ void cus_engine_copying(bool begins) {
 bool cus_build_safe(void) {
     if (__atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
         return false;
-    if (!__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE))
+    if (!CUS_HAZARD(A16) || !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE))
         return true;
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/state.h"
 
@@ -117,7 +118,8 @@ static CUresult real_call(const struct call *call) {
 /* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
  * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
 static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
-    if (m->two_d || m->width == 0 || m->width > SIZE_MAX / m->elem || m->dst % m->elem)
+    if ((CUS_HAZARD(A14) && m->two_d) || m->width == 0 || m->width > SIZE_MAX / m->elem ||
+        m->dst % m->elem)
         return NULL;
     enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
     if (family != CUS_FAMILY_DEVICE && family != CUS_FAMILY_POOL)
@@ -136,8 +138,8 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_co
         return NULL;
     enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
     enum cus_family src = cus_ranges_family(c->src, c->bytes);
-    if (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN ||
-        (dst == CUS_FAMILY_HOST && src == CUS_FAMILY_HOST))
+    if ((CUS_HAZARD(C6) && (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN)) ||
+        (CUS_HAZARD(C7) && dst == CUS_FAMILY_HOST && src == CUS_FAMILY_HOST))
         return NULL;
     bool fits = c->form == CUS_COPY_ANY ||
                 (c->form == CUS_COPY_DTOD && is_device(dst) && is_device(src)) ||
@@ -430,7 +432,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
     cus_lock_give(&engine->lock);
     /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
      * touch of a function may wait itself. */
-    if (never_defer || fresh)
+    if (never_defer || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
     if (never_defer)

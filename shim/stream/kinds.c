@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/issue.h"
@@ -51,7 +52,7 @@ static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key
         if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
             continue;
         uint32_t bytes = attribute_bytes(attr->id);
-        if (!bytes || key->n_attrs == CUS_KIND_ATTRS)
+        if ((CUS_HAZARD(A25) && !bytes) || key->n_attrs == CUS_KIND_ATTRS)
             return false;
         struct cus_attr *to = &key->attrs[key->n_attrs++];
         to->id = attr->id;
@@ -170,7 +171,7 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
     struct cus_kind_key key = {.type = (uint8_t)type,
                                .elem = elem,
                                .copy_form = copy_form,
-                               .family = {dst_family, src_family}};
+                               .family = {dst_family, CUS_HAZARD(A13) ? src_family : 0}};
     cus_lock_take(&context->lock);
     struct cus_kind_entry *entry = intern(&context->memory_kinds, &key);
     if (entry && !entry->kind.name) {

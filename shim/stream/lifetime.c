@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -224,7 +225,8 @@ static void drop_code(void (*change)(struct cus_engine *, const void *)) {
 }
 
 void cus_engine_code_gone(void) {
-    drop_code(forget_paths);
+    if (CUS_HAZARD(A29))
+        drop_code(forget_paths);
 }
 
 void cus_engine_context_gone(void) {
@@ -236,7 +238,8 @@ void cus_engine_context_gone(void) {
 }
 
 void cus_engine_memory_gone(void) {
-    cus_ranges_forget();
+    if (CUS_HAZARD(C4))
+        cus_ranges_forget();
 }
 
 static void give_back(struct cus_engine *engine, const void *unused) {
@@ -245,12 +248,23 @@ static void give_back(struct cus_engine *engine, const void *unused) {
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
+/* May a never-defer kernel be running? */
+static bool any_spins(void) {
+    cus_lock_take(&cus_process.build_lock);
+    bool spins = !cus_build_safe() && __atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE) > 0;
+    cus_lock_give(&cus_process.build_lock);
+    return spins;
+}
+
 bool cus_engine_give_memory_back(void) {
     const struct cus_driver *driver = cus_process.driver;
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
         !__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED))
+        return false;
+    /* The wait below would be for ever, where what it waits for has yet to be launched. */
+    if (any_spins())
         return false;
     for_each_engine(give_back, NULL);
     /* What was in flight is freed when it has ended, and may stay with the driver until asked for.
@@ -272,7 +286,8 @@ static void drop_handle(struct cus_engine *engine, const void *handle) {
 void cus_engine_function_changed(const void *handle) {
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_forget_shapes(context, handle);
-    for_each_engine(drop_handle, handle);
+    if (CUS_HAZARD(A9))
+        for_each_engine(drop_handle, handle);
 }
 
 static void forget_stream(struct cus_engine *engine, const void *unused) {
@@ -282,7 +297,11 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
 }
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
-    struct cus_engine *engine = stream ? cus_registry_peek(*stream, current_context()) : NULL;
+    CUcontext current = current_context();
+    struct cus_engine *engine = stream ? cus_registry_peek(*stream, current) : NULL;
+    struct cus_context *context = cus_registry_context(current);
+    if (stream && context && cus_ref_is_legacy(*stream))
+        __atomic_store_n(&context->legacy_attributes, true, __ATOMIC_RELEASE);
     if (!engine) {
         /* For a stream that was never used nothing was built. */
         if (!stream)
@@ -297,7 +316,9 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_taint(const void *handle) {
-    if (!cus_kinds_note_taint(handle))
+    /* References of a whole module (A20), the old launch API of one function (A24). */
+    bool counts = handle ? CUS_HAZARD(A24) : CUS_HAZARD(A20);
+    if (!counts || !cus_kinds_note_taint(handle))
         return;
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_taint(context, handle);

@@ -6,6 +6,7 @@
  * CUDA allocated or registered, and that is not managed, is ever more than UNKNOWN: anything else
  * may be pageable, foreign or wrong, and its op goes out at once (HAZARDS C4, C6, C10).
  */
+#include "shim/base/hazard.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 
@@ -52,7 +53,7 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
     CUresult result = cus_process.driver->cuPointerGetAttributes(sizeof ids / sizeof *ids, ids,
                                                                  values, (CUdeviceptr)address);
     cus_relax_end(cus_process.driver, relaxed);
-    if (result != CUDA_SUCCESS || managed || size == 0)
+    if (result != CUDA_SUCCESS || (CUS_HAZARD(C10) && managed) || size == 0)
         return CUS_FAMILY_UNKNOWN;
     range->start = start;
     range->end = start + size;
@@ -88,8 +89,8 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
 
     struct range range = {0};
     range.family = ask(address, current, &range);
-    if (range.family == CUS_FAMILY_UNKNOWN || address < range.start || end > range.end ||
-        end < address)
+    if (range.family == CUS_FAMILY_UNKNOWN ||
+        (CUS_HAZARD(C4) && (address < range.start || end > range.end || end < address)))
         return CUS_FAMILY_UNKNOWN;
     cus_lock_take(&range_lock);
     if (age == forgotten) {

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -44,8 +45,13 @@ static CUstream normal_handle(struct cus_stream_ref ref) {
     return ref.handle ? ref.handle : CU_STREAM_LEGACY;
 }
 
+bool cus_ref_is_legacy(struct cus_stream_ref ref) {
+    return !cus_ref_is_per_thread(ref) && normal_handle(ref) == CU_STREAM_LEGACY;
+}
+
 static struct stream_key key_of(CUcontext context, CUstream handle) {
-    return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL, handle};
+    return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL,
+                               CUS_HAZARD(A1) ? handle : CU_STREAM_LEGACY};
 }
 
 struct cus_context *cus_registry_context(CUcontext handle) {
@@ -164,7 +170,9 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
 /* Graphs of one context are not for ops that are asked for in another. Registry lock held. */
 static struct cus_engine *engine_for(const struct stream_entry *entry,
                                      const struct cus_context *context) {
-    return entry && entry->engine && entry->engine->context == context ? entry->engine : NULL;
+    if (!entry || !entry->engine || (CUS_HAZARD(A2) && entry->engine->context != context))
+        return NULL;
+    return entry->engine;
 }
 
 static struct cus_engine *find_or_make(struct cus_context *context, CUstream handle) {

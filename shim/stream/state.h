@@ -60,6 +60,7 @@ struct cus_context {
     uint32_t blocking_pending; /* atomic: blocking streams of this context that withhold ops */
     uint32_t captures; /* atomic: captures of the program that may be open (a hint: HAZARDS D5) */
     CUstream capturing[16]; /* lock: their streams */
+    bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
     struct cus_context *next;
 };
 
@@ -167,6 +168,7 @@ struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */
 bool cus_registry_same(struct cus_engine *engine);
 bool cus_ref_is_per_thread(struct cus_stream_ref ref);
+bool cus_ref_is_legacy(struct cus_stream_ref ref);
 /* Writes this engine's segment list down if none that was had more ops in graphs. Lock held. */
 void cus_registry_keep_list(struct cus_engine *engine);
 /* Drops an engine's plan and private stream; the object will serve another stream. Its context

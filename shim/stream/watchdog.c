@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/stream/state.h"
 
@@ -38,7 +39,7 @@ static bool look(void) {
         if (!__atomic_load_n(&engine->pending, __ATOMIC_SEQ_CST))
             continue;
         any = true;
-        if (!overdue(engine, now))
+        if (!CUS_HAZARD(C13) || !overdue(engine, now))
             continue;
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {

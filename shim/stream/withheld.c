@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -89,7 +90,8 @@ void cus_withheld_lose(struct cus_engine *engine) {
 
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
-    while (__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
+    while (CUS_HAZARD(A19) &&
+           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
         if (!cus_plan_drop_oldest(&engine->plan))
             return false;
         cus_fallback(CUS_FALLBACK_BUDGET);
@@ -115,8 +117,12 @@ static bool have_capture_stream(struct cus_engine *engine) {
     int priority = 0;
     bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
                 driver->cuStreamCreateWithPriority(&engine->capture_stream, CU_STREAM_NON_BLOCKING,
-                                                   priority) == CUDA_SUCCESS;
-    if (made && driver->cuStreamCopyAttributes && !engine->legacy &&
+                                                   CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
+    /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
+     * there are none. */
+    bool attributes =
+        !engine->legacy || __atomic_load_n(&engine->context->legacy_attributes, __ATOMIC_ACQUIRE);
+    if (CUS_HAZARD(A7) && made && attributes && driver->cuStreamCopyAttributes &&
         driver->cuStreamCopyAttributes(engine->capture_stream, engine->handle) != CUDA_SUCCESS) {
         driver->cuStreamDestroy_v2(engine->capture_stream);
         made = false;

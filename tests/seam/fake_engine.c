@@ -181,7 +181,7 @@ void cus_engine_memory_gone(void) {
 
 bool cus_engine_give_memory_back(void) {
     seam_log("engine give_memory_back");
-    return false;
+    return getenv("SEAM_GIVES_BACK") != NULL;
 }
 
 void cus_engine_function_changed(const void *handle) {

@@ -274,6 +274,16 @@ static void settings(void) {
     CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value); /* flush: may be another stream */
 }
 
+static void out_of_memory(void) {
+    start();
+    word made;
+    CALL(cuMemAlloc_v2, &made, (word)64);
+    fake_result("cuMemAlloc_v2", 1);
+    CALL(cuMemAlloc_v2, &made, (word)65);
+    fake_result("cuMemAlloc_v2", 2);
+    CALL(cuMemAlloc_v2, &made, (word)66);
+}
+
 /* ---- depth, threads, life ---- */
 
 static void inside(void) {
@@ -458,6 +468,7 @@ int main(int argc, char **argv) {
         {"kinds", kinds},
         {"touches", touches},
         {"settings", settings},
+        {"out_of_memory", out_of_memory},
         {"callbacks", callbacks},
         {"fork", forked},
         {"leaving", leaving},

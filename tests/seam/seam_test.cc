@@ -337,6 +337,15 @@ TEST_F(Seam, SettingTheSameValueAgainIsNoChange) {
     EXPECT_EQ(outcome.Count("engine stream_changed 0:legacy"), 2);
 }
 
+TEST_F(Seam, MemoryThatRanOutIsGivenBackAndAskedForOnceMore) {
+    Outcome outcome = Run("SEAM_PROBE", "out_of_memory", {{"SEAM_GIVES_BACK", "1"}});
+    EXPECT_EQ(outcome.Count("engine give_memory_back"), 1) << "for no other error";
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemAlloc_v2"), 4);
+    outcome = Run("SEAM_PROBE", "out_of_memory");
+    EXPECT_EQ(outcome.Count("engine give_memory_back"), 1);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemAlloc_v2"), 3) << "there was nothing to give";
+}
+
 TEST_F(Seam, ALateErrorIsToldByACallThatWouldSucceed) {
     Run("SEAM_PROBE", "late_error", {{"SEAM_LATE_ERROR", "719"}});
 }

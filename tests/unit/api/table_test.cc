@@ -195,4 +195,79 @@ TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_LIFE) << name;
 }
 
+void ExpectRow(const char *name, cus_class kind, const char *scope, int act) {
+    int row = cus_api_find(name);
+    ASSERT_GE(row, 0) << name;
+    EXPECT_EQ(Rows()[row].kind, kind) << name;
+    EXPECT_STREQ(Rows()[row].scope_name, scope) << name;
+    EXPECT_EQ(Rows()[row].act, act) << name;
+}
+
+// The allocator may insert waits (C1); what is freed is used again as soon as the stream gets there
+// (C2).
+TEST(Hazards, StreamOrderedAllocationIsStreamWork) {
+    for (const char *name : {"cuMemAllocAsync", "cuMemAllocFromPoolAsync"})
+        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_ALLOC);
+    ExpectRow("cuMemFreeAsync", CUS_CLASS_STREAM, "S", CUS_ACT_MEMORY);
+}
+
+// C14: where memory runs out in them, graphs are dropped and they are made once more.
+TEST(Hazards, CallsThatAllocateAreTriedAgain) {
+    for (const char *name :
+         {"cuMemAlloc", "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocManaged",
+          "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemCreate", "cuArrayCreate_v2",
+          "cuArray3DCreate_v2", "cuMipmappedArrayCreate", "cuStreamCreate",
+          "cuStreamCreateWithPriority", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
+          "cuGraphInstantiateWithParams"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P", CUS_ACT_ALLOC);
+}
+
+// C3, C11: nothing may be pending anywhere, and what was known of addresses is void.
+TEST(Hazards, MemoryThatGoesIsFlushedForEverywhere) {
+    for (const char *name :
+         {"cuMemFree", "cuMemFree_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuMemUnmap",
+          "cuMemRelease", "cuMemAddressFree", "cuMemPoolDestroy", "cuMemPoolTrimTo",
+          "cuArrayDestroy", "cuMipmappedArrayDestroy", "cuIpcCloseMemHandle",
+          "cuDestroyExternalMemory", "cuTexObjectDestroy", "cuSurfObjectDestroy"})
+        ExpectRow(name, CUS_CLASS_LIFE, "P", CUS_ACT_MEMORY);
+}
+
+// C8: they may read their lists, and their sources, during the call.
+TEST(Hazards, BatchCopiesAreNeverWithheld) {
+    for (const char *name : {"cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync",
+                             "cuMemcpy3DBatchAsync_v2"})
+        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_FLUSH);
+}
+
+// C9
+TEST(Hazards, DiscardIsStreamWorkAndAdviceIsNot) {
+    for (const char *name : {"cuMemDiscardBatchAsync", "cuMemDiscardAndPrefetchBatchAsync",
+                             "cuMemPrefetchBatchAsync", "cuMemPrefetchAsync_v2"})
+        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_FLUSH);
+    ExpectRow("cuMemAdvise", CUS_CLASS_BARRIER, "P", CUS_ACT_FLUSH);
+    ExpectRow("cuMemAdvise_v2", CUS_CLASS_BARRIER, "P", CUS_ACT_FLUSH);
+}
+
+// A9, A23, A31: every kernel asked for before has been launched, and graphs are built anew.
+TEST(Hazards, StateThatLaunchesReadBeginsAnEpoch) {
+    for (const char *name : {"cuCtxSetLimit", "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig",
+                             "cuCtxSetFlags", "cuCtxResetPersistingL2Cache", "cuDeviceSetMemPool"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P", CUS_ACT_EPOCH);
+    for (const char *name : {"cuFuncSetAttribute", "cuKernelSetAttribute", "cuFuncSetCacheConfig",
+                             "cuKernelSetCacheConfig", "cuFuncSetSharedMemConfig"})
+        ExpectRow(name, CUS_CLASS_SAME, "P", CUS_ACT_SET_FUNCTION);
+    ExpectRow("cuStreamSetAttribute", CUS_CLASS_SAME, "S", CUS_ACT_SET_STREAM);
+    ExpectRow("cuStreamCopyAttributes", CUS_CLASS_SAME, "S", CUS_ACT_COPY_STREAM);
+}
+
+// A20, A24
+TEST(Hazards, ReferencesAndTheOldLaunchApiTaint) {
+    for (const char *name :
+         {"cuModuleGetTexRef", "cuModuleGetSurfRef", "cuTexRefSetAddress_v2", "cuTexRefSetArray",
+          "cuSurfRefSetArray", "cuParamSetTexRef", "cuParamSetv", "cuParamSeti", "cuParamSetf",
+          "cuParamSetSize", "cuFuncSetBlockShape", "cuFuncSetSharedSize", "cuLaunch",
+          "cuLaunchGrid", "cuLaunchGridAsync"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P", CUS_ACT_TAINT);
+}
+
 } // namespace

@@ -154,6 +154,22 @@ TEST(Plan, BadGridIsNeverWithheld) {
     ExpectFaithful(program);
 }
 
+TEST(Plan, CooperativeLaunchIsWithheldWithAGridThatRanOnly) {
+    Program program;
+    program.Kind("k2")->cooperative = true;
+    for (int step = 0; step < 4; step++)
+        Step(program, 12);
+    for (uint32_t grid : {1u, 9u}) { // whether 9 blocks fit the device is for its own call to say
+        program.ResetCounts();
+        size_t before = program.issued.size();
+        for (int i = 0; i < 3; i++)
+            program.Op("k" + std::to_string(i), 100 + i, i, i == 2 ? grid : 1);
+        EXPECT_EQ(program.issued.size(), grid == 1 ? before : before + 3);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+}
+
 TEST(Plan, DivergenceIssuesWhatWasWithheldInOrder) {
     Program program;
     for (int step = 0; step < 4; step++)

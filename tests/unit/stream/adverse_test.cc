@@ -248,6 +248,27 @@ TEST_F(Adverse, NothingIsBuiltWhileAKernelMaySpin) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
+// Giving memory back waits for the context, and the kernel for somebody whom the program has yet to
+// launch.
+TEST_F(Adverse, MemoryIsNotGivenBackWhileAKernelMaySpin) {
+    static int waits;
+    waits = 0;
+    driver().table.cuCtxSynchronize = [] {
+        waits++;
+        return CUDA_SUCCESS;
+    };
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    Launch(spin, 1, 1, 1, other);
+    fake::Of(other)->busy = true;
+    EXPECT_FALSE(cus_engine_give_memory_back());
+    EXPECT_EQ(waits, 0);
+    fake::Of(other)->busy = false;
+    EXPECT_TRUE(cus_engine_give_memory_back());
+    EXPECT_EQ(waits, 1);
+}
+
 TEST_F(Adverse, NothingIsBuiltWhileAThreadCopiesPageableMemory) {
     Steps(2);
     cus_engine_copying(true);

@@ -1,0 +1,554 @@
+// What may become a node of a graph and what may not; which graphs a stream has, and until when.
+// Memory is as a table of ranges says, copies and memsets are written into the journal as kernels
+// "copy" (bytes, to, from) and "fill" (elements, to, value).
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using fake::driver;
+
+struct Range {
+    uint64_t start;
+    size_t bytes;
+    CUmemorytype type;
+    bool managed;
+};
+
+const Range kRanges[] = {
+    {0x10000, 0x1000, CU_MEMORYTYPE_DEVICE, false}, // device
+    {0x20000, 0x1000, CU_MEMORYTYPE_HOST, false},   // pinned
+    {0x30000, 0x1000, CU_MEMORYTYPE_HOST, false},   // pinned
+    {0x40000, 0x1000, CU_MEMORYTYPE_DEVICE, true},  // managed
+};
+const uint64_t kDevice = 0x10000, kPinned = 0x20000, kOtherPinned = 0x30000, kManaged = 0x40000,
+               kPageable = 0x90000;
+
+CUfunction copy_function, fill_function;
+
+CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **values,
+                              CUdeviceptr address) {
+    for (const Range &range : kRanges) {
+        if (address < range.start || address >= range.start + range.bytes)
+            continue;
+        for (unsigned i = 0; i < n; i++) {
+            switch (ids[i]) {
+            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+                *(CUmemorytype *)values[i] = range.type;
+                break;
+            case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+                *(unsigned *)values[i] = range.managed;
+                break;
+            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+                *(int *)values[i] = 0;
+                break;
+            case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+                *(CUdeviceptr *)values[i] = range.start;
+                break;
+            case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                *(size_t *)values[i] = range.bytes;
+                break;
+            case CU_POINTER_ATTRIBUTE_CONTEXT:
+                *(CUcontext *)values[i] = (CUcontext)0x1000;
+                break;
+            default:
+                break;
+            }
+        }
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+// A memory op as a launch of the function that stands for it.
+CUresult AsLaunch(CUfunction f, size_t size, uint64_t a, uint32_t b, CUstream stream) {
+    void *params[2] = {&a, &b};
+    return driver().table.cuLaunchKernel(f, (unsigned)size, 1, 1, 1, 1, 1, 0, stream, params,
+                                         nullptr);
+}
+
+CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t size, uint64_t a,
+                uint32_t b) {
+    void *params[2] = {&a, &b};
+    CUDA_KERNEL_NODE_PARAMS kernel = {};
+    kernel.func = f;
+    kernel.gridDimX = (unsigned)size;
+    kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+    kernel.kernelParams = params;
+    return driver().table.cuGraphExecKernelNodeSetParams_v2(exec, node, &kernel);
+}
+
+CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+    return AsLaunch(copy_function, bytes, dst, (uint32_t)src, stream);
+}
+CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
+    return AsLaunch(fill_function, n, dst, value, stream);
+}
+CUresult Fill2D(CUdeviceptr dst, size_t, unsigned char value, size_t width, size_t height,
+                CUstream stream) {
+    return AsLaunch(fill_function, width * height, dst, value, stream);
+}
+CUresult LaunchEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
+    return driver().table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
+                                         c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream,
+                                         params, extra);
+}
+
+class Nodes : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
+        setenv("CUSPLICE_GRAPH_MB", "1", 1);
+        fake::Reset();
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+        copy_function = fake::MakeFunction("copy");
+        fill_function = fake::MakeFunction("fill");
+    }
+
+    void SetUp() override {
+        fake::Reset();
+        cus_driver &t = driver().table;
+        t.cuCtxGetDevice = [](CUdevice *device) {
+            *device = 0;
+            return CUDA_SUCCESS;
+        };
+        t.cuPointerGetAttributes = PointerGetAttributes;
+        t.cuMemcpyAsync = Copy;
+        t.cuMemsetD8Async = Fill;
+        t.cuMemsetD2D8Async = Fill2D;
+        t.cuLaunchKernelEx = LaunchEx;
+        t.cuGraphMemcpyNodeGetParams = [](CUgraphNode handle, CUDA_MEMCPY3D *params) {
+            const auto *node = reinterpret_cast<const fake::Node *>(handle);
+            uint32_t src;
+            *params = {};
+            params->srcMemoryType = params->dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+            memcpy(&params->dstDevice, node->params.data(), 8);
+            memcpy(&src, node->params.data() + 8, 4);
+            params->srcDevice = src;
+            params->WidthInBytes = node->dims[0];
+            params->Height = params->Depth = 1;
+            return CUDA_SUCCESS;
+        };
+        t.cuGraphExecMemcpyNodeSetParams = [](CUgraphExec exec, CUgraphNode node,
+                                              const CUDA_MEMCPY3D *params, CUcontext) {
+            driver().calls["cuGraphExecMemcpyNodeSetParams"]++;
+            return AsNode(exec, node, copy_function, params->WidthInBytes, params->dstDevice,
+                          (uint32_t)params->srcDevice);
+        };
+        t.cuGraphMemsetNodeGetParams = [](CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *params) {
+            const auto *node = reinterpret_cast<const fake::Node *>(handle);
+            *params = {};
+            memcpy(&params->dst, node->params.data(), 8);
+            params->elementSize = 1;
+            params->width = node->dims[0];
+            params->height = 1;
+            return CUDA_SUCCESS;
+        };
+        t.cuGraphExecMemsetNodeSetParams = [](CUgraphExec exec, CUgraphNode node,
+                                              const CUDA_MEMSET_NODE_PARAMS *params, CUcontext) {
+            return AsNode(exec, node, fill_function, params->width, params->dst, params->value);
+        };
+        cus_engine_memory_gone();
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int i = 0; i < 12; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    }
+
+    void TearDown() override {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, CUstream stream) {
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.stream = {stream, CUS_ABI_LEGACY};
+        launch.f = f;
+        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        return fake::Issue(launch);
+    }
+    CUresult Launch(int i, uint32_t b = 0) { return Launch(functions_[i], 100 + i, b, stream_); }
+
+    CUresult LaunchWith(int i, CUlaunchAttributeID id) {
+        uint64_t a = 1;
+        uint32_t b = 2;
+        void *params[2] = {&a, &b};
+        CUlaunchAttribute attribute = {};
+        attribute.id = id;
+        CUlaunchConfig config = {};
+        config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY =
+            config.blockDimZ = 1;
+        config.hStream = stream_;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        cus_launch launch = {};
+        launch.form = CUS_LAUNCH_EX;
+        launch.stream = {stream_, CUS_ABI_LEGACY};
+        launch.f = functions_[i];
+        const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.n_attrs = 1;
+        launch.attrs = &attribute;
+        launch.params = params;
+        launch.config = &config;
+        launch.real = (void *)LaunchEx;
+        return cus_engine_launch(&launch);
+    }
+
+    CUresult Memcpy(uint64_t dst, uint64_t src, size_t bytes) {
+        cus_copy copy = {};
+        copy.form = CUS_COPY_ANY;
+        copy.stream = {stream_, CUS_ABI_LEGACY};
+        copy.dst = dst;
+        copy.src = src;
+        copy.bytes = bytes;
+        copy.real = (void *)Copy;
+        return cus_engine_copy(&copy);
+    }
+
+    CUresult Memset(uint64_t dst, size_t width, size_t height) {
+        cus_memset memset = {};
+        memset.stream = {stream_, CUS_ABI_LEGACY};
+        memset.dst = dst;
+        memset.value = 7;
+        memset.elem = 1;
+        memset.width = width;
+        memset.height = height;
+        memset.pitch = height > 1 ? 64 : 0;
+        memset.two_d = height > 1;
+        memset.real = height > 1 ? (void *)Fill2D : (void *)Fill;
+        return cus_engine_memset(&memset);
+    }
+
+    void Sync(CUstream stream = nullptr) {
+        cus_stream_ref ref = {stream ? stream : stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+    }
+
+    std::string Line(const std::string &name, size_t size, uint64_t a, uint32_t b) {
+        return "S" + std::to_string(fake::Of(stream_)->id) + " " + name + "(" +
+               std::to_string(size) + "," + std::to_string(a) + "," + std::to_string(b) + ")";
+    }
+
+    // `steps` steps of 12 launches, checked against the journal.
+    void Steps(int steps, uint32_t b = 0) {
+        for (int step = 0; step < steps; step++) {
+            driver().journal.clear();
+            std::vector<std::string> expected;
+            for (int i = 0; i < 12; i++) {
+                ASSERT_EQ(Launch(i, b), CUDA_SUCCESS);
+                expected.push_back(Line("k" + std::to_string(i), 1, 100 + i, b));
+            }
+            Sync();
+            ASSERT_EQ(driver().journal, expected) << "step " << step;
+        }
+    }
+
+    // Is this op, between launches that repeat, withheld in the end? Another one may follow it.
+    bool Withheld(const std::function<CUresult()> &op,
+                  const std::function<CUresult()> &next = nullptr) {
+        bool withheld = false;
+        for (int step = 0; step < 8; step++) {
+            driver().journal.clear();
+            for (int i = 0; i < 4; i++)
+                Launch(i);
+            EXPECT_EQ(op(), CUDA_SUCCESS);
+            withheld = driver().journal.size() < 5;
+            if (next) {
+                EXPECT_EQ(next(), CUDA_SUCCESS);
+            }
+            for (int i = 4; i < 8; i++)
+                Launch(i);
+            Sync();
+            EXPECT_EQ(driver().journal.size(), next ? 10u : 9u) << "step " << step;
+        }
+        return withheld;
+    }
+
+    cus_counters Counters() {
+        cus_counters counters;
+        cus_engine_counters(&counters);
+        return counters;
+    }
+
+    CUstream stream_;
+    std::vector<CUfunction> functions_;
+};
+
+// ---- which ops ----
+
+TEST_F(Nodes, CopyWithinKnownMemoryIsAnOp) {
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kPinned, 64); }));
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64); }));
+    EXPECT_TRUE(Withheld([&] { return Memset(kDevice, 64, 1); }));
+}
+
+TEST_F(Nodes, CopyPastTheEndOfItsMemoryIsItsOwnCall) {
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice + 0x1000 - 32, kPinned, 64); }));
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kPinned + 0x1000 - 32, 64); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kDevice + 0x1000 - 32, 64, 1); }));
+}
+
+TEST_F(Nodes, WhatWasKnownOfMemoryThatGoesIsForgotten) {
+    auto copy = [&] { return Memcpy(kDevice, kPinned, 64); };
+    EXPECT_TRUE(Withheld(copy));
+    driver().table.cuPointerGetAttributes = [](unsigned, CUpointer_attribute *, void **,
+                                               CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; };
+    EXPECT_TRUE(Withheld(copy)) << "the driver is not asked again";
+    cus_engine_memory_gone();
+    EXPECT_FALSE(Withheld(copy));
+}
+
+TEST_F(Nodes, CopyInTheMidstOfAPieceIsLookedAtOnceMemoryMayHaveGone) {
+    auto hot = [&] {
+        return hot_copy(CUS_COPY_ANY, kDevice, kPinned + 64, 64, stream_, CUS_ABI_LEGACY);
+    };
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kPinned, 64); },
+                         [&] { return Memcpy(kDevice, kPinned + 64, 64); }));
+    for (bool gone : {false, true}) {
+        for (int i = 0; i < 4; i++)
+            Launch(i);
+        driver().journal.clear();
+        Memcpy(kDevice, kPinned, 64);
+        ASSERT_TRUE(driver().journal.empty());
+        if (gone)
+            cus_engine_memory_gone();
+        EXPECT_EQ(hot(), !gone);
+        Sync();
+    }
+}
+
+TEST_F(Nodes, PageableMemoryIsNoOps) {
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kPageable, 64); }));
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kPageable, kDevice, 64); }));
+}
+
+TEST_F(Nodes, CopyFromHostToHostIsNoOp) {
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kPinned, kOtherPinned, 64); }));
+}
+
+TEST_F(Nodes, ManagedMemoryIsNoOps) {
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kManaged, 64); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kManaged, 64, 1); }));
+}
+
+TEST_F(Nodes, MemsetOfTwoDimensionsIsNoOp) {
+    EXPECT_FALSE(Withheld([&] { return Memset(kDevice, 32, 4); }));
+}
+
+TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
+    driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
+                                                      CUlaunchAttributeValue *value) {
+        memset(value, 0, sizeof *value);
+        return CUDA_SUCCESS;
+    };
+    EXPECT_TRUE(Withheld(
+        [&] { return LaunchWith(11, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE); }));
+    for (CUlaunchAttributeID id :
+         {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+          CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CU_LAUNCH_ATTRIBUTE_PRIORITY,
+          CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW})
+        EXPECT_FALSE(Withheld([&] { return LaunchWith(11, id); })) << id;
+}
+
+// A node takes memory of the families that it was captured with, and no other.
+TEST_F(Nodes, CopyNodeIsNotPatchedToMemoryOfAnotherFamily) {
+    for (int step = 0; step < 9; step++) {
+        uint64_t from = step == 8 ? kPinned : kDevice + 128 * (step + 1);
+        driver().journal.clear();
+        driver().calls["cuGraphExecMemcpyNodeSetParams"] = 0;
+        for (int i = 0; i < 4; i++)
+            Launch(i);
+        EXPECT_EQ(Memcpy(kDevice, from, 64), CUDA_SUCCESS);
+        for (int i = 4; i < 8; i++)
+            Launch(i);
+        Sync();
+        ASSERT_EQ(driver().journal.size(), 9u);
+        EXPECT_EQ(driver().journal[4], Line("copy", 64, kDevice, (uint32_t)from));
+        if (step == 7) {
+            EXPECT_GT(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
+        }
+    }
+    EXPECT_EQ(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
+}
+
+// ---- which graphs ----
+
+std::map<CUgraphExec, std::set<CUstream>> launched;
+decltype(cus_driver::cuGraphLaunch) graph_launch;
+
+TEST_F(Nodes, EachStreamHasGraphsOfItsOwn) {
+    CUstream streams[2] = {stream_, fake::MakeStream(CU_STREAM_NON_BLOCKING)};
+    launched.clear();
+    graph_launch = driver().table.cuGraphLaunch;
+    driver().table.cuGraphLaunch = [](CUgraphExec exec, CUstream stream) {
+        launched[exec].insert(stream);
+        return graph_launch(exec, stream);
+    };
+    for (int step = 0; step < 12; step++) {
+        CUstream stream = streams[step % 2];
+        driver().journal.clear();
+        for (int i = 0; i < 12; i++)
+            Launch(functions_[i], 100 + i, 0, stream);
+        Sync(stream);
+        std::string id = "S" + std::to_string(fake::Of(stream)->id) + " ";
+        for (const std::string &line : driver().journal)
+            ASSERT_EQ(line.compare(0, id.size(), id), 0) << line;
+    }
+    std::set<CUstream> seen;
+    for (const auto &entry : launched) {
+        EXPECT_EQ(entry.second.size(), 1u) << "a graph that two streams launch";
+        seen.insert(entry.second.begin(), entry.second.end());
+    }
+    EXPECT_EQ(seen, (std::set<CUstream>{streams[0], streams[1]}));
+}
+
+// Two sets of params in turn earn a second graph: it is made from the ops of that moment.
+TEST_F(Nodes, GraphIsBuiltFromTheOpsThatAreIssued) {
+    Steps(5, 1);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    for (int turn = 0; turn < 5; turn++) {
+        Steps(1, 2);
+        Steps(1, 1);
+    }
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
+int priority;
+CUstream made, copied_to, copied_from;
+
+TEST_F(Nodes, CapturesOnAStreamLikeTheOneThatLaunches) {
+    cus_driver &t = driver().table;
+    priority = 0;
+    made = copied_to = copied_from = nullptr;
+    t.cuStreamGetPriority = [](CUstream, int *value) {
+        *value = -3;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int value) {
+        EXPECT_EQ(flags, (unsigned)CU_STREAM_NON_BLOCKING);
+        priority = value;
+        *stream = made = fake::MakeStream(flags);
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamCopyAttributes = [](CUstream to, CUstream from) {
+        copied_to = to;
+        copied_from = from;
+        return CUDA_SUCCESS;
+    };
+    Steps(4);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+    EXPECT_EQ(priority, -3);
+    EXPECT_NE(made, nullptr);
+    EXPECT_EQ(copied_to, made);
+    EXPECT_EQ(copied_from, stream_);
+}
+
+// Where a driver does not copy them, they are kept by building nothing.
+TEST_F(Nodes, AttributesOfTheLegacyStreamAreKeptToo) {
+    static CUresult copies;
+    auto steps = [&] {
+        driver().calls.clear();
+        copied_from = nullptr;
+        for (int step = 0; step < 5; step++) {
+            for (int i = 0; i < 12; i++)
+                Launch(functions_[i], 100 + i, 0, CU_STREAM_LEGACY);
+            Sync(CU_STREAM_LEGACY);
+        }
+        return driver().calls["cuGraphLaunch"];
+    };
+    driver().table.cuStreamCopyAttributes = [](CUstream, CUstream from) {
+        copied_from = from;
+        return copies;
+    };
+    copies = CUDA_SUCCESS;
+    EXPECT_GT(steps(), 0);
+    EXPECT_EQ(copied_from, nullptr) << "it has none";
+    cus_stream_ref legacy = {nullptr, CUS_ABI_LEGACY};
+    cus_engine_stream_changed(&legacy);
+    EXPECT_GT(steps(), 0);
+    EXPECT_EQ(copied_from, CU_STREAM_LEGACY);
+    cus_engine_stream_changed(&legacy);
+    copies = CUDA_ERROR_INVALID_HANDLE;
+    EXPECT_EQ(steps(), 0);
+    cus_engine_stream_changed(&legacy); // for the tests behind this one
+}
+
+// The driver took the new params and refused them: what the node holds is anybody's guess.
+TEST_F(Nodes, GraphWithARefusedNodeIsNotLaunchedAsItIs) {
+    static bool refuse;
+    static decltype(cus_driver::cuGraphExecKernelNodeSetParams_v2) set_params;
+    refuse = true;
+    set_params = driver().table.cuGraphExecKernelNodeSetParams_v2;
+    driver().table.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec exec, CUgraphNode node,
+                                                          const CUDA_KERNEL_NODE_PARAMS *params) {
+        set_params(exec, node, params);
+        return std::exchange(refuse, false) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    };
+    Steps(5, 0);
+    Steps(1, 9);
+    EXPECT_FALSE(refuse);
+    int launches = driver().calls["cuGraphLaunch"];
+    Steps(2, 0);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], launches);
+}
+
+TEST_F(Nodes, GraphsOfCodeThatGoesAreDestroyedFirst) {
+    Steps(4);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    ASSERT_GT(built, 0);
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
+    cus_engine_code_gone();
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], built);
+    EXPECT_EQ(driver().calls["cuGraphDestroy"], built);
+}
+
+TEST_F(Nodes, GraphsStayWithinTheirBudget) {
+    uint64_t before = Counters().graph_bytes;
+    for (int phrase = 0; phrase < 60; phrase++) {
+        for (int i = 0; i < 12; i++)
+            functions_[i] = fake::MakeFunction("k" + std::to_string(i));
+        Steps(4);
+        if (HasFatalFailure())
+            return;
+    }
+    EXPECT_LE(Counters().graph_bytes - before, 1u << 20);
+    EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_BUDGET], 0u) << "some were dropped";
+}
+
+TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsWithhold) {
+    Steps(4);
+    driver().journal.clear();
+    std::thread([&] { Launch(0); }).join();
+    EXPECT_TRUE(driver().journal.empty());
+    Launch(fake::MakeFunction("fresh"), 1, 2, fake::MakeStream(CU_STREAM_NON_BLOCKING));
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
+}
+
+// The last one: it holds for the rest of the process.
+TEST_F(Nodes, NothingIsWithheldOnceReferencesAreUsed) {
+    EXPECT_TRUE(Withheld([&] { return Launch(11); }));
+    cus_engine_taint(nullptr);
+    EXPECT_FALSE(Withheld([&] { return Launch(11); }));
+    cus_engine_code_gone(); // of some other module
+    int launches = driver().calls["cuGraphLaunch"];
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], launches);
+}
+
+} // namespace
