@@ -7,6 +7,7 @@
  */
 #include "harness/scenario/sc.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 
@@ -37,6 +38,78 @@ int sc_run_poll_pinned(struct sc *sc) {
         /* What the host does next depends on the flag, and it is no synchronisation for CUDA. */
         loop(sc, s, x, *flag % 5, step);
     }
+    sc_digest(sc);
+    return 0;
+}
+
+/* The same in managed memory, which a host touches by no call at all. */
+int sc_run_poll_managed(struct sc *sc) {
+    CUstream s;
+    CUdeviceptr shared;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.MemAllocManaged(&shared, 4096, CU_MEM_ATTACH_GLOBAL));
+    volatile unsigned *flag = (volatile unsigned *)(uintptr_t)shared;
+    *flag = 0;
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 30); step++) {
+        loop(sc, s, x, 9, step);
+        sc_set_flag(sc, s, shared, step + 1);
+        while (*flag != step + 1) {
+            sched_yield();
+        }
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+struct holder {
+    pthread_mutex_t mutex;
+    pthread_barrier_t taken;
+    volatile unsigned *flag;
+    unsigned steps;
+};
+
+/* Gives the lock only when the kernel ran. */
+static void *hold_until_flag(void *arg) {
+    struct holder *h = arg;
+    for (unsigned step = 0; step < h->steps; step++) {
+        pthread_mutex_lock(&h->mutex);
+        pthread_barrier_wait(&h->taken);
+        while (*h->flag != step + 1) {
+            sched_yield();
+        }
+        pthread_mutex_unlock(&h->mutex);
+        pthread_barrier_wait(&h->taken);
+    }
+    return NULL;
+}
+
+/* The host sleeps in a lock of its own that another thread holds until the kernel ran. */
+int sc_run_lock_waits(struct sc *sc) {
+    CUstream s;
+    CUdeviceptr flag_device;
+    struct holder h = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t thread;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    h.flag = sc_pinned(sc, "flag", 64);
+    h.steps = sc_steps(sc, 30);
+    OK(sc->cu.MemHostGetDevicePointer(&flag_device, (void *)(uintptr_t)h.flag, 0));
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    pthread_barrier_init(&h.taken, NULL, 2);
+    if (pthread_create(&thread, NULL, hold_until_flag, &h)) {
+        sc_fail("no thread");
+    }
+    for (unsigned step = 0; step < h.steps; step++) {
+        pthread_barrier_wait(&h.taken);
+        loop(sc, s, x, 9, step);
+        sc_set_flag(sc, s, flag_device, step + 1);
+        pthread_mutex_lock(&h.mutex);
+        pthread_mutex_unlock(&h.mutex);
+        pthread_barrier_wait(&h.taken);
+    }
+    pthread_join(thread, NULL);
     sc_digest(sc);
     return 0;
 }

@@ -76,6 +76,8 @@ std::vector<Case> MakeCases() {
         {"never_sync", 60, "", "", {}},
         {"eager_tenth", 55, "", "", {}},
         {"poll_pinned", 30, "", "", {}, true, {"--steps", "600"}},
+        {"poll_managed", 0, "", "", {}},
+        {"lock_waits", 0, "", "", {}},
         {"poll_copy", 30, "", "", {}, true, {"--steps", "600"}},
         {"stream_query", 50, "", "", {}},
         {"event_query", 40, "", "cuEventQuery", {}},
