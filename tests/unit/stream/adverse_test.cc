@@ -210,6 +210,32 @@ TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     Steps(4);
 }
 
+TEST_F(Adverse, NothingIsWithheldInAGreenContext) {
+    static CUstream green;
+    green = stream_;
+    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
+        *context = stream == green ? (CUgreenCtx)0x3000 : nullptr;
+        return CUDA_SUCCESS;
+    };
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
+TEST_F(Adverse, ThreadThatIssuesForAnotherContextGetsItsOwnBack) {
+    Steps(4);
+    driver().journal.clear();
+    Launch(0);
+    std::thread([] {
+        contexts_.back() = kOther;
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 3);
+        EXPECT_EQ(contexts_, std::vector<CUcontext>{kOther});
+    }).join();
+    EXPECT_EQ(driver().journal.size(), 1u);
+}
+
 TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
     static CUstream gone;
     gone = fake::MakeStream(CU_STREAM_NON_BLOCKING);
