@@ -24,18 +24,24 @@ TEST(Lock, IsGivenUpInTime) {
 
 TEST(Lock, OneThreadAtATime) {
     cus_lock lock = CUS_LOCK_OF(CUS_RANK_ENGINE);
-    int count = 0;
-    auto add = [&] {
-        for (int i = 0; i < 20000; i++) {
+    std::atomic<bool> inside{false};
+    std::atomic<int> met{0}, ready{0};
+    auto meet = [&] {
+        ready++;
+        while (ready < 2)
+            std::this_thread::yield();
+        for (int i = 0; i < 1000; i++) {
             cus_lock_take(&lock);
-            count++;
+            met += inside.exchange(true);
+            std::this_thread::yield();
+            inside = false;
             cus_lock_give(&lock);
         }
     };
-    std::thread one(add), two(add);
+    std::thread one(meet), two(meet);
     one.join();
     two.join();
-    EXPECT_EQ(count, 40000);
+    EXPECT_EQ(met, 0);
 }
 
 TEST(LockOrder, IsFromTheOutsideIn) {
