@@ -298,6 +298,19 @@ TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
 }
 
+TEST_F(Adverse, SpinnersStreamIsNotQueriedWhileItCaptures) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(spin, 1, 1, 1, other);
+    fake::Of(other)->program_captures = true; // a query would spoil the capture
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuStreamQuery"], 0);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    fake::Of(other)->program_captures = false;
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
 TEST_F(Adverse, ASynchronisedEventIsNoProofThatASpinnerEnded) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
