@@ -90,11 +90,12 @@ static bool take_in_time(struct cus_engine *engine) {
     return false;
 }
 
+/* Those first that can be had at once, then all: who is waited for holds nobody up. */
 static void drain_all(void) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < n; i++) {
-        struct cus_engine *engine = cus_process.engines[i];
-        if (!take_in_time(engine))
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        struct cus_engine *engine = cus_process.engines[i % n];
+        if (i < n ? !cus_lock_try(&engine->lock) : !take_in_time(engine))
             continue;
         cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
         cus_lock_give(&engine->lock);
