@@ -7,9 +7,52 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "shim/base/clock.h"
+
+#ifdef CUS_CHECK_LOCKS
+enum { HELD_MAX = 16 };
+
+static __thread struct {
+    const struct cus_lock *lock[HELD_MAX];
+    uint32_t n;
+} held;
+
+static void end(const char *what) {
+    ssize_t ignored = write(STDERR_FILENO, what, strlen(what));
+    (void)ignored;
+    abort();
+}
+
+void cus_lock_check(const struct cus_lock *lock) {
+    for (uint32_t i = 0; i < held.n; i++) {
+        if (held.lock[i] == lock)
+            end("cusplice: a thread takes a lock that it holds\n");
+        if (lock->rank && held.lock[i]->rank >= lock->rank)
+            end("cusplice: a thread takes a lock against the order\n");
+    }
+}
+
+void cus_lock_taken(const struct cus_lock *lock) {
+    if (held.n == HELD_MAX)
+        end("cusplice: a thread holds too many locks\n");
+    held.lock[held.n++] = lock;
+}
+
+void cus_lock_given(const struct cus_lock *lock) {
+    uint32_t i = held.n;
+    while (i > 0 && held.lock[i - 1] != lock)
+        i--;
+    if (i == 0)
+        end("cusplice: a thread gives a lock that it does not hold\n");
+    held.lock[i - 1] = held.lock[--held.n];
+}
+#endif
 
 enum { SPINS = 64, WAIT_NS = 100000 };
 
@@ -36,6 +79,17 @@ void cus_lock_wait(struct cus_lock *lock) {
     while (!cus_lock_try(lock))
         cus_futex_wait(&lock->word, 1, WAIT_NS);
     __atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
+}
+
+bool cus_lock_take_for(struct cus_lock *lock, uint64_t ns) {
+    uint64_t end = cus_clock_ns() + ns;
+    bool taken;
+    cus_lock_check(lock);
+    __atomic_add_fetch(&lock->waiting, 1, __ATOMIC_SEQ_CST);
+    while (!(taken = cus_lock_try(lock)) && cus_clock_ns() < end)
+        cus_futex_wait(&lock->word, 1, WAIT_NS);
+    __atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
+    return taken;
 }
 
 void cus_lock_wake(struct cus_lock *lock) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "shim/api/driver.h"
+#include "shim/base/hazard.h"
 
 struct cus_relaxed {
     CUstreamCaptureMode before;
@@ -17,7 +18,8 @@ struct cus_relaxed {
 
 static inline struct cus_relaxed cus_relax(const struct cus_driver *driver) {
     struct cus_relaxed relaxed = {CU_STREAM_CAPTURE_MODE_RELAXED, false};
-    relaxed.exchanged = driver->cuThreadExchangeStreamCaptureMode(&relaxed.before) == CUDA_SUCCESS;
+    relaxed.exchanged = CUS_HAZARD(D2) &&
+                        driver->cuThreadExchangeStreamCaptureMode(&relaxed.before) == CUDA_SUCCESS;
     return relaxed;
 }
 

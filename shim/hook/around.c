@@ -61,7 +61,8 @@ static CUresult around_sync(const struct call *call) {
 }
 
 static CUresult around_query(const struct call *call) {
-    flush(call);
+    if (CUS_HAZARD(F8))
+        flush(call);
     CUresult result = pass_on(call);
     if (result == CUDA_SUCCESS)
         cus_engine_step_end(stream_of(call));
@@ -239,7 +240,7 @@ static CUresult around(const struct call *call) {
         return around_query(call);
     case CUS_ACT_POLL:
         result = pass_on(call);
-        if (result == CUDA_ERROR_NOT_READY)
+        if (!CUS_HAZARD(B11) || result == CUDA_ERROR_NOT_READY)
             flush(call);
         return result;
     case CUS_ACT_ALLOC:

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/base/hazard.h"
 #include "shim/hook/entry.h"
 
 enum cus_state {
@@ -39,7 +40,7 @@ void cus_lifecycle_attend(void);
  * function. */
 static inline bool cus_guard_enter(struct cus_guard *guard) {
     uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(state < CUS_STATE_ON || cus_depth != 0, 0))
+    if (__builtin_expect(state < CUS_STATE_ON || (CUS_HAZARD(E3) && cus_depth != 0), 0))
         return false;
     cus_depth = 1;
     guard->error = errno;

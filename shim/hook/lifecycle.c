@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
@@ -37,7 +38,7 @@ static uint64_t graph_launches;     /* atomic */
 static const char *withhold_reason; /* atomic */
 static uint32_t leaving;            /* atomic futex: the exit handler has begun */
 
-static struct cus_lock stats_lock;
+static struct cus_lock stats_lock = CUS_LOCK_OF(CUS_RANK_STATS);
 static char segment_list[65536]; /* guarded by stats_lock */
 
 static void write_stats(void) {
@@ -96,7 +97,8 @@ static void at_exit(void) {
     cus_depth = 1;
     cus_futex_wake(&leaving, 1);
     cus_engine_drain();
-    __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+    if (CUS_HAZARD(E10))
+        __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
     static struct cus_counters counters;
     memset(&counters, 0, sizeof counters);
     cus_engine_counters(&counters);

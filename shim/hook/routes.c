@@ -10,6 +10,7 @@
 #include <link.h>
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/resolve.h"
@@ -48,7 +49,7 @@ const char *cus_routes_look(void) {
     struct look look = {0};
     dl_iterate_phdr(visit, &look);
     __atomic_store_n(&seen_adds, look.adds, __ATOMIC_RELAXED);
-    if (look.name && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+    if (CUS_HAZARD(F12) && look.name && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
         return look.name;
     return NULL;
 }

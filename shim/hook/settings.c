@@ -32,7 +32,7 @@ struct entry {
     UT_hash_handle hh;
 };
 
-static struct cus_lock lock;
+static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct entry *entries; /* guarded by lock */
 
 static struct entry *find(const struct cus_setting_call *call) {

@@ -96,7 +96,7 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     struct cus_node *at = piece->nodes[n - 1];
     piece->lost++;
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
-    if (cut == CUS_CUT_OWNER && ++at->cuts >= CUTS_BY_OWNER)
+    if ((cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) && ++at->cuts >= CUTS_BY_OWNER)
         boundary = CUS_BOUNDARY_CUT;
     if (cut == CUS_CUT_WATCHDOG && ++at->cuts >= CUTS_BY_WATCHDOG)
         boundary = CUS_BOUNDARY_CUT;

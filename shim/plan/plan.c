@@ -159,9 +159,9 @@ static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
 static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
     uint32_t max = plan->reach < plan->limits.piece_max ? plan->reach : plan->limits.piece_max;
     uint32_t pace = plan->ns_per_op;
-    if (pace && plan->limits.piece_ns && max > plan->limits.piece_ns / pace)
+    if (CUS_HAZARD(F4) && pace && plan->limits.piece_ns && max > plan->limits.piece_ns / pace)
         max = plan->limits.piece_ns / pace;
-    if (pace > SLOW_NS) {
+    if (CUS_HAZARD(F5) && pace > SLOW_NS) {
         if (max > SLOW_MAX)
             max = SLOW_MAX;
         uint32_t ahead = ops_ahead(node, 2 * max);

@@ -236,7 +236,7 @@ static bool program_captures(struct cus_context *context) {
     for (uint32_t i = 0; i < n && i < sizeof context->capturing / sizeof *context->capturing; i++) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         CUresult result = cus_process.driver->cuStreamIsCapturing(context->capturing[i], &status);
-        if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+        if (!CUS_HAZARD(D5) || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
             (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
             context->capturing[kept++] = context->capturing[i];
             open = true;
@@ -261,12 +261,13 @@ static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
     /* Asked again under the lock: whoever switches withholding off takes each lock after that, so
      * that nothing is withheld behind its back. */
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
-        __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE) ||
-        program_captures(engine->context))
+        (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE)) ||
+        (CUS_HAZARD(D3) && program_captures(engine->context)))
         return false;
     CUstreamCaptureStatus status;
-    if (cus_process.driver->cuStreamIsCapturing(engine->handle, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE)
+    if (CUS_HAZARD(D6) &&
+        (cus_process.driver->cuStreamIsCapturing(engine->handle, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE))
         return false;
     if (!cus_registry_same(engine)) {
         /* The handle is that of another stream by now, with other flags: its next op finds out. */
@@ -314,7 +315,7 @@ static void judge(struct cus_engine *engine) {
     engine->judged_graphs = c->in_graphs;
     if (graphs * 2 >= window)
         engine->sleep = 0;
-    if (fresh * 2 < window || graphs * 10 >= window || !cus_options()->demote)
+    if (!CUS_HAZARD(F11) || fresh * 2 < window || graphs * 10 >= window || !cus_options()->demote)
         return;
     engine->sleep = engine->sleep ? engine->sleep * SLEEP_FACTOR : SLEEP_MIN;
     if (engine->sleep > SLEEP_MAX)
@@ -432,7 +433,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
     cus_lock_give(&engine->lock);
     /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
      * touch of a function may wait itself. */
-    if (never_defer || (CUS_HAZARD(C5) && fresh))
+    if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
     if (never_defer)
@@ -457,7 +458,7 @@ static void flush_before_passing(struct cus_thread *thread, const struct call *c
     }
     struct cus_context *context = cus_registry_context(current);
     struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
-    if (legacy)
+    if (CUS_HAZARD(B1) && legacy)
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
     if (spins(context, call))
         cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
@@ -475,7 +476,7 @@ static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUco
 /* An op that was reported as launched and failed later is answered for by the next one (HAZARDS
  * E4). */
 static CUresult answer(struct cus_engine *engine, CUresult result) {
-    if (result != CUDA_SUCCESS ||
+    if (!CUS_HAZARD(E6) || result != CUDA_SUCCESS ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return result;
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);

@@ -5,6 +5,7 @@
  * Runs on program threads inside hooks, with no engine lock held; takes one engine lock at a time
  * (HAZARDS B5).
  */
+#include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/state.h"
 
@@ -21,7 +22,7 @@ bool cus_context_enter(CUcontext wanted, bool *pushed) {
 
 void cus_context_leave(bool pushed) {
     CUcontext popped;
-    if (pushed)
+    if (CUS_HAZARD(B14) && pushed)
         cus_process.driver->cuCtxPopCurrent_v2(&popped);
 }
 
@@ -108,9 +109,9 @@ void cus_flush_own(struct cus_thread *thread) {
 
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine) {
     struct cus_engine *other = thread->pending;
-    if (other && other != engine)
+    if (CUS_HAZARD(B6) && other && other != engine)
         cus_flush_own(thread);
-    if (!engine->blocking)
+    if (!CUS_HAZARD(B4) || !engine->blocking)
         return;
     struct cus_context *context = engine->context;
     if (engine->legacy) {
@@ -145,6 +146,8 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
         return;
     }
     flush_named(engine, row, reason);
+    if (!CUS_HAZARD(B4))
+        return;
     if (engine->legacy) {
         flush_all(engine->context, true, row, reason);
     } else if (engine->blocking) {
@@ -175,7 +178,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         if (context)
             flush_all(context, false, row, CUS_BREAK_SYNC);
     }
-    if ((scope == CUS_SCOPE_T || scope == CUS_SCOPE_CT) && thread->pending) {
+    if (CUS_HAZARD(F2) && (scope == CUS_SCOPE_T || scope == CUS_SCOPE_CT) && thread->pending) {
         flush_for_call(thread->pending, row, CUS_BREAK_SYNC);
         thread->pending = NULL;
     }
@@ -183,7 +186,8 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
 
 static void end_step(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
-    if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self &&
+    if ((!CUS_HAZARD(F9) ||
+         __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->plan.piece && engine->plan.step_ops) {
         cus_plan_step_end(&engine->plan);
         engine->build_left = cus_options()->build_nodes;

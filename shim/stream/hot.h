@@ -14,6 +14,7 @@
 #ifndef CUSPLICE_STREAM_HOT_H
 #define CUSPLICE_STREAM_HOT_H
 
+#include "shim/base/hazard.h"
 #include "shim/stream/state.h"
 
 #define CUS_HOT static inline __attribute__((always_inline))
@@ -22,7 +23,7 @@
 CUS_HOT bool cus_hot_same_context(const struct cus_thread *thread) {
     CUcontext current = NULL;
     cus_process.driver->cuCtxGetCurrent(&current);
-    return current == thread->context;
+    return !CUS_HAZARD(E5) || current == thread->context;
 }
 
 /* Is there nothing that legacy ordering puts first? */
@@ -42,7 +43,8 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     if (!engine || engine != thread->found || thread->ref.handle != handle ||
         thread->ref.abi != abi)
         return NULL;
-    if (!cus_hot_same_context(thread) || (engine->blocking && !cus_hot_untied(engine)))
+    if (!cus_hot_same_context(thread) ||
+        (CUS_HAZARD(B4) && engine->blocking && !cus_hot_untied(engine)))
         return NULL;
     cus_lock_take(&engine->lock);
     if (__builtin_expect(cus_registry_current(thread), 1))

@@ -199,7 +199,7 @@ struct tainted {
     const void *handle;
     UT_hash_handle hh;
 };
-static struct cus_lock tainted_lock;
+static struct cus_lock tainted_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct tainted *tainted; /* tainted_lock */
 static bool all_tainted;        /* tainted_lock: also where one could not be noted */
 
@@ -271,7 +271,7 @@ struct noted {
     enum cus_handle kind;
     UT_hash_handle hh;
 };
-static struct cus_lock noted_lock;
+static struct cus_lock noted_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct noted *noted; /* noted_lock */
 
 void cus_kinds_note_handle(const void *handle, enum cus_handle kind) {
@@ -299,8 +299,8 @@ static bool query_name(const void *handle, const char **name, enum cus_handle *k
     struct noted *entry;
     cus_lock_take(&noted_lock);
     HASH_FIND_PTR(noted, &handle, entry);
-    bool is_noted = entry != NULL;
-    *kind = entry ? entry->kind : CUS_HANDLE_KERNEL;
+    bool is_noted = CUS_HAZARD(E2) && entry;
+    *kind = is_noted ? entry->kind : CUS_HANDLE_KERNEL;
     cus_lock_give(&noted_lock);
     if (!driver->cuKernelGetName || !driver->cuFuncGetName)
         return false;

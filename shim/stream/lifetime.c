@@ -25,7 +25,7 @@ static const char *forbidding_switch(void) {
                                         "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
-        if (value && *value && strcmp(value, "0") != 0)
+        if (CUS_HAZARD(E1) && value && *value && strcmp(value, "0") != 0)
             return names[i];
     }
     return NULL;
@@ -49,6 +49,8 @@ bool cus_engine_start(const struct cus_driver *driver) {
     const struct cus_options *options = cus_options();
     const char *forbidden = forbidding_switch();
     cus_process.driver = driver;
+    CUS_LOCK_RANK(&cus_process.build_lock, CUS_RANK_INNERMOST);
+    CUS_LOCK_RANK(&cus_process.list_lock, CUS_RANK_INNERMOST);
     cus_rules_announce();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_process.may_build =
@@ -69,6 +71,37 @@ bool cus_engine_start(const struct cus_driver *driver) {
     return withhold;
 }
 
+enum { PATIENCE_NS = 2000000000 };
+
+static uint32_t gave_up; /* atomic: at exit a lock could not be had */
+
+/* At exit a thread may sleep in the driver for ever with its engine locked. What it issues there is
+ * all that the engine withheld; the program ends without it, as it would without the library. */
+static bool take_in_time(struct cus_engine *engine) {
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD) {
+        cus_lock_take(&engine->lock);
+        return true;
+    }
+    bool again = __atomic_load_n(&gave_up, __ATOMIC_RELAXED);
+    if (cus_lock_take_for(&engine->lock, again ? PATIENCE_NS / 1000 : PATIENCE_NS))
+        return true;
+    __atomic_store_n(&gave_up, 1, __ATOMIC_RELAXED);
+    CUS_LOG_ONCE(CUS_WARN, "stream", "a thread sleeps in the driver: the program ends without it");
+    return false;
+}
+
+/* Those first that can be had at once, then all: who is waited for holds nobody up. */
+static void drain_all(void) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        struct cus_engine *engine = cus_process.engines[i % n];
+        if (i < n ? !cus_lock_try(&engine->lock) : !take_in_time(engine))
+            continue;
+        cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
+        cus_lock_give(&engine->lock);
+    }
+}
+
 void cus_engine_drain(void) {
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
@@ -77,7 +110,7 @@ void cus_engine_drain(void) {
     bool withheld =
         __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_WITHHOLD;
     if (withheld)
-        cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_EXIT);
+        drain_all();
     cus_watchdog_stop();
 }
 
@@ -110,7 +143,7 @@ void cus_engine_counters(struct cus_counters *out) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
-        cus_lock_take(&engine->lock);
+        bool taken = take_in_time(engine); /* else they stand still as well */
         engine->counters.pieces = engine->plan.n_formed;
         cus_counters_add(out, &engine->counters);
         for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
@@ -118,7 +151,8 @@ void cus_engine_counters(struct cus_counters *out) {
             out->ops[type] += passed;
             out->eager_by[CUS_EAGER_PASSTHROUGH] += passed;
         }
-        cus_lock_give(&engine->lock);
+        if (taken)
+            cus_lock_give(&engine->lock);
     }
 }
 
@@ -128,7 +162,8 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
     struct cus_process *process = &cus_process;
     uint32_t n = __atomic_load_n(&process->n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
-        cus_lock_take(&process->engines[i]->lock);
+        if (!take_in_time(process->engines[i]))
+            continue;
         cus_registry_keep_list(process->engines[i]);
         cus_lock_give(&process->engines[i]->lock);
     }

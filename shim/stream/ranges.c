@@ -18,7 +18,7 @@ struct range {
     enum cus_family family;
 };
 
-static struct cus_lock range_lock;
+static struct cus_lock range_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct range ranges[RANGES]; /* range_lock; most recently found first within the first few */
 static uint32_t n_ranges, next_range;
 static uint32_t forgotten; /* atomic: bumped by forget, so that an answer asked for before it is not

@@ -31,7 +31,7 @@ struct stream_entry {
     UT_hash_handle hh;
 };
 
-static struct cus_lock registry_lock;
+static struct cus_lock registry_lock = CUS_LOCK_OF(CUS_RANK_REGISTRY);
 static struct stream_entry *streams;      /* registry_lock */
 static struct cus_context *contexts;      /* registry_lock to change; entries are never freed */
 static struct cus_engine *closed_engines; /* registry_lock: objects to use again */
@@ -42,7 +42,7 @@ bool cus_ref_is_per_thread(struct cus_stream_ref ref) {
 
 /* NULL and 0x1 through the legacy ABI are one stream (HAZARDS B3). */
 static CUstream normal_handle(struct cus_stream_ref ref) {
-    return ref.handle ? ref.handle : CU_STREAM_LEGACY;
+    return ref.handle || !CUS_HAZARD(B3) ? ref.handle : CU_STREAM_LEGACY;
 }
 
 bool cus_ref_is_legacy(struct cus_stream_ref ref) {
@@ -65,6 +65,7 @@ struct cus_context *cus_registry_context(CUcontext handle) {
     while (context && context->handle != handle)
         context = context->next;
     if (!context && (context = cus_mem_alloc(sizeof *context))) {
+        CUS_LOCK_RANK(&context->lock, CUS_RANK_CONTEXT);
         context->handle = handle;
         context->next = contexts;
         contexts = context;
@@ -108,6 +109,7 @@ static struct cus_engine *new_engine(void) {
     uint32_t n = cus_process.n_engines;
     if (n == CUS_ENGINES_MAX || !(engine = cus_mem_alloc(sizeof *engine)))
         return NULL;
+    CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;
@@ -125,7 +127,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
                                      .nodes_max = options->nodes_max};
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
-    cus_lock_take(&engine->lock);
+    cus_lock_take_unordered(&engine->lock);
     cus_spinner_forget(engine); /* of the stream before */
     engine->context = context;
     engine->handle = handle;
@@ -158,8 +160,8 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     struct cus_engine *engine = NULL;
     unsigned flags = 0;
     struct cus_relaxed relaxed = cus_relax(driver);
-    if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS && !is_green(handle) &&
-        (engine = new_engine()))
+    if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS &&
+        !(CUS_HAZARD(B10) && is_green(handle)) && (engine = new_engine()))
         set_up(engine, context, handle, flags);
     cus_relax_end(driver, relaxed);
     if (engine && engine->legacy)
@@ -187,8 +189,11 @@ static struct cus_engine *find_or_make(struct cus_context *context, CUstream han
     /* While it captures, all that may be asked is whether it does; it is looked at again at its
      * next op. */
     CUstreamCaptureStatus status;
-    if (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE || !belongs_to(handle, context->handle))
+    if (CUS_HAZARD(D7) &&
+        (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE))
+        return NULL;
+    if (!belongs_to(handle, context->handle))
         return NULL;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
@@ -216,7 +221,7 @@ struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_strea
     if (thread->found && thread->epoch == epoch && thread->ref.handle == ref.handle &&
         thread->ref.abi == ref.abi && thread->context == context)
         return thread->found;
-    if (!context || cus_ref_is_per_thread(ref))
+    if (!context || (CUS_HAZARD(B2) && cus_ref_is_per_thread(ref)))
         return NULL;
     struct cus_context *owner = cus_registry_context(context);
     struct cus_engine *engine = owner ? find_or_make(owner, normal_handle(ref)) : NULL;
@@ -244,7 +249,7 @@ bool cus_registry_same(struct cus_engine *engine) {
     if (engine->epoch == epoch)
         return true;
     unsigned long long id = 0;
-    if (cus_process.driver->cuStreamGetId && !engine->legacy &&
+    if (CUS_HAZARD(B13) && cus_process.driver->cuStreamGetId && !engine->legacy &&
         (cus_process.driver->cuStreamGetId(engine->handle, &id) != CUDA_SUCCESS ||
          id != engine->id))
         return false;

@@ -18,11 +18,11 @@
 
 enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good */ };
 
-static struct cus_lock gate; /* held by the watchdog while it may be inside the driver, or by a call
-                                that must keep it out */
-static uint32_t asleep;      /* atomic, futex: 1 while the thread sleeps until kicked */
-static uint32_t started;     /* atomic: 1 once a thread was asked for, 2 where there is none */
-static uint32_t stopping;    /* atomic */
+static struct cus_lock gate = CUS_LOCK_OF(CUS_RANK_GATE); /* held by the watchdog while it may be
+                                inside the driver, or by a call that must keep it out */
+static uint32_t asleep;   /* atomic, futex: 1 while the thread sleeps until kicked */
+static uint32_t started;  /* atomic: 1 once a thread was asked for, 2 where there is none */
+static uint32_t stopping; /* atomic */
 
 static bool overdue(const struct cus_engine *engine, uint64_t now) {
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ static bool look(void) {
             continue;
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
-            if (engine->pending && overdue(engine, now))
+            if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now))
                 cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
             cus_lock_give(&engine->lock);
         }

@@ -4,6 +4,7 @@
  * Runs on the thread that completes a piece or flushes (program thread or watchdog), with the
  * engine's lock held and its context current. Calls the driver; never takes another engine's lock.
  */
+#include <pthread.h>
 #include <string.h>
 
 #include "shim/base/clock.h"
@@ -15,13 +16,30 @@
 #include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 
+/* A thread that is cancelled in the driver would never give the engine's lock back (HAZARDS E11). A
+ * thread that may be cancelled at any instruction must not call the driver anyway. */
+static int cancel_off(void) {
+    int before = PTHREAD_CANCEL_ENABLE;
+    if (CUS_HAZARD(E11))
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static void cancel_back(int before) {
+    int unused;
+    if (before == PTHREAD_CANCEL_ENABLE)
+        pthread_setcancelstate(before, &unused);
+}
+
 void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
     struct cus_engine *engine = context;
     uint64_t bytes = cus_exec_bytes(exec);
     engine->graph_bytes -= bytes;
     __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
     bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    int cancel = cancel_off();
     cus_exec_destroy(alive ? cus_process.driver : NULL, exec);
+    cancel_back(cancel);
 }
 
 /* Nothing is withheld any more: whoever orders by `pending` may go on. */
@@ -42,7 +60,7 @@ static void turn_ended(struct cus_engine *engine) {
 static void note_late(struct cus_engine *engine, CUresult result) {
     if (result == CUDA_SUCCESS)
         return;
-    if (engine->late_error == CUDA_SUCCESS)
+    if (CUS_HAZARD(E4) && engine->late_error == CUDA_SUCCESS)
         __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
     cus_fallback(CUS_FALLBACK_LATE_ERROR);
     CUS_LOG_ONCE(CUS_WARN, "stream", "a withheld op failed with error %d when it was issued",
@@ -66,7 +84,9 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     if (!plan->piece)
         return;
     uint32_t n = plan->n;
+    int cancel = cancel_off();
     note_late(engine, issue_all(engine, n));
+    cancel_back(cancel);
     engine->counters.eager_by[counted] += n;
     engine->counters.flushes[cause] += n > 0;
     engine->counters.breaks[reason]++;
@@ -101,9 +121,11 @@ bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
 
 void cus_withheld_drop_capture_stream(struct cus_engine *engine) {
     if (engine->capture_stream) {
+        int cancel = cancel_off();
         struct cus_relaxed relaxed = cus_relax(cus_process.driver);
         cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
         cus_relax_end(cus_process.driver, relaxed);
+        cancel_back(cancel);
     }
     engine->capture_stream = NULL;
     engine->capture_refused = false;
@@ -116,8 +138,10 @@ static bool have_capture_stream(struct cus_engine *engine) {
     struct cus_relaxed relaxed = cus_relax(driver);
     int priority = 0;
     bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
-                driver->cuStreamCreateWithPriority(&engine->capture_stream, CU_STREAM_NON_BLOCKING,
-                                                   CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
+                driver->cuStreamCreateWithPriority(
+                    &engine->capture_stream,
+                    CUS_HAZARD(D1) ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT,
+                    CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
     /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
      * there are none. */
     bool attributes =
@@ -226,6 +250,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_variant *variant;
     bool later = false;
     uint32_t n = plan->piece->n;
+    int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     cus_plan_paced(plan, n - 1, cus_clock_ns() - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
@@ -259,5 +284,6 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
             turn_ended(engine);
     }
     set_pending(engine, 0);
+    cancel_back(cancel);
     return result;
 }

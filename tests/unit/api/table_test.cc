@@ -182,6 +182,61 @@ TEST(Table, CallsThatAreMadeForTheProgramFitIntoSixRegisters) {
     }
 }
 
+void ExpectRow(const char *name, cus_class kind, const char *scope) {
+    int row = cus_api_find(name);
+    ASSERT_GE(row, 0) << name;
+    EXPECT_EQ(Rows()[row].kind, kind) << name;
+    EXPECT_STREQ(Rows()[row].scope_name, scope) << name;
+}
+
+TEST(Table, WorkOfTwoDevicesComesBehindEverything) {
+    for (const char *name : {"cuMemcpyPeer", "cuMemcpyPeer_ptds", "cuMemcpy3DPeer"})
+        ExpectRow(name, CUS_CLASS_SYNC, "P");
+    for (const char *name : {"cuMemcpyPeerAsync", "cuMemcpy3DPeerAsync"})
+        ExpectRow(name, CUS_CLASS_STREAM, "P");
+}
+
+TEST(Table, EventsOfWholeContextsComeBehindEverything) {
+    for (const char *name : {"cuCtxRecordEvent", "cuCtxWaitEvent", "cuGreenCtxRecordEvent",
+                             "cuGreenCtxWaitEvent", "cuGreenCtxCreate", "cuGreenCtxStreamCreate"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P");
+}
+
+TEST(Table, NothingIsWithheldWhenACaptureBegins) {
+    for (const char *name : {"cuStreamBeginCapture", "cuStreamBeginCapture_v2",
+                             "cuStreamBeginCapture_v2_ptsz", "cuStreamBeginCaptureToGraph"}) {
+        ExpectRow(name, CUS_CLASS_CAPTURE, "P");
+        EXPECT_EQ(Rows()[cus_api_find(name)].act, CUS_ACT_BEGIN) << name;
+    }
+}
+
+TEST(Table, WaitingForAnEventIssuesTheStreamFirst) {
+    for (const char *name : {"cuStreamWaitEvent", "cuStreamWaitEvent_ptsz"})
+        ExpectRow(name, CUS_CLASS_STREAM, "S");
+}
+
+TEST(Table, WhatMayReleaseAThreadComesBehindAllThatTheCallerAskedFor) {
+    for (const char *name :
+         {"cuLaunchHostFunc", "cuStreamAddCallback", "cuStreamWaitValue32_v2",
+          "cuStreamWriteValue32_v2", "cuStreamWaitValue64_v2", "cuStreamWriteValue64_v2",
+          "cuStreamBatchMemOp_v2", "cuSignalExternalSemaphoresAsync",
+          "cuWaitExternalSemaphoresAsync", "cuGraphLaunch"})
+        ExpectRow(name, CUS_CLASS_STREAM, "T");
+}
+
+TEST(Table, CallbacksOfTheProgramPassInOrder) {
+    for (const char *name : {"cuLaunchHostFunc", "cuStreamAddCallback"}) {
+        ExpectRow(name, CUS_CLASS_STREAM, "T");
+        EXPECT_EQ(Rows()[cus_api_find(name)].act, CUS_ACT_FLUSH) << name;
+    }
+}
+
+TEST(Table, CheckpointsComeBehindEverything) {
+    for (const char *name : {"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint",
+                             "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P");
+}
+
 // Rows that a slip would hurt most, spelled out.
 TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
     for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",

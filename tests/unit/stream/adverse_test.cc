@@ -210,6 +210,32 @@ TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     Steps(4);
 }
 
+TEST_F(Adverse, NothingIsWithheldInAGreenContext) {
+    static CUstream green;
+    green = stream_;
+    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
+        *context = stream == green ? (CUgreenCtx)0x3000 : nullptr;
+        return CUDA_SUCCESS;
+    };
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
+TEST_F(Adverse, ThreadThatIssuesForAnotherContextGetsItsOwnBack) {
+    Steps(4);
+    driver().journal.clear();
+    Launch(0);
+    std::thread([] {
+        contexts_.back() = kOther;
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 3);
+        EXPECT_EQ(contexts_, std::vector<CUcontext>{kOther});
+    }).join();
+    EXPECT_EQ(driver().journal.size(), 1u);
+}
+
 TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
     static CUstream gone;
     gone = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -289,6 +315,19 @@ TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
     Steps(6);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
     fake::Of(one)->busy = false;
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
+TEST_F(Adverse, SpinnersStreamIsNotQueriedWhileItCaptures) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(spin, 1, 1, 1, other);
+    fake::Of(other)->program_captures = true; // a query would spoil the capture
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuStreamQuery"], 0);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    fake::Of(other)->program_captures = false;
     Steps(6);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
 }

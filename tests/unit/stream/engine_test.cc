@@ -4,6 +4,7 @@
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <thread>
@@ -35,12 +36,13 @@ class Engine : public ::testing::Test {
     }
 
     CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid = 1, unsigned block = 32,
-                    CUstream stream = nullptr, bool use_default = true) {
+                    CUstream stream = nullptr, bool use_default = true,
+                    cus_abi abi = CUS_ABI_LEGACY) {
         CUstream on = use_default ? stream_ : stream;
         void *params[2] = {&a, &b};
         cus_launch launch = {};
         launch.form = CUS_LAUNCH_PLAIN;
-        launch.stream = {on, CUS_ABI_LEGACY};
+        launch.stream = {on, abi};
         launch.f = f;
         const uint32_t dims[7] = {grid, 1, 1, block, 1, 1, 0};
         memcpy(launch.dims, dims, sizeof dims);
@@ -72,6 +74,16 @@ class Engine : public ::testing::Test {
             Sync();
             ASSERT_EQ(driver().journal, expected) << "step " << step;
         }
+    }
+
+    // The same steps on any stream, unchecked.
+    void Teach(CUstream on) {
+        for (int step = 0; step < 6; step++) {
+            for (int i = 0; i < 12; i++)
+                Launch(functions_[i], 100 + i, 0, 1, 32, on, false);
+            Sync(on);
+        }
+        driver().journal.clear();
     }
 
     cus_counters Counters() {
@@ -174,8 +186,168 @@ TEST_F(Engine, PerThreadStreamsWithholdNothing) {
         driver().journal.clear();
         for (int i = 0; i < 12; i++)
             Launch(functions_[i], i, 0, 1, 32, CU_STREAM_PER_THREAD, false);
+        EXPECT_EQ(driver().journal.size(), 12u) << "before the synchronise, too";
+        Sync(CU_STREAM_PER_THREAD);
         EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
     }
+}
+
+TEST_F(Engine, PerThreadStreamGoesBehindTheLegacyOne) {
+    Teach(CU_STREAM_LEGACY);
+    Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false);
+    EXPECT_TRUE(driver().journal.empty());
+    std::thread([&] { Launch(functions_[1], 5, 5, 1, 32, CU_STREAM_PER_THREAD, false); }).join();
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], "L k0(1,100,0)");
+}
+
+TEST_F(Engine, NullAndTheLegacyHandleAreOneStream) {
+    Teach(CU_STREAM_LEGACY);
+    Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false);
+    Launch(functions_[1], 101, 0, 1, 32, nullptr, false);
+    Launch(functions_[2], 102, 0, 1, 32, CU_STREAM_LEGACY, false, CUS_ABI_PTSZ);
+    EXPECT_TRUE(driver().journal.empty()) << "the steps taught are followed";
+    Launch(functions_[3], 103, 0, 1, 32, nullptr, false, CUS_ABI_PTSZ);
+    EXPECT_EQ(driver().journal.size(), 4u) << "the stream of the thread is another one";
+}
+
+TEST_F(Engine, CallOnOneSideOfLegacyOrderIssuesWhatTheOtherWithholds) {
+    CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
+    Teach(CU_STREAM_LEGACY);
+    Teach(blocking);
+    for (bool legacy : {true, false}) {
+        CUstream on = legacy ? CU_STREAM_LEGACY : blocking;
+        cus_stream_ref named = {legacy ? blocking : CU_STREAM_LEGACY, CUS_ABI_LEGACY};
+        driver().journal.clear();
+        Launch(functions_[0], 100, 0, 1, 32, on, false);
+        EXPECT_TRUE(driver().journal.empty());
+        std::thread([&] { cus_engine_flush(CUS_SCOPE_S, &named, 5); }).join();
+        EXPECT_EQ(driver().journal.size(), 1u);
+        Sync(on);
+    }
+}
+
+TEST_F(Engine, SyncOfAnotherStreamIssuesWhatThisThreadWithheld) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(functions_[1], 5, 5, 1, 32, other, false);
+    Teach(stream_);
+    Launch(functions_[0], 100, 0);
+    EXPECT_TRUE(driver().journal.empty());
+    Sync(other);
+    EXPECT_EQ(driver().journal.size(), 1u);
+}
+
+TEST_F(Engine, SyncByAnotherThreadEndsNoStep) {
+    Launch(functions_[0], 100, 0);
+    uint64_t steps = Counters().steps;
+    std::thread([&] { Sync(); }).join();
+    EXPECT_EQ(Counters().steps, steps);
+    Sync();
+    EXPECT_EQ(Counters().steps, steps + 1);
+}
+
+TEST_F(Engine, PrivateStreamIsNotTiedToTheLegacyOne) {
+    static unsigned made;
+    made = ~0u;
+    driver().table.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int) {
+        made = flags;
+        *stream = fake::MakeStream(flags);
+        return CUDA_SUCCESS;
+    };
+    stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
+    Steps(4);
+    EXPECT_EQ(made, unsigned{CU_STREAM_NON_BLOCKING}) << "though the program's stream is";
+}
+
+// A capture of the program in the strictest mode: what would spoil it is done under the relaxed
+// one, and the thread has its own mode again afterwards.
+TEST_F(Engine, OwnCallsDisturbNoCapture) {
+    static CUstreamCaptureMode mode;
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    driver().table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *other) {
+        std::swap(mode, *other);
+        return CUDA_SUCCESS;
+    };
+    std::set<std::string> disturbing;
+    driver().fail = [&](const std::string &name) {
+        if (mode != CU_STREAM_CAPTURE_MODE_RELAXED && name != "cuLaunchKernel" &&
+            name != "cuGraphLaunch" && name != "cuGraphExecKernelNodeSetParams_v2")
+            disturbing.insert(name);
+        return CUDA_SUCCESS;
+    };
+    Steps(6, 1);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&ref);
+    EXPECT_GT(driver().calls["cuGraphExecDestroy"], 0);
+    EXPECT_GT(driver().calls["cuStreamDestroy_v2"], 0);
+    EXPECT_EQ(disturbing, std::set<std::string>{});
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+}
+
+TEST_F(Engine, StreamThatCapturesIsAskedNothingElse) {
+    static CUstream capturing;
+    static bool asked;
+    capturing = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    asked = false;
+    driver().table.cuStreamGetFlags = [](CUstream stream, unsigned *flags) {
+        asked |= stream == capturing;
+        *flags = fake::Of(stream)->flags;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuStreamGetId = [](CUstream stream, unsigned long long *id) {
+        asked |= stream == capturing;
+        *id = fake::Of(stream)->id;
+        return CUDA_SUCCESS;
+    };
+    fake::Of(capturing)->program_captures = true;
+    Launch(functions_[0], 100, 0, 1, 32, capturing, false);
+    EXPECT_FALSE(asked);
+    fake::Of(capturing)->program_captures = false;
+    Launch(functions_[0], 100, 0, 1, 32, capturing, false);
+    EXPECT_TRUE(asked);
+}
+
+TEST_F(Engine, HandleThatIsKnownIsNotProbed) {
+    static int failed;
+    failed = 0;
+    driver().table.cuKernelGetName = [](const char **, CUkernel) {
+        failed++;
+        return CUDA_ERROR_INVALID_HANDLE;
+    };
+    cus_engine_note_handle(functions_[0], CUS_HANDLE_FUNCTION);
+    Launch(functions_[0], 100, 0);
+    EXPECT_EQ(failed, 0);
+    Launch(functions_[1], 101, 0);
+    EXPECT_EQ(failed, 1) << "one probe of a handle from nowhere";
+}
+
+TEST_F(Engine, NoThreadIsCancelledWhileItIssues) {
+    std::set<std::string> cancellable;
+    bool own_calls = true; // of the program's
+    driver().fail = [&](const std::string &name) {
+        int state, unused;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+        pthread_setcancelstate(state, &unused);
+        if (state == PTHREAD_CANCEL_ENABLE && !(own_calls && name == "cuLaunchKernel"))
+            cancellable.insert(name);
+        return CUDA_SUCCESS;
+    };
+    Steps(6, 1);
+    own_calls = false;
+    Launch(functions_[0], 100, 0);
+    Launch(functions_[1], 101, 0);
+    Sync();
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&ref);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+    EXPECT_GT(driver().calls["cuStreamDestroy_v2"], 0);
+    EXPECT_EQ(cancellable, std::set<std::string>{});
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE) << "as it was";
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
 }
 
 TEST_F(Engine, ErrorBelongsToItsCall) {

@@ -15,6 +15,18 @@ using fake::driver;
 std::atomic<bool> pause_at_query;
 std::atomic<bool> paused;
 
+TEST(Off, SwitchesThatPromiseCompletionForbidWithholding) {
+    fake::Reset();
+    for (const char *name : {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+                             "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"}) {
+        setenv(name, "1", 1);
+        EXPECT_FALSE(cus_engine_start(&driver().table)) << name;
+        setenv(name, "0", 1);
+        EXPECT_TRUE(cus_engine_start(&driver().table)) << name;
+        unsetenv(name);
+    }
+}
+
 TEST(Off, NothingIsWithheldBehindTheBackOfWhoSwitchesItOff) {
     setenv("CUSPLICE_HOLD_US", "1000000", 1);
     fake::Reset();
