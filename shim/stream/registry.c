@@ -135,7 +135,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->blocking = engine->legacy || !(flags & CU_STREAM_NON_BLOCKING);
     engine->capture_refused = false;
     __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
-    engine->dormant = 0;
+    __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
     engine->sleep = 0;
     engine->ended = engine->judged_steps = engine->judged_ops = engine->judged_graphs =
         engine->judged_fresh = 0;

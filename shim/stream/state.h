@@ -68,8 +68,10 @@ struct cus_context {
 struct cus_engine {
     /* What each op looks at lies together. */
     struct cus_lock lock;
-    struct cus_context *context;
-    bool legacy, blocking;
+    /* Written when the object begins to serve a stream. Threads that found it as another stream's read
+     * them meanwhile without the lock: what they find is looked at again under it. */
+    struct cus_context *_Atomic context;
+    _Atomic bool legacy, blocking;
     bool closed; /* atomic: nothing is withheld here any more; the stream is gone or belongs to a
                     green context */
     uint32_t pending;              /* atomic: ops withheld now */
