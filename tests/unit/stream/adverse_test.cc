@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -18,6 +19,8 @@ const CUcontext kOther = (CUcontext)0x2000;
 class Adverse : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
+        if (std::exchange(started_, true))
+            return; // of a suite that is derived from this one
         std::string path = ::testing::TempDir() + "adverse.conf";
         std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
         setenv("CUSPLICE_CONFIG", path.c_str(), 1);
@@ -25,6 +28,8 @@ class Adverse : public ::testing::Test {
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
     }
+
+    static inline bool started_ = false;
 
     void SetUp() override {
         fake::Reset();

@@ -17,11 +17,15 @@ using fake::driver;
 class Engine : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
+        if (std::exchange(started_, true))
+            return; // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
     }
+
+    static inline bool started_ = false;
 
     void SetUp() override {
         fake::Reset();

@@ -107,6 +107,8 @@ CUresult LaunchEx(const CUlaunchConfig *c, CUfunction f, void **params, void **e
 class Nodes : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
+        if (std::exchange(started_, true))
+            return; // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
         setenv("CUSPLICE_GRAPH_MB", "1", 1);
         fake::Reset();
@@ -114,6 +116,8 @@ class Nodes : public ::testing::Test {
         copy_function = fake::MakeFunction("copy");
         fill_function = fake::MakeFunction("fill");
     }
+
+    static inline bool started_ = false;
 
     void SetUp() override {
         fake::Reset();
