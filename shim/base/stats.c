@@ -9,5 +9,5 @@ void cus_counters_add(struct cus_counters *to, const struct cus_counters *from) 
     uint64_t *sum = (uint64_t *)to;
     const uint64_t *term = (const uint64_t *)from;
     for (size_t i = 0; i < sizeof *to / sizeof *sum; i++)
-        sum[i] += term[i];
+        sum[i] += __atomic_load_n(&term[i], __ATOMIC_RELAXED); /* may be counting meanwhile */
 }

@@ -266,7 +266,7 @@ TEST_F(Engine, PrivateStreamIsNotTiedToTheLegacyOne) {
 // A capture of the program in the strictest mode: what would spoil it is done under the relaxed
 // one, and the thread has its own mode again afterwards.
 TEST_F(Engine, OwnCallsDisturbNoCapture) {
-    static CUstreamCaptureMode mode;
+    static thread_local CUstreamCaptureMode mode;
     mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     driver().table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *other) {
         std::swap(mode, *other);
