@@ -52,7 +52,7 @@ static inline bool cus_guard_enter(struct cus_guard *guard) {
 /* The short form, for the hot paths: would cus_guard_enter enter, with nothing else to do first? */
 static inline bool cus_guard_ready(void) {
     return __builtin_expect(__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) == CUS_STATE_ON, 1) &&
-           __builtin_expect(cus_depth == 0, 1);
+           __builtin_expect(!CUS_HAZARD(E3) || cus_depth == 0, 1);
 }
 
 static inline void cus_guard_leave(const struct cus_guard *guard) {

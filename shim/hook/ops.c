@@ -36,7 +36,7 @@ static CUresult straight(CUresult result) {
 
 /* The hot paths of an op: either it is the one that is expected and is withheld, or its stream is
  * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
- * for a signal handler that launches meanwhile. */
+ * for a signal handler that launches meanwhile, and for what the driver calls back (HAZARDS E3). */
 #define HOT(hold, type, stream, abi, symbol, arguments)                                            \
     if (cus_guard_ready()) {                                                                       \
         if (cus_hot_pending()) {                                                                   \
@@ -46,7 +46,10 @@ static CUresult straight(CUresult result) {
             if (__builtin_expect(held_, 1))                                                        \
                 return CUDA_SUCCESS;                                                               \
         } else if (cus_hot_passes(stream, abi, type)) {                                            \
-            return CUS_REAL(symbol) arguments;                                                     \
+            cus_depth = 1;                                                                         \
+            CUresult result_ = CUS_REAL(symbol) arguments;                                         \
+            cus_depth = 0;                                                                         \
+            return result_;                                                                        \
         }                                                                                          \
     }
 

@@ -115,11 +115,11 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream);
 void cus_engine_context_gone(void); /* any context may die: everything is dropped */
 void cus_engine_code_gone(
     void); /* any module or library may be unloaded: functions, execs and trees are dropped */
-void cus_engine_memory_gone(void);
+void cus_engine_memory_gone(void); /* any range may be freed, unmapped, unregistered: what is known
+                                      of ranges is forgotten */
 /* The program ran out of memory: drops every graph. False where there is none, or where the program
  * captures and must not be disturbed: then there is no use in trying again. */
-bool cus_engine_give_memory_back(void); /* any range may be freed, unmapped, unregistered: what is
-                                      known of ranges is forgotten */
+bool cus_engine_give_memory_back(void);
 /* An attribute of this function or kernel handle really changes: execs that hold it are dropped.
  * NULL: of any function. */
 void cus_engine_function_changed(const void *handle);

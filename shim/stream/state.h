@@ -53,7 +53,6 @@ struct cus_kind_entry {
 
 struct cus_context {
     CUcontext handle;
-    uint64_t id; /* cuCtxGetId, 0 where the driver has none */
     struct cus_lock lock;
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: memsets and copies */

@@ -297,6 +297,18 @@ static void callbacks(void) {
     inside();
 }
 
+static void free_inside(void) {
+    CALL(cuMemFree_v2, (word)0x1000);
+}
+
+/* From inside a launch that the hook passes on without asking the engine. */
+static void callback_passed(void) {
+    start();
+    inside();
+    ((void (*)(void (*)(void)))find("fake_callback"))(free_inside);
+    inside();
+}
+
 static void forked(void) {
     start();
     inside();
@@ -470,6 +482,7 @@ int main(int argc, char **argv) {
         {"settings", settings},
         {"out_of_memory", out_of_memory},
         {"callbacks", callbacks},
+        {"callback_passed", callback_passed},
         {"fork", forked},
         {"leaving", leaving},
         {"failing_init", failing_init},

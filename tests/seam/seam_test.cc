@@ -269,6 +269,14 @@ TEST_F(Seam, CallsFromInsideTheDriverGoStraightThrough) {
     EXPECT_EQ(outcome.CountBeginning("engine launch"), 1);
 }
 
+TEST_F(Seam, SoDoThoseFromInsideALaunchThatIsPassedOn) {
+    Outcome outcome = Run("SEAM_PROBE", "callback_passed", {{"SEAM_DORMANT", "1"}});
+    EXPECT_EQ(outcome.CountBeginning("engine launch"), 1) << "the second is passed on";
+    EXPECT_EQ(outcome.CountBeginning("cuda cuLaunchKernel f9"), 2);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemFree_v2"), 1);
+    EXPECT_EQ(outcome.CountBeginning("engine flush P cuMemFree_v2"), 0);
+}
+
 // ---- what each kind of call does ----
 
 TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {

@@ -43,6 +43,14 @@ void fake_context(word current) {
     context = current;
 }
 
+/* Once, from inside the call. */
+static void call_back(void) {
+    void (*function)(void) = callback;
+    callback = NULL;
+    if (function)
+        function();
+}
+
 static unsigned answer(const char *name, word a0, word a1, word a2, word a3, word a4, word a5) {
     seam_log("cuda %s %lx %lx %lx %lx %lx %lx", name, a0, a1, a2, a3, a4, a5);
     for (unsigned i = 0; i < 16 && results[i].name[0]; i++) {
@@ -61,11 +69,8 @@ static unsigned answer(const char *name, word a0, word a1, word a2, word a3, wor
         ((word *)a0)[0] = 0xe2;
         ((word *)a0)[1] = 0xe3;
     }
-    if (strcmp(name, "cuStreamSynchronize") == 0 && callback) {
-        void (*function)(void) = callback;
-        callback = NULL;
-        function();
-    }
+    if (strcmp(name, "cuStreamSynchronize") == 0)
+        call_back();
     return 0;
 }
 
@@ -76,6 +81,7 @@ unsigned cuLaunchKernel(word f, unsigned gx, unsigned gy, unsigned gz, unsigned 
                         unsigned bz, unsigned shared, word stream, word params, word extra) {
     seam_log("cuda cuLaunchKernel %lx %u %u %u %u %u %u %u %lx %lx %lx", f, gx, gy, gz, bx, by, bz,
              shared, stream, params, extra);
+    call_back();
     return 0;
 }
 
