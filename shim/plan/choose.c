@@ -9,8 +9,12 @@
 #include "shim/base/mem.h"
 
 enum {
-    SEEN_SIGNATURES = 1024,
-    TWIN_MIN = 4,    /* nodes that differ before a second exec for the same shapes is thought of */
+    SEEN_SIGNATURES = 4096,
+    TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
+    PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
+    PROBE_ALWAYS = 64, /* begins of a piece at which that is asked; later on, */
+    PROBE_RUN = 8,     /* at so many in a row */
+    PROBE_EVERY = 64,  /* of so many */
     UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
 };
 
@@ -25,12 +29,16 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
             cus_image_op(variant->image, piece, i)->unknown = 1;
 }
 
-/* How likely `variant` is the one whose nodes hold what the program is about to ask for. */
+/* How likely `variant` is the one whose nodes hold what the program is about to ask for: the step
+ * began as before its last launch; its first op is this one; it came next when the variant launched
+ * just now was launched before. Where a params struct has holes the first op says nothing: nobody
+ * writes them, and they hold something else each time. */
 static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *piece,
                          struct cus_variant *variant, const struct cus_op *op) {
     const struct cus_held *head = cus_image_op(variant->image, piece, 0);
     unsigned same_head = cus_op_same_dims(op, head) && cus_op_same_params(op, head);
-    return (unsigned)cus_signature_same(variant->in, plan->sig) * 2 + same_head;
+    unsigned came_next = variant->used == plan->then;
+    return (unsigned)cus_signature_same(variant->in, plan->sig) * 4 + same_head * 2 + came_next;
 }
 
 /* The variant that was launched behind the same beginning of the step and begins with this very op;
@@ -43,7 +51,7 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct
     if (piece->n_variants == 1)
         return best;
     unsigned most = likeness(plan, piece, best, op);
-    for (uint32_t i = 0; i < piece->n_variants && most < 3; i++) {
+    for (uint32_t i = 0; i < piece->n_variants && most < 7; i++) {
         unsigned now = likeness(plan, piece, piece->variants[i], op);
         if (now > most) {
             most = now;
@@ -154,19 +162,35 @@ static void find_nearer(struct cus_plan *plan) {
     plan->reshaped = true; /* its shapes may have been others: the signature is computed anew */
 }
 
-/* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
- * and each set come again: then a second exec for the same shapes is cheaper than patching. The
- * first node that differs stands for all. */
-static bool earns_twin(struct cus_plan *plan) {
-    struct cus_piece *piece = plan->piece;
-    if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
-        return false;
-    uint32_t i = cus_plan_next_dirty(plan, 0);
-    uint64_t hash = cus_held_hash(piece->places[i].kind, cus_plan_held(plan, i));
+/* Was withheld op `i` asked for with these very params before, behind the same beginning of the
+ * step? */
+static bool came_before(struct cus_plan *plan, uint32_t i) {
+    uint64_t hash = cus_held_hash(plan->piece->places[i].kind, cus_plan_held(plan, i));
     struct cus_signature params = {plan->sig.lo ^ hash * 0x9e3779b97f4a7c15u,
                                    plan->sig.hi + (hash ^ i) * 0xd1b54a32d192ed03u};
     params.hi ^= params.hi >> 32;
     return cus_choose_seen(plan, params);
+}
+
+/* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
+ * and each set come again: then a second exec for the same shapes is cheaper than patching. A few
+ * ops stand for all; some of those that differ may do so each time anew. */
+static bool earns_twin(struct cus_plan *plan) {
+    struct cus_piece *piece = plan->piece;
+    if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
+        return false;
+    if (piece->begun > PROBE_ALWAYS && piece->begun % PROBE_EVERY >= PROBE_RUN)
+        return false;
+    uint32_t asked = 0, again = 0, dirty = count_dirty(plan);
+    uint32_t probes = piece->n < PROBES ? piece->n : PROBES;
+    for (uint32_t probe = 0; probe < probes; probe++) {
+        uint32_t i = probe * piece->n / probes;
+        if (cus_choose_is_dirty(plan, i)) {
+            asked++;
+            again += came_before(plan, i);
+        }
+    }
+    return asked && again * dirty >= asked * TWIN_MIN && again * dirty * 4 >= asked * piece->n;
 }
 
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {

@@ -24,7 +24,6 @@ enum {
     LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
     SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
     SLOW_MAX = 64,   /* ops of a piece there */
-    TWIN_MIN = 4,    /* nodes that differ before a second exec for the same shapes is thought of */
     SETTLE_STEPS = 24,
     NODE_NS =
         800, /* GPU time of a small kernel in a graph (0.7 us on an H200), and a little slack */
@@ -32,7 +31,6 @@ enum {
                          and the last op of a piece cost more than those between */
     PACE_MAX = 1000000000,
     REACH_FACTOR = 6, /* growth from piece to piece at most */
-    UNBUILT_MAX = 4,  /* further variants of a piece that fail to build before none is tried more */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -228,6 +226,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     age_boundary(plan);
     plan->piece = next_node(plan)->piece;
     plan->n = 0;
+    plan->then++;
     cus_choose_set_clean(plan);
     plan->reshaped = false;
     plan->head_patched = false;
@@ -317,6 +316,7 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     variant->out = cus_choose_signature(plan);
     variant->in = plan->sig;
+    plan->then = variant->used;
     variant->used = piece->used = plan->clock;
     if (piece->variants[piece->predicted] != variant) {
         for (uint32_t i = 0; i < piece->n_variants; i++)

@@ -65,6 +65,8 @@ struct cus_plan {
     bool broken;                      /* a break came since the last op */
     uint64_t clock;                   /* counts pieces begun: orders variants and pieces by use */
     uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
+    uint64_t
+        then; /* the clock when the path was here before, by the variant that was launched last */
 
     /* Learning. */
     struct cus_loop loop;

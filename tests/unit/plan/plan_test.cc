@@ -86,6 +86,49 @@ TEST(Plan, OneNewScalarDoesNotHideThatAddressesTakeTurns) {
     EXPECT_EQ(program.patched, 8u * (2 + 2)) << "the new scalars, and two nodes of the first piece";
 }
 
+// The holes of a params struct hold what the stack held: every third op differs each time.
+void StepWithHoles(Program &program, int step) {
+    for (unsigned i = 0; i < 28; i++)
+        program.Op("k" + std::to_string(i % 5), i + (step % 2) * 5000, i % 3 ? 7 : 100000 + step);
+    program.Sync();
+}
+
+TEST(Plan, HolesThatAreNeverTheSameDoNotHideThatAddressesTakeTurns) {
+    Program program;
+    for (int step = 0; step < 40; step++) {
+        if (step == 20)
+            program.ResetCounts();
+        StepWithHoles(program, step);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.patched, 20u * (10 + 2)) << "the holes, and two nodes of the first piece";
+    EXPECT_EQ(program.dropped, 0u);
+}
+
+TEST(Plan, TheVariantThatCameNextBeforeIsPredicted) {
+    Program program;
+    for (int step = 0; step < 40; step++) {
+        if (step == 20)
+            program.ResetCounts();
+        StepWithHoles(program, step);
+    }
+    // The first ops of the pieces (0, 4, 12) have holes but for one: they say nothing.
+    EXPECT_EQ(program.mispredicted, 0u);
+    EXPECT_EQ(program.exact, 20u * 3);
+}
+
+TEST(Plan, NoVariantIsBuiltForHolesAlone) {
+    Program program;
+    for (int step = 0; step < 300; step++) {
+        for (unsigned i = 0; i < 28; i++)
+            program.Op("k" + std::to_string(i % 5), i, i % 2 ? 7 : 100000 + step);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 3u);
+}
+
 TEST(Plan, AddressesThatNeverComeAgainEarnNone) {
     Program program;
     for (int step = 0; step < 20; step++)

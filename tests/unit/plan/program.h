@@ -122,7 +122,9 @@ class Program {
     void Fire() {
         cus_variant *variant = nullptr;
         uint32_t n = plan.piece->n;
+        cus_variant *predicted = plan.predicted;
         cus_choice choice = cus_plan_choose(&plan, &variant);
+        mispredicted += predicted && variant != predicted;
         if (choice == CUS_CHOICE_BUILD) {
             auto *exec = new cus_exec;
             for (uint32_t i = 0; i < n; i++)
@@ -150,10 +152,10 @@ class Program {
     std::vector<std::string> asked, issued;
     std::vector<uint32_t> pieces; // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
-             flushes = 0, dropped = 0;
+             flushes = 0, dropped = 0, mispredicted = 0;
 
     void ResetCounts() {
-        in_graphs = eager = built = exact = near = patched = diverged = flushes = 0;
+        in_graphs = eager = built = exact = near = patched = diverged = flushes = mispredicted = 0;
         pieces.clear();
     }
 
