@@ -138,7 +138,8 @@ void cus_engine_profiling(bool on) {
 }
 
 void cus_engine_counters(struct cus_counters *out) {
-    *out = cus_process.counters;
+    *out = (struct cus_counters){0};
+    cus_counters_add(out, &cus_process.counters);
     out->fallbacks[CUS_FALLBACK_NO_MEMORY] += cus_mem_failures();
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {

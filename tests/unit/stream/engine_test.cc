@@ -266,15 +266,10 @@ TEST_F(Engine, PrivateStreamIsNotTiedToTheLegacyOne) {
 // A capture of the program in the strictest mode: what would spoil it is done under the relaxed
 // one, and the thread has its own mode again afterwards.
 TEST_F(Engine, OwnCallsDisturbNoCapture) {
-    static thread_local CUstreamCaptureMode mode;
-    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    driver().table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *other) {
-        std::swap(mode, *other);
-        return CUDA_SUCCESS;
-    };
+    fake::capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::set<std::string> disturbing;
     driver().fail = [&](const std::string &name) {
-        if (mode != CU_STREAM_CAPTURE_MODE_RELAXED && name != "cuLaunchKernel" &&
+        if (fake::capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED && name != "cuLaunchKernel" &&
             name != "cuGraphLaunch" && name != "cuGraphExecKernelNodeSetParams_v2")
             disturbing.insert(name);
         return CUDA_SUCCESS;
@@ -286,7 +281,7 @@ TEST_F(Engine, OwnCallsDisturbNoCapture) {
     EXPECT_GT(driver().calls["cuGraphExecDestroy"], 0);
     EXPECT_GT(driver().calls["cuStreamDestroy_v2"], 0);
     EXPECT_EQ(disturbing, std::set<std::string>{});
-    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    EXPECT_EQ(fake::capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 
 namespace fake {
+
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 namespace {
 
 struct Graph {
@@ -185,7 +187,10 @@ void Reset() {
     };
     t.cuStreamUpdateCaptureDependencies_v2 = [](CUstream, CUgraphNode *, const CUgraphEdgeData *,
                                                 size_t, unsigned) { return CUDA_SUCCESS; };
-    t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *) { return CUDA_SUCCESS; };
+    t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *mode) {
+        std::swap(capture_mode, *mode);
+        return CUDA_SUCCESS;
+    };
     t.cuLaunchKernel = LaunchKernel;
     t.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *params) {
         *params = {};

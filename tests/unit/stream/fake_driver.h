@@ -56,6 +56,9 @@ Stream *Of(CUstream stream);
 // As the hooks do: the hot path first.
 CUresult Issue(const cus_launch &launch);
 
+// The calling thread's, as cuThreadExchangeStreamCaptureMode left it.
+extern thread_local CUstreamCaptureMode capture_mode;
+
 } // namespace fake
 
 #endif
