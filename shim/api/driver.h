@@ -31,9 +31,6 @@
     X(cuMemsetD8Async)                                                                             \
     X(cuMemsetD16Async)                                                                            \
     X(cuMemsetD32Async)                                                                            \
-    X(cuMemsetD2D8Async)                                                                           \
-    X(cuMemsetD2D16Async)                                                                          \
-    X(cuMemsetD2D32Async)                                                                          \
     X(cuMemcpyAsync)                                                                               \
     X(cuMemcpyDtoDAsync_v2)                                                                        \
     X(cuMemcpyHtoDAsync_v2)                                                                        \
@@ -49,7 +46,7 @@
     X(cuGraphExecMemsetNodeSetParams)
 
 #define CUS_DRIVER_OPTIONAL(X)                                                                     \
-    X(cuCtxGetId)                                                                                  \
+    X(cuDeviceGetAttribute)                                                                        \
     X(cuStreamGetId)                                                                               \
     X(cuStreamGetCtx)                                                                              \
     X(cuStreamGetGreenCtx)                                                                         \
@@ -61,18 +58,14 @@
     X(cuGraphExecKernelNodeSetParams_v2)                                                           \
     X(cuGraphKernelNodeGetParams_v2)                                                               \
     X(cuGraphKernelNodeGetAttribute)                                                               \
-    X(cuGraphUpload)                                                                               \
     X(cuFuncGetName)                                                                               \
     X(cuKernelGetName)                                                                             \
     X(cuFuncGetParamInfo)                                                                          \
     X(cuKernelGetParamInfo)                                                                        \
     X(cuKernelGetFunction)                                                                         \
-    X(cuFuncGetModule)                                                                             \
     X(cuFuncGetAttribute)                                                                          \
     X(cuCtxSynchronize)                                                                            \
     X(cuDeviceGraphMemTrim)                                                                        \
-    X(cuMemGetInfo_v2)                                                                             \
-    X(cuGetErrorName)                                                                              \
     X(cuDriverGetVersion)
 
 struct cus_driver {

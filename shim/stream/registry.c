@@ -90,6 +90,50 @@ static bool is_green(CUstream stream) {
            (driver->cuStreamGetGreenCtx(stream, &green) != CUDA_SUCCESS || green);
 }
 
+/* Pairs of GPU and driver on which small graphs are reported to hang (HAZARDS A27). */
+static const struct {
+    int major, minor;          /* compute capability */
+    int from_version, version; /* what cuDriverGetVersion says, both ends included */
+} known_hangs[] = {
+    {10, 3, 13000, 13000}, /* B300, driver 580: two small graphs a step beside a copy */
+};
+
+/* Context current. What the driver does not say is no reason. */
+static bool is_known_to_hang(void) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUdevice device;
+    int major, minor, version;
+    if (!driver->cuDeviceGetAttribute || !driver->cuDriverGetVersion ||
+        driver->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+        driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                     device) != CUDA_SUCCESS ||
+        driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                     device) != CUDA_SUCCESS ||
+        driver->cuDriverGetVersion(&version) != CUDA_SUCCESS)
+        return false;
+    for (size_t i = 0; i < sizeof known_hangs / sizeof known_hangs[0]; i++)
+        if (major == known_hangs[i].major && minor == known_hangs[i].minor &&
+            version >= known_hangs[i].from_version && version <= known_hangs[i].version)
+            return true;
+    return false;
+}
+
+/* Asked once for a context: its device and the driver stay the same. */
+static bool graphs_hang(struct cus_context *context) {
+    enum { UNKNOWN, NO, YES };
+    int known = __atomic_load_n(&context->hangs, __ATOMIC_RELAXED);
+    if (known == UNKNOWN) {
+        known = is_known_to_hang() ? YES : NO;
+        __atomic_store_n(&context->hangs, known, __ATOMIC_RELAXED);
+    }
+    if (known == YES)
+        CUS_LOG_ONCE(
+            CUS_WARN, "stream",
+            "nothing is withheld on this GPU: with this driver graphs are reported to hang "
+            "there (trust_driver = yes to try)");
+    return known == YES;
+}
+
 /* A stream may be used while another context is current; what is built for it would be built there
  * (HAZARDS A2). */
 static bool belongs_to(CUstream stream, CUcontext context) {
@@ -161,7 +205,9 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     unsigned flags = 0;
     struct cus_relaxed relaxed = cus_relax(driver);
     if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS &&
-        !(CUS_HAZARD(B10) && is_green(handle)) && (engine = new_engine()))
+        !(CUS_HAZARD(B10) && is_green(handle)) &&
+        (!CUS_HAZARD(A27) || cus_options()->trust_driver || !graphs_hang(context)) &&
+        (engine = new_engine()))
         set_up(engine, context, handle, flags);
     cus_relax_end(driver, relaxed);
     if (engine && engine->legacy)

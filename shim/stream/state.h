@@ -60,6 +60,7 @@ struct cus_context {
     uint32_t blocking_pending; /* atomic: blocking streams of this context that withhold ops */
     uint32_t captures; /* atomic: captures of the program that may be open (a hint: HAZARDS D5) */
     CUstream capturing[16]; /* lock: their streams */
+    int hangs; /* atomic: are graphs known to hang there; 0: not asked yet (registry.c) */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
     struct cus_context *next;
 };
@@ -67,8 +68,8 @@ struct cus_context {
 struct cus_engine {
     /* What each op looks at lies together. */
     struct cus_lock lock;
-    /* Written when the object begins to serve a stream. Threads that found it as another stream's read
-     * them meanwhile without the lock: what they find is looked at again under it. */
+    /* Written when the object begins to serve a stream. Threads that found it as another stream's
+     * read them meanwhile without the lock: what they find is looked at again under it. */
     struct cus_context *_Atomic context;
     _Atomic bool legacy, blocking;
     bool closed; /* atomic: nothing is withheld here any more; the stream is gone or belongs to a

@@ -96,6 +96,7 @@ class Seam : public ::testing::Test {
         env["SEAM_LOG"] = folder + "/log";
         env["CUSPLICE_HANDSHAKE"] = folder + "/handshake";
         env["XDG_CONFIG_HOME"] = folder;
+        env["TSAN_OPTIONS"] = "exitcode=98:suppressions=" + Absolute("SEAM_TSAN_SUPPRESSIONS");
         std::string path = Absolute(program), errors = folder + "/errors";
         pid_t child = fork();
         if (child == 0) {

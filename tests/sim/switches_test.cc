@@ -277,7 +277,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "cuGraphExecKernelNodeSetParams_v2:1:1",
                     "cuGraphExecKernelNodeSetParams_v2:7:1",
                     "cuGraphExecKernelNodeSetParams_v2:2+:1", "cuStreamBeginCapture_v2:1+:900",
-                    "cuStreamBeginCapture_v2:2:900", "cuStreamGetId:1+:1", "cuCtxGetId:1+:1",
+                    "cuStreamBeginCapture_v2:2:900", "cuStreamGetId:1+:1", "cuCtxGetDevice:1+:1",
                     "cuFuncGetParamInfo:1+:801", "cuKernelGetParamInfo:1+:801",
                     "cuPointerGetAttributes:1+:1", "cuGraphGetNodes:1+:1",
                     "cuThreadExchangeStreamCaptureMode:1+:1", "cuGraphKernelNodeGetAttribute:1+:1",

@@ -36,7 +36,7 @@ void fake_result(const char *name, unsigned code) {
 
 /* Called once from inside the next cuStreamSynchronize. */
 void fake_callback(void (*function)(void)) {
-    callback = function;
+    __atomic_store_n(&callback, function, __ATOMIC_RELEASE);
 }
 
 void fake_context(word current) {
@@ -45,8 +45,7 @@ void fake_context(word current) {
 
 /* Once, from inside the call. */
 static void call_back(void) {
-    void (*function)(void) = callback;
-    callback = NULL;
+    void (*function)(void) = __atomic_exchange_n(&callback, NULL, __ATOMIC_ACQ_REL);
     if (function)
         function();
 }

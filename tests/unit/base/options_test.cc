@@ -83,6 +83,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.nodes_max, 200000u);
     EXPECT_EQ(options.build_nodes, 512u);
     EXPECT_TRUE(options.demote);
+    EXPECT_FALSE(options.trust_driver);
     EXPECT_EQ(options.profile, CUS_PROFILE_EAGER);
     EXPECT_STREQ(options.stats, "");
     EXPECT_EQ(options.stats_every, 0u);
@@ -107,11 +108,12 @@ TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
 
 TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
     const std::map<std::string, std::string> values = {
-        {"mode", "eager"},    {"hold_us", "50"},       {"warmup", "1000"},
-        {"piece_first", "2"}, {"piece_max", "8"},      {"variants", "16"},
-        {"graph_mb", "0"},    {"nodes_max", "1000"},   {"build_nodes", "2"},
-        {"demote", "no"},     {"profile", "ignore"},   {"stats", "/tmp/s.json"},
-        {"stats_every", "3"}, {"log", "info,x:debug"}, {"log_file", "/tmp/log"}};
+        {"mode", "eager"},        {"hold_us", "50"},       {"warmup", "1000"},
+        {"piece_first", "2"},     {"piece_max", "8"},      {"variants", "16"},
+        {"graph_mb", "0"},        {"nodes_max", "1000"},   {"build_nodes", "2"},
+        {"demote", "no"},         {"trust_driver", "yes"}, {"profile", "ignore"},
+        {"stats", "/tmp/s.json"}, {"stats_every", "3"},    {"log", "info,x:debug"},
+        {"log_file", "/tmp/log"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)

@@ -229,6 +229,45 @@ TEST_F(Adverse, NothingIsWithheldInAGreenContext) {
     EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
 }
 
+int capability[2], cuda_version;
+
+// Whether graphs are made on a GPU of that compute capability with a driver of that version.
+bool GraphsOn(int major, int minor, int version, const std::function<void()> &steps) {
+    capability[0] = major;
+    capability[1] = minor;
+    cuda_version = version;
+    int before = driver().calls["cuGraphLaunch"];
+    steps();
+    return driver().calls["cuGraphLaunch"] > before;
+}
+
+TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = 0;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute attribute, CUdevice) {
+        *value = capability[attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuDriverGetVersion = [](int *version) {
+        *version = cuda_version;
+        return CUDA_SUCCESS;
+    };
+    uintptr_t context = 0x9000;
+    auto steps = [&] {
+        contexts_.back() = (CUcontext)(context += 0x100); // each is asked for once
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Steps(6);
+    };
+    EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
+    EXPECT_TRUE(GraphsOn(10, 3, 13010, steps));
+    EXPECT_TRUE(GraphsOn(10, 0, 13000, steps));
+    EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
+    driver().table.cuDriverGetVersion = [](int *) { return CUDA_ERROR_NOT_INITIALIZED; };
+    EXPECT_TRUE(GraphsOn(10, 3, 13000, steps)) << "nothing is known against it";
+}
+
 TEST_F(Adverse, ThreadThatIssuesForAnotherContextGetsItsOwnBack) {
     Steps(4);
     driver().journal.clear();

@@ -129,7 +129,6 @@ class Nodes : public ::testing::Test {
         t.cuPointerGetAttributes = PointerGetAttributes;
         t.cuMemcpyAsync = Copy;
         t.cuMemsetD8Async = Fill;
-        t.cuMemsetD2D8Async = Fill2D;
         t.cuLaunchKernelEx = LaunchEx;
         t.cuGraphMemcpyNodeGetParams = [](CUgraphNode handle, CUDA_MEMCPY3D *params) {
             const auto *node = reinterpret_cast<const fake::Node *>(handle);
