@@ -2,7 +2,7 @@
  * Attributes of kernel nodes.
  *
  * Any thread, under cusim.lock. Those that are for launches alone (programmatic serialisation,
- * events) are not readable from a node; the carveout of a launch reads as zero, as measured.
+ * events) are not readable from a node.
  */
 #include "harness/sim/graph.h"
 
@@ -41,8 +41,8 @@ CUSIM_LOCKED(cuGraphKernelNodeGetAttribute,
         value->clusterDim.z = k->kernel->cluster[2];
     }
     for (unsigned i = 0; i < k->n_attrs; i++)
-        if (k->attrs[i].id == id && id != CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
-            *value = k->attrs[i].value; /* the carveout of a launch does not reach the node */
+        if (k->attrs[i].id == id)
+            *value = k->attrs[i].value;
     return CUDA_SUCCESS;
 }
 

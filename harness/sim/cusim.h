@@ -491,6 +491,7 @@ struct cusim_launch {
     CUfunction func;
     unsigned grid[3], block[3], smem;
     bool cooperative;
+    bool at_once; /* it goes to a stream, not into a graph */
     const CUlaunchAttribute *attrs;
     unsigned n_attrs;
     void **params, **extra;

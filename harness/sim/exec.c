@@ -185,7 +185,8 @@ static void put(struct cusim_exec *exec, unsigned index, struct cusim_work *work
 
 /*
  * Where memory is, as far as a node depends on it. By the documentation any other kind is refused;
- * driver 580 tells apart only pools, foreign host memory, and the rest.
+ * driver 580 tells apart only pools, foreign host memory, and the rest, and on a side of a copy
+ * that says HOST no host memory from another.
  */
 static bool same_family(uintptr_t a, uintptr_t b) {
     struct cusim_mem *x = cusim_mem_find(a), *y = cusim_mem_find(b);
@@ -197,13 +198,26 @@ static bool same_family(uintptr_t a, uintptr_t b) {
                                         : x->kind == y->kind;
 }
 
+static bool is_host(uintptr_t a) {
+    struct cusim_mem *mem = cusim_mem_find(a);
+    return !mem || mem->kind == CUSIM_MEM_HOST || mem->kind == CUSIM_MEM_REGISTERED;
+}
+
+static bool same_side(CUmemorytype before, uintptr_t a, CUmemorytype now, uintptr_t b) {
+    if (before != now)
+        return false;
+    if (cusim.options.measured_rules && now == CU_MEMORYTYPE_HOST && is_host(a) && is_host(b))
+        return true;
+    return same_family(a, b);
+}
+
 static bool memcpy_may_replace(const struct cusim_work_memcpy *a,
                                const struct cusim_work_memcpy *b) {
     return a->height == 1 && a->depth == 1 && b->height == 1 && b->depth == 1 &&
-           a->params.dstMemoryType == b->params.dstMemoryType &&
-           a->params.srcMemoryType == b->params.srcMemoryType &&
-           same_family((uintptr_t)a->dst, (uintptr_t)b->dst) &&
-           same_family((uintptr_t)a->src, (uintptr_t)b->src);
+           same_side(a->params.dstMemoryType, (uintptr_t)a->dst, b->params.dstMemoryType,
+                     (uintptr_t)b->dst) &&
+           same_side(a->params.srcMemoryType, (uintptr_t)a->src, b->params.srcMemoryType,
+                     (uintptr_t)b->src);
 }
 
 static bool memset_may_replace(const struct cusim_work_memset *a, const struct cusim_work_memset *b,

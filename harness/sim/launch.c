@@ -70,7 +70,8 @@ static CUresult parse_extra(void **extra, const void **buffer, size_t *bytes) {
     return CUDA_SUCCESS;
 }
 
-static CUresult copy_arguments(struct cusim_work_kernel *k, void **params, void **extra) {
+static CUresult copy_arguments(struct cusim_work_kernel *k, const struct cusim_launch *l) {
+    void **params = l->params, **extra = l->extra;
     const struct cusim_kernel *kernel = k->kernel;
     const void *buffer = NULL;
     size_t buffer_bytes = 0;
@@ -86,9 +87,10 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, void **params, void 
     k->blob_bytes = cusim_kernel_blob_bytes(kernel);
     if (extra && kernel->n_params > 0 && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Seen on an H200: a size that counts the padding behind the last argument is refused. */
+    /* Seen on an H200: a size that counts the padding behind the last argument is refused, with
+     * another code for a launch than for one that is captured. */
     if (extra && buffer_bytes > k->blob_bytes)
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        return l->at_once ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
     size_t pointers = (kernel->n_params + 1) * sizeof(void *);
     pointers = (pointers + 63) / 64 * 64;
     k->argv = aligned_alloc(64, (pointers + k->blob_bytes + 63) / 64 * 64);
@@ -135,7 +137,7 @@ CUresult cusim_kernel_make(const struct cusim_launch *l, struct cusim_ctx *ctx,
             if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
                 k->cooperative = l->attrs[i].value.cooperative != 0;
     }
-    result = copy_arguments(k, l->params, l->extra);
+    result = copy_arguments(k, l);
     if (result != CUDA_SUCCESS) {
         cusim_work_unref(work);
         return result;
@@ -145,7 +147,7 @@ CUresult cusim_kernel_make(const struct cusim_launch *l, struct cusim_ctx *ctx,
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(bool ptsz, CUstream handle, const struct cusim_launch *l) {
+static CUresult launch(bool ptsz, CUstream handle, struct cusim_launch *l) {
     struct cusim_stream *s;
     struct cusim_work *work;
     CUresult result = cusim_stream_get_for_work(handle, ptsz, &s);
@@ -155,6 +157,7 @@ static CUresult launch(bool ptsz, CUstream handle, const struct cusim_launch *l)
         if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE && !s->capture &&
             l->attrs[i].value.deviceUpdatableKernelNode.deviceUpdatable)
             return CUDA_ERROR_NOT_SUPPORTED;
+    l->at_once = !s->capture;
     result = cusim_kernel_make(l, s->ctx, &work);
     if (result == CUDA_SUCCESS)
         result = cusim_submit(s, work);

@@ -148,6 +148,8 @@ CUSIM_TWIN_LOCKED(cuMemFreeAsync, _ptsz, (CUdeviceptr base, CUstream handle), (b
     struct cusim_mem *mem = cusim_mem_at(base);
     if (!mem || (mem->kind != CUSIM_MEM_POOL && mem->kind != CUSIM_MEM_DEVICE))
         return CUDA_ERROR_INVALID_VALUE;
+    if (!s->capture && (result = cusim_capture_unsafe()) != CUDA_SUCCESS)
+        return result;
     struct cusim_work *work = cusim_work_new(CUSIM_WORK_FREE, s->ctx);
     work->alloc.address = base;
     work->alloc.bytes = mem->bytes;

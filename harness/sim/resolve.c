@@ -71,9 +71,9 @@ static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t 
                         CUdriverProcAddressQueryResult *status) {
     if (!symbol || !pfn || (flags & ~(cuuint64_t)3))
         return CUDA_ERROR_INVALID_VALUE;
-    *pfn = NULL;
-    if (version > cusim.options.driver_version)
+    if (version > cusim.options.driver_version) /* *pfn stays as it is */
         return CUDA_ERROR_INVALID_VALUE;
+    *pfn = NULL;
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
     const struct cusim_row *best = NULL;
     bool known = false;

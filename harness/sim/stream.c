@@ -153,18 +153,13 @@ CUSIM_TWIN_LOCKED(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
 /* ---- questions ---- */
 
 /*
- * Asking a stream what it is counts as using it: it spoils the capture of that stream, and on the
- * legacy stream that of a blocking stream. cuStreamIsCapturing and cuStreamGetCaptureInfo alone do
- * not.
+ * Asking the legacy stream what it is counts as using it: it spoils the capture of a blocking
+ * stream. cuStreamIsCapturing and cuStreamGetCaptureInfo alone do not.
  */
 static CUresult get_to_ask(CUstream handle, bool ptsz, struct cusim_stream **s) {
     CUresult result = cusim_stream_get(handle, ptsz, s);
     if (result != CUDA_SUCCESS)
         return result;
-    if ((*s)->capture) {
-        cusim_capture_invalidate((*s)->capture);
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
     if ((*s)->legacy && (*s)->ctx->blocking_captures > 0) {
         cusim_capture_invalidate_blocking((*s)->ctx);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -172,9 +167,23 @@ static CUresult get_to_ask(CUstream handle, bool ptsz, struct cusim_stream **s) 
     return CUDA_SUCCESS;
 }
 
+/*
+ * These questions count as using any stream: they spoil the capture of the stream that is asked.
+ * Seen on an H200: flags and id do, priority, context and attributes do not. What was not tried
+ * there (device, green context, cuStreamGetCtx_v2) is taken to.
+ */
+static CUresult get_to_use(CUstream handle, bool ptsz, struct cusim_stream **s) {
+    CUresult result = get_to_ask(handle, ptsz, s);
+    if (result == CUDA_SUCCESS && (*s)->capture) {
+        cusim_capture_invalidate((*s)->capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return result;
+}
+
 CUSIM_TWIN_LOCKED(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned *flags), (handle, flags)) {
     struct cusim_stream *s;
-    CUresult result = get_to_ask(handle, ptsz, &s);
+    CUresult result = get_to_use(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *flags = s->flags;
     return result;
@@ -191,7 +200,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetPriority, _ptsz, (CUstream handle, int *priority),
 
 CUSIM_TWIN_LOCKED(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *id), (handle, id)) {
     struct cusim_stream *s;
-    CUresult result = get_to_ask(handle, ptsz, &s);
+    CUresult result = get_to_use(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *id = s->id;
     return result;
@@ -208,7 +217,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ctx), (han
 CUSIM_TWIN_LOCKED(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ctx, CUgreenCtx *green),
                   (handle, ctx, green)) {
     struct cusim_stream *s;
-    CUresult result = get_to_ask(handle, ptsz, &s);
+    CUresult result = get_to_use(handle, ptsz, &s);
     if (result == CUDA_SUCCESS) {
         *ctx = (CUcontext)s->ctx;
         if (green)
@@ -219,7 +228,7 @@ CUSIM_TWIN_LOCKED(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ctx, CU
 
 CUSIM_LOCKED(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *green), (handle, green)) {
     struct cusim_stream *s;
-    CUresult result = get_to_ask(handle, false, &s);
+    CUresult result = get_to_use(handle, false, &s);
     if (result == CUDA_SUCCESS)
         *green = NULL;
     return result;
@@ -227,7 +236,7 @@ CUSIM_LOCKED(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *green), (handle,
 
 CUSIM_TWIN_LOCKED(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device), (handle, device)) {
     struct cusim_stream *s;
-    CUresult result = get_to_ask(handle, ptsz, &s);
+    CUresult result = get_to_use(handle, ptsz, &s);
     if (result == CUDA_SUCCESS)
         *device = s->ctx->device->ordinal;
     return result;

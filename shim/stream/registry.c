@@ -232,8 +232,8 @@ static struct cus_engine *find_or_make(struct cus_context *context, CUstream han
     cus_lock_give(&registry_lock);
     if (entry)
         return engine;
-    /* While it captures, all that may be asked is whether it does; it is looked at again at its
-     * next op. */
+    /* While it captures it is asked nothing but whether it does (flags and id, which follow, spoil
+     * the capture: seen with driver 580); it is looked at again at its next op. */
     CUstreamCaptureStatus status;
     if (CUS_HAZARD(D7) &&
         (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||

@@ -228,12 +228,14 @@ TEST_F(Capture, ABlockingStreamThatCapturesTakesTheLegacyStreamAway) {
     CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(nullptr, kGlobal));
 }
 
-TEST_F(Capture, AskingACapturingStreamWhatItIsSpoilsTheCapture) {
+TEST_F(Capture, AskingACapturingStreamForItsFlagsSpoilsTheCapture) {
     CUstream s = Stream(CU_STREAM_DEFAULT), other = Stream();
     CUgraph graph;
     unsigned flags;
+    int priority;
     CU_OK(cuStreamBeginCapture(s, kRelaxed));
     CU_OK(cuStreamGetFlags(other, &flags));
+    CU_OK(cuStreamGetPriority(s, &priority)); // this question does not
     EXPECT_EQ(CU_STREAM_CAPTURE_STATUS_ACTIVE, Status(s));
     CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamGetFlags(s, &flags));
     CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
