@@ -13,6 +13,9 @@ enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary */
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do */
     FORKS = 3,            /* divergences at one node that do, where they are at least 1 of 4 */
+    GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
+    GAPS = 3,             /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
     LOST_MIN = 16,        /* begins before a piece is judged */
     RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
                              often than not */
@@ -109,6 +112,32 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     } else if (piece->begun >= LOST_MIN && piece->lost * 2 > piece->begun) {
         drop_and_wait(plan, piece, RETRY_LOST);
     }
+}
+
+/* Seldom, and less and less: while ops are timed they take the long way. A pause that was seen is
+ * looked for again at once. */
+bool cus_learn_wants_time(const struct cus_piece *piece) {
+    bool now = piece->begun >= TIMED_FROM && (piece->begun & (piece->begun - 1)) == 0;
+    return CUS_HAZARD(F6) && (now || piece->gaps);
+}
+
+/* A pause that most of the piece's time goes into, at the same place each time. */
+void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
+    if (!plan->timed)
+        return;
+    bool paused =
+        plan->gap.longest >= GAP_NS && plan->gap.longest * 2 >= plan->gap.last - plan->gap.first;
+    if (!paused || (piece->gaps && piece->gap != plan->gap.behind)) {
+        piece->gaps = 0;
+        return;
+    }
+    piece->gap = plan->gap.behind;
+    if (++piece->gaps < GAPS)
+        return;
+    struct cus_node *at = piece->nodes[piece->gap];
+    at->boundary = CUS_BOUNDARY_GAP;
+    at->passes = 0;
+    drop_piece(plan, piece);
 }
 
 bool cus_plan_drop_oldest(struct cus_plan *plan) {

@@ -1,7 +1,7 @@
 /*
  * What the plan learns from: pieces that come and go, boundaries, the index of heads. Used by
- * plan.c only; the rules are those of HAZARDS F3 (what may become a boundary) and F11 (what does
- * not pay is dropped).
+ * plan.c only; the rules are those of HAZARDS F3 and F6 (what may become a boundary) and F11 (what
+ * does not pay is dropped).
  */
 #ifndef CUSPLICE_PLAN_LEARN_H
 #define CUSPLICE_PLAN_LEARN_H
@@ -17,5 +17,9 @@ void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut);
+/* Is the piece that begins now to be timed? */
+bool cus_learn_wants_time(const struct cus_piece *piece);
+/* A piece was launched; if it was timed, its pauses are looked at. May drop the piece. */
+void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece);
 
 #endif

@@ -42,6 +42,8 @@ struct cus_piece {
     uint32_t lost;      /* times that they had to be issued one by one after all */
     uint32_t unbuilt;   /* times that a further variant could not be built */
     uint32_t refused;   /* times that a graph of it could not be patched or launched */
+    uint32_t gaps;      /* times in a row that the host paused at the same place */
+    uint32_t gap;       /* the op behind which it did */
     uint32_t image_bytes;
     uint8_t *asked;
     bool memory;              /* holds memsets or copies */

@@ -30,7 +30,10 @@ enum {
     PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
                          and the last op of a piece cost more than those between */
     PACE_MAX = 1000000000,
-    REACH_FACTOR = 6, /* growth from piece to piece at most */
+    CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
+                          it before it is forgotten */
+    GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
+    REACH_FACTOR = 6,  /* growth from piece to piece at most */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -120,11 +123,13 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
     return alias->join;
 }
 
-/* Where a path goes on behind a boundary without a break, the boundary loses its reason. */
+/* Where a path goes on behind a boundary without a break, the boundary loses its reason; whether
+ * the host still pauses there is looked at again after a long while. */
 static void age_boundary(struct cus_plan *plan) {
     struct cus_node *at = plan->cur;
-    if (at->boundary == CUS_BOUNDARY_CUT && !plan->broken && ++at->passes > 16 &&
-        at->passes > 8 * at->cuts) {
+    uint32_t enough = at->boundary == CUS_BOUNDARY_GAP ? GAP_PASSES : CUT_PASSES;
+    if (at->boundary != CUS_BOUNDARY_NONE && at->boundary != CUS_BOUNDARY_FORK && !plan->broken &&
+        ++at->passes > enough && at->passes > 8 * at->cuts) {
         at->boundary = CUS_BOUNDARY_NONE;
         at->cuts = 0;
         at->passes = 0;
@@ -234,8 +239,23 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->predicted)
         cus_choose_trust(plan, plan->predicted);
     plan->piece->begun++;
+    plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
+    plan->hot = plan->predicted && !plan->timed ? plan->piece->n - 1 : 0;
     plan->reach = next_reach(plan);
     plan->clock++;
+}
+
+void cus_plan_came(struct cus_plan *plan, uint64_t ns) {
+    if (plan->n == 1) {
+        plan->gap.first = plan->gap.last = ns;
+        plan->gap.longest = 0;
+        return;
+    }
+    if (ns - plan->gap.last > plan->gap.longest) {
+        plan->gap.longest = ns - plan->gap.last;
+        plan->gap.behind = plan->n - 2;
+    }
+    plan->gap.last = ns;
 }
 
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i) {
@@ -328,8 +348,12 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
         cus_learn_index(plan, piece);
     plan->sig = variant->out;
     plan->piece = NULL;
-    cus_segments_add(&plan->now, NULL, piece->n);
-    return advance(plan, piece->nodes[piece->n - 1], piece->n);
+    plan->hot = 0;
+    uint32_t n = piece->n;
+    struct cus_node *end = piece->nodes[n - 1];
+    cus_segments_add(&plan->now, NULL, n);
+    cus_learn_gap(plan, piece);
+    return advance(plan, end, n);
 }
 
 bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
@@ -339,6 +363,7 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     plan->sig = cus_choose_signature_behind(plan, n);
     plan->piece = NULL;
     plan->n = 0;
+    plan->hot = 0;
     plan->broken = true;
     for (uint32_t i = 0; i < n; i++)
         cus_segments_add(&plan->now, piece->places[i].kind->name, 1);

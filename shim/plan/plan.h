@@ -46,6 +46,8 @@ struct cus_plan {
     /* Withheld ops. */
     struct cus_piece *piece;
     uint32_t n;
+    uint32_t hot;      /* ops before this one take the hot path: all but the last; 0: none do */
+    bool timed;        /* the caller says when each op of this piece came */
     bool reshaped;     /* a withheld op's shape differs from the predicted variant's */
     bool head_patched; /* the first node of the piece was patched: the head index is out of date */
     uint64_t dirty[CUS_PIECE_MAX / 64]; /* one bit per withheld op */
@@ -69,6 +71,12 @@ struct cus_plan {
         then; /* the clock when the path was here before, by the variant that was launched last */
 
     /* Learning. */
+    struct {
+        uint64_t first,
+            last;         /* when the first op of the timed piece came, and the last one so far */
+        uint64_t longest; /* the longest time between two of them */
+        uint32_t behind;  /* the op that was followed by it */
+    } gap;
     struct cus_loop loop;
     bool looking;      /* the loop finder is fed */
     bool looped;       /* a loop was found since the host waited last */
@@ -123,8 +131,7 @@ static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *pl
 /* The hot path, in place of offer. The kind of the launch that is expected in the midst of a piece
  * which has an exec: one that neither begins nor ends the piece. NULL elsewhere. */
 static inline const struct cus_kind *cus_plan_midst(const struct cus_plan *plan) {
-    const struct cus_piece *piece = plan->piece;
-    return piece && plan->predicted && plan->n + 1 < piece->n ? piece->places[plan->n].kind : NULL;
+    return plan->n < plan->hot ? plan->piece->places[plan->n].kind : NULL;
 }
 /* What the node there holds is to become this launch. */
 void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *params);
@@ -160,6 +167,8 @@ cus_plan_hold_same(struct cus_plan *plan, struct cus_dims dims, const void *flat
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
+/* After HELD or FULL, where the piece is `timed`: the op came at `ns`. */
+void cus_plan_came(struct cus_plan *plan, uint64_t ns);
 /* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.
  */
 uint32_t cus_plan_to_build(const struct cus_plan *plan);

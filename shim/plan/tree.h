@@ -14,9 +14,9 @@
 
 struct cus_piece;
 
-/* Why a piece must end at a node: a flush came behind it (forgotten when that stops), or paths part
- * there. */
-enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK };
+/* Why a piece must end at a node: a flush came behind it (forgotten when that stops), paths part
+ * there, or the host pauses there. */
+enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK, CUS_BOUNDARY_GAP };
 
 struct cus_node_key {
     const struct cus_node *parent;

@@ -343,7 +343,10 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             cus_plan_break(&engine->plan);
             return false;
         }
-        switch (cus_plan_offer(&engine->plan, &op)) {
+        enum cus_offer offer = cus_plan_offer(&engine->plan, &op);
+        if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && engine->plan.timed)
+            cus_plan_came(&engine->plan, cus_clock_ns());
+        switch (offer) {
         case CUS_OFFER_HELD:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
             thread->pending = engine; /* another thread may have begun the piece */

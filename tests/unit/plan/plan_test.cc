@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 namespace {
@@ -464,6 +465,55 @@ TEST(Plan, SmallPiecesSayLittleOfTheHostsPace) {
 TEST(Plan, NoPieceTakesTheHostLongToFill) {
     for (uint32_t size : PiecesAtPace(50000, 300))
         EXPECT_LE(size, 10u) << "500 us at 50 us an op";
+}
+
+// Steps of 64 ops between which the host pauses behind op `at(step)` for `ns`. Returns the sizes of
+// the pieces of the last step.
+std::vector<uint32_t> PiecesWithPause(Program &program, uint64_t ns, unsigned steps,
+                                      const std::function<unsigned(unsigned)> &at) {
+    for (unsigned step = 0; step < steps; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 64; i++) {
+            program.Op("k" + std::to_string(i % 7), i, i);
+            if (i == at(step))
+                program.now += ns;
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    return program.pieces;
+}
+
+TEST(Plan, PieceEndsWhereTheHostPauses) {
+    Program program;
+    auto at = [](unsigned) { return 10u; };
+    EXPECT_EQ(PiecesWithPause(program, 300000, 5, at), (std::vector<uint32_t>{4, 8, 16, 32, 4}));
+    EXPECT_EQ(PiecesWithPause(program, 300000, 20, at)[1], 7u) << "ops 4 to 10";
+    unsigned formed = (unsigned)program.plan.n_formed;
+    EXPECT_EQ(PiecesWithPause(program, 300000, 4000, at)[1], 7u);
+    EXPECT_EQ(program.plan.n_formed, formed) << "for as long as it does";
+}
+
+TEST(Plan, ShortPausesAndThoseOfChanceCutNothing) {
+    Program brief, chance;
+    PiecesWithPause(brief, 30000, 300, [](unsigned) { return 10u; });
+    EXPECT_EQ(brief.plan.n_formed, 5u);
+    PiecesWithPause(chance, 300000, 300, [](unsigned step) { return step * 7 % 64; });
+    EXPECT_EQ(chance.plan.n_formed, 5u);
+}
+
+TEST(Plan, OpsAreTimedSeldom) {
+    Program program;
+    unsigned timed = 0, steps = 1024;
+    for (unsigned step = 0; step < steps; step++) {
+        program.Op("a");
+        timed += program.plan.timed;
+        program.Op("b");
+        program.Sync();
+    }
+    EXPECT_GT(timed, 0u);
+    EXPECT_LE(timed, 10u);
+    EXPECT_EQ(program.in_graphs, 2 * (steps - 2));
 }
 
 TEST(Plan, EachOfManyNodesIsPatchedAlone) {

@@ -69,8 +69,12 @@ class Program {
         memcpy(flat, &pointer, 8);
         memcpy(flat + 8, &scalar, 4);
         asked.push_back(OpText(kind, op.dims, flat));
+        now += 1000;
         for (;;) {
-            switch (cus_plan_offer(&plan, &op)) {
+            cus_offer offer = cus_plan_offer(&plan, &op);
+            if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && plan.timed)
+                cus_plan_came(&plan, now);
+            switch (offer) {
             case CUS_OFFER_HELD:
                 return;
             case CUS_OFFER_FULL:
@@ -149,6 +153,7 @@ class Program {
 
     cus_plan plan;
     bool may_begin = true;
+    uint64_t now = 0; // ns; an op comes each microsecond
     std::vector<std::string> asked, issued;
     std::vector<uint32_t> pieces; // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
