@@ -4,12 +4,14 @@
  * part of it, memory, and a checksum of the result. It is an ordinary CUDA program and knows
  * nothing of cusplice; tools/gpu-check runs it as it is and preloaded and compares.
  *
- * One thread. Every launch mixes its place's scalar, its kernel's own constant and its grid into
- * the same small buffer, so that a launch that is lost, doubled, out of order, or that runs with a
- * stale argument or grid changes the checksum.
+ * One thread, or several that share nothing but the context (--threads): each has a stream and a
+ * buffer of its own and does the same steps. Every launch mixes its place's scalar, its kernel's
+ * own constant and its grid into the same small buffer, so that a launch that is lost, doubled, out
+ * of order, or that runs with a stale argument or grid changes the checksum.
  */
 #include <cuda_runtime.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS = 64, BLOCK = 32, GRID = 2, GRIDS = 8, KERNELS = 50 };
+enum { WORDS = 64, BLOCK = 32, GRID = 2, GRIDS = 8, KERNELS = 50, THREADS = 64 };
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
@@ -69,6 +71,7 @@ struct options {
     unsigned launches, steps, warmup, kernels;
     unsigned eager_every, scalar_every, grid_every;
     unsigned loop, turns, random;
+    unsigned threads; /* 0: the main thread does it all */
     bool graph;
     unsigned stream; /* 0: a stream of its own, 1: one that does not wait for the legacy stream, 2:
                         the legacy stream */
@@ -80,6 +83,9 @@ struct run {
     unsigned *state;
     uint64_t issued;
     uint64_t random;
+    pthread_barrier_t *warm; /* where threads meet before the first step that counts, or NULL */
+    uint64_t *host, *wall;   /* ns of each step that counts */
+    uint64_t began, ended;   /* ns: of the steps that count */
 };
 
 static uint64_t now_ns(void) {
@@ -143,9 +149,8 @@ static size_t device_used(void) {
     return total - free_bytes;
 }
 
-static uint64_t checksum(const struct run *run) {
+static uint64_t checksum(const struct run *run, uint64_t hash) {
     unsigned host[WORDS];
-    uint64_t hash = 14695981039346656037u;
     CHECK(cudaMemcpy(host, run->state, sizeof host, cudaMemcpyDeviceToHost));
     for (unsigned i = 0; i < sizeof host; i++)
         hash = (hash ^ ((const unsigned char *)host)[i]) * 1099511628211u;
@@ -154,7 +159,7 @@ static uint64_t checksum(const struct run *run) {
 
 /* Steps that end in a synchronisation, either launched one by one or as one graph that the program
  * captured itself. */
-static void run_steps(struct run *run, uint64_t *host, uint64_t *wall) {
+static void run_steps(struct run *run) {
     const struct options *o = &run->opt;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
@@ -168,6 +173,11 @@ static void run_steps(struct run *run, uint64_t *host, uint64_t *wall) {
         run->issued = 0;
     }
     for (unsigned step = 0; step < o->warmup + o->steps; step++) {
+        if (step == o->warmup) {
+            if (run->warm)
+                pthread_barrier_wait(run->warm);
+            run->began = now_ns();
+        }
         uint64_t begin = now_ns(), issued;
         if (exec)
             CHECK(cudaGraphLaunch(exec, run->stream));
@@ -176,14 +186,49 @@ static void run_steps(struct run *run, uint64_t *host, uint64_t *wall) {
         issued = now_ns();
         CHECK(cudaStreamSynchronize(run->stream));
         if (step >= o->warmup) {
-            host[step - o->warmup] = issued - begin;
-            wall[step - o->warmup] = now_ns() - begin;
+            run->host[step - o->warmup] = issued - begin;
+            run->wall[step - o->warmup] = now_ns() - begin;
         }
     }
+    run->ended = now_ns();
     if (exec) {
         CHECK(cudaGraphExecDestroy(exec));
         CHECK(cudaGraphDestroy(graph));
     }
+}
+
+static void make_buffer(struct run *run) {
+    CHECK(cudaMalloc(&run->state, WORDS * sizeof *run->state));
+    CHECK(cudaMemset(run->state, 1, WORDS * sizeof *run->state));
+}
+
+static void *thread_steps(void *run) {
+    run_steps((struct run *)run);
+    return NULL;
+}
+
+/* The same steps in each of several threads. Returns the time from the moment when all were warm to
+ * the end of the last one's last step. */
+static uint64_t run_threads(struct run *runs, unsigned n) {
+    pthread_t threads[THREADS];
+    pthread_barrier_t warm;
+    pthread_barrier_init(&warm, NULL, n);
+    for (unsigned i = 0; i < n; i++) {
+        runs[i].warm = &warm;
+        if (pthread_create(&threads[i], NULL, thread_steps, &runs[i])) {
+            fputs("hostloop: no thread\n", stderr);
+            exit(2);
+        }
+    }
+    for (unsigned i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&warm);
+    uint64_t began = runs[0].began, ended = runs[0].ended;
+    for (unsigned i = 1; i < n; i++) {
+        began = runs[i].began < began ? runs[i].began : began;
+        ended = runs[i].ended > ended ? runs[i].ended : ended;
+    }
+    return ended - began;
 }
 
 static void usage(FILE *to) {
@@ -191,6 +236,7 @@ static void usage(FILE *to) {
           "own|nonblocking|legacy]\n"
           "                [--graph | --eager-every N | --scalar-every N --grid-every N | --random "
           "N]\n"
+          "                [--threads N]            each with a non-blocking stream of its own\n"
           "       hostloop --loop N --turns N      never synchronises before the end\n",
           to);
 }
@@ -207,13 +253,11 @@ static unsigned number(const char *text, unsigned low, unsigned high) {
 
 static void parse(int argc, char **argv, struct options *o) {
     static const struct option names[] = {
-        {"launches", 1, NULL, 'l'},   {"steps", 1, NULL, 's'},
-        {"warmup", 1, NULL, 'w'},     {"kernels", 1, NULL, 'k'},
-        {"graph", 0, NULL, 'g'},      {"eager-every", 1, NULL, 'e'},
-        {"loop", 1, NULL, 'L'},       {"scalar-every", 1, NULL, 'c'},
-        {"grid-every", 1, NULL, 'd'}, {"turns", 1, NULL, 't'},
-        {"random", 1, NULL, 'r'},     {"stream", 1, NULL, 'S'},
-        {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
+        {"launches", 1, NULL, 'l'}, {"steps", 1, NULL, 's'},        {"warmup", 1, NULL, 'w'},
+        {"kernels", 1, NULL, 'k'},  {"graph", 0, NULL, 'g'},        {"eager-every", 1, NULL, 'e'},
+        {"loop", 1, NULL, 'L'},     {"scalar-every", 1, NULL, 'c'}, {"grid-every", 1, NULL, 'd'},
+        {"turns", 1, NULL, 't'},    {"random", 1, NULL, 'r'},       {"stream", 1, NULL, 'S'},
+        {"threads", 1, NULL, 'T'},  {"help", 0, NULL, 'h'},         {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (c) {
         case 'l':
@@ -249,6 +293,9 @@ static void parse(int argc, char **argv, struct options *o) {
         case 'r':
             o->random = number(optarg, 1, KERNELS);
             break;
+        case 'T':
+            o->threads = number(optarg, 1, THREADS);
+            break;
         case 'S':
             if (!strcmp(optarg, "own"))
                 o->stream = 0;
@@ -270,8 +317,9 @@ static void parse(int argc, char **argv, struct options *o) {
         }
     }
     /* A hand-written graph is frozen: with new scalars or grids it would compute something else. */
-    if (optind != argc || (o->graph && (o->scalar_every || o->grid_every || o->random || o->loop ||
-                                        o->stream == 2))) {
+    if (optind != argc || (o->threads && (o->graph || o->loop || o->stream)) ||
+        (o->graph &&
+         (o->scalar_every || o->grid_every || o->random || o->loop || o->stream == 2))) {
         usage(stderr);
         exit(2);
     }
@@ -287,17 +335,24 @@ int main(int argc, char **argv) {
     parse(argc, argv, &run.opt);
     const struct options *o = &run.opt;
 
-    unsigned samples = o->loop ? 1 : o->steps;
+    unsigned samples = o->loop ? 1 : o->threads ? o->threads * o->steps : o->steps;
     uint64_t *host = (uint64_t *)calloc(samples, sizeof *host),
              *wall = (uint64_t *)calloc(samples, sizeof *wall);
-    if (!host || !wall)
+    struct run *runs = (struct run *)calloc(THREADS, sizeof *runs);
+    if (!host || !wall || !runs)
         return 2;
-    CHECK(cudaMalloc(&run.state, WORDS * sizeof *run.state));
-    CHECK(cudaMemset(run.state, 1, WORDS * sizeof *run.state));
+    run.host = host, run.wall = wall;
+    make_buffer(&run);
     if (o->stream == 0)
         CHECK(cudaStreamCreate(&run.stream));
     else if (o->stream == 1)
         CHECK(cudaStreamCreateWithFlags(&run.stream, cudaStreamNonBlocking));
+    for (unsigned i = 0; i < o->threads; i++) {
+        runs[i] = run;
+        runs[i].host = host + i * o->steps, runs[i].wall = wall + i * o->steps;
+        make_buffer(&runs[i]);
+        CHECK(cudaStreamCreateWithFlags(&runs[i].stream, cudaStreamNonBlocking));
+    }
     CHECK(cudaDeviceSynchronize());
 
     /* Every kernel runs once before the measurement: code is loaded at the first launch, and memory
@@ -309,8 +364,10 @@ int main(int argc, char **argv) {
 
     size_t device_before = device_used();
     long rss_before = resident_kb(), rss_quarter = 0;
-    uint64_t begin = now_ns();
-    if (o->loop) {
+    uint64_t begin = now_ns(), together = 0;
+    if (o->threads) {
+        together = run_threads(runs, o->threads);
+    } else if (o->loop) {
         for (unsigned turn = 0; turn < o->turns; turn++) {
             for (unsigned place = 0; place < o->loop; place++)
                 launch(&run, turn, place);
@@ -322,7 +379,7 @@ int main(int argc, char **argv) {
         CHECK(cudaDeviceSynchronize());
         wall[0] = (now_ns() - begin) / o->turns;
     } else {
-        run_steps(&run, host, wall);
+        run_steps(&run);
     }
     uint64_t total = now_ns() - begin;
     long rss_end = resident_kb();
@@ -330,7 +387,14 @@ int main(int argc, char **argv) {
     struct rusage usage_now;
     getrusage(RUSAGE_SELF, &usage_now);
 
-    const char *mode = o->loop           ? "loop"
+    uint64_t sum = checksum(&run, 14695981039346656037u);
+    for (unsigned i = 0; i < o->threads; i++) {
+        run.issued += runs[i].issued;
+        sum = checksum(&runs[i], sum);
+    }
+
+    const char *mode = o->threads        ? "threads"
+                       : o->loop         ? "loop"
                        : o->graph        ? "graph"
                        : o->random       ? "random"
                        : o->eager_every  ? "eager"
@@ -339,19 +403,22 @@ int main(int argc, char **argv) {
     qsort(host, samples, sizeof *host, by_value);
     qsort(wall, samples, sizeof *wall, by_value);
     uint64_t median = quantile(wall, samples, 0.5);
-    printf("{\"program\": \"hostloop\", \"mode\": \"%s\", \"launches\": %u, \"steps\": %u, "
+    /* Several threads: how fast kernels came by, all threads together. */
+    double each = o->threads ? (double)together / ((double)samples * o->launches)
+                             : (double)median / o->launches;
+    printf("{\"program\": \"hostloop\", \"mode\": \"%s\", \"threads\": %u, \"launches\": %u, "
+           "\"steps\": %u, "
            "\"median_ms\": %.6f, "
            "\"p10_ms\": %.6f, \"p90_ms\": %.6f, \"wall_ns\": %.1f, \"host_ns\": %.1f, "
            "\"total_ms\": %.3f, "
            "\"issued\": %llu, \"rss_before_kb\": %ld, \"rss_quarter_kb\": %ld, \"rss_end_kb\": "
            "%ld, \"rss_max_kb\": %ld, "
            "\"device_kb\": %lld, \"checksum\": \"%016llx\"}\n",
-           mode, o->launches, o->loop ? o->turns : o->steps, median / 1e6,
-           quantile(wall, samples, 0.1) / 1e6, quantile(wall, samples, 0.9) / 1e6,
-           (double)median / o->launches, (double)quantile(host, samples, 0.5) / o->launches,
-           total / 1e6, (unsigned long long)run.issued + KERNELS + 1, rss_before, rss_quarter,
-           rss_end, (long)usage_now.ru_maxrss,
-           ((long long)device_after - (long long)device_before) / 1024,
-           (unsigned long long)checksum(&run));
+           mode, o->threads ? o->threads : 1, o->launches, o->loop ? o->turns : o->steps,
+           median / 1e6, quantile(wall, samples, 0.1) / 1e6, quantile(wall, samples, 0.9) / 1e6,
+           each, (double)quantile(host, samples, 0.5) / o->launches, total / 1e6,
+           (unsigned long long)run.issued + KERNELS + 1, rss_before, rss_quarter, rss_end,
+           (long)usage_now.ru_maxrss, ((long long)device_after - (long long)device_before) / 1024,
+           (unsigned long long)sum);
     return 0;
 }

@@ -16,11 +16,12 @@ import op_db_judge
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
-            "two-gpus")
-TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "linear1000", "llama-static", "llama-dynamic", "training")
+            "large-params", "stream-attributes", "two-gpus")
+TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "llama-static",
+         "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
-GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "two-gpus",
-                       "training", "op-db")}
+GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
+                       "stream-attributes", "device-printf", "two-gpus", "training", "op-db")}
 
 
 class Lab:
@@ -49,15 +50,15 @@ class Lab:
     def fail(self, done):
         self.check("runs to its end", False, done.why())
 
-    def compare(self, what, figure, over, bound, at_least=False):
+    def compare(self, what, figure, over, bound, at_least=False, issue=True):
         """Files a ratio of two medians against its bound, where both were measured."""
         if figure not in self.figures or over not in self.figures:
             if not self.plain_only:
-                self.check(what, False, "not measured", bound, issue=True)
+                self.check(what, False, "not measured", bound, issue=issue)
             return
         ratio = self.figures[figure]["median"] / self.figures[over]["median"]
         ok = ratio >= bound if at_least else ratio <= bound
-        self.check(what, ok, round(ratio, 4), f"{'>=' if at_least else '<='} {bound:.2f}", issue=True)
+        self.check(what, ok, round(ratio, 4), f"{'>=' if at_least else '<='} {bound:.2f}", issue=issue)
 
     def same(self, what, runs, key, issue=False):
         """Every run of every variant gave the same value under `key`."""
@@ -178,6 +179,131 @@ def case_random(lab):
     hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", [])},
              [("random order of 50 kernels, cusplice / plain", "cusplice", "plain", 1.03)], args=["--random", 50],
              reps=3 if lab.quick else 7)
+
+
+def case_threads(lab):
+    """Eight threads with a stream each: no lock of the library may cost them what it saves one."""
+    program = lab.runner.program("hostloop")
+    if not program:
+        lab.skip("hostloop is not built")
+        return
+    steps = ["--steps", 30 if lab.quick else 100, "--warmup", 50]
+    variants = {f"{name}, {n} thread{'s' if n > 1 else ''}": (variant, n) for n in (1, 8)
+                for name, variant in (("plain", "plain"), ("cusplice", "preload"))}
+    runs = lab.measure({name: v[0] for name, v in variants.items()},
+                       lambda name, variant: lab.runner.run([program, "--threads", variants[name][1], *steps], variant=variant,
+                                                            limit=90), "wall_ns", 2 if lab.quick else 5)
+    for n in (1, 8):
+        lab.same(f"result, threads: {n}", {name: runs.get(name) for name, v in variants.items() if v[1] == n},
+                 lambda d: d.result["checksum"])
+    for name, of in runs.items():
+        seen = [(d.stats["ops"]["launches"], d.result["issued"]) for d in of if d.stats]
+        if any(a != b for a, b in seen):
+            lab.check(f"launches seen ({name})", False, seen[:2])
+    lab.compare("ns per kernel of 8 threads together, cusplice / plain", "cusplice, 8 threads", "plain, 8 threads", 1.00,
+                issue=False)
+    for name in ("plain", "cusplice"):
+        one, eight = (lab.figures.get(f"{name}, {n}") for n in ("1 thread", "8 threads"))
+        if one and eight:
+            lab.notes.append(f"{name}: 8 threads together launch {one['median'] / eight['median']:.2f} times as fast as one "
+                             f"({eight['median']:.0f} and {one['median']:.0f} ns per kernel)")
+
+
+# What only a GPU can answer about launches that become nodes (shim/base/hazards.def)
+
+
+def hazards(lab, args, variant="plain", env=None):
+    """One run of the program; None where it is not built or failed, which is filed."""
+    program = lab.runner.program("hazards")
+    if not program:
+        lab.skip("hazards is not built")
+        return None
+    done = lab.runner.run([program, *args], variant=variant, env=env, limit=60)
+    if not done.ok or not done.result:
+        lab.fail(done)
+        return None
+    return done
+
+
+def hazards_same(lab, label, args, good):
+    """Plain and preloaded: the same result, right by `good`, and graphs were launched."""
+    plain = hazards(lab, args)
+    if not plain:
+        return
+    lab.see(f"{label}, plain", plain)
+    lab.check(f"{label}, plain: what it should be", good(plain.result), plain.result)
+    mine = None if lab.plain_only else hazards(lab, args, "preload")
+    if not mine:
+        return
+    lab.see(label, mine)
+    lab.check(f"{label}: results", mine.result == plain.result and good(mine.result), mine.result, plain.result)
+    stats = mine.stats or {}
+    lab.check(f"{label}: graphs launched", stats.get("graph_launches", 0) > 0, stats.get("graph_launches"), "> 0")
+    refused = {k: v for k, v in stats.get("fallbacks", {}).items() if v}
+    if refused:
+        lab.notes.append(f"{label}: fallbacks {refused}")
+
+
+def case_large_params(lab):
+    """A26: parameters of 4,096, 4,097 and 32,764 bytes, other bytes at each launch; the program knows the sums."""
+    hazards_same(lab, "large parameters", ["--params"], lambda result: result["wrong"] == 0)
+
+
+def case_stream_attributes(lab):
+    """A7: a stream with a priority and an access policy window that changes half-way."""
+    hazards_same(lab, "stream attributes", ["--attributes"], lambda result: result["window"] > 0 and 0.4 < result["ratio"] < 0.6)
+
+
+def printed(done):
+    """The lines that kernels printed, and those of them that are not as they should be or came before."""
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("{")]
+    seen, bad = set(), []
+    for line in lines:
+        if line in seen or not as_printed(line):
+            bad.append(line)
+        seen.add(line)
+    return lines, bad
+
+
+def as_printed(line):
+    words = re.fullmatch(r"L(\d{6,})\.([0-3]) (\d{28})", line)
+    if not words:
+        return False
+    first = int(words[1]) * 31 + int(words[2]) * 7
+    return words[3] == "".join(str((first + i) % 10) for i in range(28))
+
+
+def case_device_printf(lab):
+    """A22: lines that kernels print. Where the buffer holds a step none is lost; without a synchronisation no more than plain."""
+    variants = {"plain": ("plain", None)}
+    if not lab.plain_only:
+        variants["cusplice"] = ("preload", None)
+        variants["eager rule"] = ("preload", {"CUSPLICE_EAGER": "hazard_print"})
+    for label, args, reps in (("a synchronisation behind every 50 launches", ["--print", "--sync-every", "50"], 1),
+                              ("one synchronisation at the end", ["--print"], 3)):
+        came, wrong = {name: [] for name in variants}, {name: [] for name in variants}
+        for name, (variant, env) in [one for _ in range(reps) for one in variants.items()]:
+            done = hazards(lab, args, variant, env)
+            if not done:
+                return
+            lab.see(f"{label}, {name}", done)
+            found, bad = printed(done)
+            came[name].append(len(found))
+            wrong[name] += bad
+            wanted, buffer = done.result["lines"], done.result["fifo"]
+        for name, counts in came.items():
+            lab.notes.append(f"{label}, {name}: lines that came: {', '.join(map(str, counts))} of {wanted}, buffer {buffer} bytes")
+            allowed = 0 if "--sync-every" in args else len(wrong["plain"])  # where a buffer overflows, lines may be torn
+            lab.check(f"{label}, {name}: lines that are wrong or came twice", len(wrong[name]) <= allowed,
+                      f"{len(wrong[name])} {' / '.join(wrong[name][:2])}".strip(), f"<= {allowed}")
+            if "--sync-every" in args:
+                lab.check(f"{label}, {name}: lines", min(counts) == wanted, min(counts), str(wanted))
+        if lab.plain_only:
+            continue
+        in_graphs = (lab.stats.get(f"{label}, cusplice") or {"issued": {"in_graphs": 0}})["issued"]["in_graphs"]
+        lab.check(f"{label}: launches in graphs", in_graphs > 0, in_graphs, "> 0")
+        lab.check(f"{label}: lines, the fewest of {reps} run{'s' if reps > 1 else ''}", min(came["cusplice"]) >= min(came["plain"]),
+                  min(came["cusplice"]), f">= {min(came['plain'])}, the fewest plain")
 
 
 # PyTorch and Hugging Face

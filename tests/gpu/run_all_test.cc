@@ -125,6 +125,17 @@ TEST_F(RunAll, SlowerThanTheBoundFails) {
         << Read("out/RESULTS.md");
 }
 
+TEST_F(RunAll, EightThreadsThatAreSlowerThanPlainFail) {
+    EXPECT_EQ(Run("--only threads"), 0) << Read("log");
+    EXPECT_NE(Read("out/RESULTS.md").find("8 threads together launch 1.00 times as fast as one"),
+              std::string::npos)
+        << Read("out/RESULTS.md");
+    Hostloop("3100", "ab", "51");
+    EXPECT_EQ(Run("--only threads"), 1) << Read("log");
+    Hostloop("900", "cd", "51");
+    EXPECT_EQ(Run("--only threads"), 1) << Read("log");
+}
+
 TEST_F(RunAll, AnotherResultFails) {
     Hostloop("900", "cd", "51");
     EXPECT_EQ(Run("--only random"), 1) << Read("log");

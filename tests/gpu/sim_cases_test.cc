@@ -1,0 +1,96 @@
+/*
+ * The cases of programs/hazards.cu, as run_all.py has them, on the simulated driver: the program
+ * does what it says, plain and preloaded, and where a graph loses a kernel the cases say so. What a
+ * GPU's driver does with the lines that kernels print is not simulated: there is no buffer.
+ */
+#include <gtest/gtest.h>
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+const char *const kCases[] = {"large-params", "stream-attributes", "device-printf"};
+
+std::string Path(const char *variable) {
+    const char *file = std::getenv(variable);
+    char path[PATH_MAX];
+    return file && realpath(file, path) ? path : "";
+}
+
+class SimCases : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (std::getenv("CUS_TEST_SANITIZER"))
+            GTEST_SKIP() << "the programs are run as anybody would, without a sanitizer's runtime";
+        char name[] = "/tmp/sim_cases_test_XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        dir_ = name;
+        mkdir((dir_ + "/bin").c_str(), 0755);
+        mkdir((dir_ + "/carry").c_str(), 0755);
+        Script("bin/nvidia-smi", "echo 'Simulated GPU, 1.2'");
+        ASSERT_EQ(
+            std::system(("cp " + Path("LIBRARY") + " " + dir_ + "/carry/libcusplice.so").c_str()),
+            0);
+    }
+
+    void TearDown() override {
+        if (!dir_.empty()) {
+            EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0);
+        }
+    }
+
+    void Script(const std::string &name, const std::string &body) {
+        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
+        chmod((dir_ + "/" + name).c_str(), 0755);
+    }
+
+    /* The exit status of run_all.py; `settings` of the simulator. */
+    int Run(const std::string &only, const std::string &settings) {
+        std::string sim = Path("SIMULATOR");
+        Script("carry/hazards", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                                    " CUSIM_KERNELS=" + Path("KERNELS") + " CUSIM_DELAY_US=0 " +
+                                    settings + " " + Path("PROGRAM") + " \"$@\"");
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + Path("RUN_ALL") +
+                              " --carry " + dir_ + "/carry --out " + dir_ + "/out --only " + only +
+                              " > " + dir_ + "/log 2>&1";
+        int status = std::system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+    std::string Read(const std::string &name) {
+        std::ifstream in(dir_ + "/" + name);
+        std::stringstream text;
+        text << in.rdbuf();
+        return text.str();
+    }
+
+    std::string dir_;
+};
+
+TEST_F(SimCases, AllHold) {
+    std::string all;
+    for (const char *name : kCases)
+        all += (all.empty() ? "" : ",") + std::string(name);
+    EXPECT_EQ(Run(all, ""), 0) << Read("log");
+    std::string results = Read("out/RESULTS.md");
+    EXPECT_NE(results.find(" 0 failed, 0 skipped."), std::string::npos) << results;
+    EXPECT_NE(results.find("large parameters: results"), std::string::npos) << results;
+    EXPECT_NE(results.find("stream attributes: graphs launched"), std::string::npos) << results;
+    EXPECT_NE(results.find("| 40000 | 40000 | pass |"), std::string::npos) << results;
+}
+
+TEST_F(SimCases, AKernelThatAGraphLosesIsSeenByEach) {
+    for (const char *name : kCases) {
+        EXPECT_EQ(Run(name, "CUSIM_GRAPH_ERROR=drop:9"), 1) << Read("log");
+        EXPECT_NE(Read("out/RESULTS.md").find("**FAIL**"), std::string::npos) << name;
+    }
+}
+
+} // namespace

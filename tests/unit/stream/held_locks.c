@@ -1,0 +1,63 @@
+#include "tests/unit/stream/held_locks.h"
+
+#include "shim/stream/state.h"
+
+void hold_gate(void (*meanwhile)(void)) {
+    cus_watchdog_hold();
+    meanwhile();
+    cus_watchdog_release();
+}
+
+void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void)) {
+    struct cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+    struct cus_engine *engine = cus_registry_peek(ref, context);
+    struct cus_context *of = cus_registry_context(context);
+    cus_lock_take(&engine->lock);
+    cus_lock_take(&of->lock);
+    meanwhile();
+    cus_lock_give(&of->lock);
+    cus_lock_give(&engine->lock);
+}
+
+void hold_registry(CUstream stream, CUcontext context) {
+    struct cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+    cus_registry_find(&cus_thread_self, ref, context);
+}
+
+static void hold(struct cus_lock *lock, void (*meanwhile)(void)) {
+    cus_lock_take(lock);
+    meanwhile();
+    cus_lock_give(lock);
+}
+
+void hold_build(void (*meanwhile)(void)) {
+    hold(&cus_process.build_lock, meanwhile);
+}
+
+void hold_list(void (*meanwhile)(void)) {
+    hold(&cus_process.list_lock, meanwhile);
+}
+
+#ifdef CUS_CHECK_LOCKS
+static __thread uint64_t taken_all, taken_others;
+
+/* The linker puts this in the place of cus_lock_taken (--wrap). */
+void __real_cus_lock_taken(const struct cus_lock *lock);
+void __wrap_cus_lock_taken(const struct cus_lock *lock);
+void __wrap_cus_lock_taken(const struct cus_lock *lock) {
+    taken_all++;
+    taken_others += lock->rank != CUS_RANK_ENGINE;
+    __real_cus_lock_taken(lock);
+}
+
+bool locks_taken(uint64_t *all, uint64_t *others) {
+    *all = taken_all;
+    *others = taken_others;
+    return true;
+}
+#else
+bool locks_taken(uint64_t *all, uint64_t *others) {
+    *all = *others = 0;
+    return false;
+}
+#endif

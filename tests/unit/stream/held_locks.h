@@ -1,0 +1,20 @@
+// Takes the locks of the library for a test, and gives them when `meanwhile` returns.
+#ifndef CUSPLICE_TESTS_UNIT_STREAM_HELD_LOCKS_H
+#define CUSPLICE_TESTS_UNIT_STREAM_HELD_LOCKS_H
+
+#include "shim/stream/engine.h"
+
+void hold_gate(void (*meanwhile)(void));
+// The lock of the stream's engine and that of its context.
+void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
+// The registry's: asks for the engine of a stream that it does not know. The driver is asked for
+// the flags of the stream while the lock is held.
+void hold_registry(CUstream stream, CUcontext context);
+void hold_build(void (*meanwhile)(void));
+void hold_list(void (*meanwhile)(void));
+
+// How often the calling thread has taken a lock, and how many of them were not an engine's: a build
+// with CUS_CHECK_LOCKS counts. False where it does not.
+bool locks_taken(uint64_t *all, uint64_t *others);
+
+#endif

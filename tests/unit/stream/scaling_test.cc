@@ -1,0 +1,194 @@
+// No global lock on the hot path: eight threads, each with a stream of its own, go through whole
+// steps (pieces begun, filled and launched) while every other lock that a test can get hold of is
+// held: the watchdog's gate, the locks of another stream and of the context, of the registry, of
+// the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECK_LOCKS)
+// holds each op to one lock, its engine's, whatever else there may be.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+extern "C" {
+#include "tests/unit/stream/held_locks.h"
+}
+
+namespace {
+
+using fake::driver;
+
+constexpr unsigned kThreads = 8, kOps = 256;
+constexpr auto kDeadline = std::chrono::seconds(20);
+
+// The fake driver's journal and counts know one thread.
+std::mutex driver_mutex;
+CUresult (*launch_graph)(CUgraphExec, CUstream);
+
+CUresult LaunchGraph(CUgraphExec exec, CUstream stream) {
+    std::lock_guard<std::mutex> guard(driver_mutex);
+    return launch_graph(exec, stream);
+}
+
+// Who is where. What is judged has the deadline, so that a failure is a line and not a hang.
+struct Stage {
+    std::mutex mutex;
+    std::condition_variable moved;
+    unsigned begun = 0, holders = 0, finished = 0;
+    bool go = false, release = false;
+
+    void Set(bool &what) {
+        std::lock_guard<std::mutex> guard(mutex);
+        what = true;
+        moved.notify_all();
+    }
+    void Add(unsigned &what) {
+        std::lock_guard<std::mutex> guard(mutex);
+        what++;
+        moved.notify_all();
+    }
+    template <typename Condition> bool Wait(Condition condition) {
+        std::unique_lock<std::mutex> lock(mutex);
+        return moved.wait_for(lock, kDeadline, condition);
+    }
+} stage;
+
+// What a thread does that holds a lock; the main thread always releases it.
+void Meanwhile() {
+    stage.Add(stage.holders);
+    std::unique_lock<std::mutex> lock(stage.mutex);
+    stage.moved.wait(lock, [] { return stage.release; });
+}
+
+CUstream unknown_stream, bystander;
+CUcontext context;
+
+CUresult GetFlags(CUstream stream, unsigned *flags) {
+    if (stream == unknown_stream) {
+        Meanwhile();
+        return CUDA_ERROR_UNKNOWN;
+    }
+    *flags = fake::Of(stream)->flags;
+    return CUDA_SUCCESS;
+}
+
+std::vector<CUfunction> functions;
+
+void Launch(CUstream stream, unsigned place) {
+    uint64_t a = 100 + place;
+    uint32_t b = 0;
+    void *params[2] = {&a, &b};
+    cus_launch launch = {};
+    launch.stream = {stream, CUS_ABI_LEGACY};
+    launch.f = functions[place % functions.size()];
+    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+    memcpy(launch.dims, dims, sizeof dims);
+    launch.params = params;
+    launch.real = (void *)driver().table.cuLaunchKernel;
+    EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+}
+
+cus_counters Counters() {
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    return counters;
+}
+
+// Steps until a whole one goes out in graphs that are there already.
+bool Teach(CUstream stream) {
+    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+    for (int step = 0; step < 40; step++) {
+        cus_counters before = Counters();
+        for (unsigned place = 0; place < kOps; place++)
+            Launch(stream, place);
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+        cus_counters after = Counters();
+        if (after.in_graphs - before.in_graphs == kOps && after.built == before.built)
+            return true;
+    }
+    return false;
+}
+
+// One thread of the eight: begins its step before the locks are held, and goes on when they are.
+struct Worker {
+    CUstream stream;
+    uint64_t locks = 0, others = 0;
+
+    void Run() {
+        Launch(stream, 0); // finds its engine in the registry
+        stage.Add(stage.begun);
+        stage.Wait([] { return stage.go; });
+        uint64_t all[2], other[2];
+        locks_taken(&all[0], &other[0]);
+        for (unsigned place = 1; place < kOps; place++)
+            Launch(stream, place);
+        locks_taken(&all[1], &other[1]);
+        locks = all[1] - all[0];
+        others = other[1] - other[0];
+        stage.Add(stage.finished);
+    }
+};
+
+TEST(Scaling, EightThreadsGoOnWhileEveryLockButTheirOwnIsHeld) {
+    setenv("CUSPLICE_HOLD_US", "1000000", 1);
+    setenv("CUSPLICE_PIECE_FIRST", "64", 1); // four pieces of 64, whatever the host's pace
+    setenv("CUSPLICE_PIECE_MAX", "64", 1);
+    fake::Reset();
+    cus_driver &table = driver().table;
+    launch_graph = table.cuGraphLaunch;
+    table.cuGraphLaunch = LaunchGraph;
+    table.cuStreamGetFlags = GetFlags;
+    ASSERT_TRUE(cus_engine_start(&table));
+    table.cuCtxGetCurrent(&context);
+    for (int i = 0; i < 16; i++)
+        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    bystander = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    ASSERT_TRUE(Teach(bystander));
+    std::vector<Worker> workers(kThreads);
+    for (Worker &worker : workers) {
+        worker.stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        ASSERT_TRUE(Teach(worker.stream));
+    }
+    cus_counters before = Counters();
+
+    // The gate first: no watchdog issues what the threads begin.
+    std::vector<std::thread> threads;
+    threads.emplace_back([] { hold_gate(Meanwhile); });
+    bool ready = stage.Wait([] { return stage.holders == 1; });
+    for (Worker &worker : workers)
+        threads.emplace_back([&worker] { worker.Run(); });
+    ready = ready && stage.Wait([] { return stage.begun == kThreads; });
+    unknown_stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    threads.emplace_back([] { hold_engine(bystander, context, Meanwhile); });
+    ready = ready && stage.Wait([] { return stage.holders == 2; });
+    threads.emplace_back([] { hold_registry(unknown_stream, context); });
+    threads.emplace_back([] { hold_build(Meanwhile); });
+    threads.emplace_back([] { hold_list(Meanwhile); });
+    ready = ready && stage.Wait([] { return stage.holders == 5; });
+    stage.Set(stage.go);
+    unsigned finished = 0;
+    bool all = stage.Wait([&] { return (finished = stage.finished) == kThreads; });
+    stage.Set(stage.release);
+    for (std::thread &thread : threads)
+        thread.join();
+
+    ASSERT_TRUE(ready) << "begun: " << stage.begun << ", holders: " << stage.holders;
+    EXPECT_TRUE(all) << finished << " of " << kThreads
+                     << " threads could go on; the others waited for a lock of the whole process";
+    cus_counters after = Counters();
+    EXPECT_EQ(after.in_graphs - before.in_graphs, kThreads * kOps) << "not the hot path";
+    uint64_t unused;
+    if (locks_taken(&unused, &unused)) {
+        for (const Worker &worker : workers) {
+            EXPECT_GE(worker.locks, kOps - 1);
+            EXPECT_EQ(worker.others, 0u) << "locks taken that are no engine's";
+        }
+    }
+    cus_engine_drain();
+}
+
+} // namespace
