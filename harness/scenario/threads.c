@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { N = 128, THREADS = 4 };
+enum { N = 128, THREADS = 4, MANY = 8 };
 
 struct worker {
     struct sc *sc;
@@ -20,7 +20,7 @@ struct worker {
 };
 
 static void start_all(struct worker *w, unsigned count, void *(*run)(void *)) {
-    pthread_t thread[THREADS];
+    pthread_t thread[MANY];
     for (unsigned t = 0; t < count; t++) {
         if (pthread_create(&thread[t], NULL, run, &w[t])) {
             sc_fail("no thread");
@@ -31,8 +31,8 @@ static void start_all(struct worker *w, unsigned count, void *(*run)(void *)) {
     }
 }
 
-static void prepare(struct sc *sc, struct worker *w, unsigned steps) {
-    for (unsigned t = 0; t < THREADS; t++) {
+static void prepare(struct sc *sc, struct worker *w, unsigned count, unsigned steps) {
+    for (unsigned t = 0; t < count; t++) {
         w[t] = (struct worker){.sc = sc, .number = t, .steps = steps};
         w[t].x = sc_device(sc, "x", N);
         w[t].y = sc_device(sc, "y", N);
@@ -69,8 +69,30 @@ static void *own_stream(void *arg) {
 int sc_run_threads(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
-    prepare(sc, w, sc_steps(sc, 20));
+    prepare(sc, w, THREADS, sc_steps(sc, 20));
     start_all(w, THREADS, own_stream);
+    sc_digest(sc);
+    return 0;
+}
+
+static void *launch_bound(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned step = 0; step < w->steps; step++) {
+        for (unsigned i = 0; i < 1000; i++)
+            sc_axpy(sc, w->s, i % 2 ? w->x : w->y, i % 2 ? w->y : w->x, 0.5f, 64);
+        OK(sc->cu.StreamSynchronize(w->s));
+    }
+    return NULL;
+}
+
+/* Steps of a thousand launches that never change, in each of eight threads. */
+int sc_run_threads_bound(struct sc *sc) {
+    struct worker w[MANY];
+    sc_start(sc);
+    prepare(sc, w, MANY, sc_steps(sc, 24));
+    start_all(w, MANY, launch_bound);
     sc_digest(sc);
     return 0;
 }
@@ -111,7 +133,7 @@ static void *by_turns(void *arg) {
 int sc_run_thread_handover(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
-    prepare(sc, w, sc_steps(sc, 48));
+    prepare(sc, w, THREADS, sc_steps(sc, 48));
     turn.s = w[0].s;
     turn.x = w[0].x;
     turn.next = 0;
@@ -149,7 +171,7 @@ static void *by_turns_two_streams(void *arg) {
 int sc_run_thread_sync_other(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
-    prepare(sc, w, sc_steps(sc, 48));
+    prepare(sc, w, THREADS, sc_steps(sc, 48));
     turn.x = w[0].x;
     turn.next = 0;
     start_all(w, 2, by_turns_two_streams);
@@ -180,7 +202,7 @@ int sc_run_thread_pester(struct sc *sc) {
     struct worker w[THREADS];
     pthread_t thread;
     sc_start(sc);
-    prepare(sc, w, sc_steps(sc, 40));
+    prepare(sc, w, THREADS, sc_steps(sc, 40));
     atomic_store(&over, false);
     if (pthread_create(&thread, NULL, pestering, &w[0])) {
         sc_fail("no thread");
@@ -229,7 +251,7 @@ static void *per_thread_stream(void *arg) {
 int sc_run_ptds(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
-    prepare(sc, w, sc_steps(sc, 20));
+    prepare(sc, w, THREADS, sc_steps(sc, 20));
     start_all(w, 3, per_thread_stream);
     sc_digest(sc);
     return 0;
@@ -279,7 +301,7 @@ static void *launch_and_leave(void *arg) {
 int sc_run_thread_leaves(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
-    prepare(sc, w, sc_steps(sc, 24));
+    prepare(sc, w, THREADS, sc_steps(sc, 24));
     for (unsigned step = 0; step < w[0].steps; step++) {
         start_all(&w[step % 2], 1, launch_and_leave);
         OK(sc->cu.StreamSynchronize(w[step % 2].s));

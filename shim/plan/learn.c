@@ -14,7 +14,7 @@ enum {
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do */
     FORKS = 3,            /* divergences at one node that do, where they are at least 1 of 4 */
     GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
-    GAPS = 3,             /* pauses at one place in a row that make a boundary */
+    GAPS = 8,             /* pauses at one place in a row that make a boundary */
     TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
     LOST_MIN = 16,        /* begins before a piece is judged */
     RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more

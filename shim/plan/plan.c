@@ -21,15 +21,20 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
-    SLOW_NS = 1000,  /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,   /* ops of a piece there */
-    SETTLE_STEPS = 24,
+    LOOP_STEP = 128,   /* a turn is as many whole periods as reach this many ops */
+    SLOW_NS = 1000,    /* host time between ops from which the GPU is taken to wait for the host */
+    SLOW_MAX = 64,     /* ops of a piece there */
+    SETTLE_STEPS = 24, /* after which it is looked whether pieces are what the pace allows; then
+                          after twice as many, and so on */
+    SETTLE_MAX = 1 << 20,
+    SETTLE_FASTER = 4,
     NODE_NS =
         800, /* GPU time of a small kernel in a graph (0.7 us on an H200), and a little slack */
     PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
                          and the last op of a piece cost more than those between */
+    PACE_WEIGHT_DOWN = 16, /* where the host was faster: nothing but being fast makes it so */
     PACE_MAX = 1000000000,
+    PACE_RISE = 2,     /* what one piece can make of the pace at most */
     CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
                           it before it is forgotten */
     GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
@@ -45,7 +50,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     cus_tree_init(&plan->tree);
     plan->cur = &plan->tree.root;
     plan->reach = limits->piece_first;
-    plan->settle_in = SETTLE_STEPS;
+    plan->settle_in = plan->settle_every = SETTLE_STEPS;
 }
 
 void cus_plan_clear(struct cus_plan *plan) {
@@ -188,11 +193,12 @@ static uint32_t next_reach(const struct cus_plan *plan) {
 
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
     uint64_t each = ns / intervals + 1;
-    if (each > PACE_MAX)
-        each = PACE_MAX;
+    uint64_t most = plan->ns_per_op ? (uint64_t)plan->ns_per_op * PACE_RISE : PACE_MAX;
+    if (each > most)
+        each = most; /* a thread that had to wait for a processor has no pace */
     uint64_t before = plan->ns_per_op ? plan->ns_per_op : each;
-    plan->ns_per_op =
-        (uint32_t)((before * PACE_WEIGHT + each * intervals) / (PACE_WEIGHT + intervals));
+    uint64_t weight = each < before ? PACE_WEIGHT_DOWN : PACE_WEIGHT;
+    plan->ns_per_op = (uint32_t)((before * weight + each * intervals) / (weight + intervals));
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
@@ -421,17 +427,28 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         return;
     }
     node->visits++;
+    if (node->piece && node->piece->nodes[0] == node)
+        plan->reach =
+            next_reach(plan); /* a piece that may not begin now: the next one is no first */
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
 }
 
-/* The first pieces are formed while the host is cold. Once, when it has found its pace, and that is
- * much faster, they are formed anew. */
+/* The first pieces are formed while the host is cold, or while other threads are in its way. When
+ * it has found its pace, and that is faster, they are formed anew; later on only where it is much
+ * faster, and ever less often. */
 static void settle(struct cus_plan *plan) {
-    if (!plan->n_pieces || !plan->settle_in || --plan->settle_in)
+    if (!plan->n_pieces || --plan->settle_in)
         return;
-    if (plan->formed_ns > plan->ns_per_op / 2 * 3)
+    bool first = plan->settle_every == SETTLE_STEPS;
+    uint64_t pace = plan->ns_per_op;
+    if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER)) {
         cus_plan_drop_handle(plan, NULL);
+        plan->formed_ns = 0;
+    }
+    if (plan->settle_every < SETTLE_MAX)
+        plan->settle_every *= 2;
+    plan->settle_in = plan->settle_every;
 }
 
 void cus_plan_step_end(struct cus_plan *plan) {

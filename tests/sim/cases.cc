@@ -95,6 +95,7 @@ std::vector<Case> MakeCases() {
         {"pool_memory", 0, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
+        {"threads_bound", 20, "", "", {}},
         {"thread_handover", 0, "", "", {}},
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},

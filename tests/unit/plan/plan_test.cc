@@ -36,6 +36,16 @@ TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
     EXPECT_EQ(program.in_graphs, 3u * 28);
 }
 
+TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
+    Program program;
+    for (int step = 0; step < 5; step++) {
+        program.may_begin = step == 4; // until then other threads build
+        Step(program, 28);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 16}));
+}
+
 TEST(Plan, WarmupIsHonoured) {
     Program program({5, 4, 64, 0, 4, 100000});
     for (int step = 0; step < 5; step++)
@@ -449,6 +459,39 @@ TEST(Plan, PiecesShapedByAColdHostAreFormedAnewOnce) {
     }
     ExpectFaithful(program);
     EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
+}
+
+// A thread that waits for a processor in the midst of a piece has not become slow.
+TEST(Plan, OneStallSaysNothingOfTheHostsPace) {
+    Program program;
+    for (int i = 0; i < 10; i++)
+        cus_plan_paced(&program.plan, 64, 64 * 100);
+    cus_plan_paced(&program.plan, 64, 3000000);
+    EXPECT_LT(program.plan.ns_per_op, 200u);
+    for (int i = 0; i < 50; i++)
+        cus_plan_paced(&program.plan, 64, 64 * 8000);
+    EXPECT_GT(program.plan.ns_per_op, 7000u) << "but many do";
+}
+
+// Threads in the way of each other shape small pieces, again when they are formed anew.
+TEST(Plan, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
+    Program program({2, 4, 1024, 500000, 4, 100000});
+    std::vector<unsigned> formed;
+    for (int step = 0; step < 2000; step++) {
+        bool slow = step < 5 || (step > 20 && step < 40);
+        program.pieces.clear();
+        for (unsigned i = 0; i < 1000; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 100));
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+        if (step == 40 || step == 100)
+            formed.push_back((unsigned)program.plan.n_formed);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
+    EXPECT_GT(formed[1], formed[0]);
+    EXPECT_EQ(program.plan.n_formed, formed[1]) << "and then no more";
 }
 
 // The first and the last op of a piece cost the host more than those between them.
