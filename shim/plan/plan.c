@@ -427,9 +427,9 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         return;
     }
     node->visits++;
+    /* A piece that may not begin now: the one behind it is not the first of the step. */
     if (node->piece && node->piece->nodes[0] == node)
-        plan->reach =
-            next_reach(plan); /* a piece that may not begin now: the next one is no first */
+        plan->reach = next_reach(plan);
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
 }
