@@ -29,7 +29,8 @@ static const struct row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(ROWS <= sizeof((struct cus_options *)0)->owned / sizeof(char *), "owned[] is short");
 
-static const char *const modes[] = {"off", "observe", "eager", "piecewise", NULL};
+static const char *const modes[] = {
+    "off", "observe", "eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", NULL};
 static const char *const profiles[] = {"eager", "ignore", NULL};
 static const char *const no_words[] = {"no", "off", "false", "0", NULL};
 /* The keys of [rules] (plan/rules.c), for those who forget the section's head. */

@@ -26,7 +26,8 @@ struct cus_rules {
     struct entry **end; /* where the next one goes */
 };
 
-static const char *const policies[] = {"graph", "eager", "never_defer", NULL};
+static const char *const policies[] = {"graph", "uniform",     "uniform_single",
+                                       "eager", "never_defer", NULL};
 
 const char *cus_policy_name(enum cus_policy policy) {
     return policies[policy];
@@ -151,6 +152,12 @@ struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *m
             break;
         }
     return verdict;
+}
+
+const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled) {
+    (void)rules;
+    (void)mangled;
+    return NULL;
 }
 
 unsigned cus_rules_count(const struct cus_rules *rules) {

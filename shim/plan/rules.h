@@ -22,13 +22,22 @@
 extern "C" {
 #endif
 
-enum cus_policy { CUS_POLICY_GRAPH, CUS_POLICY_EAGER, CUS_POLICY_NEVER_DEFER };
+/* From what a graph supports always to what it must not touch: each is weaker than those before it.
+ */
+enum cus_policy {
+    CUS_POLICY_GRAPH,   /* may be in any graph */
+    CUS_POLICY_UNIFORM, /* in graphs of whole steps that are a uniform decode (plan/step.h) */
+    CUS_POLICY_UNIFORM_SINGLE, /* ... of one token for each request */
+    CUS_POLICY_EAGER,          /* issued by itself */
+    CUS_POLICY_NEVER_DEFER     /* and nothing is withheld or built around it */
+};
 
 struct cus_verdict {
     enum cus_policy policy;
     int rule; /* index of the rule that decided, -1: none */
 };
 
+struct cus_step_rule;
 struct cus_rules; /* opaque, frozen once loaded */
 
 /* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is
@@ -43,6 +52,9 @@ const struct cus_rules *cus_rules(void);
 #endif
 /* Decided once per function by the caller. NULL for a name: no rule matches. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
+/* What a kernel of this name, as a marker, says of its step (plan/step.h); NULL: it is none.
+ * Decided once per function. */
+const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);
 unsigned cus_rules_count(const struct cus_rules *rules);
 
 /* To be called once when the engine starts: says loudly where no rule at all keeps a kernel out of

@@ -54,7 +54,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_rules_announce();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_process.may_build =
-        options->mode == CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
+        options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
      * must not wait would. */
     bool complete = cus_mem_failures() == 0;

@@ -1,0 +1,81 @@
+/*
+ * Steps that describe themselves: a marker kernel whose grid says how many tokens a step works on
+ * and whether it is a uniform decode, and what each mode makes of that.
+ *
+ *   [step]                          or [step NAME]; the first section whose marker matches decides
+ *   marker = embedding*             pattern of the kernel (plan/pattern.h), early in the step
+ *   tokens = x                      the grid dimension that is the number of tokens: x, y or z
+ *   tokens_each = 1                 tokens per unit of that dimension
+ *   uniform = y == 1                when every request of the step has the same number of tokens
+ *   single = y == 1                 ... which is one; without it no step is
+ *   sizes = 1,2,4,8..64/8           token counts that may be captured, with first..last/stride; all
+ *                                   without it
+ *
+ * A condition compares x, y, z or tokens with a number by ==, !=, <=, >=, < or >.
+ *
+ * Pure; rules are read once and never change.
+ */
+#ifndef CUSPLICE_PLAN_STEP_H
+#define CUSPLICE_PLAN_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/base/options.h"
+#include "shim/plan/rules.h"
+
+enum { CUS_STEP_SIZES = 64 };
+
+/* From a step that nothing is known of to the one that allows most; a step of a size that may not
+ * be captured stays eager whatever else it is. */
+enum cus_step_class {
+    CUS_STEP_UNKNOWN, /* no marker came so far, or there is none */
+    CUS_STEP_MIXED,
+    CUS_STEP_UNIFORM,
+    CUS_STEP_SINGLE,
+    CUS_STEP_OUTSIDE,
+    CUS_STEP_CLASSES
+};
+
+enum cus_step_subject { CUS_STEP_X, CUS_STEP_Y, CUS_STEP_Z, CUS_STEP_TOKENS };
+enum cus_step_compare {
+    CUS_STEP_NEVER, /* no condition was given */
+    CUS_STEP_EQ,
+    CUS_STEP_NE,
+    CUS_STEP_LE,
+    CUS_STEP_GE,
+    CUS_STEP_LT,
+    CUS_STEP_GT
+};
+
+struct cus_step_condition {
+    uint8_t subject; /* enum cus_step_subject */
+    uint8_t compare; /* enum cus_step_compare */
+    uint32_t number;
+};
+
+struct cus_step_sizes {
+    uint32_t first, last, stride; /* stride at least 1 */
+};
+
+struct cus_step_rule {
+    const char *marker; /* the pattern as written */
+    const char *file;   /* path, or the environment variable */
+    int line;           /* of the marker */
+    uint8_t tokens;     /* enum cus_step_subject: x, y or z */
+    uint32_t tokens_each;
+    struct cus_step_condition uniform, single;
+    uint32_t n_sizes; /* 0: all */
+    struct cus_step_sizes sizes[CUS_STEP_SIZES];
+};
+
+/* What a step is that this marker began, with that grid (x, y, z). `*tokens` is their number. */
+enum cus_step_class cus_step_classify(const struct cus_step_rule *rule, const uint32_t grid[3],
+                                      uint64_t *tokens);
+
+/* May a kernel of this policy be put into a graph in a step of this class, where `weakest` is the
+ * weakest policy of all that were met in such steps? */
+bool cus_step_allows(enum cus_mode mode, enum cus_step_class class, enum cus_policy weakest,
+                     enum cus_policy policy);
+
+#endif
