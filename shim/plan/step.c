@@ -48,13 +48,13 @@ enum cus_step_class cus_step_classify(const struct cus_step_rule *rule, const ui
 
 /* May such steps be one graph as a whole? What a graph of a uniform decode supports, one of single
  * tokens does as well. */
-static bool whole(enum cus_step_class class, enum cus_policy weakest) {
+static bool whole(enum cus_step_class step, enum cus_policy weakest) {
     switch (weakest) {
     case CUS_POLICY_GRAPH:
     case CUS_POLICY_UNIFORM:
-        return class == CUS_STEP_UNIFORM || class == CUS_STEP_SINGLE;
+        return step == CUS_STEP_UNIFORM || step == CUS_STEP_SINGLE;
     case CUS_POLICY_UNIFORM_SINGLE:
-        return class == CUS_STEP_SINGLE;
+        return step == CUS_STEP_SINGLE;
     case CUS_POLICY_EAGER:
     case CUS_POLICY_NEVER_DEFER:
         break;
@@ -62,17 +62,30 @@ static bool whole(enum cus_step_class class, enum cus_policy weakest) {
     return false;
 }
 
-bool cus_step_allows(enum cus_mode mode, enum cus_step_class class, enum cus_policy weakest,
+const char *cus_step_runs_as(enum cus_mode mode, enum cus_step_class step,
+                             enum cus_policy weakest) {
+    /* What an eager kernel may is what makes a step whole. */
+    if (cus_step_allows(mode, step, weakest, CUS_POLICY_EAGER))
+        return "full";
+    return cus_step_allows(mode, step, weakest, CUS_POLICY_GRAPH) ? "piecewise" : "none";
+}
+
+const char *cus_step_name(enum cus_step_class step) {
+    static const char *const names[] = {"unknown", "mixed", "uniform", "single", "outside"};
+    return names[step];
+}
+
+bool cus_step_allows(enum cus_mode mode, enum cus_step_class step, enum cus_policy weakest,
                      enum cus_policy policy) {
-    if (class == CUS_STEP_OUTSIDE || policy == CUS_POLICY_NEVER_DEFER)
+    if (step == CUS_STEP_OUTSIDE || policy == CUS_POLICY_NEVER_DEFER)
         return false;
     switch (mode) {
     case CUS_MODE_FULL:
         return true;
     case CUS_MODE_FULL_DECODE_ONLY:
-        return whole(class, weakest);
+        return whole(step, weakest);
     case CUS_MODE_FULL_AND_PIECEWISE:
-        return policy == CUS_POLICY_GRAPH || whole(class, weakest);
+        return policy == CUS_POLICY_GRAPH || whole(step, weakest);
     case CUS_MODE_OFF:
     case CUS_MODE_OBSERVE:
     case CUS_MODE_EAGER:

@@ -24,7 +24,7 @@
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
 
-enum { CUS_STEP_SIZES = 64 };
+enum { CUS_STEP_SIZES = 64, CUS_STEP_KERNEL = 64 };
 
 /* From a step that nothing is known of to the one that allows most; a step of a size that may not
  * be captured stays eager whatever else it is. */
@@ -73,9 +73,22 @@ struct cus_step_rule {
 enum cus_step_class cus_step_classify(const struct cus_step_rule *rule, const uint32_t grid[3],
                                       uint64_t *tokens);
 
+/* What decides whether a kernel may be put into a graph. */
+struct cus_dispatch {
+    enum cus_mode mode;
+    enum cus_policy weakest[CUS_STEP_CLASSES]; /* of all that were met in steps of the class but
+                                                  never_defer, which is issued by itself anyway */
+    int rule[CUS_STEP_CLASSES];                /* the rule that says so, where weaker than graph */
+    char kernel[CUS_STEP_CLASSES][CUS_STEP_KERNEL]; /* of this kernel, cut to fit */
+};
+
 /* May a kernel of this policy be put into a graph in a step of this class, where `weakest` is the
  * weakest policy of all that were met in such steps? */
-bool cus_step_allows(enum cus_mode mode, enum cus_step_class class, enum cus_policy weakest,
+bool cus_step_allows(enum cus_mode mode, enum cus_step_class step, enum cus_policy weakest,
                      enum cus_policy policy);
+
+/* What such steps are run as: "full", "piecewise" or "none". */
+const char *cus_step_runs_as(enum cus_mode mode, enum cus_step_class step, enum cus_policy weakest);
+const char *cus_step_name(enum cus_step_class step);
 
 #endif

@@ -50,6 +50,9 @@ void cus_engine_counters(struct cus_counters *out);
  * "eager NAME"), written into `text` with a final NUL. Returns false, and an empty list, where
  * there was no such step. */
 bool cus_engine_segment_list(char *text, size_t bytes);
+/* Steps by what their markers said of them, as of the last call of cus_engine_segment_list; classes
+ * that were met alone. Returns how many there are. */
+unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]);
 
 /* ---- ops: each does everything, the real call included, and returns what the program shall see
  * ---- */

@@ -59,6 +59,11 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
     return false;
 }
 
+unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]) {
+    (void)steps;
+    return 0;
+}
+
 CUresult cus_engine_launch(const struct cus_launch *launch) {
     char stream[64];
     count(CUS_OP_LAUNCH);
