@@ -109,6 +109,20 @@ TEST_F(Modes, StepsOfDifferentKindsTakeTurnsWithoutDivergence) {
     EXPECT_EQ(program_->plan.steps[CUS_STEP_MIXED], 20u);
 }
 
+// What comes before the marker may be in a graph, but not in one that goes on behind it.
+TEST_F(Modes, NoGraphGoesBeyondAMarker) {
+    Start(CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM);
+    for (int i = 0; i < 40; i++) {
+        if (i == 20)
+            program_->ResetCounts();
+        for (unsigned before = 0; before < 3; before++)
+            program_->Op("before", before);
+        Step(i < 10 || i % 2 ? 4 : 100); // first as if there were one kind of step
+    }
+    EXPECT_EQ(program_->asked, program_->issued);
+    EXPECT_EQ(program_->in_graphs, 10u * (3 + ALL) + 10u * (3 + PIECES));
+}
+
 TEST_F(Modes, TheWeakestKernelDecidesForStepsOfItsClass) {
     Start(CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM);
     EXPECT_EQ(InGraphs(4), unsigned{ALL});
