@@ -518,7 +518,9 @@ static CUresult run(struct call *call) {
     cus_process.driver->cuCtxGetCurrent(&current);
     struct cus_engine *engine;
     for (;;) {
-        engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
+        engine = state == CUS_WITHHOLD && !thread->suspended
+                     ? cus_registry_find(thread, call->stream, current)
+                     : NULL;
         if (!engine)
             return pass_by(thread, call, current);
         cus_flush_ties(thread, engine);

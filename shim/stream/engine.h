@@ -104,6 +104,12 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
  * stream if this thread owns it. NULL: of the stream on which this thread worked last (event and
  * context synchronise). */
 void cus_engine_step_end(const struct cus_stream_ref *stream);
+/* The program asks that what the calling thread withholds be issued and its next op begin a new
+ * segment. */
+void cus_engine_force_break(unsigned cause);
+/* From the first suspend of a thread to the resume that answers it, none of its ops is withheld.
+ * What it has withheld before is not issued by this. A resume too many is ignored. */
+void cus_engine_suspend(bool on);
 /* The calling thread is about to make a copy that may sleep in the driver, or has made it: no other
  * thread builds meanwhile, since it would sleep as well (HAZARDS A16; measured: tests/gpu/gate-*).
  */

@@ -118,6 +118,7 @@ struct cus_thread {
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
     struct cus_context *seen; /* the context looked up last: entries live for ever */
+    uint32_t suspended;       /* suspends of the program that no resume has answered */
 };
 
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */

@@ -35,6 +35,24 @@ TEST(KillSwitch, WorksByModeToo) {
     EXPECT_EQ(plain.calls.number, off.calls.number);
 }
 
+// cusplice.h: the program's marks end steps, what it suspends is counted as passed on.
+TEST(Application, IsHeard) {
+    Outcome run = RunCase(CaseOf("app_marks"), Preloaded());
+    EXPECT_EQ(run.result.status, 0) << run.result.err;
+    EXPECT_EQ(run.stats.Number("eager_by.passthrough"), 40 * 3);
+    EXPECT_GE(run.stats.Number("steps"), 40);
+    EXPECT_GT(run.stats.Number("flushes.application"), 0);
+    EXPECT_GT(run.stats.Number("graph_launches"), 0);
+}
+
+TEST(Application, HearsNothingOfALibraryThatIsOff) {
+    for (const char *mode : {"off", "observe"}) {
+        Outcome run = RunCase(CaseOf("app_marks"), Preloaded({{"CUSPLICE_MODE", mode}}));
+        EXPECT_EQ(run.result.status, 0) << run.result.err;
+        EXPECT_EQ(run.calls.Number("cuGraphLaunch"), 0);
+    }
+}
+
 TEST(LaunchBlocking, NothingIsWithheld) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
