@@ -53,6 +53,22 @@ TEST(Application, HearsNothingOfALibraryThatIsOff) {
     }
 }
 
+// By ctypes: the functions behind cusplice.h, in a process without CUDA.
+TEST(Application, IsReachedFromPython) {
+    const char *const program =
+        "import ctypes\n"
+        "lib = ctypes.CDLL(None)\n"
+        "lib.cusplice_read_counters_.restype = ctypes.c_size_t\n"
+        "counters = (ctypes.c_uint64 * 12)(*[7] * 12)\n"
+        "lib.cusplice_suspend_(), lib.cusplice_resume_(), lib.cusplice_resume_()\n"
+        "lib.cusplice_mark_step_(), lib.cusplice_force_break_()\n"
+        "bytes = lib.cusplice_read_counters_(counters, ctypes.c_size_t(96))\n"
+        "print(lib.cusplice_interface_(), bytes, list(counters))\n";
+    Result result = RunProgram({"/usr/bin/env", "python3", "-c", program}, Preloaded()).result;
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "1 80 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n");
+}
+
 TEST(LaunchBlocking, NothingIsWithheld) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
