@@ -198,7 +198,9 @@ void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
         each = most; /* a thread that had to wait for a processor has no pace */
     uint64_t before = plan->ns_per_op ? plan->ns_per_op : each;
     uint64_t weight = each < before ? PACE_WEIGHT_DOWN : PACE_WEIGHT;
-    plan->ns_per_op = (uint32_t)((before * weight + each * intervals) / (weight + intervals));
+    uint64_t sum = before * weight + each * intervals;
+    weight += intervals;
+    plan->ns_per_op = (uint32_t)((sum + weight - 1) / weight); /* up, or a small one never rises */
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
