@@ -128,8 +128,8 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
     return alias->join;
 }
 
-/* Where a path goes on behind a boundary without a break, the boundary loses its reason; whether
- * the host still pauses there is looked at again after a long while. */
+/* Where a path goes on behind a boundary without a break, the boundary loses its reason; where the
+ * host pauses, only after a long while. Pieces that are formed from then on may go across it. */
 static void age_boundary(struct cus_plan *plan) {
     struct cus_node *at = plan->cur;
     uint32_t enough = at->boundary == CUS_BOUNDARY_GAP ? GAP_PASSES : CUT_PASSES;
