@@ -267,8 +267,10 @@ void cus_engine_code_gone(void) {
 
 void cus_engine_context_gone(void) {
     drop_code(close_engine);
-    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
         __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
+        cus_registry_forget_device(context);
+    }
     cus_ranges_forget();
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }

@@ -166,6 +166,8 @@ static inline bool cus_registry_current(const struct cus_thread *thread) {
     return thread->epoch == __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
 }
 struct cus_context *cus_registry_context(CUcontext context);
+/* A context has died: the next one at its address may be another GPU's. */
+void cus_registry_forget_device(struct cus_context *context);
 /* All contexts seen so far, linked by `next`; entries are never freed. */
 struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */

@@ -231,17 +231,7 @@ TEST_F(Adverse, NothingIsWithheldInAGreenContext) {
 
 int capability[2], cuda_version;
 
-// Whether graphs are made on a GPU of that compute capability with a driver of that version.
-bool GraphsOn(int major, int minor, int version, const std::function<void()> &steps) {
-    capability[0] = major;
-    capability[1] = minor;
-    cuda_version = version;
-    int before = driver().calls["cuGraphLaunch"];
-    steps();
-    return driver().calls["cuGraphLaunch"] > before;
-}
-
-TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
+void DriverSaysWhatItIs() {
     driver().table.cuCtxGetDevice = [](CUdevice *device) {
         *device = 0;
         return CUDA_SUCCESS;
@@ -254,6 +244,20 @@ TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
         *version = cuda_version;
         return CUDA_SUCCESS;
     };
+}
+
+// Whether graphs are made on a GPU of that compute capability with a driver of that version.
+bool GraphsOn(int major, int minor, int version, const std::function<void()> &steps) {
+    capability[0] = major;
+    capability[1] = minor;
+    cuda_version = version;
+    int before = driver().calls["cuGraphLaunch"];
+    steps();
+    return driver().calls["cuGraphLaunch"] > before;
+}
+
+TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
+    DriverSaysWhatItIs();
     uintptr_t context = 0x9000;
     auto steps = [&] {
         contexts_.back() = (CUcontext)(context += 0x100); // each is asked for once
@@ -266,6 +270,20 @@ TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
     EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
     driver().table.cuDriverGetVersion = [](int *) { return CUDA_ERROR_NOT_INITIALIZED; };
     EXPECT_TRUE(GraphsOn(10, 3, 13000, steps)) << "nothing is known against it";
+}
+
+TEST_F(Adverse, WhatIsKnownOfAGpuDiesWithTheContext) {
+    DriverSaysWhatItIs();
+    auto steps = [&] {
+        contexts_.back() = (CUcontext)0xa000; // of another GPU each time
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Steps(6);
+    };
+    EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
+    cus_engine_context_gone();
+    EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
+    cus_engine_context_gone();
+    EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
 }
 
 TEST_F(Adverse, ThreadThatIssuesForAnotherContextGetsItsOwnBack) {
