@@ -241,6 +241,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     (void)unused;
     engine->generation++;
     cus_plan_clear(&engine->plan);
+    cus_withheld_destroy_dropped(engine, true);
 }
 
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
@@ -283,6 +284,7 @@ void cus_engine_memory_gone(void) {
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
+    cus_withheld_destroy_dropped(engine, true);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 

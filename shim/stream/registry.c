@@ -344,6 +344,7 @@ void cus_registry_close(struct cus_engine *engine) {
     engine->generation++;
     cus_registry_keep_list(engine);
     cus_plan_clear(&engine->plan);
+    cus_withheld_destroy_dropped(engine, true);
     cus_withheld_drop_capture_stream(engine);
     cus_spinner_forget(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);

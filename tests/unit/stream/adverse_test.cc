@@ -367,6 +367,36 @@ TEST_F(Adverse, NothingIsBuiltWhileAThreadCopiesPageableMemory) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
 }
 
+// Destroying sleeps behind such a copy as building does.
+TEST_F(Adverse, NoGraphIsDestroyedWhileAThreadCopiesPageableMemory) {
+    auto steps_cut_in_the_midst = [&] {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        for (int step = 0; step < 4; step++) {
+            for (int i = 0; i < 12; i++) {
+                Launch(i);
+                if (i == 5)
+                    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+            }
+            Sync();
+        }
+    };
+    auto alive = [] {
+        return driver().calls["cuGraphInstantiateWithFlags"] - driver().calls["cuGraphExecDestroy"];
+    };
+    Steps(6);
+    ASSERT_GT(alive(), 0);
+    cus_engine_copying(true);
+    steps_cut_in_the_midst(); // which makes a boundary: the piece is dropped
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
+    cus_engine_copying(false);
+    Steps(4);
+    EXPECT_GT(driver().calls["cuGraphExecDestroy"], 0) << "but later on";
+    cus_engine_copying(true);
+    cus_engine_code_gone();
+    EXPECT_EQ(alive(), 0) << "before code goes they must";
+    cus_engine_copying(false);
+}
+
 TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream one = fake::MakeStream(CU_STREAM_NON_BLOCKING);
