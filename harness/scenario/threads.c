@@ -81,7 +81,7 @@ static void *launch_bound(void *arg) {
     OK(sc->cu.CtxSetCurrent(sc->ctx));
     for (unsigned step = 0; step < w->steps; step++) {
         for (unsigned i = 0; i < 1000; i++)
-            sc_axpy(sc, w->s, i % 2 ? w->x : w->y, i % 2 ? w->y : w->x, 0.5f, 64);
+            sc_chain(sc, w->s, i % 2 ? w->x : w->y, 3, i + w->number, 64);
         OK(sc->cu.StreamSynchronize(w->s));
     }
     return NULL;

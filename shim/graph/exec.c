@@ -33,6 +33,7 @@ struct node {
 struct cus_exec {
     CUgraph graph;
     CUgraphExec exec;
+    struct cus_exec *next; /* of those whose destruction was put off */
     uint32_t n;
     struct node nodes[];
 };
@@ -284,6 +285,19 @@ void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec) {
         cus_relax_end(driver, relaxed);
     }
     cus_mem_free(exec);
+}
+
+void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec) {
+    exec->next = *list;
+    *list = exec;
+}
+
+void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **list) {
+    while (*list) {
+        struct cus_exec *exec = *list;
+        *list = exec->next;
+        cus_exec_destroy(driver, exec);
+    }
 }
 
 uint64_t cus_exec_estimate(uint32_t n) {

@@ -34,6 +34,9 @@ CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec,
 /* Legal while the exec is in flight. `driver` NULL: the context is dead, only the host side is
  * freed. */
 void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec);
+/* Puts it on a list of those to be destroyed later; destroys what is on one. */
+void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec);
+void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **list);
 
 /* Estimate of the device bytes that an exec of `n` nodes holds; those of this one. */
 uint64_t cus_exec_estimate(uint32_t n);

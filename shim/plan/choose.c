@@ -41,8 +41,7 @@ static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *pi
     return (unsigned)cus_signature_same(variant->in, plan->sig) * 4 + same_head * 2 + came_next;
 }
 
-/* The variant that was launched behind the same beginning of the step and begins with this very op;
- * in doubt the one launched last. */
+/* The likeliest variant; in doubt the one launched last. */
 struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
                                        const struct cus_op *op) {
     if (!piece->n_variants)

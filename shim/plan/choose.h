@@ -26,8 +26,9 @@ static inline void cus_choose_set_clean(struct cus_plan *plan) {
 
 /* What memset and copy nodes of the variant hold is not relied upon once memory may have gone. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant);
-/* The variant that was launched behind the same beginning of the step and begins with this very op;
- * in doubt the one launched last; NULL where there is none. */
+/* The variant that was launched behind the same beginning of the step, begins with this very op and
+ * came next before, in this order of weight; in doubt the one launched last; NULL where there is
+ * none. */
 struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
                                        const struct cus_op *op);
 /* The step's signature behind the first `n` withheld ops; behind the whole piece. */

@@ -133,8 +133,8 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
     return alias->join;
 }
 
-/* Where a path goes on behind a boundary without a break, the boundary loses its reason; whether
- * the host still pauses there is looked at again after a long while. */
+/* Where a path goes on behind a boundary without a break, the boundary loses its reason; where the
+ * host pauses, only after a long while. Pieces that are formed from then on may go across it. */
 static void age_boundary(struct cus_plan *plan) {
     struct cus_node *at = plan->cur;
     uint32_t enough = at->boundary == CUS_BOUNDARY_GAP ? GAP_PASSES : CUT_PASSES;
@@ -204,7 +204,9 @@ void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
         each = most; /* a thread that had to wait for a processor has no pace */
     uint64_t before = plan->ns_per_op ? plan->ns_per_op : each;
     uint64_t weight = each < before ? PACE_WEIGHT_DOWN : PACE_WEIGHT;
-    plan->ns_per_op = (uint32_t)((before * weight + each * intervals) / (weight + intervals));
+    uint64_t sum = before * weight + each * intervals;
+    weight += intervals;
+    plan->ns_per_op = (uint32_t)((sum + weight - 1) / weight); /* up, or a small one never rises */
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {

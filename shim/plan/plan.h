@@ -219,7 +219,8 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
 /* A new exec for the complete piece, holding the withheld ops. NULL when memory ran out (the exec
  * stays the caller's). */
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec);
-/* The piece was launched by this variant. Returns true where a turn of a loop ended with it. */
+/* The piece was launched by this variant; both may be gone now. Returns true where a turn of a loop
+ * ended with it. */
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant);
 /* The withheld ops were issued one by one. Returns true where a turn of a loop ended with them. */
 bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut);

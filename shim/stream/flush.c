@@ -203,6 +203,7 @@ static void end_step(struct cus_engine *engine) {
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->plan.piece && engine->plan.step_ops) {
         cus_plan_step_end(&engine->plan);
+        cus_withheld_destroy_dropped(engine, false);
         engine->build_left = cus_options()->build_nodes;
         engine->counters.steps++;
         engine->ended++;

@@ -271,6 +271,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     (void)unused;
     engine->generation++;
     cus_plan_clear(&engine->plan);
+    cus_withheld_destroy_dropped(engine, true);
 }
 
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
@@ -297,8 +298,10 @@ void cus_engine_code_gone(void) {
 
 void cus_engine_context_gone(void) {
     drop_code(close_engine);
-    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
         __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
+        cus_registry_forget_device(context);
+    }
     cus_ranges_forget();
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
@@ -311,6 +314,7 @@ void cus_engine_memory_gone(void) {
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
+    cus_withheld_destroy_dropped(engine, true);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 

@@ -90,6 +90,10 @@ static bool is_green(CUstream stream) {
            (driver->cuStreamGetGreenCtx(stream, &green) != CUDA_SUCCESS || green);
 }
 
+void cus_registry_forget_device(struct cus_context *context) {
+    __atomic_store_n(&context->hangs, 0, __ATOMIC_RELAXED);
+}
+
 /* Pairs of GPU and driver on which small graphs are reported to hang (HAZARDS A27). */
 static const struct {
     int major, minor;          /* compute capability */
@@ -118,7 +122,7 @@ static bool is_known_to_hang(void) {
     return false;
 }
 
-/* Asked once for a context: its device and the driver stay the same. */
+/* Asked once for a context, and again where one has died whose address may be another's now. */
 static bool graphs_hang(struct cus_context *context) {
     enum { UNKNOWN, NO, YES };
     int known = __atomic_load_n(&context->hangs, __ATOMIC_RELAXED);
@@ -353,6 +357,7 @@ void cus_registry_close(struct cus_engine *engine) {
     engine->generation++;
     cus_registry_keep_list(engine);
     cus_plan_clear(&engine->plan);
+    cus_withheld_destroy_dropped(engine, true);
     cus_withheld_drop_capture_stream(engine);
     cus_spinner_forget(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);

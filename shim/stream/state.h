@@ -89,10 +89,11 @@ struct cus_engine {
     struct cus_thread *owner; /* atomic: thread whose op came last */
     uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
 
-    struct cus_plan plan;    /* lock */
-    CUstream capture_stream; /* lock: private, made at the first build */
-    bool capture_refused;    /* lock: it could not be made: nothing is built */
-    uint32_t build_left;     /* lock: nodes that may still be built in this step */
+    struct cus_plan plan;     /* lock */
+    struct cus_exec *dropped; /* lock: by the plan, not destroyed yet */
+    CUstream capture_stream;  /* lock: private, made at the first build */
+    bool capture_refused;     /* lock: it could not be made: nothing is built */
+    uint32_t build_left;      /* lock: nodes that may still be built in this step */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
@@ -172,6 +173,8 @@ static inline bool cus_registry_current(const struct cus_thread *thread) {
     return thread->epoch == __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
 }
 struct cus_context *cus_registry_context(CUcontext context);
+/* A context has died: the next one at its address may be another GPU's. */
+void cus_registry_forget_device(struct cus_context *context);
 /* All contexts seen so far, linked by `next`; entries are never freed. */
 struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */
@@ -247,7 +250,10 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Drops graphs until `bytes` more fit into the budget. */
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
+/* Destroys it, but not while a thread may sleep in a copy. */
 void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
+/* Destroys what was dropped; if it `must`, during such a copy, too. */
+void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must);
 /* What is withheld can be issued no more, for its context is dead: counted and answered for as a
  * late error. */
 void cus_withheld_lose(struct cus_engine *engine);

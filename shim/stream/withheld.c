@@ -36,9 +36,19 @@ void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
     uint64_t bytes = cus_exec_bytes(exec);
     engine->graph_bytes -= bytes;
     __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
+    cus_exec_put_off(&engine->dropped, exec);
+    cus_withheld_destroy_dropped(engine, false);
+}
+
+/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
+ * (HAZARDS A16). */
+void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must) {
+    if (!engine->dropped ||
+        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
+        return;
     bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
     int cancel = cancel_off();
-    cus_exec_destroy(alive ? cus_process.driver : NULL, exec);
+    cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
     cancel_back(cancel);
 }
 
@@ -172,6 +182,7 @@ static struct cus_variant *build(struct cus_engine *engine) {
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
+    cus_withheld_destroy_dropped(engine, false);
     bool room = ops && cus_withheld_make_room(engine, cus_exec_estimate(n));
     if (room)
         why = CUS_FALLBACK_CAPTURE;

@@ -473,6 +473,16 @@ TEST(Plan, OneStallSaysNothingOfTheHostsPace) {
     EXPECT_GT(program.plan.ns_per_op, 7000u) << "but many do";
 }
 
+// The smallest pieces say least, but not nothing.
+TEST(Plan, FastHostThatBecomesSlowIsNoticedBySmallPieces) {
+    Program program;
+    for (int i = 0; i < 10; i++)
+        cus_plan_paced(&program.plan, 1000, 1000 * 40);
+    for (int i = 0; i < 1000; i++)
+        cus_plan_paced(&program.plan, 1, 8000);
+    EXPECT_GT(program.plan.ns_per_op, 7000u);
+}
+
 // Threads in the way of each other shape small pieces, again when they are formed anew.
 TEST(Plan, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});

@@ -231,17 +231,7 @@ TEST_F(Adverse, NothingIsWithheldInAGreenContext) {
 
 int capability[2], cuda_version;
 
-// Whether graphs are made on a GPU of that compute capability with a driver of that version.
-bool GraphsOn(int major, int minor, int version, const std::function<void()> &steps) {
-    capability[0] = major;
-    capability[1] = minor;
-    cuda_version = version;
-    int before = driver().calls["cuGraphLaunch"];
-    steps();
-    return driver().calls["cuGraphLaunch"] > before;
-}
-
-TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
+void DriverSaysWhatItIs() {
     driver().table.cuCtxGetDevice = [](CUdevice *device) {
         *device = 0;
         return CUDA_SUCCESS;
@@ -254,6 +244,20 @@ TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
         *version = cuda_version;
         return CUDA_SUCCESS;
     };
+}
+
+// Whether graphs are made on a GPU of that compute capability with a driver of that version.
+bool GraphsOn(int major, int minor, int version, const std::function<void()> &steps) {
+    capability[0] = major;
+    capability[1] = minor;
+    cuda_version = version;
+    int before = driver().calls["cuGraphLaunch"];
+    steps();
+    return driver().calls["cuGraphLaunch"] > before;
+}
+
+TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
+    DriverSaysWhatItIs();
     uintptr_t context = 0x9000;
     auto steps = [&] {
         contexts_.back() = (CUcontext)(context += 0x100); // each is asked for once
@@ -266,6 +270,20 @@ TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
     EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
     driver().table.cuDriverGetVersion = [](int *) { return CUDA_ERROR_NOT_INITIALIZED; };
     EXPECT_TRUE(GraphsOn(10, 3, 13000, steps)) << "nothing is known against it";
+}
+
+TEST_F(Adverse, WhatIsKnownOfAGpuDiesWithTheContext) {
+    DriverSaysWhatItIs();
+    auto steps = [&] {
+        contexts_.back() = (CUcontext)0xa000; // of another GPU each time
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Steps(6);
+    };
+    EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
+    cus_engine_context_gone();
+    EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
+    cus_engine_context_gone();
+    EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
 }
 
 TEST_F(Adverse, ThreadThatIssuesForAnotherContextGetsItsOwnBack) {
@@ -347,6 +365,36 @@ TEST_F(Adverse, NothingIsBuiltWhileAThreadCopiesPageableMemory) {
     cus_engine_copying(false);
     Steps(4);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
+// Destroying sleeps behind such a copy as building does.
+TEST_F(Adverse, NoGraphIsDestroyedWhileAThreadCopiesPageableMemory) {
+    auto steps_cut_in_the_midst = [&] {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        for (int step = 0; step < 4; step++) {
+            for (int i = 0; i < 12; i++) {
+                Launch(i);
+                if (i == 5)
+                    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+            }
+            Sync();
+        }
+    };
+    auto alive = [] {
+        return driver().calls["cuGraphInstantiateWithFlags"] - driver().calls["cuGraphExecDestroy"];
+    };
+    Steps(6);
+    ASSERT_GT(alive(), 0);
+    cus_engine_copying(true);
+    steps_cut_in_the_midst(); // which makes a boundary: the piece is dropped
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
+    cus_engine_copying(false);
+    Steps(4);
+    EXPECT_GT(driver().calls["cuGraphExecDestroy"], 0) << "but later on";
+    cus_engine_copying(true);
+    cus_engine_code_gone();
+    EXPECT_EQ(alive(), 0) << "before code goes they must";
+    cus_engine_copying(false);
 }
 
 TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
