@@ -14,6 +14,7 @@ enum {
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do */
     FORKS = 3,            /* divergences at one node that do, where they are at least 1 of 4 */
     GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
     GAPS = 8,             /* pauses at one place in a row that make a boundary */
     TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
     LOST_MIN = 16,        /* begins before a piece is judged */
@@ -121,12 +122,12 @@ bool cus_learn_wants_time(const struct cus_piece *piece) {
     return CUS_HAZARD(F6) && (now || piece->gaps);
 }
 
-/* A pause that most of the piece's time goes into, at the same place each time. */
+/* A pause that much of the piece's time goes into, at the same place each time. */
 void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
     if (!plan->timed)
         return;
-    bool paused =
-        plan->gap.longest >= GAP_NS && plan->gap.longest * 2 >= plan->gap.last - plan->gap.first;
+    bool paused = plan->gap.longest >= GAP_NS &&
+                  plan->gap.longest * GAP_PART >= plan->gap.last - plan->gap.first;
     if (!paused || (piece->gaps && piece->gap != plan->gap.behind)) {
         piece->gaps = 0;
         return;

@@ -267,7 +267,8 @@ void cus_plan_came(struct cus_plan *plan, uint64_t ns) {
         plan->gap.longest = 0;
         return;
     }
-    if (ns - plan->gap.last > plan->gap.longest) {
+    /* Of two pauses that are much alike the first one is meant, each time. */
+    if (ns - plan->gap.last > 2 * plan->gap.longest) {
         plan->gap.longest = ns - plan->gap.last;
         plan->gap.behind = plan->n - 2;
     }

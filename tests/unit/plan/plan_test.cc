@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <set>
 
 namespace {
 
@@ -545,6 +546,26 @@ TEST(Plan, PieceEndsWhereTheHostPauses) {
     unsigned formed = (unsigned)program.plan.n_formed;
     EXPECT_EQ(PiecesWithPause(program, 300000, 4000, at)[1], 7u);
     EXPECT_EQ(program.plan.n_formed, formed) << "for as long as it does";
+}
+
+TEST(Plan, PieceEndsAtEachOfTwoPauses) {
+    Program program;
+    for (unsigned step = 0; step < 200; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 64; i++) {
+            program.Op("k" + std::to_string(i % 7), i, i);
+            if (i == 32 || i == 50)
+                program.now += 300000 + step * (i == 32 ? 7919 : 104729) % 20000;
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    uint32_t at = 0;
+    std::set<uint32_t> ends;
+    for (uint32_t n : program.pieces)
+        ends.insert(at += n);
+    EXPECT_EQ(ends.count(33), 1u);
+    EXPECT_EQ(ends.count(51), 1u);
 }
 
 TEST(Plan, ShortPausesAndThoseOfChanceCutNothing) {
