@@ -124,7 +124,8 @@ TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
     const Refusal refusals[] = {
         {{"-c", unknown}, unknown + ":2: unknown key 'hold_uss' (nearest: hold_us)"},
         {{"-c", value},
-         value + ":1: mode = peicewise: must be one of off, observe, eager, piecewise "
+         value + ":1: mode = peicewise: must be one of off, observe, eager, piecewise, full, "
+                 "full_decode_only, full_and_piecewise "
                  "(nearest: piecewise)"},
         {{"-c", pattern}, pattern + ":3: eager = re:(: bad pattern: "},
         {{"-c", kind}, kind + ":2: unknown kind of rule 'eagre' (nearest: eager)"},

@@ -195,7 +195,9 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
     Strings expected = {
         ":1: hold_us = 49: must be a whole number from 50 to 1000000",
         ":2: warmup = two: must be a whole number from 1 to 1000",
-        ":3: mode = peicewise: must be one of off, observe, eager, piecewise (nearest: piecewise)",
+        ":3: mode = peicewise: must be one of off, observe, eager, piecewise, full, "
+        "full_decode_only, "
+        "full_and_piecewise (nearest: piecewise)",
         ":4: demote = maybe: must be yes or no",
         ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
         ":6: piece_max = 64x: must be a whole number from 2 to 1024",
