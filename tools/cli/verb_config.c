@@ -63,7 +63,7 @@ static void check_problem(void *context, const struct cus_problem *problem) {
 
 static void check_setting(void *context, const struct cus_setting *setting) {
     struct check *check = context;
-    if (!*setting->section)
+    if (setting->key && !*setting->section)
         cus_options_set(&check->options, setting, check_problem, check);
 }
 
