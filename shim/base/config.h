@@ -25,7 +25,7 @@ enum cus_source {
 };
 
 struct cus_setting {
-    const char *section; /* "", "rules" or "step"; a head may also have "?": no section at all */
+    const char *section; /* "", "rules" or "step"; of a head never "", but "?" for an unknown one */
     const char *key;     /* NULL: not a setting but the head of a section */
     const char *value;   /* of a head: the name behind the section's word, or "" */
     const char *file;    /* a path, or the name of the environment variable */

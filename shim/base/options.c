@@ -191,7 +191,7 @@ static void load_problem(void *context, const struct cus_problem *problem) {
 
 static void load_setting(void *context, const struct cus_setting *setting) {
     struct load *load = context;
-    if (setting->key && !*setting->section)
+    if (!*setting->section)
         cus_options_set(load->out, setting, load_problem, load);
 }
 
