@@ -67,10 +67,16 @@ void CheckStep(const struct cus_rules *rules, const cus_step_rule *step) {
         const cus_step_sizes &sizes = step->sizes[i];
         CHECK(sizes.first > 0 && sizes.first <= sizes.last && sizes.stride > 0);
     }
-    const uint32_t grid[3] = {step->n_sizes ? step->sizes[0].last : 8, 1, UINT32_MAX};
-    uint64_t tokens, same;
-    CHECK(cus_step_classify(step, grid, &tokens) == cus_step_classify(&again, grid, &same));
-    CHECK(tokens == same && tokens % step->tokens_each == 0);
+    cus_step_rule one = *step;
+    one.tokens_each = again.tokens_each = 1; // so that its sizes can be met
+    for (uint32_t i = 0; i < 4 * (step->n_sizes + 1); i++) {
+        const cus_step_sizes &sizes = step->sizes[i / 4 % CUS_STEP_SIZES];
+        uint32_t near[] = {sizes.first, sizes.first + sizes.stride, sizes.first + 1, sizes.last};
+        const uint32_t grid[3] = {near[i % 4], near[i % 4], near[i % 4]};
+        uint64_t tokens, same;
+        CHECK(cus_step_classify(&one, grid, &tokens) == cus_step_classify(&again, grid, &same));
+        CHECK(tokens == same && tokens == near[i % 4]);
+    }
     const cus_step_rule *found = cus_rules_step(rules, step->marker);
     CHECK(!found || found->line <= step->line);
 }
