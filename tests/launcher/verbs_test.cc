@@ -15,7 +15,7 @@ bool Has(const std::string &text, const std::string &part) {
 
 // What Python's reader of JSON makes of a text: an expression of it, d.
 std::string Json(const std::string &text, const std::string &expression) {
-    Result r = RunProgram({"/usr/bin/env", "python3", "-c",
+    Result r = RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
                            "import json,sys; d=json.load(sys.stdin); print((" + expression + "))"},
                           {}, text);
     return r.out + r.err;
