@@ -9,7 +9,8 @@
  * whatever a later rule says
  *
  * Order: CUSPLICE_EAGER ("p1;p2") first, then the file that CUSPLICE_CONFIG names, the user's file,
- * the system's file; within a file, as written.
+ * the system's file; within a file, as written. The [step] sections (plan/step.h) of those files
+ * are read with them, in the same order.
  */
 #ifndef CUSPLICE_PLAN_RULES_H
 #define CUSPLICE_PLAN_RULES_H
@@ -52,10 +53,14 @@ const struct cus_rules *cus_rules(void);
 #endif
 /* Decided once per function by the caller. NULL for a name: no rule matches. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
+/* What would decide if rule `index` and those before it were not there. */
+struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const char *mangled,
+                                           int index);
 /* What a kernel of this name, as a marker, says of its step (plan/step.h); NULL: it is none.
  * Decided once per function. */
 const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);
 unsigned cus_rules_count(const struct cus_rules *rules);
+unsigned cus_rules_steps(const struct cus_rules *rules);
 
 /* To be called once when the engine starts: says loudly where no rule at all keeps a kernel out of
  * graphs. */
@@ -71,6 +76,7 @@ struct cus_rule {
 };
 /* NULL behind the last. */
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index);
+const struct cus_step_rule *cus_rules_step_get(const struct cus_rules *rules, unsigned index);
 const char *cus_policy_name(enum cus_policy policy);
 
 /* From the files and the environment; each problem is told to `problem` (NULL: to nobody), the

@@ -4,14 +4,16 @@
  *
  *   [step]                          or [step NAME]; the first section whose marker matches decides
  *   marker = embedding*             pattern of the kernel (plan/pattern.h), early in the step
- *   tokens = x                      the grid dimension that is the number of tokens: x, y or z
- *   tokens_each = 1                 tokens per unit of that dimension
+ *   tokens = x                      the grid dimension that is the number of tokens: x, y or z; x
+ *                                   without it
+ *   tokens_each = 1                 tokens per unit of that dimension; 1 without it
  *   uniform = y == 1                when every request of the step has the same number of tokens
  *   single = y == 1                 ... which is one; without it no step is
  *   sizes = 1,2,4,8..64/8           token counts that may be captured, with first..last/stride; all
  *                                   without it
  *
- * A condition compares x, y, z or tokens with a number by ==, !=, <=, >=, < or >.
+ * A condition compares x, y, z or tokens with a number by ==, !=, <=, >=, < or >. A section with
+ * anything wrong in it is told of and left out as a whole.
  *
  * Pure; rules are read once and never change.
  */
@@ -23,6 +25,10 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { CUS_STEP_SIZES = 64, CUS_STEP_KERNEL = 64 };
 
@@ -59,6 +65,7 @@ struct cus_step_sizes {
 };
 
 struct cus_step_rule {
+    const char *name;   /* behind the word step, or "" */
     const char *marker; /* the pattern as written */
     const char *file;   /* path, or the environment variable */
     int line;           /* of the marker */
@@ -90,5 +97,9 @@ bool cus_step_allows(enum cus_mode mode, enum cus_step_class step, enum cus_poli
 /* What such steps are run as: "full", "piecewise" or "none". */
 const char *cus_step_runs_as(enum cus_mode mode, enum cus_step_class step, enum cus_policy weakest);
 const char *cus_step_name(enum cus_step_class step);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
