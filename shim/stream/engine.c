@@ -325,10 +325,14 @@ static void judge(struct cus_engine *engine) {
     cus_plan_clear(&engine->plan);
 }
 
-/* Why an op may not be put into a graph of its step. */
+/* Why an op may not be put into a graph of its step: a rule names it, the step's size does not
+ * occur in [step], or the mode wants no graph in such steps. */
 static enum cus_eager forbidden(const struct cus_plan *plan, const struct cus_op *op) {
-    bool size = cus_plan_step(plan, op) == CUS_STEP_OUTSIDE;
-    return size && op->kind->policy != CUS_POLICY_NEVER_DEFER ? CUS_EAGER_SIZE : CUS_EAGER_RULE;
+    if (op->kind->policy == CUS_POLICY_NEVER_DEFER)
+        return CUS_EAGER_RULE;
+    if (cus_plan_step(plan, op) == CUS_STEP_OUTSIDE)
+        return CUS_EAGER_SIZE;
+    return op->kind->policy == CUS_POLICY_GRAPH ? CUS_EAGER_PASSTHROUGH : CUS_EAGER_RULE;
 }
 
 /* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
@@ -413,13 +417,13 @@ static void learn(struct cus_engine *engine, struct cus_context *context, struct
         if (!kind)
             kind = find_kind(engine, call, &fresh_again);
         if (kind && fill_op(call, kind, &op)) {
+            cus_kinds_ran(engine->context, kind, op.dims);
+            cus_plan_record(&engine->plan, &op);
             if (fresh && !cus_plan_allows(&engine->plan, &op)) {
                 /* Counted before its name was known. */
                 engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
                 engine->counters.eager_by[forbidden(&engine->plan, &op)]++;
             }
-            cus_kinds_ran(engine->context, kind, op.dims);
-            cus_plan_record(&engine->plan, &op);
             judge(engine);
         }
     }
