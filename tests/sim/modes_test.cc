@@ -24,16 +24,33 @@ std::string Config(int uniform, const char *policy, const char *more = "") {
     return path;
 }
 
-Outcome Decode(int batch, bool preload, const std::string &mode, const std::string &config) {
+Outcome DecodeWith(std::vector<std::string> args, bool preload,
+                   const std::map<std::string, std::string> &env) {
     Setting setting;
     setting.preload = preload;
     setting.timeout_s = 120;
+    setting.env = env;
+    args.insert(args.begin(), {Runfile("harness/decode/decode"), "--model",
+                               Runfile("harness/decode/model/austen.bin")});
+    return RunProgram(args, setting);
+}
+
+Outcome Decode(int batch, bool preload, const std::string &mode, const std::string &config) {
+    std::map<std::string, std::string> env;
     if (preload)
-        setting.env = {{"CUSPLICE_MODE", mode}, {"CUSPLICE_CONFIG", config}};
-    return RunProgram({Runfile("harness/decode/decode"), "--model",
-                       Runfile("harness/decode/model/austen.bin"), "--prompt", "A", "--tokens",
-                       std::to_string(TOKENS), "--batch", std::to_string(batch)},
-                      setting);
+        env = {{"CUSPLICE_MODE", mode}, {"CUSPLICE_CONFIG", config}};
+    return DecodeWith(
+        {"--prompt", "A", "--tokens", std::to_string(TOKENS), "--batch", std::to_string(batch)},
+        preload, env);
+}
+
+// Launches of a kernel in a plain run.
+double Launches(const Outcome &plain, const std::string &kernel) {
+    double n = 0;
+    for (const auto &stream : plain.log)
+        for (const auto &op : stream.second)
+            n += op.rfind("kernel " + kernel + " ", 0) == 0;
+    return n;
 }
 
 std::string Text(const Outcome &run, const std::string &key) {
@@ -79,6 +96,42 @@ TEST(Modes, DecodeHost) {
         EXPECT_EQ(run.stats.Number("issued.in_graphs") > 0, row.graphs);
         EXPECT_EQ(run.stats.Number("eager_by.size"), 0);
     }
+}
+
+// Sequences that begin one after another: prefill, mixed and uniform decode steps.
+TEST(Modes, AServersStepsByThePreset) {
+    std::string report = testing::TempDir() + "modes." + std::to_string(getpid()) + ".json";
+    std::vector<std::string> args = {"--tokens",  "30", "--batch",  "4",   "--mixed",
+                                     "--prefill", "7",  "--report", report};
+    Outcome plain = DecodeWith(args, false, {});
+    const Row rows[] = {
+        {"full_and_piecewise", "", 0, "full", 0, true},
+        {"piecewise", "", 0, "piecewise", 0, true},
+        {"full", "", 0, "full", 0, true},
+    };
+    for (const Row &row : rows) {
+        SCOPED_TRACE(row.mode);
+        std::string mode = row.mode;
+        Outcome run = DecodeWith(args, true,
+                                 {{"CUSPLICE_CONFIG", Runfile("config/presets/decode-modes.conf")},
+                                  {"CUSPLICE_MODE", mode}});
+        EXPECT_SAME(kDecode, plain, run);
+        EXPECT_STATS(run);
+        Json said = ParseJson(ReadFile(report));
+        ASSERT_GT(said.Number("mixed_steps"), 0);
+        ASSERT_GT(said.Number("prefill_steps"), 0);
+        EXPECT_EQ(run.stats.Number("step_classes.single.steps"), said.Number("decode_steps"));
+        EXPECT_EQ(run.stats.Number("step_classes.mixed.steps"),
+                  said.Number("mixed_steps") + said.Number("prefill_steps"));
+        EXPECT_EQ(Text(run, "step_classes.single.mode"), row.runs_as);
+        EXPECT_EQ(Text(run, "step_classes.mixed.mode"), mode == "full" ? "full" : "piecewise");
+        double mixed = Launches(plain, "attention_rows"),
+               decode = Launches(plain, "attention_decode");
+        EXPECT_EQ(run.stats.Number("eager_by.rule"), mode == "full"        ? 0
+                                                     : mode == "piecewise" ? mixed + decode
+                                                                           : mixed);
+    }
+    unlink(report.c_str());
 }
 
 TEST(Modes, DecodeOnlyLeavesOtherStepsAlone) {
