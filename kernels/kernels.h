@@ -17,11 +17,13 @@
 extern "C" {
 #endif
 
-/* Cached positions that one block of attention_decode covers, and its block size. */
+/* Cached positions that one block of attention_decode or attention_rows covers, and its block size.
+ */
 #define CUS_ATTENTION_CHUNK 64
-/* The largest head_dim that attention_decode takes. */
+/* The largest head_dim that both take. */
 #define CUS_ATTENTION_HEAD_DIM_MAX 256
-/* The block size of the kernels with a fixed one: rmsnorm, argmax, sample, reduce_sum. */
+/* The block size of the kernels with a fixed one: rmsnorm, argmax, sample, sample_rows, reduce_sum.
+ */
 #define CUS_REDUCE_BLOCK 128
 
 /* A parameter with padding in two places, for many_params. */
@@ -46,6 +48,15 @@ CUS_GLOBAL void kv_append(float *k_cache, float *v_cache, const float *k, const 
 CUS_GLOBAL void attention_decode(float *partial, const float *q, const float *k_cache,
                                  const float *v_cache, int q_stride, int n, int n_heads,
                                  int n_kv_heads, int head_dim, int max_len, float scale);
+CUS_GLOBAL void rope_rows(float *q, float *k, int q_stride, int k_stride, int n_heads,
+                          int n_kv_heads, int head_dim, const int *pos, float base);
+CUS_GLOBAL void kv_append_rows(float *k_cache, float *v_cache, const float *k, const float *v,
+                               int k_stride, int v_stride, int kv_dim, int max_len, const int *seq,
+                               const int *pos);
+CUS_GLOBAL void attention_rows(float *partial, const float *q, const float *k_cache,
+                               const float *v_cache, const int *seq, const int *pos, int context,
+                               int q_stride, int n_heads, int n_kv_heads, int head_dim, int max_len,
+                               float scale);
 CUS_GLOBAL void attention_combine(float *out, const float *partial, int out_stride, int chunks,
                                   int n_heads, int head_dim);
 CUS_GLOBAL void silu_mul(float *out, const float *gate, const float *up, int n);
@@ -53,6 +64,9 @@ CUS_GLOBAL void residual_add(float *x, const float *y, int n);
 CUS_GLOBAL void argmax(int *token, const float *logits, int vocab, int stride);
 CUS_GLOBAL void sample(int *token, const float *logits, int vocab, int stride, float temperature,
                        unsigned long long seed, int step);
+CUS_GLOBAL void sample_rows(int *token, const float *logits, int vocab, int stride,
+                            float temperature, unsigned long long seed, const int *seq,
+                            const int *pos);
 
 CUS_GLOBAL void axpy(float *y, const float *x, float a, int n);
 CUS_GLOBAL void saxpy_n(float *y, const float *x, float a, int n, int rounds);

@@ -1,6 +1,6 @@
 /*
  * decode: writes text with a small character-level Llama-style model, one character of each
- * sequence at a time. An ordinary CUDA program in C: one thread, one stream, one wait a character.
+ * sequence at a time. An ordinary CUDA program in C: one thread, one stream, one wait a step.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +15,7 @@
 #include "harness/decode/model.h"
 #include "harness/decode/net.h"
 #include "harness/decode/options.h"
+#include "harness/decode/schedule.h"
 
 /* What is known of the sequences while they grow. */
 struct run {
@@ -25,6 +26,7 @@ struct run {
     int prompt_len;
     /* [batch][options->tokens]: what was written. */
     unsigned char *text;
+    struct decode_schedule schedule;
     double seconds;
 };
 
@@ -82,32 +84,49 @@ static int read_prompt(struct run *run) {
     return DECODE_EXIT_OK;
 }
 
-/* Feeds the prompt, then each sequence's own last character. */
-static int generate(struct run *run, struct decode_net *net) {
-    const struct decode_options *options = run->options;
-    int alone = options->batch == 1;
+/* What row reads: of the prompt, then the sequence's own last character. */
+static int token_of(const struct run *run, const struct decode_row *row) {
+    int written = row->pos - run->prompt_len;
+    return written < 0
+               ? run->prompt[row->pos]
+               : run->model->token_of[run->text[(size_t)row->seq * run->options->tokens + written]];
+}
+
+/* Keeps what the row chose, unless the prompt goes on behind it. */
+static int keep(struct run *run, const struct decode_row *row, int token) {
+    int written = row->pos - (run->prompt_len - 1);
+    if (written < 0) {
+        return 0;
+    }
+    if (token < 0 || token >= run->model->shape.vocab) {
+        fprintf(stderr, "decode: the device chose token %d, which there is not\n", token);
+        return -1;
+    }
+    run->text[(size_t)row->seq * run->options->tokens + written] = run->model->byte_of[token];
+    if (run->options->batch == 1) {
+        putchar(run->model->byte_of[token]);
+    }
+    return 0;
+}
+
+/* Takes the prompts and writes the texts. The clock starts at the step that writes the first
+ * character. */
+static int generate(struct run *run, struct decode_net *net, struct decode_step *step) {
     double start = 0;
-    for (int pos = 0; pos < run->prompt_len - 1 + options->tokens; pos++) {
-        int written = pos - (run->prompt_len - 1);
-        if (written == 0) {
-            start = now();
+    while (decode_schedule_next(&run->schedule, step)) {
+        for (int i = 0; i < step->n_rows; i++) {
+            net->tokens_in[i] = token_of(run, &step->rows[i]);
+            if (start == 0 && step->rows[i].pos >= run->prompt_len - 1) {
+                start = now();
+            }
         }
-        for (int b = 0; b < options->batch; b++) {
-            net->tokens_in[b] = written <= 0 ? run->prompt[pos] : net->tokens_out[b];
-        }
-        if (decode_net_step(net, pos, options->temperature, options->seed)) {
+        if (decode_net_step(net, step, run->options->temperature, run->options->seed)) {
             return -1;
         }
-        for (int b = 0; written >= 0 && b < options->batch; b++) {
-            int token = net->tokens_out[b];
-            if (token < 0 || token >= run->model->shape.vocab) {
-                fprintf(stderr, "decode: the device chose token %d, which there is not\n", token);
+        for (int i = 0; i < step->n_rows; i++) {
+            if (keep(run, &step->rows[i], net->tokens_out[i])) {
                 return -1;
             }
-            run->text[(size_t)b * options->tokens + written] = run->model->byte_of[token];
-        }
-        if (alone && written >= 0) {
-            putchar(run->text[written]);
         }
     }
     run->seconds = now() - start;
@@ -139,8 +158,11 @@ static int report(const struct run *run) {
     }
     fprintf(file,
             "{\"tokens\": %.0f, \"tokens_per_s\": %.3f, \"seconds\": %.6f, \"batch\": %d, "
-            "\"prompt_tokens\": %d}\n",
-            tokens, speed, run->seconds, options->batch, run->prompt_len);
+            "\"prompt_tokens\": %d, \"prefill_steps\": %lld, \"mixed_steps\": %lld, "
+            "\"decode_steps\": %lld}\n",
+            tokens, speed, run->seconds, options->batch, run->prompt_len,
+            run->schedule.steps[DECODE_KIND_PREFILL], run->schedule.steps[DECODE_KIND_MIXED],
+            run->schedule.steps[DECODE_KIND_DECODE]);
     int failed = ferror(file);
     if (fclose(file) || failed) {
         fprintf(stderr, "decode: %s could not be written\n", options->report);
@@ -151,19 +173,26 @@ static int report(const struct run *run) {
 
 static int run_on_stream(struct run *run, cudaStream_t stream) {
     struct decode_net net;
-    int max_len = run->prompt_len - 1 + run->options->tokens;
-    int failed = decode_net_create(&net, run->model, run->options->batch, max_len, stream);
+    int max_rows = decode_schedule_max_rows(&run->schedule);
+    int failed = decode_net_create(&net, run->model, run->options->batch, run->schedule.len,
+                                   max_rows, stream);
+    struct decode_step step = {.rows = malloc((size_t)max_rows * sizeof(*step.rows))};
+    if (!step.rows) {
+        fputs("decode: out of memory\n", stderr);
+        failed = -1;
+    }
     if (!failed) {
         if (run->options->batch == 1) {
             fputs(run->options->prompt, stdout);
         }
-        failed = generate(run, &net);
+        failed = generate(run, &net, &step);
         if (run->options->batch == 1) {
             putchar('\n');
         } else if (!failed) {
             print_batch(run);
         }
     }
+    free(step.rows);
     return decode_net_destroy(&net) | failed;
 }
 
@@ -179,8 +208,28 @@ static int run_on_device(struct run *run) {
     return decode_cuda_failed(cudaStreamDestroy(stream), "cudaStreamDestroy(stream)") | failed;
 }
 
+static int make_schedule(struct run *run) {
+    const struct decode_options *options = run->options;
+    run->schedule = (struct decode_schedule){
+        .batch = options->batch,
+        .prompt_len = run->prompt_len,
+        .len = run->prompt_len - 1 + options->tokens,
+        .prefill = options->prefill,
+        .staggered = options->mixed,
+        .next = calloc((size_t)options->batch, sizeof(*run->schedule.next)),
+    };
+    if (!run->schedule.next) {
+        fputs("decode: out of memory\n", stderr);
+        return DECODE_EXIT_FAILED;
+    }
+    return DECODE_EXIT_OK;
+}
+
 static int run_all(struct run *run) {
     int status = read_prompt(run);
+    if (status == DECODE_EXIT_OK) {
+        status = make_schedule(run);
+    }
     if (status != DECODE_EXIT_OK) {
         return status;
     }
@@ -209,6 +258,7 @@ int main(int argc, char **argv) {
     status = run_all(&run);
     free(run.prompt);
     free(run.text);
+    free(run.schedule.next);
     decode_model_free(&model);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * The model on the device and one decode step of it: cuBLAS for the projections, the kernels of
+ * The model on the device and one step of it: cuBLAS for the projections, the kernels of
  * kernels/ for the rest. Everything runs on one stream and from one thread; a step ends in the
  * host's only wait. Prints failures on stderr; never ends the program.
  */
@@ -59,36 +59,38 @@ static int make_caches(struct decode_net *net) {
 }
 
 static int make_rows(struct decode_net *net) {
+    size_t n = net->max_rows;
     const struct decode_shape *s = &net->shape;
     size_t dim = s->dim, kv_dim = decode_kv_dim(s);
     size_t partial = (size_t)s->heads * decode_attention_chunks(s->context) * (dim / s->heads + 2);
     size_t row = 4 * dim + 2 * kv_dim + partial + 2 * (size_t)s->hidden + s->vocab;
-    DECODE_CUDA(cudaMalloc((void **)&net->rows, net->batch * row * sizeof(*net->rows)));
+    DECODE_CUDA(cudaMalloc((void **)&net->rows, n * row * sizeof(*net->rows)));
     float *at = net->rows;
-    net->x = take(&at, net->batch * dim);
-    net->y = take(&at, net->batch * dim);
-    net->q = take(&at, net->batch * dim);
-    net->attended = take(&at, net->batch * dim);
-    net->k = take(&at, net->batch * kv_dim);
-    net->v = take(&at, net->batch * kv_dim);
-    net->gate = take(&at, net->batch * (size_t)s->hidden);
-    net->up = take(&at, net->batch * (size_t)s->hidden);
-    net->partial = take(&at, net->batch * partial);
-    net->logits = take(&at, net->batch * (size_t)s->vocab);
+    net->x = take(&at, n * dim);
+    net->y = take(&at, n * dim);
+    net->q = take(&at, n * dim);
+    net->attended = take(&at, n * dim);
+    net->k = take(&at, n * kv_dim);
+    net->v = take(&at, n * kv_dim);
+    net->gate = take(&at, n * (size_t)s->hidden);
+    net->up = take(&at, n * (size_t)s->hidden);
+    net->partial = take(&at, n * partial);
+    net->logits = take(&at, n * (size_t)s->vocab);
 
-    size_t tokens = net->batch * sizeof(int);
-    DECODE_CUDA(cudaMalloc((void **)&net->tokens_dev, tokens));
-    DECODE_CUDA(cudaMallocHost((void **)&net->tokens_in, tokens));
+    size_t tokens = n * sizeof(int);
+    DECODE_CUDA(cudaMalloc((void **)&net->tokens_dev, 3 * tokens));
+    DECODE_CUDA(cudaMallocHost((void **)&net->tokens_in, 3 * tokens));
     DECODE_CUDA(cudaMallocHost((void **)&net->tokens_out, tokens));
     return 0;
 }
 
 int decode_net_create(struct decode_net *net, const struct decode_model *model, int batch,
-                      int max_len, cudaStream_t stream) {
+                      int max_len, int max_rows, cudaStream_t stream) {
     memset(net, 0, sizeof(*net));
     net->shape = model->shape;
     net->batch = batch;
     net->max_len = max_len;
+    net->max_rows = max_rows;
     net->stream = stream;
     net->layers = calloc((size_t)model->shape.layers, sizeof(*net->layers));
     if (!net->layers) {
@@ -103,101 +105,172 @@ int decode_net_create(struct decode_net *net, const struct decode_model *model, 
     return 0;
 }
 
-/* out [batch][n_out] = in [batch][n_in] times the transpose of weight [n_out][n_in]. cuBLAS counts
+/* A step on the device. */
+struct work {
+    int rows;
+    /* Of every row, if seq is NULL. */
+    int pos;
+    /* On the device, [rows] each, or both NULL where the batch is in step. */
+    const int *seq, *at;
+    /* Positions in sight of the furthest row. */
+    int n;
+};
+
+/* out [rows][n_out] = in [rows][n_in] times the transpose of weight [n_out][n_in]. cuBLAS counts
  * columns first, so that each of the three is the transpose of what it sees. */
-static int project(struct decode_net *net, float *out, const float *in, const float *weight,
-                   int n_out, int n_in) {
+static int project(struct decode_net *net, int rows, float *out, const float *in,
+                   const float *weight, int n_out, int n_in) {
     const float one = 1.0f, zero = 0.0f;
-    DECODE_CUBLAS(cublasSgemm(net->cublas, CUBLAS_OP_T, CUBLAS_OP_N, n_out, net->batch, n_in, &one,
+    DECODE_CUBLAS(cublasSgemm(net->cublas, CUBLAS_OP_T, CUBLAS_OP_N, n_out, rows, n_in, &one,
                               weight, n_in, in, n_in, &zero, out, n_out));
     return 0;
 }
 
-/* Attention of the newest position over itself and the positions before it, as far back as the
- * model was trained; its result is added to x. */
-static int attend(struct decode_net *net, const struct decode_layer *layer, int pos) {
+/* Puts the keys and values of a batch in step into the caches and looks back from there. */
+static int look_back(struct decode_net *net, const struct decode_layer *layer,
+                     const struct work *work) {
     const struct decode_shape *s = &net->shape;
     int dim = s->dim, kv_dim = (int)decode_kv_dim(s), head_dim = dim / s->heads;
-    int n = pos + 1 < s->context ? pos + 1 : s->context;
     /* Where this position goes, and where the oldest one in sight is. */
-    size_t newest = (size_t)pos * kv_dim, oldest = (size_t)(pos + 1 - n) * kv_dim;
+    size_t newest = (size_t)work->pos * kv_dim, oldest = (size_t)(work->pos + 1 - work->n) * kv_dim;
 
-    DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, layer->attn_norm, dim,
-                                      s->norm_eps, net->batch));
-    if (project(net, net->q, net->y, layer->wq, dim, dim) ||
-        project(net, net->k, net->y, layer->wk, kv_dim, dim) ||
-        project(net, net->v, net->y, layer->wv, kv_dim, dim)) {
-        return -1;
-    }
     DECODE_CUDA(decode_launch_rope(net->stream, net->q, net->k, dim, kv_dim, s->heads, s->kv_heads,
-                                   head_dim, pos, s->rope_base, net->batch));
+                                   head_dim, work->pos, s->rope_base, work->rows));
     DECODE_CUDA(decode_launch_kv_append(net->stream, layer->k_cache + newest,
                                         layer->v_cache + newest, net->k, net->v, kv_dim,
-                                        net->max_len, 0, net->batch));
+                                        net->max_len, 0, work->rows));
     DECODE_CUDA(decode_launch_attention(net->stream, net->partial, net->q, layer->k_cache + oldest,
-                                        layer->v_cache + oldest, n, s->heads, s->kv_heads, head_dim,
-                                        net->max_len, net->batch));
-    DECODE_CUDA(decode_launch_combine(net->stream, net->attended, net->partial, n, s->heads,
-                                      head_dim, net->batch));
-    if (project(net, net->y, net->attended, layer->wo, dim, dim)) {
+                                        layer->v_cache + oldest, work->n, s->heads, s->kv_heads,
+                                        head_dim, net->max_len, work->rows));
+    return 0;
+}
+
+/* The same for rows of any sequences at any positions. All of them are in the caches before the
+ * first looks back. */
+static int look_back_rows(struct decode_net *net, const struct decode_layer *layer,
+                          const struct work *work) {
+    const struct decode_shape *s = &net->shape;
+    int dim = s->dim, kv_dim = (int)decode_kv_dim(s), head_dim = dim / s->heads;
+    DECODE_CUDA(decode_launch_rope_rows(net->stream, net->q, net->k, dim, kv_dim, s->heads,
+                                        s->kv_heads, head_dim, work->at, s->rope_base, work->rows));
+    DECODE_CUDA(decode_launch_kv_append_rows(net->stream, layer->k_cache, layer->v_cache, net->k,
+                                             net->v, kv_dim, net->max_len, work->seq, work->at,
+                                             work->rows));
+    DECODE_CUDA(decode_launch_attention_rows(
+        net->stream, net->partial, net->q, layer->k_cache, layer->v_cache, work->seq, work->at,
+        s->context, work->n, s->heads, s->kv_heads, head_dim, net->max_len, work->rows));
+    return 0;
+}
+
+/* Attention of each row over itself and the positions before it, as far back as the model was
+ * trained; its result is added to x. */
+static int attend(struct decode_net *net, const struct decode_layer *layer,
+                  const struct work *work) {
+    const struct decode_shape *s = &net->shape;
+    int dim = s->dim, kv_dim = (int)decode_kv_dim(s);
+    DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, layer->attn_norm, dim,
+                                      s->norm_eps, work->rows));
+    if (project(net, work->rows, net->q, net->y, layer->wq, dim, dim) ||
+        project(net, work->rows, net->k, net->y, layer->wk, kv_dim, dim) ||
+        project(net, work->rows, net->v, net->y, layer->wv, kv_dim, dim)) {
         return -1;
     }
-    DECODE_CUDA(decode_launch_residual_add(net->stream, net->x, net->y, net->batch * dim));
+    if (work->seq ? look_back_rows(net, layer, work) : look_back(net, layer, work)) {
+        return -1;
+    }
+    DECODE_CUDA(decode_launch_combine(net->stream, net->attended, net->partial, work->n, s->heads,
+                                      dim / s->heads, work->rows));
+    if (project(net, work->rows, net->y, net->attended, layer->wo, dim, dim)) {
+        return -1;
+    }
+    DECODE_CUDA(decode_launch_residual_add(net->stream, net->x, net->y, work->rows * dim));
     return 0;
 }
 
 /* The gated feed-forward part; its result is added to x. */
-static int feed_forward(struct decode_net *net, const struct decode_layer *layer) {
+static int feed_forward(struct decode_net *net, const struct decode_layer *layer, int rows) {
     const struct decode_shape *s = &net->shape;
     DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, layer->mlp_norm, s->dim,
-                                      s->norm_eps, net->batch));
-    if (project(net, net->gate, net->y, layer->gate, s->hidden, s->dim) ||
-        project(net, net->up, net->y, layer->up, s->hidden, s->dim)) {
+                                      s->norm_eps, rows));
+    if (project(net, rows, net->gate, net->y, layer->gate, s->hidden, s->dim) ||
+        project(net, rows, net->up, net->y, layer->up, s->hidden, s->dim)) {
         return -1;
     }
     DECODE_CUDA(
-        decode_launch_silu_mul(net->stream, net->gate, net->gate, net->up, net->batch * s->hidden));
-    if (project(net, net->y, net->gate, layer->down, s->dim, s->hidden)) {
+        decode_launch_silu_mul(net->stream, net->gate, net->gate, net->up, rows * s->hidden));
+    if (project(net, rows, net->y, net->gate, layer->down, s->dim, s->hidden)) {
         return -1;
     }
-    DECODE_CUDA(decode_launch_residual_add(net->stream, net->x, net->y, net->batch * s->dim));
+    DECODE_CUDA(decode_launch_residual_add(net->stream, net->x, net->y, rows * s->dim));
     return 0;
 }
 
 /* The logits of x, and the choice among them. */
-static int choose(struct decode_net *net, int pos, float temperature, unsigned long long seed) {
+static int choose(struct decode_net *net, const struct work *work, float temperature,
+                  unsigned long long seed) {
     const struct decode_shape *s = &net->shape;
     DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, net->final_norm, s->dim,
-                                      s->norm_eps, net->batch));
-    if (project(net, net->logits, net->y, net->embedding, s->vocab, s->dim)) {
+                                      s->norm_eps, work->rows));
+    if (project(net, work->rows, net->logits, net->y, net->embedding, s->vocab, s->dim)) {
         return -1;
     }
-    if (temperature > 0) {
+    if (temperature > 0 && work->seq) {
+        DECODE_CUDA(decode_launch_sample_rows(net->stream, net->tokens_dev, net->logits, s->vocab,
+                                              temperature, seed, work->seq, work->at, work->rows));
+    } else if (temperature > 0) {
         DECODE_CUDA(decode_launch_sample(net->stream, net->tokens_dev, net->logits, s->vocab,
-                                         temperature, seed, pos, net->batch));
+                                         temperature, seed, work->pos, work->rows));
     } else {
         DECODE_CUDA(
-            decode_launch_argmax(net->stream, net->tokens_dev, net->logits, s->vocab, net->batch));
+            decode_launch_argmax(net->stream, net->tokens_dev, net->logits, s->vocab, work->rows));
     }
     return 0;
 }
 
-int decode_net_step(struct decode_net *net, int pos, float temperature, unsigned long long seed) {
-    size_t bytes = net->batch * sizeof(int);
-    DECODE_CUDA(cudaMemcpyAsync(net->tokens_dev, net->tokens_in, bytes, cudaMemcpyHostToDevice,
-                                net->stream));
+/* Sends what the step reads to the device, in one copy. */
+static int send_up(struct decode_net *net, const struct decode_step *step, struct work *work) {
+    size_t rows = step->n_rows, numbers = rows;
+    int furthest = 0;
+    for (size_t i = 0; i < rows; i++) {
+        furthest = step->rows[i].pos > furthest ? step->rows[i].pos : furthest;
+    }
+    *work =
+        (struct work){.rows = step->n_rows,
+                      .pos = furthest,
+                      .n = furthest + 1 < net->shape.context ? furthest + 1 : net->shape.context};
+    if (!step->in_step) {
+        for (size_t i = 0; i < rows; i++) {
+            net->tokens_in[rows + i] = step->rows[i].seq;
+            net->tokens_in[2 * rows + i] = step->rows[i].pos;
+        }
+        work->seq = net->tokens_dev + rows;
+        work->at = net->tokens_dev + 2 * rows;
+        numbers = 3 * rows;
+    }
+    DECODE_CUDA(cudaMemcpyAsync(net->tokens_dev, net->tokens_in, numbers * sizeof(int),
+                                cudaMemcpyHostToDevice, net->stream));
+    return 0;
+}
+
+int decode_net_step(struct decode_net *net, const struct decode_step *step, float temperature,
+                    unsigned long long seed) {
+    struct work work;
+    if (send_up(net, step, &work)) {
+        return -1;
+    }
     DECODE_CUDA(decode_launch_embedding(net->stream, net->x, net->embedding, net->tokens_dev,
-                                        net->shape.dim, net->batch));
+                                        net->shape.dim, step->kind == DECODE_KIND_DECODE,
+                                        work.rows));
     for (int i = 0; i < net->shape.layers; i++) {
-        if (attend(net, &net->layers[i], pos) || feed_forward(net, &net->layers[i])) {
+        if (attend(net, &net->layers[i], &work) || feed_forward(net, &net->layers[i], work.rows)) {
             return -1;
         }
     }
-    if (choose(net, pos, temperature, seed)) {
+    if (choose(net, &work, temperature, seed)) {
         return -1;
     }
-    DECODE_CUDA(cudaMemcpyAsync(net->tokens_out, net->tokens_dev, bytes, cudaMemcpyDeviceToHost,
-                                net->stream));
+    DECODE_CUDA(cudaMemcpyAsync(net->tokens_out, net->tokens_dev, work.rows * sizeof(int),
+                                cudaMemcpyDeviceToHost, net->stream));
     DECODE_CUDA(cudaStreamSynchronize(net->stream));
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * The model on the device: weights, key-value caches, and one decode step.
+ * The model on the device: weights, key-value caches, and one step.
  */
 #ifndef HARNESS_DECODE_NET_H
 #define HARNESS_DECODE_NET_H
@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "harness/decode/model.h"
+#include "harness/decode/schedule.h"
 
 /* The matrices of a layer, on the device; each is [out][in]. */
 struct decode_layer {
@@ -18,14 +19,17 @@ struct decode_layer {
 
 struct decode_net {
     struct decode_shape shape;
-    int batch, max_len;
+    int batch, max_len, max_rows;
     cudaStream_t stream;
     cublasHandle_t cublas;
 
     /* Device memory that this struct owns: all weights, all caches, all intermediate rows. */
     float *weights, *caches, *rows;
+    /* The tokens of a step; behind them, where the batch is out of step, each row's sequence and
+     * then each row's position. */
     int *tokens_dev;
-    /* Pinned: [batch] tokens that the next step reads, and [batch] that the last one chose. */
+    /* Pinned: the tokens that the next step reads (room for what goes behind them), and those that
+     * the last one chose. */
     int *tokens_in, *tokens_out;
 
     /* Places in weights and rows. */
@@ -35,19 +39,22 @@ struct decode_net {
 };
 
 /*
- * Puts the model on the current device, with room for max_len positions of batch sequences, to run
- * on stream (which stays the caller's). The model must live until the first step is done. 0, or -1
- * with the reason on stderr; decode_net_destroy cleans up in both cases.
+ * Puts the model on the current device, with room for max_len positions of batch sequences and
+ * for steps of max_rows rows, to run on stream (which stays the caller's). The model must live
+ * until the first step is done. 0, or -1 with the reason on stderr; decode_net_destroy cleans up in
+ * both cases.
  */
 int decode_net_create(struct decode_net *net, const struct decode_model *model, int batch,
-                      int max_len, cudaStream_t stream);
+                      int max_len, int max_rows, cudaStream_t stream);
 
 /*
- * One step: reads tokens_in at position pos (0 .. max_len - 1, one after the other), writes
- * tokens_out, and waits for it. Temperature 0 takes the likeliest token. 0, or -1 with the reason
- * on stderr.
+ * One step: reads tokens_in, one for each row of the step, writes tokens_out, the token that each
+ * row chose to follow it, and waits for it. What a row looks back at must have been in earlier
+ * steps or be in this one. Temperature 0 takes the likeliest token. 0, or -1 with the reason on
+ * stderr.
  */
-int decode_net_step(struct decode_net *net, int pos, float temperature, unsigned long long seed);
+int decode_net_step(struct decode_net *net, const struct decode_step *step, float temperature,
+                    unsigned long long seed);
 
 /* Frees everything that create made. 0, or -1 with the reason on stderr. */
 int decode_net_destroy(struct decode_net *net);

@@ -15,7 +15,7 @@
 #define MODEL_NAME "austen.bin"
 #define MODEL_IN_TREE "harness/decode/model/" MODEL_NAME
 
-enum { TOKENS_MAX = 1000000, BATCH_MAX = 1024 };
+enum { TOKENS_MAX = 1000000, BATCH_MAX = 1024, PREFILL_MAX = 4096, ROWS_MAX = 65535 };
 
 static const char help[] =
     "Usage: decode [OPTION]...\n"
@@ -24,6 +24,9 @@ static const char help[] =
     "  --prompt TEXT       text to go on from (\"It is a truth universally acknowledged, that\")\n"
     "  --tokens N          characters to write for each sequence, 1..1000000 (200)\n"
     "  --batch B           sequences to write side by side, 1..1024 (1)\n"
+    "  --prefill N         characters of the prompt that one step takes, 1..4096 (1)\n"
+    "  --mixed             start the sequences one after another: while some write, the next one\n"
+    "                      takes its prompt in the same steps\n"
     "  --temperature T     0 always takes the likeliest character; higher is more varied (0)\n"
     "  --seed N            start of the random numbers for a temperature above 0 (1)\n"
     "  --stream KIND       nonblocking, blocking or legacy: the CUDA stream to work on\n"
@@ -40,6 +43,8 @@ enum {
     OPT_PROMPT = 1,
     OPT_TOKENS,
     OPT_BATCH,
+    OPT_PREFILL,
+    OPT_MIXED,
     OPT_TEMPERATURE,
     OPT_SEED,
     OPT_STREAM,
@@ -52,6 +57,8 @@ static const struct option table[] = {
     {"prompt", required_argument, NULL, OPT_PROMPT},
     {"tokens", required_argument, NULL, OPT_TOKENS},
     {"batch", required_argument, NULL, OPT_BATCH},
+    {"prefill", required_argument, NULL, OPT_PREFILL},
+    {"mixed", no_argument, NULL, OPT_MIXED},
     {"temperature", required_argument, NULL, OPT_TEMPERATURE},
     {"seed", required_argument, NULL, OPT_SEED},
     {"stream", required_argument, NULL, OPT_STREAM},
@@ -120,6 +127,11 @@ static int take(struct decode_options *options, int option) {
         return parse_int("tokens", optarg, TOKENS_MAX, &options->tokens);
     case OPT_BATCH:
         return parse_int("batch", optarg, BATCH_MAX, &options->batch);
+    case OPT_PREFILL:
+        return parse_int("prefill", optarg, PREFILL_MAX, &options->prefill);
+    case OPT_MIXED:
+        options->mixed = 1;
+        return -1;
     case OPT_TEMPERATURE:
         return parse_temperature(optarg, &options->temperature);
     case OPT_SEED:
@@ -146,6 +158,7 @@ int decode_options_parse(struct decode_options *options, int argc, char **argv) 
         .prompt = "It is a truth universally acknowledged, that",
         .tokens = 200,
         .batch = 1,
+        .prefill = 1,
         .seed = 1,
     };
     int option, status = -1;
@@ -154,6 +167,14 @@ int decode_options_parse(struct decode_options *options, int argc, char **argv) 
     }
     if (status < 0 && optind < argc) {
         fprintf(stderr, "decode: '%s' is not an option\nTry 'decode --help'.\n", argv[optind]);
+        status = DECODE_EXIT_USAGE;
+    }
+    /* The rows of a step are a grid's y and z. */
+    if (status < 0 && !options->mixed && options->prefill > ROWS_MAX / options->batch) {
+        fprintf(stderr,
+                "decode: --prefill %d with --batch %d: %d characters a step is the most of all "
+                "sequences together\n",
+                options->prefill, options->batch, ROWS_MAX);
         status = DECODE_EXIT_USAGE;
     }
     return status;

@@ -26,6 +26,8 @@ enum decode_exit {
 struct decode_options {
     const char *prompt;
     int tokens, batch;
+    /* Tokens of a prompt in one step, and whether sequences start one after the other. */
+    int prefill, mixed;
     /* 0: greedy. */
     float temperature;
     unsigned long long seed;

@@ -129,15 +129,17 @@ int sc_run_steady(struct sc *sc) {
     return 0;
 }
 
-/* Steps of a thousand launches of which nothing ever changes; 8 bytes or 4 an argument. */
+/* Steps of a thousand launches of which nothing ever changes; 8 bytes or 4 an argument. Each pair
+ * turns (x, y) a little, so that every launch counts and nothing grows. */
 int sc_run_launch_bound(struct sc *sc) {
     CUstream s;
     sc_start(sc);
     CUdeviceptr x = sc_device(sc, "x", 64), y = sc_device(sc, "y", 64);
     OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    sc_fill(sc, s, x, 0x3f800000, 64); /* 1.0f */
     for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
         for (unsigned i = 0; i < 1000; i++)
-            sc_axpy(sc, s, i % 2 ? x : y, i % 2 ? y : x, 0.5f, 64);
+            sc_axpy(sc, s, i % 2 ? x : y, i % 2 ? y : x, i % 2 ? -0.5f : 0.5f, 64);
         OK(sc->cu.StreamSynchronize(s));
     }
     sc_digest(sc);

@@ -48,7 +48,7 @@ struct reader {
     char chunk[CHUNK_BYTES];
 };
 
-static const char *const sections[] = {"rules", NULL};
+static const char *const sections[] = {"rules", "step", NULL};
 
 bool cus_config_secure(void) {
     return getauxval(AT_SECURE) != 0;
@@ -176,25 +176,55 @@ static void check_expected(struct reader *reader) {
     reader->expecting = false;
 }
 
+/* Cuts the head into the section's word, which stays in reader->section, and the name behind it:
+ * steps may have one. False: there is no such section. */
+static bool split_head(struct reader *reader, const char **name) {
+    char *text = reader->section;
+    size_t word = strcspn(text, " \t");
+    *name = "";
+    if (strcmp(text, "rules") == 0)
+        return true;
+    if (word != 4 || strncmp(text, "step", 4) != 0)
+        return false;
+    *name = text + word + strspn(text + word, " \t");
+    text[word] = 0;
+    return true;
+}
+
+static void tell_head(struct reader *reader, const char *section, const char *name) {
+    struct cus_setting head = {section, NULL, name, reader->path, reader->line};
+    reader->setting(reader->context, &head);
+}
+
+static void tell_unknown(struct reader *reader) {
+    char text[128];
+    snprintf(text, sizeof text, "unknown section [%s]", reader->section);
+    reader->section[strcspn(reader->section, " \t")] = 0;
+    tell_line(reader, cus_nearest(reader->section, sections), text);
+}
+
 /* A section's head. inih reads it as well; here it is judged, once, and with its line. */
 static void enter_section(struct reader *reader) {
     char *end = strchr(reader->text, ']');
+    const char *name;
+    int bytes;
     reader->dropping = true;
     if (!end) {
+        tell_head(reader, "?", "");
         tell_line(reader, NULL, "this section's head has no ']'");
         reader->text[0] = 0; /* inih would go on with the section before */
         return;
     }
+    bytes = snprintf(reader->section, sizeof reader->section, "%.*s", (int)(end - reader->text - 1),
+                     reader->text + 1);
+    reader->dropping = !split_head(reader, &name) || bytes >= SECTION_BYTES;
+    tell_head(reader, reader->dropping ? "?" : reader->section, reader->dropping ? "" : name);
     if (end[1] && end[1 + strspn(end + 1, " \t")] != '#' && end[1 + strspn(end + 1, " \t")] != ';')
         tell_line(reader, NULL, "something follows this section's head");
-    snprintf(reader->section, sizeof reader->section, "%.*s", (int)(end - reader->text - 1),
-             reader->text + 1);
-    reader->dropping = strcmp(reader->section, "rules") != 0;
-    if (reader->dropping) {
-        char text[128];
-        snprintf(text, sizeof text, "unknown section [%s]", reader->section);
-        tell_line(reader, cus_nearest(reader->section, sections), text);
-    }
+    if (bytes >= SECTION_BYTES)
+        tell_line(reader, NULL, "this section's head is too long");
+    else if (reader->dropping)
+        tell_unknown(reader);
 }
 
 /* inih's reader: one line a call. */

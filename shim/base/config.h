@@ -2,8 +2,9 @@
  * Reading settings: INI files through inih, and the environment. One reader for the target and for
  * the launcher; they differ only in what they do with a problem (warn and go on; refuse).
  *
- * A file has settings at its top and, below `[rules]`, rules in order. A comment is a line that
- * begins with # or ; (nothing that follows a value is a comment). Lines may have 4000 bytes.
+ * A file has settings at its top, below `[rules]` rules in order, and any number of `[step]` and
+ * `[step NAME]` sections. A comment is a line that begins with # or ; (nothing that follows a value
+ * is a comment). Lines may have 4000 bytes.
  */
 #ifndef CUSPLICE_BASE_CONFIG_H
 #define CUSPLICE_BASE_CONFIG_H
@@ -24,11 +25,11 @@ enum cus_source {
 };
 
 struct cus_setting {
-    const char *section; /* "" or "rules" */
-    const char *key;
-    const char *value;
-    const char *file; /* a path, or the name of the environment variable */
-    int line;         /* 0: the environment */
+    const char *section; /* "", "rules" or "step"; of a head never "", but "?" for an unknown one */
+    const char *key;     /* NULL: not a setting but the head of a section */
+    const char *value;   /* of a head: the name behind the section's word, or "" */
+    const char *file;    /* a path, or the name of the environment variable */
+    int line;            /* 0: the environment */
 };
 
 /* Everything points to memory that lives until the callback returns. */
@@ -46,10 +47,11 @@ void cus_problem_show(const struct cus_problem *problem, char *out, unsigned byt
 void cus_problem_warn(void *context, const struct cus_problem *problem);
 
 /*
- * Tells `setting` every setting of a source, in order. Problems of the reading itself (a file that
- * cannot be read, a line that is none, an unknown section, an unknown CUSPLICE_ variable) go to
- * `problem`, which may be NULL. The system's and the user's file may be absent; the named one may
- * not.
+ * Tells `setting` every setting of a source and every head of a section, in order; settings below a
+ * head that is no section are left out. Problems of the reading itself (a file that cannot be read,
+ * a line that is none, an unknown section, an unknown CUSPLICE_ variable) go to `problem`, which
+ * may be NULL, each behind the head that it stands below. The system's and the user's file may be
+ * absent; the named one may not.
  */
 typedef void cus_setting_fn(void *context, const struct cus_setting *setting);
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,

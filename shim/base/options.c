@@ -29,11 +29,16 @@ static const struct row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(ROWS <= sizeof((struct cus_options *)0)->owned / sizeof(char *), "owned[] is short");
 
-static const char *const modes[] = {"off", "observe", "eager", "piecewise", NULL};
+static const char *const modes[] = {
+    "off", "observe", "eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", NULL};
 static const char *const profiles[] = {"eager", "ignore", NULL};
 static const char *const no_words[] = {"no", "off", "false", "0", NULL};
-/* The keys of [rules] (plan/rules.c), for those who forget the section's head. */
-static const char *const rule_words[] = {"eager", "never_defer", "graph", NULL};
+/* The keys of [rules] (plan/rules.c) and of [step] (plan/step_read.c), for those who forget the
+ * section's head. */
+static const char *const rule_words[] = {"eager",   "never_defer",    "graph",
+                                         "uniform", "uniform_single", NULL};
+static const char *const step_words[] = {"marker", "tokens", "tokens_each",
+                                         "single", "sizes",  NULL};
 static const char *const yes_words[] = {"yes", "on", "true", "1", NULL};
 
 /* ---- values ---- */
@@ -156,6 +161,8 @@ bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
         return true;
     if (!row && index_of(setting->key, rule_words) >= 0) {
         snprintf(error, sizeof error, "'%s' is a rule: it belongs below [rules]", setting->key);
+    } else if (!row && index_of(setting->key, step_words) >= 0) {
+        snprintf(error, sizeof error, "'%s' belongs in a [step] section", setting->key);
     } else if (!row) {
         nearest = nearest_key(setting->key);
         snprintf(error, sizeof error, "unknown key '%.60s'", setting->key);

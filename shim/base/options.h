@@ -19,7 +19,15 @@
 extern "C" {
 #endif
 
-enum cus_mode { CUS_MODE_OFF, CUS_MODE_OBSERVE, CUS_MODE_EAGER, CUS_MODE_PIECEWISE };
+enum cus_mode {
+    CUS_MODE_OFF,
+    CUS_MODE_OBSERVE,
+    CUS_MODE_EAGER,
+    CUS_MODE_PIECEWISE, /* graphs from here on */
+    CUS_MODE_FULL,
+    CUS_MODE_FULL_DECODE_ONLY,
+    CUS_MODE_FULL_AND_PIECEWISE
+};
 enum cus_profile { CUS_PROFILE_EAGER, CUS_PROFILE_IGNORE };
 
 /* The C type of each kind of option. */

@@ -62,6 +62,19 @@ struct cus_counters {
     uint64_t build_ns;
 };
 
+/* Steps of one class, where marker kernels say what a step is (plan/step.h). */
+struct cus_stats_step {
+    const char *name; /* of the class */
+    uint64_t steps;
+    const char *runs_as; /* full, piecewise or none */
+    char kernel[64];     /* that decided so, "" where none did */
+    const char *policy;  /* of the rule that it fell under */
+    const char *pattern; /* the rule's */
+    const char *file;
+    int line;
+};
+enum { CUS_STATS_STEPS = 8 };
+
 /* Adds every counter of `from` to `to`. */
 void cus_counters_add(struct cus_counters *to, const struct cus_counters *from);
 

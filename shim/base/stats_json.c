@@ -34,7 +34,7 @@ static const char *const fallback_keys[] = {
 #include "shim/base/reasons.def"
 };
 
-/* ---- a writer of JSON: two levels of objects, a small buffer, an error that sticks ---- */
+/* ---- a writer of JSON: three levels of objects, a small buffer, an error that sticks ---- */
 
 struct writer {
     int fd;
@@ -153,6 +153,24 @@ static void put_flushes(struct writer *w, const uint64_t *flushes,
     close_object(w);
 }
 
+static void put_steps(struct writer *w, const struct cus_stats_step *steps, unsigned n) {
+    open_object(w, "step_classes");
+    for (unsigned i = 0; i < n; i++) {
+        open_object(w, steps[i].name);
+        put_number(w, "steps", steps[i].steps);
+        put_named(w, "mode", steps[i].runs_as);
+        if (steps[i].kernel[0]) {
+            put_named(w, "kernel", steps[i].kernel);
+            put_named(w, "policy", steps[i].policy);
+            put_named(w, "pattern", steps[i].pattern);
+            put_named(w, "file", steps[i].file);
+            put_number(w, "line", (uint64_t)steps[i].line);
+        }
+        close_object(w);
+    }
+    close_object(w);
+}
+
 static uint64_t sum(const uint64_t *values, size_t n) {
     uint64_t total = 0;
     while (n)
@@ -196,6 +214,8 @@ static void put_all(struct writer *w, const struct cus_counters *c,
     put_number(w, "graph_bytes", c->graph_bytes);
     put_number(w, "build_us", c->build_ns / 1000);
     put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);
+    if (facts->n_steps)
+        put_steps(w, facts->steps, facts->n_steps);
     if (facts->segment_list_json) {
         put_key(w, "segment_list");
         put_text(w, facts->segment_list_json);

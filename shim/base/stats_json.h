@@ -18,9 +18,11 @@ extern "C" {
 
 struct cus_stats_facts {
     const char *mode;
-    const char *exe;               /* NULL: asked of /proc/self/exe */
-    long pid;                      /* 0: this process */
-    const char *segment_list_json; /* a JSON array, put in as it is; NULL: left out */
+    const char *exe;                    /* NULL: asked of /proc/self/exe */
+    long pid;                           /* 0: this process */
+    const char *segment_list_json;      /* a JSON array, put in as it is; NULL: left out */
+    const struct cus_stats_step *steps; /* left out where there are none */
+    unsigned n_steps;
 };
 
 /*

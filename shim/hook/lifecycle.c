@@ -51,9 +51,12 @@ static void write_stats(void) {
     memset(&counters, 0, sizeof counters);
     cus_engine_counters(&counters);
     cus_engine_segment_list(segment_list, sizeof segment_list);
+    struct cus_stats_step steps[CUS_STATS_STEPS];
     struct cus_stats_facts facts = {
         .mode = cus_mode_name(options->mode),
         .segment_list_json = segment_list,
+        .steps = steps,
+        .n_steps = cus_engine_steps(steps),
     };
     cus_stats_json(options->stats, &counters, cus_api_name, &facts);
     cus_lock_give(&stats_lock);

@@ -70,11 +70,13 @@ struct cus_kind {
     uint8_t n_shapes;  /* atomic: how many of `shapes` are in use; what does not fit any more stays
                           eager */
     uint16_t n_attrs;
+    int rule; /* the rule that decided its policy, -1: none */
     uint32_t param_bytes;
     uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
     const void *handle;  /* launch: the CUfunction as passed */
     const struct cus_layout *layout;
-    const char *name; /* for reports */
+    const struct cus_step_rule *step; /* a marker: says what step it is in; NULL: none */
+    const char *name;                 /* for reports */
     struct cus_attr attrs[CUS_KIND_ATTRS];
     /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12.
      * Atomic: read by every engine of the context; one writer at a time, who fills an entry before

@@ -9,18 +9,21 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 
-static bool qualifies(const struct cus_node *node, uint32_t warmup) {
+static bool qualifies(const struct cus_node *node, uint32_t warmup,
+                      const struct cus_dispatch *dispatch) {
     const struct cus_kind *kind = node->key.kind;
     return !node->piece && node->visits >= warmup && node->visits >= node->retry_at &&
-           kind->deferrable && kind->policy == CUS_POLICY_GRAPH;
+           kind->deferrable &&
+           cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
 /* The op behind `node` in the same piece, NULL where the piece must end. `n` ops are in it so far.
  */
 static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32_t max,
-                                 uint32_t warmup) {
+                                 uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *next = node->expect;
-    if (node->boundary || node->loop_end || !next || next->join || !qualifies(next, warmup))
+    if (node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
+        !qualifies(next, warmup, dispatch))
         return NULL;
     /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
      * it is taken in where there is room. */
@@ -29,11 +32,12 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
     return next;
 }
 
-struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup) {
+struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup,
+                                 const struct cus_dispatch *dispatch) {
     uint32_t n = 0, bytes = 0;
-    if (!qualifies(head, warmup))
+    if (!qualifies(head, warmup, dispatch))
         return NULL;
-    for (struct cus_node *node = head; node; node = follower(node, n, max, warmup)) {
+    for (struct cus_node *node = head; node; node = follower(node, n, max, warmup, dispatch)) {
         n++;
         bytes += cus_held_bytes(node->key.kind);
     }

@@ -61,8 +61,10 @@ struct cus_piece {
 
 /* Forms a piece from `head` along the expected path, `max` ops at most, and claims its nodes. NULL
  * where fewer than two ops qualify or memory ran out. A node qualifies when it was reached `warmup`
- * times, its kind may be deferred, and no other piece has it. */
-struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup);
+ * times, its kind may be deferred and be in graphs of such steps, and no other piece has it. A
+ * marker begins a piece: behind it the step may be of another class. */
+struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup,
+                                 const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */
 void cus_piece_free(struct cus_piece *piece);
 

@@ -8,6 +8,7 @@
  */
 #include "shim/plan/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "shim/base/hazard.h"
@@ -47,6 +48,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->limits = *limits;
     plan->drop = drop;
     plan->context = context;
+    plan->dispatch.mode = limits->mode;
     cus_tree_init(&plan->tree);
     plan->cur = &plan->tree.root;
     plan->reach = limits->piece_first;
@@ -60,6 +62,8 @@ void cus_plan_clear(struct cus_plan *plan) {
     cus_mem_free(plan->seen);
     plan->seen = NULL;
     plan->cur = &plan->tree.root;
+    plan->step = CUS_STEP_UNKNOWN;
+    plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
     plan->step_ops = 0;
     plan->reach = plan->limits.piece_first;
@@ -113,15 +117,16 @@ void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *para
 
 /* After a divergence the ops behind it are usually known: the head of a piece whose first op is
  * this very op. */
-static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op) {
+static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
+                               enum cus_step_class step) {
     if (!plan->heads || plan->tree.n_nodes >= plan->limits.nodes_max)
         return NULL;
     struct cus_piece *piece;
     uint64_t hash = cus_op_hash(op);
     HASH_FIND(hh, plan->heads, &hash, sizeof hash, piece);
-    if (!piece || piece->places[0].kind != op->kind)
+    if (!piece || piece->places[0].kind != op->kind || piece->nodes[0]->key.step != step)
         return NULL;
-    struct cus_node *alias = cus_tree_grow(&plan->tree, plan->cur, op->kind);
+    struct cus_node *alias = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
     if (!alias)
         return NULL;
     alias->join = piece->nodes[0];
@@ -145,7 +150,8 @@ static void age_boundary(struct cus_plan *plan) {
 static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
                       const struct cus_op *op) {
     const struct cus_kind *kind = op->kind;
-    if (!kind->deferrable || kind->policy != CUS_POLICY_GRAPH)
+    if (!kind->deferrable ||
+        !cus_dispatch_allows(&plan->dispatch, (enum cus_step_class)node->key.step, kind))
         return false;
     if (node->piece)
         return node->piece->nodes[0] == node;
@@ -206,13 +212,15 @@ void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->piece)
         return offer_to_piece(plan, op);
-    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind);
+    enum cus_step_class step = cus_plan_step(plan, op);
+    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
     if (!node)
-        node = rejoin(plan, op);
+        node = rejoin(plan, op, step);
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
     if (!node->piece) {
-        struct cus_piece *piece = cus_piece_form(node, piece_size(plan, node), plan->limits.warmup);
+        struct cus_piece *piece =
+            cus_piece_form(node, piece_size(plan, node), plan->limits.warmup, &plan->dispatch);
         if (!piece) {
             node->retry_at = node->visits + 1;
             return CUS_OFFER_EAGER;
@@ -309,6 +317,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
 /* The path starts at the root again. */
 static void restart(struct cus_plan *plan) {
     plan->cur = &plan->tree.root;
+    plan->step = CUS_STEP_UNKNOWN;
     plan->sig = (struct cus_signature){0, 0};
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
@@ -327,6 +336,8 @@ static void restart(struct cus_plan *plan) {
 /* `ops` ops were issued up to `at`. Returns true where a turn of a loop ended there. */
 static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     plan->cur = at;
+    if (ops)
+        plan->step = (enum cus_step_class)at->key.step;
     plan->step_ops += ops;
     plan->unsynced += ops;
     if (plan->loop_ops && plan->step_ops >= plan->loop_ops) {
@@ -341,8 +352,14 @@ static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     return true;
 }
 
+static void count_marker(struct cus_plan *plan, const struct cus_kind *kind,
+                         enum cus_step_class step) {
+    plan->steps[step] += kind->step != NULL;
+}
+
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
+    count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
     variant->out = cus_choose_signature(plan);
     variant->in = plan->sig;
     plan->then = variant->used;
@@ -374,6 +391,8 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     plan->n = 0;
     plan->hot = 0;
     plan->broken = true;
+    if (n)
+        count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
     for (uint32_t i = 0; i < n; i++)
         cus_segments_add(&plan->now, piece->places[i].kind->name, 1);
     cus_learn_cut(plan, piece, n, cut);
@@ -412,18 +431,37 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
     plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
 }
 
+/* A weaker kernel than any before in steps of this class: what was formed there may be more than
+ * is allowed now. */
+static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_step_class step) {
+    struct cus_dispatch *dispatch = &plan->dispatch;
+    enum cus_policy policy = (enum cus_policy)kind->policy;
+    if (policy <= dispatch->weakest[step] || policy == CUS_POLICY_NEVER_DEFER)
+        return;
+    dispatch->weakest[step] = policy;
+    dispatch->rule[step] = kind->rule;
+    snprintf(dispatch->kernel[step], CUS_STEP_KERNEL, "%s", kind->name);
+    if (dispatch->mode == CUS_MODE_FULL_DECODE_ONLY ||
+        dispatch->mode == CUS_MODE_FULL_AND_PIECEWISE)
+        cus_plan_drop_handle(plan, NULL);
+}
+
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
-    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind);
+    enum cus_step_class step = cus_plan_step(plan, op);
+    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
+    meet(plan, op->kind, step);
     age_boundary(plan);
     if (!node && plan->tree.n_nodes < plan->limits.nodes_max) {
-        node = cus_tree_grow(&plan->tree, plan->cur, op->kind);
+        node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
         plan->fresh_nodes++;
     }
     plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
     cus_choose_seen(plan, plan->sig);
     cus_segments_add(&plan->now, op->kind->name, 1);
+    count_marker(plan, op->kind, step);
     if (!node) {
         /* The tree is full: this step goes on unknown, the next one starts at the root. */
+        plan->step = step;
         plan->step_ops++;
         plan->unsynced++;
         plan->fresh_nodes++;

@@ -33,6 +33,7 @@ struct cus_plan_limits {
     uint32_t piece_ns; /* host time that a piece may take to fill; 0: any */
     uint32_t variants; /* execs per piece */
     uint32_t nodes_max;
+    enum cus_mode mode; /* which kernels may be put into graphs of which steps */
 };
 
 /* Destroys what the plan drops. `context` is the one given to cus_plan_init. */
@@ -56,6 +57,9 @@ struct cus_plan {
     /* Where the path is. */
     struct cus_tree tree;
     struct cus_node *cur;
+    enum cus_step_class step;         /* from the last marker on */
+    uint64_t steps[CUS_STEP_CLASSES]; /* markers met, by what they said */
+    struct cus_dispatch dispatch;
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint32_t step_ops;
     uint32_t reach;     /* ops that the next piece may have: grows from piece to piece of a step */
@@ -164,6 +168,17 @@ cus_plan_hold_same(struct cus_plan *plan, struct cus_dims dims, const void *flat
         return false;
     plan->n++;
     return true;
+}
+
+/* The class that the step has from this op on. */
+static inline enum cus_step_class cus_plan_step(const struct cus_plan *plan,
+                                                const struct cus_op *op) {
+    uint64_t tokens;
+    return op->kind->step ? cus_step_classify(op->kind->step, op->dims, &tokens) : plan->step;
+}
+/* May this op be put into a graph of its step? If not, a rule or the step's size says so. */
+static inline bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op) {
+    return cus_dispatch_allows(&plan->dispatch, cus_plan_step(plan, op), op->kind);
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);

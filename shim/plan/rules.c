@@ -1,6 +1,6 @@
 /*
- * The list of rules. Loaded once, on the thread that asks first, and frozen then; deciding is a
- * walk over the list that takes no lock and is done once per function.
+ * The lists of rules and of steps. Loaded once, on the thread that asks first, and frozen then;
+ * deciding is a walk over a list that takes no lock and is done once per function.
  */
 #include "shim/plan/rules.h"
 
@@ -12,6 +12,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/plan/pattern.h"
+#include "shim/plan/step_read.h"
 
 struct entry {
     struct cus_rule shown;
@@ -20,13 +21,23 @@ struct entry {
     struct entry *next;
 };
 
-struct cus_rules {
-    unsigned count;
-    struct entry *first;
-    struct entry **end; /* where the next one goes */
+struct step {
+    struct cus_step_rule shown;
+    struct cus_pattern *pattern;
+    char *name, *file;
+    struct step *next;
 };
 
-static const char *const policies[] = {"graph", "eager", "never_defer", NULL};
+struct cus_rules {
+    unsigned count, steps;
+    struct entry *first;
+    struct entry **end; /* where the next one goes */
+    struct step *first_step;
+    struct step **end_step;
+};
+
+static const char *const policies[] = {"graph", "uniform",     "uniform_single",
+                                       "eager", "never_defer", NULL};
 
 const char *cus_policy_name(enum cus_policy policy) {
     return policies[policy];
@@ -39,6 +50,11 @@ struct load {
     cus_problem_fn *problem;
     void *context;
     int problems;
+    /* The [step] section that is being read. */
+    struct step *step; /* NULL: none */
+    int head;          /* its line */
+    unsigned given;    /* one bit per key that it had */
+    bool bad;          /* something in it is wrong: all of it is left out */
 };
 
 static void tell(struct load *load, const struct cus_setting *setting, const char *nearest,
@@ -48,6 +64,23 @@ static void tell(struct load *load, const struct cus_setting *setting, const cha
     if (load->problem)
         load->problem(load->context, &it);
 }
+
+static int index_of(const char *word, const char *const *list) {
+    for (int i = 0; list[i]; i++)
+        if (strcmp(word, list[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool is_option(const char *key) {
+    const struct cus_option_row *row;
+    for (unsigned i = 0; (row = cus_options_row(i)); i++)
+        if (strcmp(key, row->key) == 0)
+            return true;
+    return false;
+}
+
+/* ---- rules ---- */
 
 static void free_entry(struct entry *entry) {
     if (entry) {
@@ -78,40 +111,171 @@ static void add_rule(struct load *load, const struct cus_setting *setting, enum 
     load->rules->count++;
 }
 
+static void load_rule(struct load *load, const struct cus_setting *setting) {
+    int policy = index_of(setting->key, policies);
+    if (policy >= 0) {
+        add_rule(load, setting, (enum cus_policy)policy);
+        return;
+    }
+    char text[128];
+    const char *nearest = NULL;
+    if (is_option(setting->key)) {
+        snprintf(text, sizeof text, "'%s' is no rule: it belongs above [rules]", setting->key);
+    } else if (index_of(setting->key, cus_step_keys) >= 0) {
+        snprintf(text, sizeof text, "'%s' is no rule: it belongs in a [step] section",
+                 setting->key);
+    } else {
+        snprintf(text, sizeof text, "unknown kind of rule '%.60s'", setting->key);
+        nearest = cus_nearest(setting->key, policies);
+    }
+    tell(load, setting, nearest, text);
+}
+
+/* ---- sections of steps ---- */
+
+static void free_step(struct step *step) {
+    if (step) {
+        cus_pattern_free(step->pattern);
+        cus_mem_free(step->name);
+        cus_mem_free(step->file);
+        cus_mem_free(step);
+    }
+}
+
+/* The problem of a line in the section, with the section's head in front. */
+static void tell_step(struct load *load, const struct cus_setting *setting, const char *nearest,
+                      const char *text) {
+    char all[400];
+    const char *name = load->step->name;
+    snprintf(all, sizeof all, "[step%s%s] %s", *name ? " " : "", name, text);
+    tell(load, setting, nearest, all);
+    load->bad = true;
+}
+
+static void open_step(struct load *load, const struct cus_setting *head) {
+    struct step *step = cus_mem_alloc(sizeof *step);
+    if (!step || !(step->name = cus_mem_text(head->value)) ||
+        !(step->file = cus_mem_text(head->file))) {
+        tell(load, head, NULL, "no memory for this section");
+        free_step(step);
+        return;
+    }
+    cus_step_defaults(&step->shown);
+    step->shown.name = step->name;
+    step->shown.file = step->file;
+    load->step = step;
+    load->head = head->line;
+    load->given = 0;
+    load->bad = false;
+}
+
+/* The section ends: it is one more step if nothing is wrong with it. */
+static void close_step(struct load *load) {
+    struct step *step = load->step;
+    if (!step)
+        return;
+    struct cus_setting head = {"step", NULL, step->name, step->file, load->head};
+    if (!(load->given & 1u << CUS_STEP_KEY_MARKER))
+        tell_step(load, &head, NULL, "has no marker");
+    load->step = NULL;
+    if (load->bad) {
+        free_step(step);
+        return;
+    }
+    *load->rules->end_step = step;
+    load->rules->end_step = &step->next;
+    load->rules->steps++;
+}
+
+/* A problem of the reading, which others tell of: a line in the section that is none. */
+static void spoil_step(void *context, const struct cus_problem *problem) {
+    struct load *load = context;
+    (void)problem;
+    load->bad = true;
+}
+
+static void tell_step_key(struct load *load, const struct cus_setting *setting) {
+    char text[128];
+    const char *nearest = NULL;
+    if (is_option(setting->key)) {
+        snprintf(text, sizeof text, "'%s' is a setting: it belongs above all sections",
+                 setting->key);
+    } else if (index_of(setting->key, policies) >= 0) {
+        snprintf(text, sizeof text, "'%s' is a rule: it belongs below [rules]", setting->key);
+    } else {
+        snprintf(text, sizeof text, "unknown key '%.60s'", setting->key);
+        nearest = cus_nearest(setting->key, cus_step_keys);
+    }
+    tell_step(load, setting, nearest, text);
+}
+
+static void load_step(struct load *load, const struct cus_setting *setting) {
+    struct step *step = load->step;
+    char error[300], why[160];
+    const char *nearest = NULL;
+    int key = index_of(setting->key, cus_step_keys);
+    bool good;
+    if (!step)
+        return; /* there was no memory for it */
+    if (key < 0) {
+        tell_step_key(load, setting);
+        return;
+    }
+    if (load->given & 1u << key) {
+        snprintf(error, sizeof error, "%s is there twice", setting->key);
+        tell_step(load, setting, NULL, error);
+        return;
+    }
+    load->given |= 1u << key;
+    if (key == CUS_STEP_KEY_MARKER) {
+        step->pattern = cus_pattern_new(setting->value, why, sizeof why);
+        step->shown.marker = step->pattern ? cus_pattern_text(step->pattern) : "";
+        step->shown.line = setting->line;
+        good = step->pattern;
+        if (!good)
+            snprintf(error, sizeof error, "marker = %.100s: bad pattern: %s", setting->value, why);
+    } else {
+        good = cus_step_set(&step->shown, (enum cus_step_key)key, setting->value, error,
+                            sizeof error, &nearest);
+    }
+    if (!good)
+        tell_step(load, setting, nearest, error);
+}
+
+/* ---- files ---- */
+
 static void load_setting(void *context, const struct cus_setting *setting) {
     struct load *load = context;
-    if (strcmp(setting->section, "rules") != 0)
-        return; /* an option; told of by those who load options */
-    for (int i = 0; policies[i]; i++)
-        if (strcmp(setting->key, policies[i]) == 0) {
-            add_rule(load, setting, (enum cus_policy)i);
-            return;
-        }
-    char text[128];
-    for (unsigned i = 0; cus_options_row(i); i++)
-        if (strcmp(setting->key, cus_options_row(i)->key) == 0) {
-            snprintf(text, sizeof text, "'%s' is no rule: it belongs above [rules]", setting->key);
-            tell(load, setting, NULL, text);
-            return;
-        }
-    snprintf(text, sizeof text, "unknown kind of rule '%.60s'", setting->key);
-    tell(load, setting, cus_nearest(setting->key, policies), text);
+    bool step = strcmp(setting->section, "step") == 0;
+    if (!setting->key) {
+        close_step(load);
+        if (step)
+            open_step(load, setting);
+    } else if (step) {
+        load_step(load, setting);
+    } else if (strcmp(setting->section, "rules") == 0) {
+        load_rule(load, setting);
+    } /* else an option; told of by those who load options */
 }
 
 static struct cus_rules *new_rules(void) {
     struct cus_rules *rules = cus_mem_alloc(sizeof *rules);
-    if (rules)
+    if (rules) {
         rules->end = &rules->first;
+        rules->end_step = &rules->first_step;
+    }
     return rules;
 }
 
 struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *context,
                                  int *problems) {
-    struct load load = {new_rules(), problem, context, 0};
+    struct load load = {.rules = new_rules(), .problem = problem, .context = context};
     /* The strongest source first. Problems of the reading itself are told by those who load
      * options. */
-    for (int source = CUS_SOURCES - 1; load.rules && !secure && source >= 0; source--)
-        cus_config_read((enum cus_source)source, load_setting, NULL, &load);
+    for (int source = CUS_SOURCES - 1; load.rules && !secure && source >= 0; source--) {
+        cus_config_read((enum cus_source)source, load_setting, spoil_step, &load);
+        close_step(&load);
+    }
     if (problems)
         *problems += load.problems;
     return load.rules;
@@ -119,9 +283,11 @@ struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *con
 
 struct cus_rules *cus_rules_load_file(const char *path, cus_problem_fn *problem, void *context,
                                       int *problems) {
-    struct load load = {new_rules(), problem, context, 0};
-    if (load.rules)
-        cus_config_read_file(path, true, load_setting, NULL, &load);
+    struct load load = {.rules = new_rules(), .problem = problem, .context = context};
+    if (load.rules) {
+        cus_config_read_file(path, true, load_setting, spoil_step, &load);
+        close_step(&load);
+    }
     if (problems)
         *problems += load.problems;
     return load.rules;
@@ -134,27 +300,54 @@ void cus_rules_free(struct cus_rules *rules) {
         next = entry->next;
         free_entry(entry);
     }
+    for (struct step *step = rules->first_step, *next; step; step = next) {
+        next = step->next;
+        free_step(step);
+    }
     cus_mem_free(rules);
 }
 
 /* ---- asking ---- */
 
-struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled) {
+struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const char *mangled,
+                                           int index) {
     struct cus_verdict verdict = {CUS_POLICY_GRAPH, -1};
-    int index = 0;
+    int at = 0;
     if (!mangled)
         return verdict;
-    for (const struct entry *entry = rules->first; entry; entry = entry->next, index++)
-        if (cus_pattern_matches(entry->pattern, mangled)) {
+    for (const struct entry *entry = rules->first; entry; entry = entry->next, at++)
+        if (at > index && cus_pattern_matches(entry->pattern, mangled)) {
             verdict.policy = entry->shown.policy;
-            verdict.rule = index;
+            verdict.rule = at;
             break;
         }
     return verdict;
 }
 
+struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled) {
+    return cus_rules_decide_behind(rules, mangled, -1);
+}
+
+const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled) {
+    for (const struct step *step = mangled ? rules->first_step : NULL; step; step = step->next)
+        if (cus_pattern_matches(step->pattern, mangled))
+            return &step->shown;
+    return NULL;
+}
+
 unsigned cus_rules_count(const struct cus_rules *rules) {
     return rules->count;
+}
+
+unsigned cus_rules_steps(const struct cus_rules *rules) {
+    return rules->steps;
+}
+
+const struct cus_step_rule *cus_rules_step_get(const struct cus_rules *rules, unsigned index) {
+    const struct step *step = rules->first_step;
+    while (step && index--)
+        step = step->next;
+    return step ? &step->shown : NULL;
 }
 
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index) {

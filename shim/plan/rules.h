@@ -9,7 +9,8 @@
  * whatever a later rule says
  *
  * Order: CUSPLICE_EAGER ("p1;p2") first, then the file that CUSPLICE_CONFIG names, the user's file,
- * the system's file; within a file, as written.
+ * the system's file; within a file, as written. The [step] sections (plan/step.h) of those files
+ * are read with them, in the same order.
  */
 #ifndef CUSPLICE_PLAN_RULES_H
 #define CUSPLICE_PLAN_RULES_H
@@ -22,13 +23,22 @@
 extern "C" {
 #endif
 
-enum cus_policy { CUS_POLICY_GRAPH, CUS_POLICY_EAGER, CUS_POLICY_NEVER_DEFER };
+/* From what a graph supports always to what it must not touch: each is weaker than those before it.
+ */
+enum cus_policy {
+    CUS_POLICY_GRAPH,   /* may be in any graph */
+    CUS_POLICY_UNIFORM, /* in graphs of whole steps that are a uniform decode (plan/step.h) */
+    CUS_POLICY_UNIFORM_SINGLE, /* ... of one token for each request */
+    CUS_POLICY_EAGER,          /* issued by itself */
+    CUS_POLICY_NEVER_DEFER     /* and nothing is withheld or built around it */
+};
 
 struct cus_verdict {
     enum cus_policy policy;
     int rule; /* index of the rule that decided, -1: none */
 };
 
+struct cus_step_rule;
 struct cus_rules; /* opaque, frozen once loaded */
 
 /* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is
@@ -43,7 +53,14 @@ const struct cus_rules *cus_rules(void);
 #endif
 /* Decided once per function by the caller. NULL for a name: no rule matches. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
+/* What would decide if rule `index` and those before it were not there. */
+struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const char *mangled,
+                                           int index);
+/* What a kernel of this name, as a marker, says of its step (plan/step.h); NULL: it is none.
+ * Decided once per function. */
+const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);
 unsigned cus_rules_count(const struct cus_rules *rules);
+unsigned cus_rules_steps(const struct cus_rules *rules);
 
 /* To be called once when the engine starts: says loudly where no rule at all keeps a kernel out of
  * graphs. */
@@ -59,6 +76,7 @@ struct cus_rule {
 };
 /* NULL behind the last. */
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index);
+const struct cus_step_rule *cus_rules_step_get(const struct cus_rules *rules, unsigned index);
 const char *cus_policy_name(enum cus_policy policy);
 
 /* From the files and the environment; each problem is told to `problem` (NULL: to nobody), the

@@ -32,13 +32,17 @@ void cus_tree_clear(struct cus_tree *tree) {
     cus_tree_init(tree);
 }
 
+static bool is(const struct cus_node *node, const struct cus_kind *kind, enum cus_step_class step) {
+    return node->key.kind == kind && node->key.step == step;
+}
+
 struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
-                                const struct cus_kind *kind) {
+                                const struct cus_kind *kind, enum cus_step_class step) {
     struct cus_node *found = at->expect;
-    if (!found || found->key.kind != kind) {
+    if (!found || !is(found, kind, step)) {
         found = at->child;
-        if (found && found->key.kind != kind) {
-            struct cus_node_key key = {at, kind};
+        if (found && !is(found, kind, step)) {
+            struct cus_node_key key = {at, kind, step};
             HASH_FIND(hh, tree->others, &key, sizeof key, found);
         }
     }
@@ -49,7 +53,7 @@ struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at
 }
 
 struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
-                               const struct cus_kind *kind) {
+                               const struct cus_kind *kind, enum cus_step_class step) {
     struct cus_tree_chunk *chunk = tree->chunks;
     if (!chunk || chunk->used == CHUNK_NODES) {
         chunk = cus_mem_alloc(sizeof *chunk);
@@ -61,6 +65,7 @@ struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
     struct cus_node *node = &chunk->nodes[chunk->used];
     node->key.parent = at;
     node->key.kind = kind;
+    node->key.step = step;
     if (!at->child) {
         at->child = node;
     } else {

@@ -11,6 +11,7 @@
 
 #include "shim/base/uthash.h"
 #include "shim/plan/op.h"
+#include "shim/plan/step.h"
 
 struct cus_piece;
 
@@ -21,6 +22,8 @@ enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK, CUS_
 struct cus_node_key {
     const struct cus_node *parent;
     const struct cus_kind *kind;
+    uintptr_t step; /* enum cus_step_class, from the last marker on: a step of another class is
+                       another path */
 };
 
 struct cus_node {
@@ -49,15 +52,23 @@ struct cus_tree {
     uint32_t n_nodes;
 };
 
+/* May an op of this kind be put into a graph of such a step? */
+static inline bool cus_dispatch_allows(const struct cus_dispatch *dispatch,
+                                       enum cus_step_class step, const struct cus_kind *kind) {
+    return cus_step_allows(dispatch->mode, step, dispatch->weakest[step],
+                           (enum cus_policy)kind->policy);
+}
+
 void cus_tree_init(struct cus_tree *tree);
 /* Frees every node. The caller has dropped all pieces before. */
 void cus_tree_clear(struct cus_tree *tree);
-/* The child of `at` of this kind, which becomes the expected one, aliases resolved; or NULL. */
+/* The child of `at` of this kind in a step of this class, which becomes the expected one, aliases
+ * resolved; or NULL. */
 struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
-                                const struct cus_kind *kind);
+                                const struct cus_kind *kind, enum cus_step_class step);
 /* Makes the child that does not exist yet, the expected one from now on. NULL when memory ran out.
  */
 struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
-                               const struct cus_kind *kind);
+                               const struct cus_kind *kind, enum cus_step_class step);
 
 #endif

@@ -325,6 +325,16 @@ static void judge(struct cus_engine *engine) {
     cus_plan_clear(&engine->plan);
 }
 
+/* Why an op may not be put into a graph of its step: a rule names it, the step's size does not
+ * occur in [step], or the mode wants no graph in such steps. */
+static enum cus_eager forbidden(const struct cus_plan *plan, const struct cus_op *op) {
+    if (op->kind->policy == CUS_POLICY_NEVER_DEFER)
+        return CUS_EAGER_RULE;
+    if (cus_plan_step(plan, op) == CUS_STEP_OUTSIDE)
+        return CUS_EAGER_SIZE;
+    return op->kind->policy == CUS_POLICY_GRAPH ? CUS_EAGER_PASSTHROUGH : CUS_EAGER_RULE;
+}
+
 /* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
  * answer. False: it is to be issued now, counted under `*why`. Lock held. */
 static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct call *call,
@@ -355,7 +365,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             *result = cus_withheld_fire(engine);
             return true;
         case CUS_OFFER_DIVERGED: {
-            bool rule = (*kind)->policy != CUS_POLICY_GRAPH;
+            bool rule = !cus_plan_allows(&engine->plan, &op);
             cus_withheld_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
                                rule ? CUS_BREAK_RULE : CUS_BREAK_DIVERGED, CUS_CUT_DIVERGED,
                                CUS_EAGER_DIVERGED);
@@ -371,8 +381,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             begin(engine, &op);
             break;
         case CUS_OFFER_EAGER:
-            if ((*kind)->policy != CUS_POLICY_GRAPH)
-                *why = CUS_EAGER_RULE;
+            if (!cus_plan_allows(&engine->plan, &op))
+                *why = forbidden(&engine->plan, &op);
             else if ((*kind)->deferrable)
                 *why = CUS_EAGER_OBSERVING;
             return false;
@@ -406,14 +416,14 @@ static void learn(struct cus_engine *engine, struct cus_context *context, struct
         bool fresh_again;
         if (!kind)
             kind = find_kind(engine, call, &fresh_again);
-        if (fresh && kind && kind->policy != CUS_POLICY_GRAPH) {
-            /* Counted before its name was known. */
-            engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
-            engine->counters.eager_by[CUS_EAGER_RULE]++;
-        }
         if (kind && fill_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
             cus_plan_record(&engine->plan, &op);
+            if (fresh && !cus_plan_allows(&engine->plan, &op)) {
+                /* Counted before its name was known. */
+                engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
+                engine->counters.eager_by[forbidden(&engine->plan, &op)]++;
+            }
             judge(engine);
         }
     }
@@ -512,7 +522,9 @@ static CUresult run(struct call *call) {
     cus_process.driver->cuCtxGetCurrent(&current);
     struct cus_engine *engine;
     for (;;) {
-        engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
+        engine = state == CUS_WITHHOLD && !thread->suspended
+                     ? cus_registry_find(thread, call->stream, current)
+                     : NULL;
         if (!engine)
             return pass_by(thread, call, current);
         cus_flush_ties(thread, engine);

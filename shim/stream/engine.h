@@ -50,6 +50,9 @@ void cus_engine_counters(struct cus_counters *out);
  * "eager NAME"), written into `text` with a final NUL. Returns false, and an empty list, where
  * there was no such step. */
 bool cus_engine_segment_list(char *text, size_t bytes);
+/* Steps by what their markers said of them, as of the last call of cus_engine_segment_list; classes
+ * that were met alone. Returns how many there are. */
+unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]);
 
 /* ---- ops: each does everything, the real call included, and returns what the program shall see
  * ---- */
@@ -101,6 +104,12 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
  * stream if this thread owns it. NULL: of the stream on which this thread worked last (event and
  * context synchronise). */
 void cus_engine_step_end(const struct cus_stream_ref *stream);
+/* The program asks that what the calling thread withholds be issued and its next op begin a new
+ * segment. */
+void cus_engine_force_break(unsigned cause);
+/* From the first suspend of a thread to the resume that answers it, none of its ops is withheld.
+ * What it has withheld before is not issued by this. A resume too many is ignored. */
+void cus_engine_suspend(bool on);
 /* The calling thread is about to make a copy that may sleep in the driver, or has made it: no other
  * thread builds meanwhile, since it would sleep as well (HAZARDS A16; measured: tests/gpu/gate-*).
  */

@@ -184,6 +184,19 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
     }
 }
 
+void cus_engine_force_break(unsigned cause) {
+    struct cus_thread *thread = &cus_thread_self;
+    cus_engine_flush(CUS_SCOPE_T, NULL, cause);
+    if (thread->last && !__atomic_load_n(&thread->last->closed, __ATOMIC_ACQUIRE))
+        flush_named(thread->last, cause, CUS_BREAK_API);
+}
+
+void cus_engine_suspend(bool on) {
+    struct cus_thread *thread = &cus_thread_self;
+    if (on || thread->suspended)
+        thread->suspended += on ? 1 : -1;
+}
+
 static void end_step(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
     if ((!CUS_HAZARD(F9) ||

@@ -129,6 +129,8 @@ static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
     kind->param_bytes = func->layout.bytes;
     kind->name = func->shown;
     kind->policy = (uint8_t)func->policy;
+    kind->step = func->step;
+    kind->rule = func->rule;
     kind->deferrable = func->known && !func->tainted;
     memcpy(kind->cluster, func->cluster, sizeof kind->cluster);
     for (unsigned i = 0; i < kind->n_attrs; i++) {
@@ -403,7 +405,10 @@ static struct cus_func *make_func(const void *handle) {
     func->handle = handle;
     struct cus_relaxed relaxed = cus_relax(cus_process.driver);
     if (query_name(handle, &name, &kind) && name) {
-        func->policy = cus_rules_decide(cus_rules(), name).policy;
+        struct cus_verdict verdict = cus_rules_decide(cus_rules(), name);
+        func->policy = verdict.policy;
+        func->rule = verdict.rule;
+        func->step = cus_rules_step(cus_rules(), name);
         func->name = copy_text(name);
         cus_name_base(name, shown, sizeof shown);
         func->known =

@@ -54,7 +54,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_rules_announce();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_process.may_build =
-        options->mode == CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
+        options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
      * must not wait would. */
     bool complete = cus_mem_failures() == 0;
@@ -177,6 +177,36 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
         memcpy(text, "[]", 3);
     cus_lock_give(&process->list_lock);
     return fits;
+}
+
+unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]) {
+    const struct cus_dispatch *known = &cus_process.dispatch;
+    enum cus_mode mode = cus_options()->mode;
+    unsigned n = 0;
+    cus_lock_take(&cus_process.list_lock);
+    for (unsigned class = 0; class < CUS_STEP_CLASSES; class ++) {
+        if (!cus_process.steps[class])
+            continue;
+        struct cus_stats_step *step = &steps[n++];
+        *step = (struct cus_stats_step){
+            .name = cus_step_name(class),
+            .steps = cus_process.steps[class],
+            .runs_as = cus_step_runs_as(mode, class, known->weakest[class]),
+        };
+        const struct cus_rule *rule =
+            known->weakest[class] == CUS_POLICY_GRAPH
+                ? NULL
+                : cus_rules_get(cus_rules(), (unsigned)known->rule[class]);
+        if (!rule)
+            continue;
+        memcpy(step->kernel, known->kernel[class], sizeof step->kernel);
+        step->policy = cus_policy_name(rule->policy);
+        step->pattern = rule->pattern;
+        step->file = rule->file;
+        step->line = rule->line;
+    }
+    cus_lock_give(&cus_process.list_lock);
+    return n;
 }
 
 /* ---- what goes ---- */

@@ -172,7 +172,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
                                      .piece_max = options->piece_max,
                                      .piece_ns = options->hold_us * 500,
                                      .variants = options->variants,
-                                     .nodes_max = options->nodes_max};
+                                     .nodes_max = options->nodes_max,
+                                     .mode = options->mode};
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
     cus_lock_take_unordered(&engine->lock);
@@ -328,13 +329,25 @@ void cus_registry_forget(struct cus_stream_ref ref, CUcontext context) {
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
+/* What is known of steps of a class, added to what the process knows. List lock held. */
+static void keep_steps(struct cus_plan *plan, unsigned step) {
+    struct cus_dispatch *kept = &cus_process.dispatch, *mine = &plan->dispatch;
+    cus_process.steps[step] += plan->steps[step];
+    plan->steps[step] = 0;
+    if (mine->weakest[step] <= kept->weakest[step])
+        return;
+    kept->weakest[step] = mine->weakest[step];
+    kept->rule[step] = mine->rule[step];
+    memcpy(kept->kernel[step], mine->kernel[step], sizeof kept->kernel[step]);
+}
+
 void cus_registry_keep_list(struct cus_engine *engine) {
     struct cus_process *process = &cus_process;
     uint64_t graphs = engine->counters.in_graphs;
-    if (!engine->plan.last.graphs)
-        return;
     cus_lock_take(&process->list_lock);
-    if (graphs >= process->list_graphs &&
+    for (unsigned step = 0; step < CUS_STEP_CLASSES; step++)
+        keep_steps(&engine->plan, step);
+    if (engine->plan.last.graphs && graphs >= process->list_graphs &&
         cus_segments_json(&engine->plan.last, process->list, sizeof process->list))
         process->list_graphs = graphs;
     cus_lock_give(&process->list_lock);

@@ -26,8 +26,10 @@ struct cus_func {
     char *name;         /* mangled; owned */
     const char *shown;  /* for reports */
     enum cus_policy policy;
-    bool known;   /* layout is known */
-    bool tainted; /* never deferred: old launch API, texture references */
+    int rule;                         /* that decided it; -1: none */
+    const struct cus_step_rule *step; /* what it says of its step as a marker, or NULL */
+    bool known;                       /* layout is known */
+    bool tainted;                     /* never deferred: old launch API, texture references */
     uint32_t cluster[3];
     struct cus_layout layout;     /* offset and size are owned */
     struct cus_kind_entry *kinds; /* hash of all kinds with this function, by attributes */
@@ -117,6 +119,7 @@ struct cus_thread {
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
     struct cus_context *seen; /* the context looked up last: entries live for ever */
+    uint32_t suspended;       /* suspends of the program that no resume has answered */
 };
 
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
@@ -139,8 +142,11 @@ struct cus_process {
     struct cus_engine *engines[CUS_ENGINES_MAX];
     struct cus_counters counters; /* ops outside any engine; atomic adds */
     struct cus_lock list_lock;
-    uint64_t list_graphs; /* list_lock: ops that it had issued in graphs */
-    char list[16384];     /* list_lock: segment list of the busiest engine that was closed */
+    uint64_t list_graphs;             /* list_lock: ops that it had issued in graphs */
+    uint64_t steps[CUS_STEP_CLASSES]; /* list_lock: markers met */
+    struct cus_dispatch
+        dispatch;     /* list_lock: the weakest kernels of all engines; mode is not set */
+    char list[16384]; /* list_lock: segment list of the busiest engine that was closed */
 };
 
 extern struct cus_process cus_process;

@@ -148,10 +148,10 @@ static bool have_capture_stream(struct cus_engine *engine) {
     struct cus_relaxed relaxed = cus_relax(driver);
     int priority = 0;
     bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
-                driver->cuStreamCreateWithPriority(
-                    &engine->capture_stream,
-                    CUS_HAZARD(D1) ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT,
-                    CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
+                driver->cuStreamCreateWithPriority(&engine->capture_stream,
+                                                   CUS_HAZARD(D1) ? CU_STREAM_NON_BLOCKING
+                                                                  : CU_STREAM_DEFAULT,
+                                                   CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
     /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
      * there are none. */
     bool attributes =

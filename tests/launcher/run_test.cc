@@ -120,15 +120,18 @@ TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
     std::string pattern = Write("pattern.conf", "[rules]\neager = ok\neager = re:(\n");
     std::string kind = Write("kind.conf", "[rules]\neagre = ok\n");
     std::string section = Write("section.conf", "[rule]\neager = ok\n");
+    std::string step = Write("step.conf", "[step]\nmarker = ok\nsize = 1\n");
     std::string line = Write("line.conf", "mode = off\nnonsense\n");
     const Refusal refusals[] = {
         {{"-c", unknown}, unknown + ":2: unknown key 'hold_uss' (nearest: hold_us)"},
         {{"-c", value},
-         value + ":1: mode = peicewise: must be one of off, observe, eager, piecewise "
+         value + ":1: mode = peicewise: must be one of off, observe, eager, piecewise, full, "
+                 "full_decode_only, full_and_piecewise "
                  "(nearest: piecewise)"},
         {{"-c", pattern}, pattern + ":3: eager = re:(: bad pattern: "},
         {{"-c", kind}, kind + ":2: unknown kind of rule 'eagre' (nearest: eager)"},
         {{"-c", section}, section + ":1: unknown section [rule] (nearest: rules)"},
+        {{"-c", step}, step + ":3: [step] unknown key 'size' (nearest: sizes)"},
         {{"-c", line}, line + ":2: neither 'key = value' nor '[section]' nor a comment"},
         {{"-c", "/nowhere.conf"}, "/nowhere.conf: cannot be opened: "},
         {{"--set", "hold=5"}, "--set: unknown key 'hold'"},

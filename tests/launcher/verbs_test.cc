@@ -1,6 +1,7 @@
 // The other verbs: help, version, config; and that config/cusplice.conf is what the options table
 // says.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "shim/base/options.h"
 #include "shim/base/version.h"
@@ -10,6 +11,14 @@ namespace {
 
 bool Has(const std::string &text, const std::string &part) {
     return text.find(part) != std::string::npos;
+}
+
+// What Python's reader of JSON makes of a text: an expression of it, d.
+std::string Json(const std::string &text, const std::string &expression) {
+    Result r = RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
+                           "import json,sys; d=json.load(sys.stdin); print((" + expression + "))"},
+                          {}, text);
+    return r.out + r.err;
 }
 
 TEST(Verbs, HelpAndVersionGoToStdout) {
@@ -58,15 +67,23 @@ TEST(ConfigVerb, TheTemplateIsAConfigurationWithEveryKey) {
         ASSERT_TRUE(Has(text, key)) << key;
     }
     EXPECT_EQ(Cusplice({"config", "--check", "config/cusplice.conf"}).Exit(), 0);
-    // Every line that shows a setting or a rule, made into one.
+    // Every line that shows a setting, a rule or a section's head, made into one.
     for (size_t at = 0, end; at < text.size(); at = end + 1) {
         end = text.find('\n', at);
         std::string line = text.substr(at, end - at);
-        bool shown = line.size() > 1 && line[0] == '#' && line[1] != ' ' && Has(line, " =");
+        bool shown = line.size() > 1 && line[0] == '#' && line[1] != ' ' &&
+                     (Has(line, " =") || line[1] == '[');
         all += (shown ? line.substr(1) : line) + "\n";
     }
     Result r = Cusplice({"config", "--check", Write("all.conf", all)});
     EXPECT_EQ(r.Exit(), 0) << r.err;
+    for (const char *policy : {"graph", "uniform", "uniform_single", "eager", "never_defer"})
+        EXPECT_TRUE(Has(text, std::string("#   ") + policy + " = PATTERN")) << policy;
+    for (const char *key : {"marker", "tokens", "tokens_each", "uniform", "single", "sizes"})
+        EXPECT_TRUE(Has(text, std::string("\n#") + key + " = ")) << key;
+    r = Cusplice({"config", "--explain", "embedding"},
+                 {{"CUSPLICE_CONFIG", Write("all.conf", all)}});
+    EXPECT_TRUE(Has(r.out, "marker of  [step decode]")) << r.out;
 }
 
 TEST(ConfigVerb, PresetsAreGood) {
@@ -85,8 +102,54 @@ TEST(ConfigVerb, CheckTellsEveryProblem) {
     EXPECT_TRUE(Has(r.err, path + ":1: unknown key 'mdoe' (nearest: mode)")) << r.err;
     EXPECT_TRUE(Has(r.err, path + ":2: hold_us = 1: must be")) << r.err;
     EXPECT_TRUE(Has(r.err, path + ":4: eager = [: bad pattern")) << r.err;
-    EXPECT_EQ(Cusplice({"config", "--check", "/nowhere.conf"}).Exit(), 1);
+    r = Cusplice({"config", "--check", "/nowhere.conf"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.out, "");
+    EXPECT_EQ(r.err, "cusplice: /nowhere.conf: cannot be opened: No such file or directory\n");
     EXPECT_EQ(Cusplice({"config", "--check"}).Exit(), 2);
+}
+
+TEST(ConfigVerb, CheckTellsInTheOrderOfLinesAndOnlyOnce) {
+    // Settings, rules and steps are told of by three readers.
+    std::string path = Write("order.conf", "hold_us = 60\n[step a]\nsizes = 8..4\nmarkr = k\n"
+                                           "marker = k\nmarker = k\nnothing\n[rules]\neagr = x\n"
+                                           "[step]\n[stpe]\nx = y\n");
+    Result r = Cusplice({"config", "--check", path});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.out, "");
+    std::string at = "cusplice: " + path;
+    EXPECT_EQ(r.err, at + ":3: [step a] sizes = 8..4: '8..4': ends before it begins\n" + at +
+                         ":4: [step a] unknown key 'markr' (nearest: marker)\n" + at +
+                         ":6: [step a] marker is there twice\n" + at +
+                         ":7: neither 'key = value' nor '[section]' nor a comment\n" + at +
+                         ":9: unknown kind of rule 'eagr' (nearest: eager)\n" + at +
+                         ":10: [step] has no marker\n" + at +
+                         ":11: unknown section [stpe] (nearest: step)\n");
+    r = Cusplice({"config", "--check", path, "--json"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.err, "");
+    EXPECT_EQ(Json(r.out, "[p['line'] for p in d['problems']]"), "[3, 4, 6, 7, 9, 10, 11]\n");
+    EXPECT_EQ(Json(r.out, "d['ok'], d['problems'][1]['nearest'], d['problems'][0]['nearest']"),
+              "(False, 'marker', None)\n");
+}
+
+TEST(ConfigVerb, CheckSaysWhereAFileIsGood) {
+    std::string path = Write("good \"1\".conf", "mode = full\n[rules]\neager = a\n[step]\nmarker = "
+                                                "k\n");
+    Result r = Cusplice({"config", "--check", path});
+    EXPECT_EQ(r.Exit(), 0);
+    EXPECT_EQ(r.out, path + ": ok\n");
+    EXPECT_EQ(r.err, "");
+    r = Cusplice({"config", "--json", "--check", path});
+    EXPECT_EQ(r.Exit(), 0);
+    EXPECT_EQ(Json(r.out, "d['ok'], d['problems'], d['file']"), "(True, [], '" + path + "')\n");
+}
+
+TEST(ConfigVerb, JsonIsForWhatShowsSomething) {
+    for (const Strings &arguments :
+         {Strings{"config", "--json"}, Strings{"config", "--template", "--json"},
+          Strings{"config", "--check", "--json"}})
+        EXPECT_EQ(Cusplice(arguments).Exit(), 2) << arguments[1];
 }
 
 TEST(ConfigVerb, ListShowsValuesAndRulesAsTheyAre) {
@@ -95,10 +158,58 @@ TEST(ConfigVerb, ListShowsValuesAndRulesAsTheyAre) {
         Cusplice({"config", "--list"},
                  {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_WARMUP", "9"}, {"CUSPLICE_EAGER", "e"}});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "hold_us = 60 ") && Has(r.out, "built-in: 1000")) << r.out;
-    EXPECT_TRUE(Has(r.out, "warmup = 9 ")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nhold_us = 60                 # " + path +
+                               ":1; 50 .. 1000000; built-in: 1000\n"))
+        << r.out;
+    EXPECT_TRUE(
+        Has(r.out, "\nwarmup = 9                   # CUSPLICE_WARMUP; 1 .. 1000; built-in: 2\n"))
+        << r.out;
+    EXPECT_TRUE(Has(r.out, "\nvariants = 4                 # built-in; 1 .. 16\n")) << r.out;
     EXPECT_TRUE(Has(r.out, "eager = e    # CUSPLICE_EAGER\neager = k*    # " + path + ":3\n"))
         << r.out;
+}
+
+TEST(ConfigVerb, ListSaysWhichPlaceWon) {
+    std::string home = Folder() + "/places";
+    ASSERT_TRUE(mkdir(home.c_str(), 0700) == 0 && mkdir((home + "/cusplice").c_str(), 0700) == 0);
+    std::string user = Write("places/cusplice/cusplice.conf", "warmup = 3\nhold_us = 70\n"
+                                                              "variants = 2\nwarmup = 4\n"
+                                                              "mode = full\n");
+    std::string named = Write("places.conf", "\nhold_us = 80\nvariants = 99\n");
+    Environment with = {{"XDG_CONFIG_HOME", home}, {"CUSPLICE_CONFIG", named}, {"CUSPLICE", "off"}};
+    Result r = Cusplice({"config", "--list"}, with);
+    EXPECT_EQ(r.Exit(), 1) << "variants = 99 is a problem";
+    EXPECT_TRUE(Has(r.err, named + ":3: variants = 99: must be")) << r.err;
+    EXPECT_TRUE(Has(r.out, "mode = off                   # CUSPLICE; ")) << r.out;
+    EXPECT_TRUE(Has(r.out, "hold_us = 80                 # " + named + ":2; ")) << r.out;
+    EXPECT_TRUE(Has(r.out, "warmup = 4                   # " + user + ":4; ")) << r.out;
+    EXPECT_TRUE(Has(r.out, "variants = 2                 # " + user + ":3; ")) << r.out;
+    r = Cusplice({"config", "--list", "--json"}, with);
+    EXPECT_EQ(Json(r.out, "[(s['value'], s['file'], s['line']) for s in d['settings'] if s['key'] "
+                          "in ('mode', 'hold_us', 'demote')]"),
+              "[('off', 'CUSPLICE', 0), ('80', '" + named + "', 2), ('yes', None, 0)]\n");
+}
+
+TEST(ConfigVerb, ListShowsSteps) {
+    std::string path = Write("steps.conf", "[step decode]\nmarker = k*\nuniform = y==1\n"
+                                           "sizes = 1, 2, 8 .. 64/8\n[rules]\nuniform = u\n"
+                                           "[step]\nmarker = other\ntokens = z\n");
+    Result r = Cusplice({"config", "--list"}, {{"CUSPLICE_CONFIG", path}});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "\n[rules]\nuniform = u    # " + path + ":6\n\n[step decode]    # " +
+                               path +
+                               ":2\nmarker = k*\ntokens = x\ntokens_each = 1\nuniform = y == 1\n"
+                               "sizes = 1,2,8..64/8\n\n[step]    # " +
+                               path + ":8\nmarker = other\ntokens = z\ntokens_each = 1\n"))
+        << r.out;
+    r = Cusplice({"config", "--list", "--json"}, {{"CUSPLICE_CONFIG", path}});
+    EXPECT_EQ(Json(r.out, "d['rules'] == [{'policy': 'uniform', 'pattern': 'u', 'file': '" + path +
+                              "', 'line': 6}]"),
+              "True\n")
+        << r.out;
+    EXPECT_EQ(Json(r.out, "[list(s.values()) for s in d['steps']]"),
+              "[['decode', 'k*', 'x', '1', 'y == 1', None, '1,2,8..64/8', '" + path +
+                  "', 2], ['', 'other', 'z', '1', None, None, None, '" + path + "', 8]]\n");
 }
 
 TEST(ConfigVerb, ExplainNamesTheRule) {
@@ -107,9 +218,43 @@ TEST(ConfigVerb, ExplainNamesTheRule) {
     Result r = Cusplice({"config", "--explain", "_ZN2ns8kernel_bIfEEvPT_"}, with);
     EXPECT_EQ(r.out, "base name  kernel_b\nfull name  ns::kernel_b\npolicy     eager\n"
                      "rule       eager = kernel*    # " +
-                         path + ":3\n");
+                         path +
+                         ":3\notherwise  none matches: the kernel may go into any graph\n"
+                         "marker of  no step\n");
     r = Cusplice({"config", "--explain", "other"}, with);
-    EXPECT_TRUE(Has(r.out, "policy     graph\nrule       none matches\n")) << r.out;
+    EXPECT_EQ(r.out, "base name  other\nfull name  other\npolicy     graph\n"
+                     "rule       none matches: the kernel may go into any graph\n"
+                     "marker of  no step\n");
+    r = Cusplice({"config", "--explain", "other", "--json"}, with);
+    EXPECT_EQ(Json(r.out, "list(d.items())[3:]"),
+              "[('policy', 'graph'), ('rule', None), ('otherwise', None), ('marker_of', None)]\n");
+}
+
+TEST(ConfigVerb, ExplainSaysWhatWouldDecideOtherwiseAndWhichStepItMarks) {
+    std::string path =
+        Write("otherwise.conf", "[rules]\ngraph = kernel_a\neager = other\nuniform = kernel*\n"
+                                "[step first]\nmarker = x\n[step decode]\nmarker = re:^ns::ker\n"
+                                "[step]\nmarker = kernel_a\n");
+    Environment with = {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_EAGER", "mangled:_ZN2ns8kernel_a*"}};
+    Result r = Cusplice({"config", "--explain", "_ZN2ns8kernel_aIfEEvPT_"}, with);
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, "base name  kernel_a\nfull name  ns::kernel_a\npolicy     eager\n"
+                     "rule       eager = mangled:_ZN2ns8kernel_a*    # CUSPLICE_EAGER\n"
+                     "otherwise  graph = kernel_a    # " +
+                         path + ":2\nmarker of  [step decode]    # " + path + ":8\n");
+    // By its base name the answer is another one, which is said to be unsure.
+    r = Cusplice({"config", "--explain", "kernel_a"}, with);
+    EXPECT_EQ(r.out, "base name  kernel_a\nfull name  kernel_a\npolicy     graph\n"
+                     "rule       graph = kernel_a    # " +
+                         path + ":2\notherwise  uniform = kernel*    # " + path +
+                         ":4\nmarker of  [step]    # " + path +
+                         ":10\nnote       kernel_a is no mangled name: patterns of mangled names "
+                         "were compared with it as it stands\n");
+    r = Cusplice({"config", "--explain", "kernel_b", "--json"},
+                 {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_EAGER", "kernel_b"}});
+    EXPECT_EQ(Json(r.out, "d['rule']['policy'], d['rule']['file'], d['rule']['line'], "
+                          "d['otherwise']['policy'], d['otherwise']['line'], d['marker_of']"),
+              "('eager', 'CUSPLICE_EAGER', 0, 'uniform', 4, None)\n");
 }
 
 } // namespace

@@ -59,6 +59,19 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
     return false;
 }
 
+void cus_engine_force_break(unsigned cause) {
+    seam_log("engine force_break %s", cause == CUS_CAUSE_APP ? "application" : "?");
+}
+
+void cus_engine_suspend(bool on) {
+    seam_log("engine %s", on ? "suspend" : "resume");
+}
+
+unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]) {
+    (void)steps;
+    return 0;
+}
+
 CUresult cus_engine_launch(const struct cus_launch *launch) {
     char stream[64];
     count(CUS_OP_LAUNCH);

@@ -102,6 +102,7 @@ std::vector<Case> MakeCases() {
         {"thread_leaves", 0, "", "", {}},
         {"ptds", 0, "", "", kAnyStream},
         {"ptds_legacy", 0, "", "", kAnyStream},
+        {"app_marks", 50, "", "", {}},
         {"many_params", 60, "", "", {}},
         {"extra_form", 60, "", "", {}},
         {"launch_ex", 0, "", "", {}},

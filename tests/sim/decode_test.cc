@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+
 namespace sim {
 namespace {
 
@@ -79,6 +82,108 @@ TEST(Decode, EveryKindOfStreamAndBatch) {
             EXPECT_STATS(preloaded);
             EXPECT_GT(preloaded.stats.Number("issued.in_graphs"), 0);
         }
+    }
+}
+
+// What the grids of a log's markers tell.
+struct Markers {
+    int steps = 0, one_each = 0, rows = 0, most = 0;
+};
+
+Markers MarkersOf(const Outcome &outcome) {
+    Markers markers;
+    for (const auto &stream : outcome.log) {
+        for (const auto &op : stream.second) {
+            unsigned x, y, z;
+            if (sscanf(op.c_str(), "kernel embedding %u,%u,%u ", &x, &y, &z) == 3) {
+                EXPECT_EQ(x, 2u);
+                EXPECT_TRUE(z == 1 || z == 2) << z;
+                markers.steps++;
+                markers.one_each += z == 1;
+                markers.rows += (int)y;
+                markers.most = std::max(markers.most, (int)y);
+            }
+        }
+    }
+    return markers;
+}
+
+size_t CountOf(const Outcome &outcome, const std::string &kernel) {
+    size_t count = 0;
+    for (const auto &stream : outcome.log) {
+        for (const auto &op : stream.second) {
+            count += op.rfind("kernel " + kernel, 0) == 0;
+        }
+    }
+    return count;
+}
+
+TEST(Decode, AStepOfTheBatchIsAHundredLaunchesAndItsMarkerSaysSo) {
+    Outcome plain = Decode({"--tokens", "4", "--prompt", "Emma", "--batch", "3"}, false);
+    ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+    Markers markers = MarkersOf(plain);
+    EXPECT_EQ(markers.steps, 8);
+    EXPECT_EQ(markers.one_each, 8);
+    EXPECT_EQ(markers.rows, 8 * 3);
+    EXPECT_EQ(markers.most, 3);
+    EXPECT_EQ(CountOf(plain, ""), 8u * 100);
+    EXPECT_EQ(CountOf(plain, "attention_decode 5,1,3 "), 8u * 6);
+    EXPECT_EQ(CountOf(plain, "rope 3,3,1 "), 8u * 6);
+    EXPECT_EQ(CountOf(plain, "kv_append 2,3,1 "), 8u * 6);
+    EXPECT_EQ(CountOf(plain, "argmax 3,1,1 "), 8u);
+}
+
+TEST(Decode, PrefillAndMixedStepsAreToldApartAndPreloadedTheSame) {
+    struct Way {
+        int batch;
+        std::vector<std::string> options;
+        // Steps, those with a row for each sequence, those of the whole batch at one position
+        // (attention_decode; all others go by attention_rows), and the rows of the largest.
+        int steps, one_each, in_step, most;
+    };
+    // 9 tokens and 16 characters, so 24 rows of each sequence.
+    const std::vector<std::string> args = {"--prompt", "Emma was",      "--tokens",
+                                           "16",       "--temperature", "0.7"};
+    const std::vector<Way> ways = {
+        {1, {"--prefill", "7"}, 17, 15, 15, 7},
+        {4, {"--prefill", "1"}, 24, 24, 24, 4},
+        {4, {"--prefill", "4"}, 18, 16, 16, 16},
+        {4, {"--prefill", "64"}, 16, 15, 15, 36},
+        {4, {"--mixed"}, 51, 51, 0, 3},
+        {4, {"--mixed", "--prefill", "4"}, 27, 19, 0, 7},
+        {4, {"--mixed", "--prefill", "64"}, 19, 15, 0, 12},
+    };
+    auto with = [&](int batch, const std::vector<std::string> &options) {
+        std::vector<std::string> all = args;
+        all.insert(all.end(), {"--batch", std::to_string(batch)});
+        all.insert(all.end(), options.begin(), options.end());
+        return all;
+    };
+    Outcome in_step = Decode(with(4, {}), false);
+    ASSERT_EQ(in_step.result.status, 0) << in_step.Describe();
+    // The first sequence writes what it writes alone.
+    const size_t alone = 8 + 16 + 1;
+    for (const Way &way : ways) {
+        std::vector<std::string> all = with(way.batch, way.options);
+        SCOPED_TRACE(std::to_string(way.batch) + " " + way.options.front() + " " +
+                     way.options.back());
+        Outcome plain = Decode(all, false);
+        ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+        EXPECT_EQ(plain.result.out,
+                  way.batch == 1 ? in_step.result.out.substr(0, alone) : in_step.result.out);
+        Markers markers = MarkersOf(plain);
+        EXPECT_EQ(markers.steps, way.steps);
+        EXPECT_EQ(markers.one_each, way.one_each);
+        EXPECT_EQ(markers.rows, way.batch * 24);
+        EXPECT_EQ(markers.most, way.most);
+        EXPECT_EQ(CountOf(plain, ""), 100u * (size_t)way.steps);
+        EXPECT_EQ(CountOf(plain, "attention_decode "), 6u * (size_t)way.in_step);
+        EXPECT_EQ(CountOf(plain, "attention_rows "), 6u * (size_t)(way.steps - way.in_step));
+        Outcome preloaded = Decode(all, true);
+        EXPECT_SAME(kDecode, plain, preloaded);
+        EXPECT_STATS(preloaded);
+        EXPECT_GT(preloaded.stats.Number("issued.in_graphs"), 0.3 * preloaded.stats.Sum("ops"))
+            << preloaded.stats.Number("issued.in_graphs") << " of " << preloaded.stats.Sum("ops");
     }
 }
 

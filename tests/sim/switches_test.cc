@@ -35,6 +35,40 @@ TEST(KillSwitch, WorksByModeToo) {
     EXPECT_EQ(plain.calls.number, off.calls.number);
 }
 
+// cusplice.h: the program's marks end steps, what it suspends is counted as passed on.
+TEST(Application, IsHeard) {
+    Outcome run = RunCase(CaseOf("app_marks"), Preloaded());
+    EXPECT_EQ(run.result.status, 0) << run.result.err;
+    EXPECT_EQ(run.stats.Number("eager_by.passthrough"), 40 * 3);
+    EXPECT_GE(run.stats.Number("steps"), 40);
+    EXPECT_GT(run.stats.Number("flushes.application"), 0);
+    EXPECT_GT(run.stats.Number("graph_launches"), 0);
+}
+
+TEST(Application, HearsNothingOfALibraryThatIsOff) {
+    for (const char *mode : {"off", "observe"}) {
+        Outcome run = RunCase(CaseOf("app_marks"), Preloaded({{"CUSPLICE_MODE", mode}}));
+        EXPECT_EQ(run.result.status, 0) << run.result.err;
+        EXPECT_EQ(run.calls.Number("cuGraphLaunch"), 0);
+    }
+}
+
+// By ctypes: the functions behind cusplice.h, in a process without CUDA.
+TEST(Application, IsReachedFromPython) {
+    const char *const program =
+        "import ctypes\n"
+        "lib = ctypes.CDLL(None)\n"
+        "lib.cusplice_read_counters_.restype = ctypes.c_size_t\n"
+        "counters = (ctypes.c_uint64 * 12)(*[7] * 12)\n"
+        "lib.cusplice_suspend_(), lib.cusplice_resume_(), lib.cusplice_resume_()\n"
+        "lib.cusplice_mark_step_(), lib.cusplice_force_break_()\n"
+        "bytes = lib.cusplice_read_counters_(counters, ctypes.c_size_t(96))\n"
+        "print(lib.cusplice_interface_(), bytes, list(counters))\n";
+    Result result = RunProgram({"/usr/bin/env", "python3", "-c", program}, Preloaded()).result;
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "1 80 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n");
+}
+
 TEST(LaunchBlocking, NothingIsWithheld) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});

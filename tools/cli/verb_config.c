@@ -6,110 +6,81 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/base/options.h"
-#include "shim/plan/name.h"
-#include "shim/plan/rules.h"
+#include "tools/cli/config.h"
 
 static const char help[] =
-    "      --list          every key with its value here and now (files and environment read), and "
-    "the rules\n"
-    "      --check FILE    read a file strictly: each problem with its line; exit status 1 if "
-    "there is one\n"
-    "      --explain NAME  the base name of a kernel (mangled or not) and the rule that decides on "
-    "it\n"
-    "      --template      a config file with every key at its built-in value\n"
-    "  -h, --help\n";
+    "      --list            every key with its value here and now and the place that it is from "
+    "(a line of a file,\n"
+    "                        a variable of the environment, or built-in); then the rules and the "
+    "steps, each with\n"
+    "                        its place, in the order in which they are asked\n"
+    "      --check FILE      read a file strictly: 'FILE: ok', or each problem with its line and "
+    "the nearest word\n"
+    "                        that would be right, and exit status 1\n"
+    "      --explain KERNEL  the names of a kernel (mangled or base name), the rule that decides "
+    "on "
+    "it, what would\n"
+    "                        decide without that rule, and the step that it is the marker of\n"
+    "      --json            behind one of these: the answer as JSON\n"
+    "      --template        a config file with every key at its built-in value\n"
+    "  -h, --help\n"
+    "\n"
+    "A file has settings, then rules, then steps:\n"
+    "\n"
+    "  mode = full_and_piecewise\n"
+    "  [rules]\n"
+    "  uniform = paged_attention*\n"
+    "  eager = flash_fwd*\n"
+    "  [step decode]\n"
+    "  marker = embedding*\n"
+    "  uniform = tokens <= 64\n"
+    "  sizes = 1,2,4,8..64/8\n"
+    "\n"
+    "The keys of a step, and what holds without them:\n"
+    "\n"
+    "  marker       pattern of a kernel, early in each step, whose grid says what the step is; "
+    "must "
+    "be there\n"
+    "  tokens       the grid dimension that is the number of tokens: x, y or z (x)\n"
+    "  tokens_each  tokens for one block of it (1)\n"
+    "  uniform      when every request has the same number of tokens: x, y, z or tokens compared "
+    "with a number\n"
+    "               by ==, !=, <=, >=, < or > (never)\n"
+    "  single       the same, where that number is one (never)\n"
+    "  sizes        numbers of tokens of steps that may be captured (all)\n"
+    "\n"
+    "config/README.md says more. Exit status: 0, 1 where the configuration has a problem (each is "
+    "told on stderr),\n"
+    "2 for a bad option.\n";
 
-static void print_rule(const struct cus_rule *rule) {
-    printf("%s = %s    # %s", cus_policy_name(rule->policy), rule->pattern, rule->file);
-    if (rule->line)
-        printf(":%d", rule->line);
-    printf("\n");
-}
-
-static int list(void) {
-    struct cus_options options;
-    int problems = 0;
-    cus_options_load(&options, false, cli_problem, &problems);
-    const struct cus_option_row *row;
-    for (unsigned i = 0; (row = cus_options_row(i)); i++) {
-        char value[4096], allowed[128], line[4200];
-        cus_options_show(&options, i, value, sizeof value);
-        cus_options_allowed(i, allowed, sizeof allowed);
-        snprintf(line, sizeof line, "%s = %s", row->key, value);
-        printf("%-28s # %s", line, allowed);
-        if (strcmp(value, row->value) != 0)
-            printf("; built-in: %s", *row->value ? row->value : "none");
-        printf("\n");
-    }
-    cus_options_free(&options);
-    printf("\n[rules]\n");
-    struct cus_rules *rules = cus_rules_load(false, cli_problem, &problems, NULL);
-    for (unsigned i = 0; rules && cus_rules_get(rules, i); i++)
-        print_rule(cus_rules_get(rules, i));
-    cus_rules_free(rules);
-    return problems ? 1 : 0;
-}
-
-struct check {
-    struct cus_options options;
-    int problems;
-};
-
-static void check_problem(void *context, const struct cus_problem *problem) {
-    struct check *check = context;
-    cli_problem(&check->problems, problem);
-}
-
-static void check_setting(void *context, const struct cus_setting *setting) {
-    struct check *check = context;
-    if (!*setting->section)
-        cus_options_set(&check->options, setting, check_problem, check);
-}
-
-static int check(const char *path) {
-    struct check it;
-    memset(&it, 0, sizeof it);
-    cus_config_read_file(path, false, check_setting, check_problem, &it);
-    cus_options_free(&it.options);
-    cus_rules_free(cus_rules_load_file(path, cli_problem, &it.problems, NULL));
-    return it.problems ? 1 : 0;
-}
-
-static int explain(const char *name) {
-    char base[1024], qualified[2048];
-    int problems = 0;
-    struct cus_rules *rules = cus_rules_load(false, cli_problem, &problems, NULL);
-    if (!rules)
-        return 1;
-    cus_name_base(name, base, sizeof base);
-    cus_name_qualified(name, qualified, sizeof qualified);
-    struct cus_verdict verdict = cus_rules_decide(rules, name);
-    printf("base name  %s\nfull name  %s\npolicy     %s\nrule       ", base, qualified,
-           cus_policy_name(verdict.policy));
-    if (verdict.rule >= 0)
-        print_rule(cus_rules_get(rules, (unsigned)verdict.rule));
-    else
-        printf("none matches\n");
-    cus_rules_free(rules);
-    return problems ? 1 : 0;
+/* Takes --json out of the arguments. */
+static bool take_json(int *argc, char **argv) {
+    int kept = 1;
+    for (int i = 1; i < *argc; i++)
+        if (strcmp(argv[i], "--json") != 0)
+            argv[kept++] = argv[i];
+    bool taken = kept < *argc;
+    *argc = kept;
+    return taken;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--list",     "--check", "--explain",
+    static const char *const names[] = {"--list",     "--check", "--explain", "--json",
                                         "--template", "--help",  NULL};
+    bool json = take_json(&argc, argv);
     const char *what = argc > 1 ? argv[1] : "--help";
     bool valued = strcmp(what, "--check") == 0 || strcmp(what, "--explain") == 0;
-    if (argc > (valued ? 3 : 2) || (valued && argc < 3)) {
+    bool shows = valued || strcmp(what, "--list") == 0;
+    if (argc > (valued ? 3 : 2) || (valued && argc < 3) || (json && !shows)) {
         cli_say("usage: cusplice %s", self->synopsis);
         return 2;
     }
     if (strcmp(what, "--list") == 0)
-        return list();
+        return cli_config_list(json);
     if (strcmp(what, "--check") == 0)
-        return check(argv[2]);
+        return cli_config_check(argv[2], json);
     if (strcmp(what, "--explain") == 0)
-        return explain(argv[2]);
+        return cli_config_explain(argv[2], json);
     if (strcmp(what, "--template") == 0) {
         cli_print_template();
         return 0;
@@ -124,8 +95,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_config = {
     "config",
-    "config --list | --check FILE | --explain NAME | --template",
-    "show and check settings and rules",
+    "config --list | --check FILE | --explain KERNEL [--json] | --template",
+    "show and check settings, rules and steps",
     help,
     run,
 };

@@ -52,9 +52,10 @@ size_t Below(size_t n) {
 
 void Change(std::string *text, const std::vector<std::string> &corpus) {
     static const char *const words[] = {
-        "[",         "]",     "*",  "?",          "\\",   "re:", "mangled:", "\n", "=",
-        "[rules]\n", "eager", "#",  ";",          "\xff", "_Z",  "N",        "E",  "I",
-        "S_",        "S0_",   "T_", "9999999999", "0",    "L",   "X",        "K",  "v"};
+        "[",         "]",        "*",       "?",          "\\",       "re:", "mangled:", "\n", "=",
+        "[rules]\n", "[step]\n", "marker=", "sizes=",     "uniform=", "..",  "/",        ",",  "<=",
+        "tokens",    "eager",    "#",       ";",          "\xff",     "_Z",  "N",        "E",  "I",
+        "S_",        "S0_",      "T_",      "9999999999", "0",        "L",   "X",        "K",  "v"};
     size_t at = Below(text->size() + 1), length = 1 + Below(8);
     switch (Below(7)) {
     case 0:

@@ -13,12 +13,16 @@
 namespace {
 
 struct Got {
-    std::vector<std::string> settings, problems;
+    std::vector<std::string> settings, problems, heads;
 };
 
 void TakeSetting(void *context, const cus_setting *s) {
-    static_cast<Got *>(context)->settings.push_back(std::to_string(s->line) + " " + s->section +
-                                                    "/" + s->key + "=" + s->value);
+    if (!s->key)
+        static_cast<Got *>(context)->heads.push_back(std::to_string(s->line) + " " + s->section +
+                                                     "/" + s->value);
+    else
+        static_cast<Got *>(context)->settings.push_back(std::to_string(s->line) + " " + s->section +
+                                                        "/" + s->key + "=" + s->value);
 }
 
 void TakeProblem(void *context, const cus_problem *p) {
@@ -96,6 +100,27 @@ TEST(Config, ASectionWithoutItsEndSwitchesNothing) {
     Got got = Read("[rules]\neager = a\n[rules\neager = b\n");
     EXPECT_EQ(got.settings, (Strings{"2 rules/eager=a"}));
     EXPECT_EQ(got.problems, (Strings{":3: this section's head has no ']'"}));
+}
+
+TEST(Config, HeadsAreToldAndStepsMayHaveNames) {
+    Got got = Read("[step]\nmarker = a\n[step]\n[step  a b]\nmarker = b\n[rules]\neager = c\n"
+                   "[steps]\nmarker = d\n[stepx y]\n[rules x]\neager = e\n[step\nmarker = f\n[]\n");
+    EXPECT_EQ(got.settings, (Strings{"2 step/marker=a", "5 step/marker=b", "7 rules/eager=c"}));
+    EXPECT_EQ(got.heads, (Strings{"1 step/", "3 step/", "4 step/a b", "6 rules/", "8 ?/", "10 ?/",
+                                  "11 ?/", "13 ?/", "15 ?/"}));
+    EXPECT_EQ(got.problems, (Strings{":8: unknown section [steps] (nearest: step)",
+                                     ":10: unknown section [stepx y] (nearest: step)",
+                                     ":11: unknown section [rules x] (nearest: rules)",
+                                     ":13: this section's head has no ']'",
+                                     ":15: unknown section [] (nearest: step)"}));
+}
+
+TEST(Config, ASectionsHeadIsNotCutSilently) {
+    Got got = Read("[step " + std::string(42, 'n') + "]\nmarker = a\n[step " +
+                   std::string(43, 'n') + "]\nmarker = b\n");
+    EXPECT_EQ(got.settings, (Strings{"2 step/marker=a"}));
+    EXPECT_EQ(got.heads, (Strings{"1 step/" + std::string(42, 'n'), "3 ?/"}));
+    EXPECT_EQ(got.problems, (Strings{":3: this section's head is too long"}));
 }
 
 TEST(Config, BinaryLinesAreTold) {

@@ -185,6 +185,8 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
                                                         "graph_mb = -1\n"
                                                         "hold = 3\n"
                                                         "eager = x\n"
+                                                        "uniform = x\n"
+                                                        "marker = x\n"
                                                         "build_nodes = 64\n");
     setenv("CUSPLICE_CONFIG", named.c_str(), 1);
     Load();
@@ -195,20 +197,34 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
     Strings expected = {
         ":1: hold_us = 49: must be a whole number from 50 to 1000000",
         ":2: warmup = two: must be a whole number from 1 to 1000",
-        ":3: mode = peicewise: must be one of off, observe, eager, piecewise (nearest: piecewise)",
+        ":3: mode = peicewise: must be one of off, observe, eager, piecewise, full, "
+        "full_decode_only, "
+        "full_and_piecewise (nearest: piecewise)",
         ":4: demote = maybe: must be yes or no",
         ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
         ":6: piece_max = 64x: must be a whole number from 2 to 1024",
         ":7: variants = 99999999999: must be a whole number from 1 to 16",
         ":8: graph_mb = -1: must be a whole number from 0 to 1048576",
         ":9: unknown key 'hold' (nearest: mode)",
-        ":10: 'eager' is a rule: it belongs below [rules]"};
+        ":10: 'eager' is a rule: it belongs below [rules]",
+        ":11: 'uniform' is a rule: it belongs below [rules]",
+        ":12: 'marker' belongs in a [step] section"};
     ASSERT_EQ(problems.size(), expected.size());
     for (size_t i = 0; i < expected.size(); i++)
         if (i != 8) { // what is nearest to a short word is a matter of taste
             EXPECT_EQ(problems[i], named + expected[i]);
         }
     EXPECT_EQ(problems[8].find(named + ":9: unknown key 'hold' (nearest: "), 0u);
+}
+
+TEST_F(Options, OtherSectionsAreNoneOfTheirBusiness) {
+    std::string named = WriteFile(TempPath("steps.conf"),
+                                  "warmup = 7\n[step a]\nmarker = x\nnonsense = 1\nwarmup = 8\n"
+                                  "[rules]\neager = [\n[stepp]\nwarmup = 9\n");
+    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    Load();
+    EXPECT_EQ(problems, (Strings{named + ":8: unknown section [stepp] (nearest: step)"}));
+    EXPECT_EQ(options.warmup, 7u);
 }
 
 TEST_F(Options, UnknownVariablesAreTold) {

@@ -61,7 +61,10 @@ std::string At(const std::string &json, std::initializer_list<std::string> keys)
 TEST(StatsFile, HasEveryField) {
     cus_counters c = Sample();
     std::string path = TempPath("stats.json");
-    cus_stats_facts facts = {"piecewise", "/bin/demo", 42, "[\"graph 7\", \"eager x\"]"};
+    const cus_stats_step steps[] = {
+        {"mixed", 5, "piecewise", "fmha", "eager", "fm*", "/etc/x.conf", 7},
+        {"single", 6, "full", "", nullptr, nullptr, nullptr, 0}};
+    cus_stats_facts facts = {"piecewise", "/bin/demo", 42, "[\"graph 7\", \"eager x\"]", steps, 2};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, ApiName, &facts));
     std::string json = ReadFile(path);
     EXPECT_EQ(At(json, {"version"}), "\"" CUSPLICE_VERSION "\"");
@@ -94,12 +97,22 @@ TEST(StatsFile, HasEveryField) {
     EXPECT_EQ(At(json, {"build_us"}), "123");
     EXPECT_EQ(At(json, {"fallbacks", "budget"}), "16");
     EXPECT_EQ(At(json, {"segment_list"}), "[\"graph 7\", \"eager x\"]");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "steps"}), "5");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "mode"}), "\"piecewise\"");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "kernel"}), "\"fmha\"");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "policy"}), "\"eager\"");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "pattern"}), "\"fm*\"");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "file"}), "\"/etc/x.conf\"");
+    EXPECT_EQ(At(json, {"step_classes", "mixed", "line"}), "7");
+    EXPECT_EQ(At(json, {"step_classes", "single", "steps"}), "6");
+    EXPECT_EQ(At(json, {"step_classes", "single", "mode"}), "\"full\"");
+    EXPECT_EQ(json.find("\"kernel\": \"\""), std::string::npos);
 }
 
 TEST(StatsFile, IsJsonForOthersToo) {
     cus_counters c = Sample();
     std::string path = TempPath("json.json");
-    cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr};
+    cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr, nullptr, 0};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
     std::string check = "import json,sys; d=json.load(open(sys.argv[1]));"
                         "assert d['exe']=='/odd \"name\"\\\\with\\ttabs\\x01', d['exe'];"
@@ -113,7 +126,7 @@ TEST(StatsFile, IsJsonForOthersToo) {
 TEST(StatsFile, FactsThatAreNotGivenAreFoundOut) {
     cus_counters c = Sample();
     std::string path = TempPath("facts.json");
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
     std::string json = ReadFile(path);
     EXPECT_EQ(At(json, {"pid"}), std::to_string(getpid()));
@@ -122,7 +135,7 @@ TEST(StatsFile, FactsThatAreNotGivenAreFoundOut) {
 
 TEST(StatsFile, PidGoesIntoThePath) {
     cus_counters c = {};
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     for (const char *mark : {"{pid}", "%p"}) {
         std::string path = TempPath("pid.");
         ASSERT_TRUE(cus_stats_json((path + mark + ".json").c_str(), &c, nullptr, &facts));
@@ -132,7 +145,7 @@ TEST(StatsFile, PidGoesIntoThePath) {
 
 TEST(StatsFile, AProcessWithoutOpsLeavesWhatAnotherWroteMeanwhile) {
     cus_counters none = {}, some = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     std::string path = WriteFile(TempPath("shared.json"), "of a child");
     EXPECT_FALSE(cus_stats_json(path.c_str(), &none, nullptr, &facts));
     EXPECT_EQ(ReadFile(path), "of a child");
@@ -142,7 +155,7 @@ TEST(StatsFile, AProcessWithoutOpsLeavesWhatAnotherWroteMeanwhile) {
 
 TEST(StatsFile, AFileFromBeforeTheProcessIsOverwritten) {
     cus_counters none = {};
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     std::string path = WriteFile(TempPath("stale.json"), "of yesterday");
     utimbuf yesterday = {time(nullptr) - 86400, time(nullptr) - 86400};
     utime(path.c_str(), &yesterday);
@@ -157,7 +170,7 @@ mode_t ModeOf(const std::string &path) {
 
 TEST(StatsFile, IsTheUsersAlone) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     std::string path = TempPath("mine.json");
     mode_t before = umask(0);
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
@@ -167,7 +180,7 @@ TEST(StatsFile, IsTheUsersAlone) {
 
 TEST(StatsFile, LinksInItsPlaceAreReplacedNotFollowed) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     std::string theirs = WriteFile(TempPath("theirs"), "of somebody else");
     utimbuf yesterday = {time(nullptr) - 86400, time(nullptr) - 86400};
     utime(theirs.c_str(), &yesterday);
@@ -183,7 +196,7 @@ TEST(StatsFile, LinksInItsPlaceAreReplacedNotFollowed) {
 
 TEST(StatsFile, APipeThatNobodyReadsHoldsNobodyUp) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     std::string path = TempPath("pipe");
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
     Captured([&] {
@@ -195,7 +208,7 @@ TEST(StatsFile, APipeThatNobodyReadsHoldsNobodyUp) {
 
 TEST(StatsFile, StderrMayBeAFileAndStaysWhatItIs) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     mode_t before = ModeOf("/dev/stderr");
     std::string text = Captured([&] {
         if (!cus_stats_json("/dev/stderr", &c, nullptr, &facts))
@@ -212,7 +225,7 @@ TEST(StatsFile, NothingHalfWrittenStaysBehind) {
     mkdir(target.c_str(), 0700);
     mkdir((target + "/full").c_str(), 0700);
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
     std::string text = Captured([&] {
         for (int i = 0; i < 3; i++)
             if (cus_stats_json(target.c_str(), &c, nullptr, &facts) ||

@@ -41,6 +41,8 @@ TEST(Options, HaveDefaults) {
     EXPECT_STREQ(parsed.options.prompt, "It is a truth universally acknowledged, that");
     EXPECT_EQ(parsed.options.tokens, 200);
     EXPECT_EQ(parsed.options.batch, 1);
+    EXPECT_EQ(parsed.options.prefill, 1);
+    EXPECT_EQ(parsed.options.mixed, 0);
     EXPECT_EQ(parsed.options.temperature, 0.0f);
     EXPECT_EQ(parsed.options.seed, 1u);
     EXPECT_EQ(parsed.options.stream, DECODE_STREAM_NONBLOCKING);
@@ -57,6 +59,8 @@ TEST(Options, AreTaken) {
     EXPECT_EQ(parsed.options.temperature, 0.5f);
     EXPECT_EQ(parsed.options.seed, 18446744073709551615ull);
     EXPECT_EQ(parsed.options.stream, DECODE_STREAM_LEGACY);
+    EXPECT_EQ(parse({"--prefill", "64"}).options.prefill, 64);
+    EXPECT_EQ(parse({"--mixed"}).options.mixed, 1);
     EXPECT_EQ(parse({"--stream", "blocking"}).options.stream, DECODE_STREAM_BLOCKING);
     EXPECT_EQ(parsed.err, "");
 }
@@ -70,6 +74,13 @@ TEST(Options, NameMistakes) {
         {"--tokens", "5x"},
         {"--batch", "-1"},
         {"--batch", "99999999999999999999"},
+        {"--prefill", "0"},
+        {"--prefill", "4097"},
+        {"--prefill", "all"},
+        {"--prefill"},
+        {"--mixed=2"},
+        {"--prefill", "64", "--batch", "1024"},
+        {"--batch", "1024", "--prefill", "64"},
         {"--temperature", "-1"},
         {"--temperature", "nan"},
         {"--temperature", "1e-9"},
@@ -84,16 +95,25 @@ TEST(Options, NameMistakes) {
     for (const auto &words : mistakes) {
         Parsed parsed = parse(words);
         EXPECT_EQ(parsed.status, DECODE_EXIT_USAGE) << words[0];
-        EXPECT_NE(parsed.err.find(words[0]), std::string::npos) << parsed.err;
+        std::string name = words[0].substr(0, words[0].find('='));
+        EXPECT_NE(parsed.err.find(name), std::string::npos) << parsed.err;
         EXPECT_EQ(parsed.out, "");
     }
+}
+
+TEST(Options, BoundTheRowsOfAStep) {
+    EXPECT_EQ(parse({"--prefill", "63", "--batch", "1024"}).status, -1);
+    EXPECT_EQ(parse({"--prefill", "4096", "--batch", "15"}).status, -1);
+    EXPECT_EQ(parse({"--prefill", "4096", "--batch", "16"}).status, DECODE_EXIT_USAGE);
+    // One prompt at a time: the others have a row each.
+    EXPECT_EQ(parse({"--prefill", "4096", "--batch", "1024", "--mixed"}).status, -1);
 }
 
 TEST(Options, HelpNamesEveryOption) {
     Parsed parsed = parse({"--help"});
     EXPECT_EQ(parsed.status, DECODE_EXIT_OK);
-    for (const char *name : {"prompt", "tokens", "batch", "temperature", "seed", "stream", "model",
-                             "report", "help"}) {
+    for (const char *name : {"prompt", "tokens", "batch", "prefill", "mixed", "temperature", "seed",
+                             "stream", "model", "report", "help"}) {
         EXPECT_NE(parsed.out.find(std::string("--") + name), std::string::npos) << name;
     }
 }

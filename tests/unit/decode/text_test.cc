@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -74,9 +75,76 @@ TEST(Text, GoesOnBehindTheContext) {
     model.replace(36, 4, std::string("\50\0\0\0", 4));
     std::string path = sim::TempDir() + "/short.bin";
     std::ofstream(path, std::ios::binary) << model;
+    std::string text = sim::ReadFile(sim::Runfile("tests/unit/decode/golden_context.txt"));
     Result result = decode({"--model", path, "--prompt", "Marianne", "--tokens", "90"});
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, sim::ReadFile(sim::Runfile("tests/unit/decode/golden_context.txt")));
+    EXPECT_EQ(result.out, text);
+
+    // Two sequences out of step, both past it.
+    result = decode({"--model", path, "--prompt", "Marianne", "--tokens", "45", "--batch", "2",
+                     "--mixed", "--prefill", "4"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, text.substr(0, 8 + 45) + "\n\n" + text.substr(0, 8 + 45) + "\n");
+
+    // A prompt that goes past it inside of a chunk: the text's first 80 characters.
+    ASSERT_EQ(text.size(), 99u);
+    result = decode(
+        {"--model", path, "--prompt", text.substr(0, 80), "--tokens", "18", "--prefill", "70"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, text);
+}
+
+// The first length - 1 characters of the line end and the prompt are taken one by one, in chunks,
+// or while other sequences write: what is written must not know.
+struct Way {
+    std::vector<std::string> options;
+    int batch, prefill_steps, mixed_steps, decode_steps;
+};
+
+TEST(Text, IsTheSameHoweverThePromptIsTaken) {
+    // 12 tokens and 10 characters, so 21 rows of each sequence.
+    const std::vector<std::string> drawn = {"--prompt", "They walked", "--tokens",      "10",
+                                            "--seed",   "5",           "--temperature", "0.8"};
+    const std::vector<Way> ways = {
+        {{"--prefill", "1"}, 1, 0, 0, 21},
+        {{"--prefill", "7"}, 1, 2, 0, 9},
+        {{"--prefill", "64"}, 1, 1, 0, 9},
+        {{"--mixed", "--prefill", "7"}, 1, 2, 0, 9},
+        {{"--prefill", "7"}, 4, 2, 0, 9},
+        // The last of the prompt goes alone: a step like any other.
+        {{"--prefill", "11"}, 4, 1, 0, 10},
+        {{"--prefill", "64"}, 4, 1, 0, 9},
+        {{"--mixed"}, 4, 0, 0, 57},
+        {{"--mixed", "--prefill", "7"}, 4, 2, 6, 9},
+        {{"--mixed", "--prefill", "11"}, 4, 1, 3, 13},
+        {{"--mixed", "--prefill", "64"}, 4, 1, 3, 9},
+    };
+    std::map<int, std::string> texts;
+    for (int batch : {1, 4}) {
+        Result plain = decode(with(drawn, {"--batch", std::to_string(batch)}));
+        ASSERT_EQ(plain.status, 0) << plain.err;
+        texts[batch] = plain.out;
+    }
+    ASSERT_EQ(texts[1].size(), 11u + 10u + 1u);
+    ASSERT_EQ(texts[4].size(), 4 * texts[1].size() + 3);
+    ASSERT_NE(texts[4].substr(texts[1].size() + 1, texts[1].size()), texts[1]) << "rows differ";
+    std::string report = sim::TempDir() + "/report.json";
+    for (const Way &way : ways) {
+        auto args = with(
+            drawn, with(way.options, {"--batch", std::to_string(way.batch), "--report", report}));
+        Result result = decode(args);
+        std::string name = "batch " + std::to_string(way.batch);
+        for (const auto &word : way.options) {
+            name += " " + word;
+        }
+        EXPECT_EQ(result.status, 0) << name << result.err;
+        EXPECT_EQ(result.out, texts[way.batch]) << name;
+        std::string steps = "\"prefill_steps\": " + std::to_string(way.prefill_steps) +
+                            ", \"mixed_steps\": " + std::to_string(way.mixed_steps) +
+                            ", \"decode_steps\": " + std::to_string(way.decode_steps) + "}";
+        EXPECT_NE(sim::ReadFile(report).find(steps), std::string::npos)
+            << name << ": " << sim::ReadFile(report);
+    }
 }
 
 TEST(Text, MayStartFromNothing) {
@@ -94,7 +162,10 @@ TEST(Report, HasTheFigures) {
     std::getline(text, line);
     EXPECT_FALSE(std::getline(text, more));
     EXPECT_EQ(line.rfind("{\"tokens\": 12, \"tokens_per_s\": ", 0), 0u) << line;
-    EXPECT_NE(line.find("\"batch\": 2, \"prompt_tokens\": 3}"), std::string::npos) << line;
+    EXPECT_NE(line.find("\"batch\": 2, \"prompt_tokens\": 3, \"prefill_steps\": 0, "
+                        "\"mixed_steps\": 0, \"decode_steps\": 8}"),
+              std::string::npos)
+        << line;
 
     Result nowhere = decode({"--tokens", "1", "--report", "/no/such/folder/report.json"});
     EXPECT_EQ(nowhere.status, 1);

@@ -139,6 +139,76 @@ TEST(Decode, AttentionMatchesSoftmaxForEveryLength) {
     }
 }
 
+// Rows of three sequences at positions of their own, two of which have several: each must get what
+// the kernels for a batch in step give it, to the last bit.
+struct OutOfStep {
+    static constexpr int n = 7, sequences = 3, max_len = 200;
+    const std::vector<int> seq = {2, 0, 0, 0, 1, 1, 2}, pos = {5, 62, 63, 64, 0, 1, 199};
+};
+
+TEST(Decode, RopeRowsIsRopeAtEachRowsPosition) {
+    const OutOfStep rows;
+    const int heads = 3, kv_heads = 1, dim = 8, stride = 40;
+    Floats q = noise(rows.n * stride, 4), k = noise(rows.n * stride, 5), q1 = q, k1 = k;
+    unsigned x = parts((heads + kv_heads) * dim / 2, 64);
+    run("rope_rows", {x, rows.n}, {64}, 0, q.data(), k.data(), stride, stride, heads, kv_heads, dim,
+        rows.pos.data(), 10000.0f);
+    for (int r = 0; r < rows.n; r++) {
+        run("rope", {x, 1}, {64}, 0, &q1[r * stride], &k1[r * stride], stride, stride, heads,
+            kv_heads, dim, rows.pos[r], 10000.0f);
+    }
+    EXPECT_EQ(q, q1);
+    EXPECT_EQ(k, k1);
+}
+
+TEST(Decode, KvAppendRowsWritesEachRowsPlaceAlone) {
+    const OutOfStep rows;
+    const int kv_dim = 20;
+    Floats k = noise(rows.n * 30, 6), v = noise(rows.n * 25, 7);
+    Floats kc((size_t)rows.sequences * rows.max_len * kv_dim, 9.0f), vc = kc, kc1 = kc, vc1 = kc;
+    run("kv_append_rows", {parts(kv_dim, 16), rows.n}, {16}, 0, kc.data(), vc.data(),
+        (const float *)k.data(), (const float *)v.data(), 30, 25, kv_dim, rows.max_len,
+        rows.seq.data(), rows.pos.data());
+    for (int r = 0; r < rows.n; r++) {
+        size_t at = (size_t)(rows.seq[r] * rows.max_len + rows.pos[r]) * kv_dim;
+        std::copy_n(&k[r * 30], kv_dim, &kc1[at]);
+        std::copy_n(&v[r * 25], kv_dim, &vc1[at]);
+    }
+    EXPECT_EQ(kc, kc1);
+    EXPECT_EQ(vc, vc1);
+}
+
+TEST(Decode, AttentionRowsIsAttentionDecodeOfEachRow) {
+    const OutOfStep rows;
+    const int heads = 4, kv_heads = 2, dim = 72, kv_dim = kv_heads * dim;
+    const int q_stride = heads * dim + 3;
+    const float scale = 1.0f / std::sqrt((float)dim);
+    size_t cache = (size_t)rows.sequences * rows.max_len * kv_dim;
+    Floats q = noise(rows.n * q_stride, 8), k = noise(cache, 9), v = noise(cache, 10);
+    for (int context : {rows.max_len, 100, 64, 1}) {
+        unsigned chunks = parts(std::min(context, 200), CUS_ATTENTION_CHUNK);
+        Floats partial((size_t)rows.n * heads * chunks * (dim + 2), NAN);
+        Floats out(rows.n * heads * dim), right = out;
+        run("attention_rows", {heads, chunks, rows.n}, {CUS_ATTENTION_CHUNK}, 0, partial.data(),
+            (const float *)q.data(), (const float *)k.data(), (const float *)v.data(),
+            rows.seq.data(), rows.pos.data(), context, q_stride, heads, kv_heads, dim, rows.max_len,
+            scale);
+        run("attention_combine", {heads, rows.n}, {64}, 0, out.data(),
+            (const float *)partial.data(), heads * dim, (int)chunks, heads, dim);
+        for (int r = 0; r < rows.n; r++) {
+            int n = std::min(rows.pos[r] + 1, context);
+            unsigned own = parts(n, CUS_ATTENTION_CHUNK);
+            size_t oldest = (size_t)(rows.seq[r] * rows.max_len + rows.pos[r] + 1 - n) * kv_dim;
+            run("attention_decode", {heads, own, 1}, {CUS_ATTENTION_CHUNK}, 0, partial.data(),
+                (const float *)&q[r * q_stride], (const float *)&k[oldest],
+                (const float *)&v[oldest], q_stride, n, heads, kv_heads, dim, rows.max_len, scale);
+            run("attention_combine", {heads, 1}, {64}, 0, &right[r * heads * dim],
+                (const float *)partial.data(), heads * dim, (int)own, heads, dim);
+        }
+        EXPECT_EQ(out, right) << context;
+    }
+}
+
 TEST(Decode, GateAndResidual) {
     Floats gate = noise(100, 11), up = noise(100, 12), out(101, 5.0f);
     run("silu_mul", {4}, {32}, 0, out.data(), (const float *)gate.data(), (const float *)up.data(),
@@ -201,6 +271,30 @@ TEST(Decode, SampleFollowsTheSoftmaxAndItsSeed) {
     }
     EXPECT_GT(differ, 20);
     EXPECT_EQ(draw(7, 0, 1e-3f), 2);
+}
+
+TEST(Decode, SampleRowsDrawsAsTheSequenceWouldInStep) {
+    const OutOfStep rows;
+    const int vocab = 96, stride = 100;
+    Floats logits = noise(rows.n * stride, 14);
+    int differ = 0;
+    for (unsigned long long seed = 1; seed < 20; seed++) {
+        std::vector<int> token(rows.n, -1);
+        run("sample_rows", {rows.n}, {CUS_REDUCE_BLOCK}, 0, token.data(),
+            (const float *)logits.data(), vocab, stride, 0.8f, seed, rows.seq.data(),
+            rows.pos.data());
+        for (int r = 0; r < rows.n; r++) {
+            // The same logits in the row of the sequence, at the row's step.
+            Floats in_step((size_t)rows.sequences * stride);
+            std::copy_n(&logits[r * stride], stride, &in_step[rows.seq[r] * stride]);
+            std::vector<int> right(rows.sequences, -1);
+            run("sample", {rows.sequences}, {CUS_REDUCE_BLOCK}, 0, right.data(),
+                (const float *)in_step.data(), vocab, stride, 0.8f, seed, rows.pos[r]);
+            EXPECT_EQ(token[r], right[rows.seq[r]]) << seed << " " << r;
+            differ += token[r] != token[0];
+        }
+    }
+    EXPECT_GT(differ, 50);
 }
 
 } // namespace

@@ -48,7 +48,7 @@ TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
 }
 
 TEST(Plan, WarmupIsHonoured) {
-    Program program({5, 4, 64, 0, 4, 100000});
+    Program program({5, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 5; step++)
         Step(program, 12);
     EXPECT_EQ(program.in_graphs, 0u);
@@ -358,7 +358,7 @@ TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
 }
 
 TEST(Plan, TreeIsBounded) {
-    Program program({2, 4, 64, 0, 4, 1000});
+    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE});
     std::mt19937 random(1);
     for (int i = 0; i < 20000; i++)
         program.Op("k" + std::to_string(random() % 50), i, i);
@@ -424,7 +424,7 @@ TEST(Plan, PdlFollowerIsNotCutOff) {
 
 // Sizes of the pieces of a step of `ops` ops, learned at a host pace of `ns` per op.
 std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
-    Program program({2, 4, 1024, 500000, 4, 100000});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 4; step++) {
         program.pieces.clear();
         for (unsigned i = 0; i < ops; i++) {
@@ -449,7 +449,7 @@ TEST(Plan, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
 }
 
 TEST(Plan, PiecesShapedByAColdHostAreFormedAnewOnce) {
-    Program program({2, 4, 1024, 500000, 4, 100000});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 40; step++) {
         program.pieces.clear();
         for (unsigned i = 0; i < 1000; i++) {
@@ -486,7 +486,7 @@ TEST(Plan, FastHostThatBecomesSlowIsNoticedBySmallPieces) {
 
 // Threads in the way of each other shape small pieces, again when they are formed anew.
 TEST(Plan, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
-    Program program({2, 4, 1024, 500000, 4, 100000});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     std::vector<unsigned> formed;
     for (int step = 0; step < 2000; step++) {
         bool slow = step < 5 || (step > 20 && step < 40);
@@ -591,7 +591,7 @@ TEST(Plan, OpsAreTimedSeldom) {
 }
 
 TEST(Plan, EachOfManyNodesIsPatchedAlone) {
-    Program program({2, 1000, 1024, 0, 4, 100000});
+    Program program({2, 1000, 1024, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 12; step++) {
         if (step == 4)
             program.ResetCounts();
@@ -657,7 +657,8 @@ TEST(Plan, LongFirstStepOfAStreamThatDoesSynchroniseIsNoLoop) {
 TEST(Plan, RandomProgramsAreFaithful) {
     for (unsigned seed = 0; seed < 200; seed++) {
         std::mt19937 random(seed);
-        Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 90, 0, 1 + seed % 4, 100000});
+        Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 90, 0, 1 + seed % 4, 100000,
+                         CUS_MODE_PIECEWISE});
         for (int step = 0; step < 40; step++) {
             unsigned phrases = 1 + random() % 4;
             for (unsigned p = 0; p < phrases; p++) {

@@ -31,7 +31,7 @@ inline std::string OpText(const cus_kind *kind, const uint32_t *dims, const uint
 
 class Program {
   public:
-    explicit Program(cus_plan_limits limits = {2, 4, 64, 0, 4, 100000}) {
+    explicit Program(cus_plan_limits limits = {2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE}) {
         cus_plan_init(&plan, &limits, &Program::Drop, this);
     }
     ~Program() {

@@ -18,7 +18,7 @@ class Engine : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
         if (std::exchange(started_, true))
-            return; // of a suite that is derived from this one
+            return;                               // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
@@ -283,6 +283,68 @@ TEST_F(Engine, OwnCallsDisturbNoCapture) {
     EXPECT_EQ(disturbing, std::set<std::string>{});
     EXPECT_EQ(fake::capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+}
+
+// ---- what the program itself says (shim/include/cusplice.h) ----
+
+TEST_F(Engine, NothingOfASuspendedThreadIsWithheld) {
+    Teach(stream_);
+    ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
+    ASSERT_TRUE(driver().journal.empty()) << "withheld";
+    cus_engine_suspend(true);
+    cus_engine_suspend(true);
+    cus_engine_force_break(CUS_CAUSE_APP);
+    EXPECT_EQ(driver().journal, std::vector<std::string>{Line("k0", 100, 0)});
+    uint64_t passed = Counters().eager_by[CUS_EAGER_PASSTHROUGH];
+    cus_engine_suspend(false);
+    for (int i = 1; i < 4; i++) {
+        ASSERT_EQ(Launch(functions_[i], 100 + i, 0), CUDA_SUCCESS);
+        EXPECT_EQ(driver().journal.size(), size_t(1 + i));
+    }
+    EXPECT_EQ(Counters().eager_by[CUS_EAGER_PASSTHROUGH] - passed, 3u);
+    cus_engine_suspend(false);
+    cus_engine_suspend(false); // one too many
+    Sync();
+    driver().journal.clear();
+    ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
+    EXPECT_TRUE(driver().journal.empty()) << "withheld again";
+    Sync();
+    ExpectBalance();
+}
+
+TEST_F(Engine, OpsOfASuspendedThreadGoBehindWhatOthersWithhold) {
+    Teach(stream_);
+    std::thread([&] {
+        ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
+        ASSERT_TRUE(driver().journal.empty());
+    }).join();
+    cus_engine_suspend(true);
+    ASSERT_EQ(Launch(functions_[5], 1, 2), CUDA_SUCCESS);
+    cus_engine_suspend(false);
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k5", 1, 2)}));
+}
+
+TEST_F(Engine, AForcedBreakEndsTheRun) {
+    Teach(stream_);
+    ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
+    ASSERT_EQ(Launch(functions_[1], 101, 0), CUDA_SUCCESS);
+    uint64_t before = Counters().flushes[CUS_CAUSE_APP];
+    cus_engine_force_break(CUS_CAUSE_APP);
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0)}));
+    EXPECT_EQ(Counters().flushes[CUS_CAUSE_APP] - before, 1u);
+}
+
+TEST_F(Engine, AMarkEndsAStepWithoutAWait) {
+    uint64_t steps = Counters().steps;
+    for (int step = 0; step < 6; step++) {
+        for (int i = 0; i < 12; i++)
+            ASSERT_EQ(Launch(functions_[i], 100 + i, 0), CUDA_SUCCESS);
+        cus_engine_force_break(CUS_CAUSE_APP);
+        cus_engine_step_end(nullptr);
+    }
+    EXPECT_EQ(Counters().steps - steps, 6u);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+    ExpectBalance();
 }
 
 TEST_F(Engine, StreamThatCapturesIsAskedNothingElse) {

@@ -1,0 +1,47 @@
+/*
+ * Which tokens a step works on: what an inference server's scheduler does, in small. Every sequence
+ * that is past its prompt has one row; prompts are taken in chunks. Pure; one thread.
+ */
+#include "harness/decode/schedule.h"
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+int decode_schedule_max_rows(const struct decode_schedule *schedule) {
+    int chunk = smaller(schedule->prefill, schedule->prompt_len);
+    return schedule->staggered ? schedule->batch - 1 + chunk : schedule->batch * chunk;
+}
+
+/* How many tokens of a sequence at position pos the next step takes. */
+static int rows_of(const struct decode_schedule *schedule, int pos) {
+    if (pos < schedule->prompt_len) {
+        return smaller(schedule->prefill, schedule->prompt_len - pos);
+    }
+    return pos < schedule->len;
+}
+
+int decode_schedule_next(struct decode_schedule *schedule, struct decode_step *step) {
+    int several = 0, decoding = 0;
+    step->n_rows = 0;
+    for (int b = 0; b < schedule->batch; b++) {
+        int pos = schedule->next[b], n = rows_of(schedule, pos),
+            prompt = pos < schedule->prompt_len;
+        for (int i = 0; i < n; i++) {
+            step->rows[step->n_rows++] = (struct decode_row){.seq = b, .pos = pos + i};
+        }
+        schedule->next[b] += n;
+        several |= n > 1;
+        decoding |= n && !prompt;
+        if (prompt && schedule->staggered) {
+            break;
+        }
+    }
+    step->kind = !several ? DECODE_KIND_DECODE : decoding ? DECODE_KIND_MIXED : DECODE_KIND_PREFILL;
+    step->in_step = !several && step->n_rows == schedule->batch;
+    for (int i = 1; i < step->n_rows; i++) {
+        step->in_step &= step->rows[i].pos == step->rows[0].pos;
+    }
+    schedule->steps[step->kind] += step->n_rows > 0;
+    return step->n_rows > 0;
+}

@@ -1,0 +1,16 @@
+/*
+ * sample for rows of any sequences at any positions: row r draws with the noise that sample has for
+ * row seq[r] at step pos[r] (both on the device), so that a sequence draws the same whatever it is
+ * batched with. Everything else, the grid too, is sample's.
+ */
+#include "kernels/decoder_row.h"
+
+extern "C" __global__ void sample_rows(int *token, const float *logits, int vocab, int stride,
+                                       float temperature, unsigned long long seed, const int *seq,
+                                       const int *pos) {
+    size_t row = blockIdx.x;
+    cus_sample_one(token + row, logits + row * stride, vocab, temperature, seed, pos[row],
+                   seq[row]);
+}
+
+CUS_KERNEL_SYNC(sample_rows)

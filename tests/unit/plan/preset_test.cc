@@ -1,0 +1,183 @@
+// The presets of config/presets against kernels as they are really named (preset_names.def).
+#include <dirent.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "shim/base/options.h"
+#include "shim/plan/pattern.h"
+#include "shim/plan/rules.h"
+#include "tests/unit/base/captured.h"
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+const char folder[] = "config/presets/";
+const size_t names_each = 5; // of a family, at least
+
+struct Kernel {
+    const char *preset; // "": none
+    cus_policy policy;
+    const char *name;
+};
+
+const cus_policy graph = CUS_POLICY_GRAPH, uniform = CUS_POLICY_UNIFORM,
+                 uniform_single = CUS_POLICY_UNIFORM_SINGLE, eager = CUS_POLICY_EAGER,
+                 never_defer = CUS_POLICY_NEVER_DEFER;
+
+const Kernel kernels[] = {
+#define PRESET_NAME(preset, policy, how, name, source) {#preset, policy, name},
+#define PRESET_NONE(how, name, source) {"", graph, name},
+#include "tests/unit/plan/preset_names.def"
+};
+
+// A bundle is what its parts are, in this order: a file cannot take in another.
+const std::map<std::string, Strings> bundles = {
+    {"vllm",
+     {"nccl", "peer", "flash_attention", "flashinfer", "vllm_attention", "mla", "gated_delta_net",
+      "mamba", "cutlass_fmha", "tensorrt_llm"}},
+    {"pytorch", {"nccl", "peer", "flash_attention", "cudnn", "cutlass_fmha"}},
+};
+
+// For the decode host of harness/decode alone.
+const std::set<std::string> demos = {"decode", "decode-modes"};
+
+void TakeProblem(void *context, const cus_problem *p) {
+    char text[1200];
+    cus_problem_show(p, text, sizeof text);
+    static_cast<Strings *>(context)->push_back(text);
+}
+
+struct File {
+    struct cus_rules *rules;
+    Strings problems;
+};
+
+// Every file of the folder, by its name without ".conf"; loaded once, never freed.
+const std::map<std::string, File> &Presets() {
+    static std::map<std::string, File> *presets = [] {
+        auto *all = new std::map<std::string, File>;
+        DIR *dir = opendir(folder);
+        for (dirent *file; dir && (file = readdir(dir));) {
+            std::string name = file->d_name;
+            if (name.size() <= 5 || name.substr(name.size() - 5) != ".conf")
+                continue;
+            File &preset = (*all)[name.substr(0, name.size() - 5)];
+            preset.rules = cus_rules_load_file((folder + name).c_str(), TakeProblem,
+                                               &preset.problems, nullptr);
+        }
+        if (dir)
+            closedir(dir);
+        return all;
+    }();
+    return *presets;
+}
+
+// The policy and the pattern that decides, or "none".
+std::string Decide(const struct cus_rules *rules, const char *name) {
+    cus_verdict verdict = cus_rules_decide(rules, name);
+    if (verdict.rule < 0)
+        return "none";
+    return std::string(cus_policy_name(verdict.policy)) + " = " +
+           cus_rules_get(rules, (unsigned)verdict.rule)->pattern;
+}
+
+Strings Written(const struct cus_rules *rules) {
+    Strings all;
+    for (unsigned i = 0; const cus_rule *rule = cus_rules_get(rules, i); i++)
+        all.push_back(std::string(cus_policy_name(rule->policy)) + " = " + rule->pattern);
+    return all;
+}
+
+TEST(Preset, EachIsReadWithoutAProblem) {
+    EXPECT_GE(Presets().size(), 15u);
+    for (const auto &[name, preset] : Presets()) {
+        EXPECT_EQ(preset.problems, Strings{}) << name;
+        EXPECT_GT(cus_rules_count(preset.rules), 0u) << name;
+        // What reads the settings of a program sees no problem either.
+        std::string path = folder + name + ".conf";
+        Strings problems;
+        cus_config_read_file(
+            path.c_str(), false, [](void *, const cus_setting *) {}, TakeProblem, &problems);
+        EXPECT_EQ(problems, Strings{}) << name;
+    }
+}
+
+TEST(Preset, AKernelIsDecidedByItsFamilyAndByNoOther) {
+    std::map<std::string, size_t> names;
+    for (const Kernel &kernel : kernels) {
+        names[kernel.preset]++;
+        for (const auto &[name, preset] : Presets()) {
+            if (bundles.count(name))
+                continue;
+            cus_verdict verdict = cus_rules_decide(preset.rules, kernel.name);
+            if (demos.count(name) && demos.count(kernel.preset) && name != kernel.preset)
+                continue; // two ways with the same kernels
+            if (name != kernel.preset) {
+                EXPECT_EQ(Decide(preset.rules, kernel.name), "none") << name << ": " << kernel.name;
+                continue;
+            }
+            EXPECT_GE(verdict.rule, 0) << name << ": " << kernel.name;
+            EXPECT_STREQ(cus_policy_name(verdict.policy), cus_policy_name(kernel.policy))
+                << name << ": " << kernel.name;
+        }
+    }
+    for (const auto &[name, preset] : Presets()) {
+        bool family = !bundles.count(name) && !demos.count(name);
+        EXPECT_TRUE(!family || names[name] >= names_each) << name << ": " << names[name];
+    }
+    for (const auto &[name, count] : names)
+        EXPECT_TRUE(name.empty() || Presets().count(name)) << name << ".conf is not there";
+    EXPECT_GE(names[""], 60u);
+}
+
+TEST(Preset, NoPatternIsDead) {
+    for (const auto &[name, preset] : Presets()) {
+        std::set<int> alive;
+        for (const Kernel &kernel : kernels)
+            alive.insert(cus_rules_decide(preset.rules, kernel.name).rule);
+        for (unsigned i = 0; const cus_rule *rule = cus_rules_get(preset.rules, i); i++)
+            EXPECT_TRUE(alive.count((int)i))
+                << name << ".conf:" << rule->line << ": no listed kernel is decided by "
+                << rule->pattern;
+    }
+}
+
+TEST(Preset, ABundleIsItsPartsInOrder) {
+    for (const auto &[bundle, parts] : bundles) {
+        ASSERT_TRUE(Presets().count(bundle)) << bundle;
+        Strings written;
+        for (const std::string &part : parts) {
+            ASSERT_TRUE(Presets().count(part)) << part;
+            Strings rules = Written(Presets().at(part).rules);
+            written.insert(written.end(), rules.begin(), rules.end());
+        }
+        EXPECT_EQ(Written(Presets().at(bundle).rules), written) << bundle;
+        for (const Kernel &kernel : kernels) {
+            bool inside = false;
+            for (const std::string &part : parts)
+                inside |= part == kernel.preset;
+            cus_verdict verdict = cus_rules_decide(Presets().at(bundle).rules, kernel.name);
+            EXPECT_EQ(verdict.rule >= 0, inside) << bundle << ": " << kernel.name;
+            EXPECT_EQ(verdict.policy, inside ? kernel.policy : graph)
+                << bundle << ": " << kernel.name;
+        }
+    }
+}
+
+// What a file says it is for is the first thing that a reader sees; and the table of
+// config/README.md has a row for each.
+TEST(Preset, EachSaysWhatItIsForAndIsInTheTable) {
+    std::string readme = ReadFile("config/README.md");
+    for (const auto &[name, preset] : Presets()) {
+        std::string path = folder + name + ".conf";
+        EXPECT_EQ(ReadFile(path).rfind("# For ", 0), 0u) << path;
+        EXPECT_EQ(Count(readme, "| `presets/" + name + ".conf` |"), 1u) << name;
+    }
+}
+
+} // namespace

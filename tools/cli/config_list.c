@@ -1,0 +1,193 @@
+/*
+ * cusplice config --list: the configuration as a program that is started here and now would find
+ * it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/options.h"
+#include "shim/plan/step_read.h"
+#include "tools/cli/config.h"
+#include "tools/cli/json.h"
+#include "tools/cli/verb.h"
+
+/* ---- one rule, one step ---- */
+
+void cli_config_print_place(const char *file, int line) {
+    printf("    # %s", file);
+    if (line)
+        printf(":%d", line);
+    printf("\n");
+}
+
+void cli_config_print_rule(const struct cus_rule *rule) {
+    printf("%s = %s", cus_policy_name(rule->policy), rule->pattern);
+    cli_config_print_place(rule->file, rule->line);
+}
+
+void cli_config_print_step(const struct cus_step_rule *step) {
+    printf("[step%s%s]", *step->name ? " " : "", step->name);
+    cli_config_print_place(step->file, step->line);
+}
+
+void cli_config_json_rule(const char *key, const struct cus_rule *rule) {
+    if (!rule) {
+        cli_json_text(key, NULL);
+        return;
+    }
+    cli_json_open(key, '{');
+    cli_json_text("policy", cus_policy_name(rule->policy));
+    cli_json_text("pattern", rule->pattern);
+    cli_json_text("file", rule->file);
+    cli_json_number("line", rule->line);
+    cli_json_close('}');
+}
+
+/* A step's value of a key as one would write it. NULL: none is given. */
+static const char *step_value(const struct cus_step_rule *step, int key, char out[CUS_STEP_SHOWN]) {
+    if (key == CUS_STEP_KEY_MARKER)
+        return step->marker; /* may be longer than the room */
+    return cus_step_show(step, (enum cus_step_key)key, out, CUS_STEP_SHOWN) ? out : NULL;
+}
+
+void cli_config_json_step(const char *key, const struct cus_step_rule *step) {
+    char value[CUS_STEP_SHOWN];
+    if (!step) {
+        cli_json_text(key, NULL);
+        return;
+    }
+    cli_json_open(key, '{');
+    cli_json_text("name", step->name);
+    for (int i = 0; i < CUS_STEP_KEYS; i++)
+        cli_json_text(cus_step_keys[i], step_value(step, i, value));
+    cli_json_text("file", step->file);
+    cli_json_number("line", step->line);
+    cli_json_close('}');
+}
+
+/* ---- where the values in force come from ---- */
+
+enum { ROWS = 32 }; /* the table has no more: owned[] of struct cus_options */
+
+struct places {
+    struct cus_options scratch; /* tells a value that is taken from one that is refused */
+    char *file[ROWS];           /* NULL: built-in */
+    int line[ROWS];
+};
+
+static void take_place(void *context, const struct cus_setting *setting) {
+    struct places *places = context;
+    const struct cus_option_row *row;
+    if (*setting->section || !cus_options_set(&places->scratch, setting, NULL, NULL))
+        return;
+    for (unsigned i = 0; i < ROWS && (row = cus_options_row(i)); i++)
+        if (strcmp(row->key, setting->key) == 0) {
+            free(places->file[i]);
+            places->file[i] = strdup(setting->file);
+            places->line[i] = setting->line;
+        }
+}
+
+/* As cus_options_load goes: the last place that gives a good value wins. */
+static void find_places(struct places *places) {
+    memset(places, 0, sizeof *places);
+    for (int source = 0; source < CUS_SOURCES; source++)
+        cus_config_read((enum cus_source)source, take_place, NULL, places);
+}
+
+static void free_places(struct places *places) {
+    cus_options_free(&places->scratch);
+    for (unsigned i = 0; i < ROWS; i++)
+        free(places->file[i]);
+}
+
+/* ---- the list ---- */
+
+static void print_setting(const struct cus_option_row *row, const char *value, const char *allowed,
+                          const char *file, int line) {
+    char text[4200];
+    snprintf(text, sizeof text, "%s = %s", row->key, value);
+    printf("%-28s # %s", text, file ? file : "built-in");
+    if (line)
+        printf(":%d", line);
+    printf("; %s", allowed);
+    if (strcmp(value, row->value) != 0)
+        printf("; built-in: %s", *row->value ? row->value : "none");
+    printf("\n");
+}
+
+static void json_setting(const struct cus_option_row *row, const char *value, const char *allowed,
+                         const char *file, int line) {
+    cli_json_open(NULL, '{');
+    cli_json_text("key", row->key);
+    cli_json_text("value", value);
+    cli_json_text("built_in", row->value);
+    cli_json_text("allowed", allowed);
+    cli_json_text("file", file);
+    cli_json_number("line", line);
+    cli_json_close('}');
+}
+
+static void list_settings(bool json, int *problems) {
+    struct cus_options options;
+    struct places places;
+    const struct cus_option_row *row;
+    cus_options_load(&options, false, cli_problem, problems);
+    find_places(&places);
+    for (unsigned i = 0; i < ROWS && (row = cus_options_row(i)); i++) {
+        char value[4096], allowed[160];
+        cus_options_show(&options, i, value, sizeof value);
+        cus_options_allowed(i, allowed, sizeof allowed);
+        (json ? json_setting : print_setting)(row, value, allowed, places.file[i], places.line[i]);
+    }
+    free_places(&places);
+    cus_options_free(&options);
+}
+
+static void print_rules(const struct cus_rules *rules) {
+    printf("\n[rules]\n");
+    for (unsigned i = 0; cus_rules_get(rules, i); i++)
+        cli_config_print_rule(cus_rules_get(rules, i));
+    for (unsigned i = 0; cus_rules_step_get(rules, i); i++) {
+        const struct cus_step_rule *step = cus_rules_step_get(rules, i);
+        printf("\n");
+        cli_config_print_step(step);
+        for (int key = 0; key < CUS_STEP_KEYS; key++) {
+            char room[CUS_STEP_SHOWN];
+            const char *value = step_value(step, key, room);
+            if (value)
+                printf("%s = %s\n", cus_step_keys[key], value);
+        }
+    }
+}
+
+static void json_rules(const struct cus_rules *rules) {
+    cli_json_open("rules", '[');
+    for (unsigned i = 0; cus_rules_get(rules, i); i++)
+        cli_config_json_rule(NULL, cus_rules_get(rules, i));
+    cli_json_close(']');
+    cli_json_open("steps", '[');
+    for (unsigned i = 0; cus_rules_step_get(rules, i); i++)
+        cli_config_json_step(NULL, cus_rules_step_get(rules, i));
+    cli_json_close(']');
+}
+
+int cli_config_list(bool json) {
+    int problems = 0;
+    struct cus_rules *rules;
+    if (json) {
+        cli_json_open(NULL, '{');
+        cli_json_open("settings", '[');
+    }
+    list_settings(json, &problems);
+    rules = cus_rules_load(false, cli_problem, &problems, NULL);
+    if (json)
+        cli_json_close(']');
+    if (rules)
+        (json ? json_rules : print_rules)(rules);
+    if (json)
+        cli_json_close('}');
+    cus_rules_free(rules);
+    return problems || !rules ? 1 : 0;
+}

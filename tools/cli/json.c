@@ -1,0 +1,69 @@
+/*
+ * Writes JSON to stdout. Text that is not ASCII goes through as it is: names of files and kernels
+ * are UTF-8 almost always.
+ */
+#include "tools/cli/json.h"
+
+#include <stdio.h>
+
+static bool follows; /* something stands before on this level */
+static unsigned depth;
+
+static void print_string(const char *text) {
+    putchar('"');
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\')
+            printf("\\%c", byte);
+        else if (byte < 0x20)
+            printf("\\u%04x", byte);
+        else
+            putchar(byte);
+    }
+    putchar('"');
+}
+
+static void begin(const char *key) {
+    if (depth)
+        printf("%s\n%*s", follows ? "," : "", (int)depth * 2, "");
+    if (key) {
+        print_string(key);
+        printf(": ");
+    }
+    follows = true;
+}
+
+void cli_json_open(const char *key, char bracket) {
+    begin(key);
+    putchar(bracket);
+    depth++;
+    follows = false;
+}
+
+void cli_json_close(char bracket) {
+    depth--;
+    if (follows)
+        printf("\n%*s", (int)depth * 2, "");
+    putchar(bracket);
+    if (!depth)
+        putchar('\n');
+    follows = depth;
+}
+
+void cli_json_text(const char *key, const char *text) {
+    begin(key);
+    if (text)
+        print_string(text);
+    else
+        printf("null");
+}
+
+void cli_json_number(const char *key, int number) {
+    begin(key);
+    printf("%d", number);
+}
+
+void cli_json_bool(const char *key, bool value) {
+    begin(key);
+    printf(value ? "true" : "false");
+}
