@@ -116,7 +116,8 @@ TEST(Printed, EveryVerbCompilesAndRunsAlike) {
     sim::Child child;
     child.command = {sim::Runfile("tests/fuzz/every_verb")};
     std::string lib = sim::Runfile("harness/sim/lib/libcuda.so.1");
-    child.env = {{"LD_LIBRARY_PATH", lib.substr(0, lib.rfind('/'))}};
+    child.env = {{"LD_LIBRARY_PATH", lib.substr(0, lib.rfind('/'))},
+                 {"TSAN_OPTIONS", "suppressions=" + sim::Runfile("tests/fuzz/tsan.supp")}};
     Result plain = sim::Run(child);
     EXPECT_EQ(plain.status, 0) << plain.err;
     EXPECT_NE(plain.out.find("lane 3: "), std::string::npos);

@@ -19,7 +19,7 @@
 
 namespace fuzz {
 
-int timeout_ms = 30000;
+std::atomic<int> timeout_ms{30000};
 
 namespace {
 

@@ -3,6 +3,7 @@
 #ifndef TESTS_FUZZ_SERVERS_H
 #define TESTS_FUZZ_SERVERS_H
 
+#include <atomic>
 #include <sys/types.h>
 
 #include <memory>
@@ -85,7 +86,7 @@ std::string RunCase(const Paths &paths, const Case &c, uint64_t seed);
 // The same with two plain servers: not "" means that the program itself has no single right answer.
 std::string RunPlainTwice(const Paths &paths, const Case &c, uint64_t seed);
 
-extern int timeout_ms; // for one program
+extern std::atomic<int> timeout_ms; // for one program
 
 } // namespace fuzz
 
