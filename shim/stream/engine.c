@@ -495,8 +495,8 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
 }
 
-/* The stream is left alone: nothing is withheld on it, and no lock is taken. Two threads that count
- * down at once may count one op twice, which matters to nobody. */
+/* The stream is left alone, or the thread wants to be: nothing is withheld, no lock is taken. Two
+ * threads that count down at once may count one op twice, which matters to nobody. */
 static CUresult pass_dormant(struct cus_engine *engine, const struct call *call) {
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
     if (left)
@@ -522,13 +522,16 @@ static CUresult run(struct call *call) {
     cus_process.driver->cuCtxGetCurrent(&current);
     struct cus_engine *engine;
     for (;;) {
-        engine = state == CUS_WITHHOLD && !thread->suspended
-                     ? cus_registry_find(thread, call->stream, current)
-                     : NULL;
+        engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
             return pass_by(thread, call, current);
         cus_flush_ties(thread, engine);
         thread->last = engine;
+        if (thread->suspended) {
+            /* Behind what other threads withhold there; a kernel that may spin is still one. */
+            cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
+            return pass_dormant(engine, call);
+        }
         if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
             return pass_dormant(engine, call);
         cus_lock_take(&engine->lock);

@@ -336,6 +336,25 @@ TEST_F(Adverse, NothingIsBuiltWhileAKernelMaySpin) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
+// ... also where the thread that launched it has suspended withholding (cusplice.h).
+TEST_F(Adverse, AKernelOfASuspendedThreadMaySpinToo) {
+    CUfunction spin = fake::MakeFunction("spin_allreduce");
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(spin, 1, 1, 1, other); // it is known from here on, and over
+    Steps(4);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    ASSERT_GT(built, 0);
+    cus_engine_suspend(true);
+    Launch(spin, 1, 1, 1, other);
+    cus_engine_suspend(false);
+    fake::Of(other)->busy = true;
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {2u, 3u, 4u})
+            Steps(1, 0, grid);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
+    fake::Of(other)->busy = false;
+}
+
 // Giving memory back waits for the context, and the kernel for somebody whom the program has yet to
 // launch.
 TEST_F(Adverse, MemoryIsNotGivenBackWhileAKernelMaySpin) {
