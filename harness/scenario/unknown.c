@@ -30,7 +30,7 @@ int sc_run_unknown_calls(struct sc *sc) {
     fill_fn exported = lib ? (fill_fn)dlsym(lib, "cuSimFillX") : NULL;
     look_fn look = lib ? (look_fn)dlsym(lib, "cuGetProcAddress_v2") : NULL;
     if (!exported || !look || !hidden_fill(look)) {
-        sc_say(sc, "a driver without them");
+        sc_say(sc, "a driver without it");
         return 0;
     }
     sc_start(sc);
