@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/json.h"
 #include "shim/base/log.h"
 #include "shim/base/path.h"
 #include "shim/base/version.h"
@@ -34,112 +35,18 @@ static const char *const fallback_keys[] = {
 #include "shim/base/reasons.def"
 };
 
-/* ---- a writer of JSON: three levels of objects, a small buffer, an error that sticks ---- */
-
-struct writer {
-    int fd;
-    bool failed;
-    bool first; /* nothing in the innermost object yet */
-    int depth;
-    size_t used;
-    char buffer[2048];
-};
-
-static void drain(struct writer *w) {
-    size_t done = 0;
-    while (done < w->used && !w->failed) {
-        ssize_t got = cus_path_write(w->fd, w->buffer + done, w->used - done);
-        if (got > 0)
-            done += (size_t)got;
-        else if (got == 0 || errno != EINTR)
-            w->failed = true;
-    }
-    w->used = 0;
-}
-
-static void put(struct writer *w, const char *text, size_t bytes) {
-    while (bytes) {
-        size_t room = sizeof w->buffer - w->used, part = bytes < room ? bytes : room;
-        memcpy(w->buffer + w->used, text, part);
-        w->used += part;
-        text += part;
-        bytes -= part;
-        if (w->used == sizeof w->buffer)
-            drain(w);
-    }
-}
-
-static void put_text(struct writer *w, const char *text) {
-    put(w, text, strlen(text));
-}
-
-/* Bytes above 0x7f go through as they are: file names are UTF-8 almost always. */
-static void put_string(struct writer *w, const char *text) {
-    put_text(w, "\"");
-    for (; *text; text++) {
-        char escaped[8];
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
-            snprintf(escaped, sizeof escaped, "\\%c", byte);
-        else if (byte < 0x20)
-            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
-        else
-            snprintf(escaped, sizeof escaped, "%c", byte);
-        put_text(w, escaped);
-    }
-    put_text(w, "\"");
-}
-
-static void put_key(struct writer *w, const char *key) {
-    put_text(w, w->first ? "\n" : ",\n");
-    put(w, "        ", (size_t)w->depth * 2);
-    w->first = false;
-    put_string(w, key);
-    put_text(w, ": ");
-}
-
-static void open_object(struct writer *w, const char *key) {
-    if (key)
-        put_key(w, key);
-    put_text(w, "{");
-    w->first = true;
-    w->depth++;
-}
-
-static void close_object(struct writer *w) {
-    w->depth--;
-    if (!w->first) {
-        put_text(w, "\n");
-        put(w, "        ", (size_t)w->depth * 2);
-    }
-    put_text(w, "}");
-    w->first = false;
-}
-
-static void put_number(struct writer *w, const char *key, uint64_t value) {
-    char text[24];
-    put_key(w, key);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    put_text(w, text);
-}
-
-static void put_named(struct writer *w, const char *key, const char *value) {
-    put_key(w, key);
-    put_string(w, value);
-}
-
-static void put_reasons(struct writer *w, const char *key, const char *const *keys,
+static void put_reasons(struct cus_json *w, const char *key, const char *const *keys,
                         const uint64_t *values, size_t n) {
-    open_object(w, key);
+    cus_json_open(w, key, '{');
     for (size_t i = 0; i < n; i++)
-        put_number(w, keys[i], values[i]);
-    close_object(w);
+        cus_json_number(w, keys[i], values[i]);
+    cus_json_close(w, '}');
 }
 
 /* Only what happened: there are hundreds of rows. */
-static void put_flushes(struct writer *w, const uint64_t *flushes,
+static void put_flushes(struct cus_json *w, const uint64_t *flushes,
                         const char *(*api_name)(unsigned row)) {
-    open_object(w, "flushes");
+    cus_json_open(w, "flushes", '{');
     for (unsigned i = 0; i < CUS_CAUSES; i++) {
         char number[24];
         const char *name = i >= CUS_API_ROWS_MAX ? cause_keys[i - CUS_API_ROWS_MAX] : NULL;
@@ -148,27 +55,27 @@ static void put_flushes(struct writer *w, const uint64_t *flushes,
         if (!name && api_name)
             name = api_name(i);
         snprintf(number, sizeof number, "api_%u", i);
-        put_number(w, name ? name : number, flushes[i]);
+        cus_json_number(w, name ? name : number, flushes[i]);
     }
-    close_object(w);
+    cus_json_close(w, '}');
 }
 
-static void put_steps(struct writer *w, const struct cus_stats_step *steps, unsigned n) {
-    open_object(w, "step_classes");
+static void put_steps(struct cus_json *w, const struct cus_stats_step *steps, unsigned n) {
+    cus_json_open(w, "step_classes", '{');
     for (unsigned i = 0; i < n; i++) {
-        open_object(w, steps[i].name);
-        put_number(w, "steps", steps[i].steps);
-        put_named(w, "mode", steps[i].runs_as);
+        cus_json_open(w, steps[i].name, '{');
+        cus_json_number(w, "steps", steps[i].steps);
+        cus_json_text(w, "mode", steps[i].runs_as);
         if (steps[i].kernel[0]) {
-            put_named(w, "kernel", steps[i].kernel);
-            put_named(w, "policy", steps[i].policy);
-            put_named(w, "pattern", steps[i].pattern);
-            put_named(w, "file", steps[i].file);
-            put_number(w, "line", (uint64_t)steps[i].line);
+            cus_json_text(w, "kernel", steps[i].kernel);
+            cus_json_text(w, "policy", steps[i].policy);
+            cus_json_text(w, "pattern", steps[i].pattern);
+            cus_json_text(w, "file", steps[i].file);
+            cus_json_number(w, "line", (uint64_t)steps[i].line);
         }
-        close_object(w);
+        cus_json_close(w, '}');
     }
-    close_object(w);
+    cus_json_close(w, '}');
 }
 
 static uint64_t sum(const uint64_t *values, size_t n) {
@@ -178,51 +85,48 @@ static uint64_t sum(const uint64_t *values, size_t n) {
     return total;
 }
 
-static void put_all(struct writer *w, const struct cus_counters *c,
+static void put_all(struct cus_json *w, const struct cus_counters *c,
                     const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
     char exe[4096];
     ssize_t exe_bytes = facts->exe ? -1 : readlink("/proc/self/exe", exe, sizeof exe - 1);
     exe[exe_bytes > 0 ? exe_bytes : 0] = 0;
-    open_object(w, NULL);
-    put_named(w, "version", CUSPLICE_VERSION);
-    put_number(w, "pid", (uint64_t)(facts->pid ? facts->pid : (long)getpid()));
-    put_named(w, "exe", facts->exe ? facts->exe : exe);
-    put_named(w, "mode", facts->mode ? facts->mode : "");
-    open_object(w, "ops");
-    put_number(w, "launches", c->ops[CUS_OP_LAUNCH]);
-    put_number(w, "memsets", c->ops[CUS_OP_MEMSET]);
-    put_number(w, "copies", c->ops[CUS_OP_COPY]);
-    close_object(w);
-    open_object(w, "issued");
-    put_number(w, "in_graphs", c->in_graphs);
-    put_number(w, "eager", sum(c->eager_by, CUS_EAGERS));
-    close_object(w);
+    cus_json_open(w, NULL, '{');
+    cus_json_text(w, "version", CUSPLICE_VERSION);
+    cus_json_number(w, "pid", (uint64_t)(facts->pid ? facts->pid : (long)getpid()));
+    cus_json_text(w, "exe", facts->exe ? facts->exe : exe);
+    cus_json_text(w, "mode", facts->mode ? facts->mode : "");
+    cus_json_open(w, "ops", '{');
+    cus_json_number(w, "launches", c->ops[CUS_OP_LAUNCH]);
+    cus_json_number(w, "memsets", c->ops[CUS_OP_MEMSET]);
+    cus_json_number(w, "copies", c->ops[CUS_OP_COPY]);
+    cus_json_close(w, '}');
+    cus_json_open(w, "issued", '{');
+    cus_json_number(w, "in_graphs", c->in_graphs);
+    cus_json_number(w, "eager", sum(c->eager_by, CUS_EAGERS));
+    cus_json_close(w, '}');
     put_reasons(w, "eager_by", eager_keys, c->eager_by, CUS_EAGERS);
-    put_number(w, "graph_launches", c->graph_launches);
-    put_number(w, "pieces", c->pieces);
-    put_number(w, "built", c->built);
-    put_number(w, "segments", c->segments);
-    put_number(w, "steps", c->steps);
-    open_object(w, "signatures");
-    put_number(w, "exact", c->sig_exact);
-    put_number(w, "patched", c->sig_patched);
-    put_number(w, "missed", c->sig_missed);
-    close_object(w);
-    put_number(w, "patched_nodes", c->patched_nodes);
+    cus_json_number(w, "graph_launches", c->graph_launches);
+    cus_json_number(w, "pieces", c->pieces);
+    cus_json_number(w, "built", c->built);
+    cus_json_number(w, "segments", c->segments);
+    cus_json_number(w, "steps", c->steps);
+    cus_json_open(w, "signatures", '{');
+    cus_json_number(w, "exact", c->sig_exact);
+    cus_json_number(w, "patched", c->sig_patched);
+    cus_json_number(w, "missed", c->sig_missed);
+    cus_json_close(w, '}');
+    cus_json_number(w, "patched_nodes", c->patched_nodes);
     put_flushes(w, c->flushes, api_name);
     put_reasons(w, "breaks", break_keys, c->breaks, CUS_BREAKS);
-    put_number(w, "graph_bytes", c->graph_bytes);
-    put_number(w, "build_us", c->build_ns / 1000);
+    cus_json_number(w, "graph_bytes", c->graph_bytes);
+    cus_json_number(w, "build_us", c->build_ns / 1000);
     put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);
     if (facts->n_steps)
         put_steps(w, facts->steps, facts->n_steps);
     if (facts->segment_list_json) {
-        put_key(w, "segment_list");
-        put_text(w, facts->segment_list_json);
+        cus_json_raw(w, "segment_list", facts->segment_list_json);
     }
-    close_object(w);
-    put_text(w, "\n");
-    drain(w);
+    cus_json_close(w, '}');
 }
 
 /* ---- whose file it is ---- */
@@ -260,49 +164,20 @@ static bool written_meanwhile(const char *path) {
            info.st_mtime >= process_start();
 }
 
-/* /dev/stderr, a pipe: there is nothing to rename. A link is no such thing: it is replaced. */
-static bool is_special(const char *path) {
-    struct stat info;
-    return cus_path_is_system(path) ||
-           (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode));
-}
-
-/* A file of this name may have been left by a process that had our number. */
-static int open_partial(const char *path) {
-    int fd = cus_path_open(path, O_EXCL);
-    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
-        fd = cus_path_open(path, O_EXCL);
-    return fd;
-}
-
 bool cus_stats_json(const char *path, const struct cus_counters *counters,
                     const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
     int saved = errno;
-    char target[4096], partial[4096 + 40];
+    char target[4096];
     bool own, done = false;
-    struct writer w = {.fd = -1, .first = true};
+    struct cus_json w;
     if (!cus_path_expand(path, target, sizeof target, &own)) {
         errno = ENAMETOOLONG;
     } else if (!own && sum(counters->ops, CUS_OP_TYPES) == 0 && written_meanwhile(target)) {
         errno = saved;
         return false;
-    } else {
-        bool special = is_special(target);
-        if (special)
-            snprintf(partial, sizeof partial, "%s", target);
-        else
-            snprintf(partial, sizeof partial, "%s.%ld.partial", target, (long)getpid());
-        w.fd = special ? cus_path_open(partial, O_APPEND) : open_partial(partial);
-        if (w.fd >= 0) {
-            put_all(&w, counters, api_name, facts);
-            bool closed = close(w.fd) == 0;
-            done = closed && !w.failed && (special || rename(partial, target) == 0);
-            if (!done && !special) {
-                int why = errno;
-                unlink(partial);
-                errno = why;
-            }
-        }
+    } else if (cus_json_begin(&w, target)) {
+        put_all(&w, counters, api_name, facts);
+        done = cus_json_end(&w);
     }
     if (!done)
         CUS_LOG_ONCE(CUS_WARN, "stats", "the stats file %s cannot be written: %m", path);
