@@ -19,11 +19,16 @@ extern "C" __global__ void checksum(unsigned long long *out, const void *data,
     const unsigned char *from = (const unsigned char *)data;
     unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     unsigned long long sum = 0;
+    bool aligned = (unsigned long long)from % 8 == 0;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
          i * 8 < bytes; i += step) {
         unsigned long long word = 0;
-        for (int b = 0; b < 8 && i * 8 + b < bytes; b++) {
-            word |= (unsigned long long)from[i * 8 + b] << 8 * b;
+        if (aligned && i * 8 + 8 <= bytes) {
+            word = ((const unsigned long long *)data)[i];
+        } else {
+            for (int b = 0; b < 8 && i * 8 + b < bytes; b++) {
+                word |= (unsigned long long)from[i * 8 + b] << 8 * b;
+            }
         }
         sum += checksum_mix(word, i);
     }

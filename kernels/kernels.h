@@ -78,6 +78,7 @@ CUS_GLOBAL void copy_words(unsigned *dst, const unsigned *src, int n);
 CUS_GLOBAL void reduce_sum(unsigned long long *out, const unsigned *in, int n);
 CUS_GLOBAL void reduce_dynamic(unsigned long long *out, const unsigned *in, int n);
 CUS_GLOBAL void checksum(unsigned long long *out, const void *data, unsigned long long bytes);
+CUS_GLOBAL void stamp(unsigned long long *p);
 CUS_GLOBAL void touch(unsigned *p);
 CUS_GLOBAL void cluster_touch(unsigned *p);
 CUS_GLOBAL void set_flag(volatile unsigned *flag, unsigned value);

@@ -17,5 +17,6 @@
 #include "kernels/saxpy_n.cu"
 #include "kernels/set_flag.cu"
 #include "kernels/spin_until.cu"
+#include "kernels/stamp.cu"
 #include "kernels/touch.cu"
 #include "kernels/trap.cu"

@@ -66,7 +66,14 @@
     X(cuFuncGetAttribute)                                                                          \
     X(cuCtxSynchronize)                                                                            \
     X(cuDeviceGraphMemTrim)                                                                        \
-    X(cuDriverGetVersion)
+    X(cuDriverGetVersion)                                                                          \
+    X(cuGraphNodeGetEnabled)                                                                       \
+    X(cuGraphNodeSetEnabled)                                                                       \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuMemAlloc_v2)                                                                               \
+    X(cuMemFree_v2)                                                                                \
+    X(cuStreamSynchronize)
 
 struct cus_driver {
 #define CUS_DRIVER_FIELD(name) __typeof__(&name) name;

@@ -12,7 +12,17 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 
-enum kind { KIND_MODE, KIND_PROFILE, KIND_UINT, KIND_BOOL, KIND_PATH, KIND_LOG };
+/* Those below KIND_UINT are one of a list of words. */
+enum kind {
+    KIND_MODE,
+    KIND_PROFILE,
+    KIND_GRAPHS,
+    KIND_PLANT,
+    KIND_UINT,
+    KIND_BOOL,
+    KIND_PATH,
+    KIND_LOG
+};
 
 struct row {
     struct cus_option_row shown;
@@ -30,8 +40,13 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(ROWS <= sizeof((struct cus_options *)0)->owned / sizeof(char *), "owned[] is short");
 
 static const char *const modes[] = {
-    "off", "observe", "eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", NULL};
+    "off",    "observe", "eager", "piecewise", "full", "full_decode_only", "full_and_piecewise",
+    "verify", NULL};
 static const char *const profiles[] = {"eager", "ignore", NULL};
+static const char *const graphs[] = {"piecewise", "full", "full_decode_only", "full_and_piecewise",
+                                     NULL};
+static const char *const plants[] = {"none", "unpatched", "dropped", "swapped", NULL};
+static const char *const *const words_of[] = {modes, profiles, graphs, plants};
 static const char *const no_words[] = {"no", "off", "false", "0", NULL};
 /* The keys of [rules] (plan/rules.c) and of [step] (plan/step_read.c), for those who forget the
  * section's head. */
@@ -87,13 +102,15 @@ static bool set_text(struct cus_options *out, const struct row *row, const char 
  * have been meant. */
 static bool set_row(struct cus_options *out, const struct row *row, const char *text, char *error,
                     size_t bytes, const char **nearest) {
-    const char *const *words = row->kind == KIND_MODE ? modes : profiles;
-    char allowed[96];
+    const char *const *words = row->kind < KIND_UINT ? words_of[row->kind] : NULL;
+    char allowed[128];
     int index;
     *nearest = NULL;
     switch (row->kind) {
     case KIND_MODE:
     case KIND_PROFILE:
+    case KIND_GRAPHS:
+    case KIND_PLANT:
         index = index_of(text, words);
         if (index >= 0) {
             *(int *)field_of(out, row) = index;
@@ -271,10 +288,10 @@ void cus_options_allowed(unsigned index, char *out, size_t bytes) {
     const struct row *row = &rows[index];
     switch (row->kind) {
     case KIND_MODE:
-        list_words(modes, out, bytes);
-        break;
     case KIND_PROFILE:
-        list_words(profiles, out, bytes);
+    case KIND_GRAPHS:
+    case KIND_PLANT:
+        list_words(words_of[row->kind], out, bytes);
         break;
     case KIND_UINT:
         snprintf(out, bytes, "%u .. %u", row->min, row->max);
@@ -296,10 +313,10 @@ void cus_options_show(const struct cus_options *options, unsigned index, char *o
     const void *field = (const char *)options + row->offset;
     switch (row->kind) {
     case KIND_MODE:
-        snprintf(out, bytes, "%s", modes[*(const int *)field]);
-        break;
     case KIND_PROFILE:
-        snprintf(out, bytes, "%s", profiles[*(const int *)field]);
+    case KIND_GRAPHS:
+    case KIND_PLANT:
+        snprintf(out, bytes, "%s", words_of[row->kind][*(const int *)field]);
         break;
     case KIND_UINT:
         snprintf(out, bytes, "%u", *(const uint32_t *)field);
@@ -316,4 +333,10 @@ void cus_options_show(const struct cus_options *options, unsigned index, char *o
 
 const char *cus_mode_name(enum cus_mode mode) {
     return modes[mode];
+}
+
+enum cus_mode cus_options_graphs(const struct cus_options *options) {
+    return options->mode == CUS_MODE_VERIFY
+               ? (enum cus_mode)(CUS_MODE_PIECEWISE + (int)options->verify_mode)
+               : options->mode;
 }

@@ -26,13 +26,25 @@ enum cus_mode {
     CUS_MODE_PIECEWISE, /* graphs from here on */
     CUS_MODE_FULL,
     CUS_MODE_FULL_DECODE_ONLY,
-    CUS_MODE_FULL_AND_PIECEWISE
+    CUS_MODE_FULL_AND_PIECEWISE,
+    CUS_MODE_VERIFY /* as `verify_mode`, and graphs are held against single launches */
 };
 enum cus_profile { CUS_PROFILE_EAGER, CUS_PROFILE_IGNORE };
+/* The modes that make graphs, in the order of enum cus_mode, from CUS_MODE_PIECEWISE on. */
+enum cus_graphs {
+    CUS_GRAPHS_PIECEWISE,
+    CUS_GRAPHS_FULL,
+    CUS_GRAPHS_FULL_DECODE_ONLY,
+    CUS_GRAPHS_FULL_AND_PIECEWISE
+};
+/* A fault that mode verify puts into graphs, to show that it would be found. */
+enum cus_plant { CUS_PLANT_NONE, CUS_PLANT_UNPATCHED, CUS_PLANT_DROPPED, CUS_PLANT_SWAPPED };
 
 /* The C type of each kind of option. */
 typedef enum cus_mode cus_option_MODE;
 typedef enum cus_profile cus_option_PROFILE;
+typedef enum cus_graphs cus_option_GRAPHS;
+typedef enum cus_plant cus_option_PLANT;
 typedef uint32_t cus_option_UINT;
 typedef bool cus_option_BOOL;
 typedef const char *cus_option_PATH; /* "" where none is set */
@@ -84,6 +96,8 @@ void cus_options_allowed(unsigned index, char *out, size_t bytes);
 /* The value of row `index`, as one would write it, into `out`. */
 void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes);
 const char *cus_mode_name(enum cus_mode mode);
+/* The mode by which ops are put into graphs: `mode`, or what mode verify looks at. */
+enum cus_mode cus_options_graphs(const struct cus_options *options);
 
 #ifdef __cplusplus
 }

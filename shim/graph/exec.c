@@ -271,6 +271,18 @@ CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, stru
     }
 }
 
+bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i) {
+    unsigned on = 0;
+    return driver->cuGraphNodeGetEnabled &&
+           driver->cuGraphNodeGetEnabled(exec->exec, exec->nodes[i].handle, &on) == CUDA_SUCCESS &&
+           on;
+}
+
+bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on) {
+    return driver->cuGraphNodeSetEnabled &&
+           driver->cuGraphNodeSetEnabled(exec->exec, exec->nodes[i].handle, on) == CUDA_SUCCESS;
+}
+
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream) {
     return driver->cuGraphLaunch(exec->exec, stream);
 }

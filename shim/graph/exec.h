@@ -30,6 +30,10 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
  */
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_held *held);
+/* Is node `i` carried out? A node that is not does nothing, and what comes behind it waits for what
+ * comes before it. False also where the driver cannot say or do it. */
+bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i);
+bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on);
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream);
 /* Legal while the exec is in flight. `driver` NULL: the context is dead, only the host side is
  * freed. */

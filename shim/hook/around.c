@@ -27,6 +27,7 @@ struct call {
     six_fn *real;
     bool has_stream;
     struct cus_stream_ref ref; /* where has_stream */
+    struct cus_guard *guard;
 };
 
 static CUresult pass_on(const struct call *call) {
@@ -47,6 +48,12 @@ static CUresult waited(const struct call *call, CUresult result) {
     return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call)) : result;
 }
 
+static void leave_gate(const struct call *call) {
+    if (call->guard->gated)
+        cus_gate_leave();
+    call->guard->gated = false;
+}
+
 /* The step is ended before the host waits: while it does, the work costs nothing. */
 static CUresult around_sync(const struct call *call) {
     bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
@@ -54,6 +61,8 @@ static CUresult around_sync(const struct call *call) {
     cus_engine_step_end(stream_of(call));
     if (copies)
         cus_engine_copying(true);
+    else
+        leave_gate(call); /* whoever only waits is in nobody's way */
     CUresult result = pass_on(call);
     if (copies)
         cus_engine_copying(false);
@@ -71,12 +80,29 @@ static CUresult around_query(const struct call *call) {
     return waited(call, result);
 }
 
+/* Does it write a device address to where its first argument points? */
+static bool gives_address(unsigned row) {
+    switch (row) {
+    case CUS_ROW_cuMemAlloc_v2:
+    case CUS_ROW_cuMemAllocPitch_v2:
+    case CUS_ROW_cuMemAllocAsync:
+    case CUS_ROW_cuMemAllocAsync_ptsz:
+    case CUS_ROW_cuMemAllocFromPoolAsync:
+    case CUS_ROW_cuMemAllocFromPoolAsync_ptsz:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* The program's memory comes before ours (HAZARDS C14). */
 static CUresult around_alloc(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
     if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_give_memory_back())
         result = pass_on(call);
+    if (result == CUDA_SUCCESS && gives_address(call->row) && call->a[0])
+        cus_engine_memory_made(*(const CUdeviceptr *)(uintptr_t)call->a[0]);
     return result;
 }
 
@@ -288,6 +314,7 @@ unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, ui
     struct cus_guard guard;
     if (!cus_guard_enter(&guard))
         return pass_on(&call);
+    call.guard = &guard;
     int arg = cus_api_rows[row].arg;
     if (cus_api_rows[row].act < CUS_ACT_NOTE_FUNCTION ||
         cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)

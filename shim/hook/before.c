@@ -59,6 +59,7 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     }
     case CUS_ACT_MEMORY:
         cus_engine_memory_gone();
+        cus_engine_memory_going(cus_frame_argument(frame, 0));
         break;
     case CUS_ACT_CONTEXT:
         cus_settings_forget(NULL);
@@ -92,6 +93,13 @@ static void before_spare(unsigned index) {
         cus_engine_withhold_off("a graphics API shares memory with the program");
 }
 
+/* The thread does not come back here from the call that is jumped to. */
+static void pass_gate(struct cus_guard *guard) {
+    if (guard->gated)
+        cus_gate_pass();
+    guard->gated = false;
+}
+
 void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
     if (entry >= CUS_ENTRY_CUPTI_FIRST) {
         int which = (int)(entry - CUS_ENTRY_CUPTI_FIRST);
@@ -106,6 +114,7 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
             cus_cupti_before((int)(kind - CUS_SPARE_CUPTI_FIRST), frame);
         } else if (cus_guard_enter(&guard)) {
             before_spare(index);
+            pass_gate(&guard);
             cus_guard_leave(&guard);
         }
         return cus_spare_function(index);
@@ -116,6 +125,7 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
     /* A row that is called and not jumped to comes here only while the library is not on. */
     if (cus_api_rows[entry].act < CUS_ACT_FIRST_CALL && cus_guard_enter(&guard)) {
         before_row(entry, frame);
+        pass_gate(&guard);
         cus_guard_leave(&guard);
     }
     return __atomic_load_n(&cus_real_functions[entry], __ATOMIC_RELAXED);

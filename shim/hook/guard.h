@@ -14,6 +14,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/hook/entry.h"
+#include "shim/verify/gate.h"
 
 enum cus_state {
     CUS_STATE_COLD,     /* no cuInit has succeeded */
@@ -21,7 +22,9 @@ enum cus_state {
                          */
     CUS_STATE_OFF,      /* for ever: mode off, drained at exit, or a forked child */
     CUS_STATE_ON = CUS_ENTRY_STATE_ON,
-    CUS_STATE_ATTEND /* as ON, and the next hook has something to do first (cus_lifecycle_attend) */
+    CUS_STATE_ATTEND, /* as ON, and the next hook has something to do first (cus_lifecycle_attend)
+                       */
+    CUS_STATE_GATED   /* as ON, in mode verify: each hook goes through the gate (verify/gate.h) */
 };
 
 extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */
@@ -31,10 +34,12 @@ extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */
 extern _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
 struct cus_guard {
-    int error; /* errno as the program left it */
+    int error;  /* errno as the program left it */
+    bool gated; /* the thread is inside the gate */
 };
 
-void cus_lifecycle_attend(void);
+/* True where the thread has gone through the gate. */
+bool cus_lifecycle_attend(void);
 
 /* True: the hook acts, and calls cus_guard_leave when it has acted. False: straight to the real
  * function. */
@@ -44,8 +49,7 @@ static inline bool cus_guard_enter(struct cus_guard *guard) {
         return false;
     cus_depth = 1;
     guard->error = errno;
-    if (__builtin_expect(state != CUS_STATE_ON, 0))
-        cus_lifecycle_attend();
+    guard->gated = __builtin_expect(state != CUS_STATE_ON, 0) && cus_lifecycle_attend();
     return true;
 }
 
@@ -56,6 +60,8 @@ static inline bool cus_guard_ready(void) {
 }
 
 static inline void cus_guard_leave(const struct cus_guard *guard) {
+    if (__builtin_expect(guard->gated, 0))
+        cus_gate_leave();
     errno = guard->error;
     cus_depth = 0;
 }

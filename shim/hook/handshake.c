@@ -1,7 +1,7 @@
 /*
  * Appends the lines of handshake.h. Any thread; no lock, no allocation, no stdio: one open, one
- * write, one close per line, of which there are three in the life of a process. errno is kept.
- * Never called in a forked child.
+ * write, one close per line, of which there are three or four in the life of a process. errno is
+ * kept. Never called in a forked child.
  */
 #define _GNU_SOURCE
 #include "shim/hook/handshake.h"
@@ -68,6 +68,11 @@ void cus_handshake_on(void) {
 
 void cus_handshake_off(void) {
     say("off", NULL, 0);
+}
+
+void cus_handshake_verified(uint64_t launches, uint64_t different) {
+    uint64_t numbers[2] = {launches, different};
+    say("verified", numbers, 2);
 }
 
 void cus_handshake_exit(uint64_t ops, uint64_t graphs) {

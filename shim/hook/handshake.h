@@ -6,6 +6,7 @@
  *   PID loaded           the program asked for CUDA through one of the hooks, and libcuda is there
  *   PID on               cuInit succeeded and the engine runs
  *   PID off              cuInit succeeded and the mode is off
+ *   PID verified N BAD   mode verify: graph launches verified, and how many of them differed
  *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
  */
 #ifndef CUSPLICE_HOOK_HANDSHAKE_H
@@ -16,6 +17,7 @@
 void cus_handshake_loaded(void);
 void cus_handshake_on(void);
 void cus_handshake_off(void);
+void cus_handshake_verified(uint64_t launches, uint64_t different);
 void cus_handshake_exit(uint64_t ops, uint64_t graphs);
 
 #endif

@@ -30,6 +30,7 @@
 #include "shim/stream/engine.h"
 
 uint32_t cus_state;
+static uint32_t state_on; /* ON, or GATED in mode verify; set before the state is */
 _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
 static struct cus_driver driver;    /* frozen when the engine has started */
@@ -112,6 +113,9 @@ static void at_exit(void) {
         cus_log(CUS_WARN, "hook", "%llu allocations failed: what needed them went out one by one",
                 (unsigned long long)counters.fallbacks[CUS_FALLBACK_NO_MEMORY]);
     write_stats();
+    uint64_t verified, different;
+    if (cus_engine_prove_end(&verified, &different))
+        cus_handshake_verified(verified, different);
     cus_handshake_exit(ops, __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
     cus_depth = depth;
 }
@@ -153,7 +157,8 @@ void cus_lifecycle_start(void) {
     /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
     atexit(at_exit);
     at_quick_exit(at_exit);
-    __atomic_store_n(&cus_state, CUS_STATE_ON, __ATOMIC_RELEASE);
+    state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED : CUS_STATE_ON;
+    __atomic_store_n(&cus_state, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
             withholds ? "" : ", nothing is withheld");
     const char *route = cus_routes_look();
@@ -170,9 +175,10 @@ void cus_lifecycle_start(void) {
 }
 
 void cus_lifecycle_call_attention(void) {
-    uint32_t on = CUS_STATE_ON;
-    __atomic_compare_exchange_n(&cus_state, &on, CUS_STATE_ATTEND, false, __ATOMIC_ACQ_REL,
-                                __ATOMIC_RELAXED);
+    uint32_t on = state_on;
+    if (on)
+        __atomic_compare_exchange_n(&cus_state, &on, CUS_STATE_ATTEND, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED);
 }
 
 void cus_lifecycle_withhold_off_later(const char *why) {
@@ -180,15 +186,23 @@ void cus_lifecycle_withhold_off_later(const char *why) {
     cus_lifecycle_call_attention();
 }
 
-void cus_lifecycle_attend(void) {
+static void attend(void) {
     uint32_t attend = CUS_STATE_ATTEND;
-    if (!__atomic_compare_exchange_n(&cus_state, &attend, CUS_STATE_ON, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(&cus_state, &attend, state_on, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return;
     const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
     if (why)
         cus_engine_withhold_off(why);
     cus_cupti_apply();
+}
+
+bool cus_lifecycle_attend(void) {
+    bool gated = state_on == CUS_STATE_GATED;
+    if (gated)
+        cus_gate_enter();
+    attend();
+    return gated;
 }
 
 void cus_lifecycle_count_graph_launch(void) {

@@ -25,6 +25,7 @@ struct cus_variant {
     uint64_t used; /* the plan's clock at its last launch */
     uint32_t
         memory_epoch; /* the plan's when its memset and copy nodes were last known to be good */
+    bool verified;    /* it was launched in mode verify */
     uint8_t image[];
 };
 

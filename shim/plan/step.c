@@ -90,6 +90,7 @@ bool cus_step_allows(enum cus_mode mode, enum cus_step_class step, enum cus_poli
     case CUS_MODE_OBSERVE:
     case CUS_MODE_EAGER:
     case CUS_MODE_PIECEWISE:
+    case CUS_MODE_VERIFY: /* never asked: another mode says what it looks at */
         break;
     }
     return policy == CUS_POLICY_GRAPH;

@@ -10,7 +10,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
-#include "shim/stream/state.h"
+#include "shim/stream/prove.h"
 
 /* Ops and steps (or, where steps do not end, ops) after which a stream is judged; how many it is
  * left alone for. */
@@ -225,9 +225,8 @@ static struct cus_kind *kind_of(struct cus_engine *engine, const struct call *ca
 
 /* ---- may a piece begin? ---- */
 
-/* Captures of the program that are open in this context. What is counted is a hint; each stream is
- * asked (HAZARDS D5). */
-static bool program_captures(struct cus_context *context) {
+/* What is counted is a hint; each stream is asked (HAZARDS D5). */
+bool cus_program_captures(struct cus_context *context) {
     if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
         return false;
     bool open = false;
@@ -262,7 +261,7 @@ static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
      * that nothing is withheld behind its back. */
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
         (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE)) ||
-        (CUS_HAZARD(D3) && program_captures(engine->context)))
+        (CUS_HAZARD(D3) && cus_program_captures(engine->context)))
         return false;
     CUstreamCaptureStatus status;
     if (CUS_HAZARD(D6) &&
@@ -356,6 +355,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         enum cus_offer offer = cus_plan_offer(&engine->plan, &op);
         if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && engine->plan.timed)
             cus_plan_came(&engine->plan, cus_clock_ns());
+        if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && engine->shadow)
+            cus_prove_asked(engine, &op);
         switch (offer) {
         case CUS_OFFER_HELD:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);

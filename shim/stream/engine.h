@@ -126,6 +126,12 @@ void cus_engine_code_gone(
     void); /* any module or library may be unloaded: functions, execs and trees are dropped */
 void cus_engine_memory_gone(void); /* any range may be freed, unmapped, unregistered: what is known
                                       of ranges is forgotten */
+/* Mode verify keeps a list of the device memory that there is: the program allocated, or is about
+ * to free what begins at this address, or may be. Nothing in other modes. */
+void cus_engine_memory_made(uint64_t address);
+void cus_engine_memory_going(uint64_t address);
+/* Mode verify, at exit: says what was found and writes the report. False in other modes. */
+bool cus_engine_prove_end(uint64_t *verified, uint64_t *different);
 /* The program ran out of memory: drops every graph. False where there is none, or where the program
  * captures and must not be disturbed: then there is no use in trying again. */
 bool cus_engine_give_memory_back(void);

@@ -15,6 +15,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/stream/state.h"
+#include "shim/verify/device.h"
 
 /* ---- process ---- */
 
@@ -181,7 +182,7 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
 
 unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]) {
     const struct cus_dispatch *known = &cus_process.dispatch;
-    enum cus_mode mode = cus_options()->mode;
+    enum cus_mode mode = cus_options_graphs(cus_options());
     unsigned n = 0;
     cus_lock_take(&cus_process.list_lock);
     for (unsigned class = 0; class < CUS_STEP_CLASSES; class ++) {
@@ -303,6 +304,7 @@ void cus_engine_context_gone(void) {
         cus_registry_forget_device(context);
     }
     cus_ranges_forget();
+    cus_saver_forget();
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -337,6 +339,7 @@ bool cus_engine_give_memory_back(void) {
     if (any_spins())
         return false;
     for_each_engine(give_back, NULL);
+    cus_saver_shrink(current);
     /* What was in flight is freed when it has ended, and may stay with the driver until asked for.
      */
     CUdevice device;

@@ -13,7 +13,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/state.h"
+#include "shim/stream/prove.h"
 
 struct cus_process cus_process;
 __thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
@@ -158,6 +158,7 @@ static struct cus_engine *new_engine(void) {
     if (n == CUS_ENGINES_MAX || !(engine = cus_mem_alloc(sizeof *engine)))
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
+    engine->shadow = cus_prove_new();
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;
@@ -173,7 +174,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
                                      .piece_ns = options->hold_us * 500,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max,
-                                     .mode = options->mode};
+                                     .mode = cus_options_graphs(options)};
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
     cus_lock_take_unordered(&engine->lock);

@@ -105,6 +105,7 @@ struct cus_engine {
         judged_fresh; /* counters at the last judgement */
 
     struct cus_counters counters; /* lock */
+    struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
     struct cus_engine *next_free;
 };
 
@@ -186,6 +187,11 @@ void cus_registry_keep_list(struct cus_engine *engine);
 /* Drops an engine's plan and private stream; the object will serve another stream. Its context
  * still lives. Lock held, nothing pending. */
 void cus_registry_close(struct cus_engine *engine);
+
+/* ---- engine.c ---- */
+
+/* Is a capture of the program open in this context? */
+bool cus_program_captures(struct cus_context *context);
 
 /* ---- kinds.c ---- */
 

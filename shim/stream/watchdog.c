@@ -15,6 +15,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/stream/state.h"
+#include "shim/verify/gate.h"
 
 enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good */ };
 
@@ -41,6 +42,8 @@ static bool look(void) {
         any = true;
         if (!CUS_HAZARD(C13) || !overdue(engine, now))
             continue;
+        if (!cus_gate_try())
+            continue;
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
             if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now))
@@ -48,6 +51,7 @@ static bool look(void) {
             cus_lock_give(&engine->lock);
         }
         cus_lock_give(&gate);
+        cus_gate_leave();
     }
     return any;
 }

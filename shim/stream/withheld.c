@@ -14,7 +14,7 @@
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/state.h"
+#include "shim/stream/prove.h"
 
 /* A thread that is cancelled in the driver would never give the engine's lock back (HAZARDS E11). A
  * thread that may be cancelled at any instruction must not call the driver anyway. */
@@ -225,19 +225,24 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
     return true;
 }
 
-/* The piece goes out op by op after all: the last op's result is that of the call being made.
- * `later`: nothing was refused, it may only not be built now. */
-static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
-                             enum cus_eager counted) {
+/* The piece went out op by op after all. `later`: nothing was refused, it may only not be built
+ * now. */
+static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
+                          enum cus_eager counted) {
     struct cus_plan *plan = &engine->plan;
-    uint32_t n = plan->n;
-    CUresult result = issue_all(engine, n);
-    engine->counters.eager_by[counted] += n;
+    engine->counters.eager_by[counted] += plan->n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.segments++;
     engine->counters.sig_missed++;
     if (later ? cus_plan_flushed(plan, CUS_CUT_REFUSED) : cus_plan_refused(plan, broken))
         turn_ended(engine);
+}
+
+/* The last op's result is that of the call being made. */
+static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
+                             enum cus_eager counted) {
+    CUresult result = issue_all(engine, engine->plan.n);
+    fired_eagerly(engine, broken, later, counted);
     return result;
 }
 
@@ -270,13 +275,19 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (!variant && (variant = cus_plan_fall_back(plan, later)))
             choice = CUS_CHOICE_PATCH;
     }
-    CUresult result;
+    enum cus_proof proof = CUS_PROOF_NONE;
+    CUresult result = CUDA_SUCCESS;
+    if (variant && engine->shadow)
+        cus_prove_ready(engine, variant, choice == CUS_CHOICE_BUILD);
     if (!variant) {
         result = fire_eagerly(engine, NULL, later, CUS_EAGER_OBSERVING);
     } else if (!patch(engine, variant)) {
         cus_fallback(CUS_FALLBACK_SETPARAMS);
         result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
-    } else if (cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
+    } else if (engine->shadow && (proof = cus_prove(engine, variant, &result)) == CUS_PROOF_BAD) {
+        fired_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
+    } else if (proof == CUS_PROOF_NONE &&
+               cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
         /* With a healthy context a graph that failed to launch was not enqueued: op by op either
          * works or gives the true error. */
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
@@ -290,7 +301,6 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
             counters->sig_patched++;
         else
             counters->sig_missed++;
-        result = CUDA_SUCCESS;
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }

@@ -61,4 +61,68 @@ TEST(RealLibrary, AProgramWithoutCudaIsTold) {
     EXPECT_TRUE(Has(r.err, "never came up: " + Target() + " used no CUDA")) << r.err;
 }
 
+// As cusplice run, for another verb.
+Result Verified(Strings arguments, const Environment &more = {}) {
+    Strings argv = {"/bin/sh", "tools/sim-run", "--", "tools/cusplice", "verify"};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Environment all = {{"CUSIM_LIB", "harness/sim/lib"}};
+    all.insert(more.begin(), more.end());
+    return RunProgram(argv, all);
+}
+
+TEST(VerifyVerb, SaysThatAllIsEqual) {
+    std::string report = Folder() + "/equal.json";
+    Result r = Verified({"-c", "config/presets/decode.conf", "--report", report, "--",
+                         "harness/decode/decode", "--prompt", "A", "--tokens", "8"});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.err, "graph launches verified, all equal")) << r.err;
+    EXPECT_TRUE(Has(Read(report), "\"different\": 0")) << Read(report);
+    EXPECT_FALSE(Has(Read(report), "\"verified\": 0,")) << Read(report);
+}
+
+TEST(VerifyVerb, EndsWithOneWhereAGraphDiffers) {
+    Result plain = Simulated({"--", "harness/decode/decode", "--prompt", "A", "--tokens", "8"});
+    Result r = Verified({"--plant", "dropped", "--mode=full", "--", "harness/decode/decode",
+                         "--prompt", "A", "--tokens", "8"});
+    EXPECT_EQ(r.Exit(), 1) << r.err;
+    EXPECT_TRUE(Has(r.err, "graph launches differ from their launches one by one")) << r.err;
+    std::string text = plain.out.substr(0, plain.out.find("\ndecode:"));
+    EXPECT_EQ(r.out.substr(0, text.size()), text) << "the program's results are right all the same";
+}
+
+TEST(VerifyVerb, EndsWithThreeWhereThereWasNothingToVerify) {
+    Result r = Verified(
+        {"--set", "warmup=1000", "--", "harness/decode/decode", "--prompt", "A", "--tokens", "1"});
+    EXPECT_EQ(r.Exit(), 3) << r.err;
+    EXPECT_TRUE(Has(r.err, "nothing was verified")) << r.err;
+    r = Verified({"--", Target(), "out=x"});
+    EXPECT_EQ(r.Exit(), 3) << r.err;
+    EXPECT_TRUE(Has(r.err, "never came up")) << r.err;
+}
+
+TEST(VerifyVerb, TheProgramsOwnStatusComesFirst) {
+    Result r = Verified({"--", "harness/decode/decode", "--no-such-option"});
+    EXPECT_EQ(r.Exit(), Simulated({"--", "harness/decode/decode", "--no-such-option"}).Exit());
+    EXPECT_NE(r.Exit(), 0);
+}
+
+TEST(VerifyVerb, BadOptionsAreRefused) {
+    const struct {
+        Strings arguments;
+        std::string says;
+    } refusals[] = {
+        {{"--evry", "3", "--", "x"}, "unknown option --evry; the nearest is --every"},
+        {{"--every", "0", "--", "x"}, "verify_every = 0: must be a whole number from 1"},
+        {{"--mode", "eager", "--", "x"}, "verify_mode = eager: must be one of piecewise, full"},
+        {{"--plant", "drop", "--", "x"}, "must be one of none, unpatched, dropped, swapped"},
+        {{"--report"}, "--report: a value is missing"},
+        {{"--every", "2"}, "a program is missing: cusplice verify"},
+    };
+    for (const auto &refusal : refusals) {
+        Result r = Verified(refusal.arguments);
+        EXPECT_EQ(r.Exit(), 125) << refusal.says;
+        EXPECT_TRUE(Has(r.err, refusal.says)) << "wanted: " << refusal.says << "\n" << r.err;
+    }
+}
+
 } // namespace

@@ -126,7 +126,7 @@ TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
         {{"-c", unknown}, unknown + ":2: unknown key 'hold_uss' (nearest: hold_us)"},
         {{"-c", value},
          value + ":1: mode = peicewise: must be one of off, observe, eager, piecewise, full, "
-                 "full_decode_only, full_and_piecewise "
+                 "full_decode_only, full_and_piecewise, verify "
                  "(nearest: piecewise)"},
         {{"-c", pattern}, pattern + ":3: eager = re:(: bad pattern: "},
         {{"-c", kind}, kind + ":2: unknown kind of rule 'eagre' (nearest: eager)"},

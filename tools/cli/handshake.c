@@ -16,6 +16,7 @@
 struct tally {
     unsigned loaded, on, off, exits;
     unsigned long long ops, graphs;
+    struct cli_verified verified;
 };
 
 static char file[PATH_MAX];
@@ -56,6 +57,10 @@ static void count_line(struct tally *tally, const char *line) {
         tally->ops += ops;
         tally->graphs += graphs;
     }
+    if (strcmp(word, "verified") == 0 && fields == 4) {
+        tally->verified.launches += ops;
+        tally->verified.different += graphs;
+    }
 }
 
 static void say_never_up(const char *program, bool mode_off) {
@@ -93,10 +98,11 @@ static void say_tally(const struct tally *tally, const char *program, bool mode_
         cli_say("the library saw no launch: %s initialised CUDA and launched nothing", program);
 }
 
-void cli_handshake_report(const char *program, bool mode_off) {
+bool cli_handshake_report(const char *program, bool mode_off, struct cli_verified *verified) {
     struct tally tally = {0};
+    *verified = tally.verified;
     if (!*file)
-        return;
+        return false;
     FILE *lines = fopen(file, "r");
     char line[128];
     while (lines && fgets(line, sizeof line, lines))
@@ -105,4 +111,6 @@ void cli_handshake_report(const char *program, bool mode_off) {
         fclose(lines);
     cli_handshake_drop();
     say_tally(&tally, program, mode_off);
+    *verified = tally.verified;
+    return tally.ops > 0;
 }

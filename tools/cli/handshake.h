@@ -4,6 +4,7 @@
  *
  *   PID loaded            the process asked for CUDA, and the library was there
  *   PID on | PID off      cuInit succeeded; the engine started, or mode is off
+ *   PID verified N BAD    mode verify: graph launches verified, and how many of them differed
  *   PID exit OPS GRAPHS   ops seen, and the program's own cuGraphLaunch calls
  *
  * Several processes may write.
@@ -18,8 +19,11 @@
  * afterwards. */
 bool cli_handshake_begin(void);
 /* Reads and removes it; says on stderr, if so, that the library never came up or saw nothing, and
- * why. */
-void cli_handshake_report(const char *program, bool mode_off);
+ * why. False: so it is, or there was no file. */
+struct cli_verified {
+    unsigned long long launches, different;
+};
+bool cli_handshake_report(const char *program, bool mode_off, struct cli_verified *verified);
 /* Removes it, silently: the program was never started. */
 void cli_handshake_drop(void);
 

@@ -2,7 +2,7 @@
  * cusplice run: checks the configuration, preloads the library for the child alone, ends as the
  * child ends.
  */
-#include "tools/cli/verb.h"
+#include "tools/cli/run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/base/options.h"
@@ -17,10 +18,6 @@
 #include "tools/cli/child.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
-
-/* As env(1) and timeout(1) have it: what goes wrong before the program runs is told from what the
- * program says. */
-enum { EXIT_REFUSED = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 static const char help[] =
     "Runs PROGRAM with libcusplice.so preloaded, for it and what it starts, and ends with its exit "
@@ -43,7 +40,7 @@ static const char help[] =
 
 /* ---- options ---- */
 
-static bool set_variable(const char *key, const char *value) {
+bool cli_run_set(const char *key, const char *value) {
     char name[64] = "CUSPLICE_";
     size_t used = strlen(name);
     for (; *key && used + 1 < sizeof name; key++)
@@ -95,17 +92,17 @@ static bool take_set(const char *text) {
     memset(&scratch, 0, sizeof scratch);
     bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
     cus_options_free(&scratch);
-    return good && set_variable(key, equals + 1);
+    return good && cli_run_set(key, equals + 1);
 }
 
 static const char *stats_path; /* of --stats */
 
-static bool set_absolute(const char *key, const char *path) {
+bool cli_run_set_path(const char *key, const char *path) {
     char absolute[2 * PATH_MAX], here[PATH_MAX];
     if (*path == '/' || !getcwd(here, sizeof here))
-        return set_variable(key, path);
+        return cli_run_set(key, path);
     snprintf(absolute, sizeof absolute, "%s/%s", here, path);
-    return set_variable(key, absolute);
+    return cli_run_set(key, absolute);
 }
 
 /* What an earlier run left must not be taken for this one's. */
@@ -128,13 +125,10 @@ static bool take_stats(const char *path) {
         return false;
     }
     stats_path = path;
-    return set_absolute("stats", path);
+    return cli_run_set_path("stats", path);
 }
 
-/* An option that takes a value: `--name value`, `--name=value` or `-n value`. 1: taken, 0: another
- * option, -1: the value is missing. */
-static int take_value(char **argv, int *at, const char *name, const char *brief,
-                      const char **value) {
+int cli_run_value(char **argv, int *at, const char *name, const char *brief, const char **value) {
     const char *word = argv[*at];
     size_t bytes = strlen(name);
     if (strncmp(word, name, bytes) == 0 && word[bytes] == '=') {
@@ -151,18 +145,26 @@ static int take_value(char **argv, int *at, const char *name, const char *brief,
     return 1;
 }
 
+int cli_run_option(char **argv, int *at) {
+    const char *value;
+    int taken = cli_run_value(argv, at, "--config", "-c", &value);
+    if (taken)
+        return taken > 0 && cli_run_set_path("config", value) ? 1 : -1;
+    taken = cli_run_value(argv, at, "--set", NULL, &value);
+    if (taken)
+        return taken > 0 && take_set(value) ? 1 : -1;
+    taken = cli_run_value(argv, at, "--stats", NULL, &value);
+    if (taken)
+        return taken > 0 && take_stats(value) ? 1 : -1;
+    return 0;
+}
+
 static bool take_option(char **argv, int *at) {
     static const char *const names[] = {"--config", "--set", "--stats", "--help", NULL};
-    const char *value, *word = argv[*at];
-    int taken = take_value(argv, at, "--config", "-c", &value);
+    const char *word = argv[*at];
+    int taken = cli_run_option(argv, at);
     if (taken)
-        return taken > 0 && set_absolute("config", value);
-    taken = take_value(argv, at, "--set", NULL, &value);
-    if (taken)
-        return taken > 0 && take_set(value);
-    taken = take_value(argv, at, "--stats", NULL, &value);
-    if (taken)
-        return taken > 0 && take_stats(value);
+        return taken > 0;
     cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
     return false;
 }
@@ -183,16 +185,16 @@ static bool check_configuration(bool *mode_off) {
     return problems == 0;
 }
 
-static int start(char **argv) {
+int cli_run_start(char **argv, cli_run_judge *judge) {
     char library[PATH_MAX];
     bool mode_off = false;
     int status = 0;
     if (!check_configuration(&mode_off) || !cli_library_find(library, sizeof library) ||
         (stats_path && !remove_stats(stats_path)))
-        return EXIT_REFUSED;
+        return CLI_EXIT_REFUSED;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     if (!preload)
-        return EXIT_REFUSED;
+        return CLI_EXIT_REFUSED;
     if (!cli_handshake_begin())
         cli_say("no temporary file: whether the library comes up cannot be told");
     int why = cli_child_run(argv, preload, &status);
@@ -200,9 +202,12 @@ static int start(char **argv) {
     if (why) {
         cli_handshake_drop();
         cli_say("%s: %s", argv[0], strerror(why));
-        return why == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+        return why == ENOENT ? CLI_EXIT_NOT_FOUND : CLI_EXIT_CANNOT_RUN;
     }
-    cli_handshake_report(argv[0], mode_off);
+    struct cli_verified verified;
+    bool seen = cli_handshake_report(argv[0], mode_off, &verified);
+    if (judge && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return judge(seen, &verified);
     cli_child_end_like(status);
 }
 
@@ -218,13 +223,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
             return 0;
         }
         if (!take_option(argv, &at))
-            return EXIT_REFUSED;
+            return CLI_EXIT_REFUSED;
     }
     if (at >= argc) {
         cli_say("a program is missing: cusplice %s", self->synopsis);
-        return EXIT_REFUSED;
+        return CLI_EXIT_REFUSED;
     }
-    return start(argv + at);
+    return cli_run_start(argv + at, NULL);
 }
 
 const struct cli_verb cli_verb_run = {

@@ -108,12 +108,17 @@ TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
 
 TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
     const std::map<std::string, std::string> values = {
-        {"mode", "eager"},        {"hold_us", "50"},       {"warmup", "1000"},
-        {"piece_first", "2"},     {"piece_max", "8"},      {"variants", "16"},
-        {"graph_mb", "0"},        {"nodes_max", "1000"},   {"build_nodes", "2"},
-        {"demote", "no"},         {"trust_driver", "yes"}, {"profile", "ignore"},
-        {"stats", "/tmp/s.json"}, {"stats_every", "3"},    {"log", "info,x:debug"},
-        {"log_file", "/tmp/log"}};
+        {"mode", "eager"},          {"hold_us", "50"},
+        {"warmup", "1000"},         {"piece_first", "2"},
+        {"piece_max", "8"},         {"variants", "16"},
+        {"graph_mb", "0"},          {"nodes_max", "1000"},
+        {"build_nodes", "2"},       {"demote", "no"},
+        {"trust_driver", "yes"},    {"profile", "ignore"},
+        {"stats", "/tmp/s.json"},   {"stats_every", "3"},
+        {"log", "info,x:debug"},    {"log_file", "/tmp/log"},
+        {"verify_mode", "full"},    {"verify_every", "7"},
+        {"verify_mb", "64"},        {"verify_report", "/tmp/v.json"},
+        {"verify_plant", "dropped"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)
@@ -199,7 +204,7 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
         ":2: warmup = two: must be a whole number from 1 to 1000",
         ":3: mode = peicewise: must be one of off, observe, eager, piecewise, full, "
         "full_decode_only, "
-        "full_and_piecewise (nearest: piecewise)",
+        "full_and_piecewise, verify (nearest: piecewise)",
         ":4: demote = maybe: must be yes or no",
         ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
         ":6: piece_max = 64x: must be a whole number from 2 to 1024",

@@ -1,0 +1,208 @@
+/*
+ * Mode verify, the engine's part: what the program asked for is kept apart from what the plan made
+ * of it; where a graph is ready to be launched, all else is kept still and shim/verify does the
+ * rest.
+ *
+ * Runs on program threads with the lock of the engine that fires; takes no other lock. In other
+ * modes engine->shadow is NULL and nothing of this runs.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/mem.h"
+#include "shim/base/options.h"
+#include "shim/graph/relax.h"
+#include "shim/stream/prove.h"
+#include "shim/verify/device.h"
+#include "shim/verify/gate.h"
+#include "shim/verify/report.h"
+
+enum { IDLE_NS = 2000000000, IDLE_SHORT_NS = 10000000, PATIENCE = 3, LOOK_NS = 50000 };
+
+struct cus_shadow {
+    uint32_t n;              /* ops withheld now, as they were asked for */
+    bool broken;             /* one could not be kept */
+    uint8_t *asked, *before; /* ops at rest, one behind the other; the variant's image before it was
+                                patched */
+    uint64_t used, asked_room, before_room;
+    bool fresh, patched; /* the variant has just been built; some of its nodes are patched */
+    uint64_t offset[CUS_PIECE_MAX];
+    struct cus_verify_op ops[CUS_PIECE_MAX];
+};
+
+struct cus_shadow *cus_prove_new(void) {
+    return cus_options()->mode == CUS_MODE_VERIFY ? cus_mem_alloc(sizeof(struct cus_shadow)) : NULL;
+}
+
+static bool have_room(uint8_t **memory, uint64_t *room, uint64_t kept, uint64_t wanted) {
+    if (wanted <= *room)
+        return true;
+    uint64_t bytes = wanted + wanted / 2 + 4096;
+    uint8_t *more = cus_mem_alloc(bytes);
+    if (!more)
+        return false;
+    if (kept)
+        memcpy(more, *memory, kept);
+    cus_mem_free(*memory);
+    *memory = more;
+    *room = bytes;
+    return true;
+}
+
+void cus_prove_asked(struct cus_engine *engine, const struct cus_op *op) {
+    struct cus_shadow *shadow = engine->shadow;
+    if (engine->plan.n == 1) {
+        shadow->n = 0;
+        shadow->used = 0;
+        shadow->broken = false;
+    }
+    uint64_t bytes = cus_held_bytes(op->kind);
+    if (shadow->n + 1 != engine->plan.n ||
+        !have_room(&shadow->asked, &shadow->asked_room, shadow->used, shadow->used + bytes)) {
+        shadow->broken = true;
+        return;
+    }
+    cus_op_store(op, (struct cus_held *)(void *)(shadow->asked + shadow->used));
+    shadow->ops[shadow->n].kind = op->kind;
+    shadow->offset[shadow->n++] = shadow->used;
+    shadow->used += bytes;
+}
+
+void cus_prove_ready(struct cus_engine *engine, const struct cus_variant *variant, bool fresh) {
+    struct cus_shadow *shadow = engine->shadow;
+    uint64_t bytes = engine->plan.piece->image_bytes;
+    shadow->fresh = fresh;
+    shadow->patched = cus_plan_next_dirty(&engine->plan, 0) < engine->plan.piece->n;
+    if (have_room(&shadow->before, &shadow->before_room, 0, bytes))
+        memcpy(shadow->before, variant->image, bytes);
+    else
+        shadow->broken = true;
+}
+
+/* The first launch of each variant, then one in so many. */
+static bool wanted(struct cus_variant *variant) {
+    static uint64_t state = 0x9e3779b97f4a7c15u; /* any thread; a number lost is as good */
+    uint64_t x = __atomic_load_n(&state, __ATOMIC_RELAXED);
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    __atomic_store_n(&state, x, __ATOMIC_RELAXED);
+    bool first = !variant->verified;
+    variant->verified = true;
+    return first || x % cus_options()->verify_every == 0;
+}
+
+/* A stream that captures must not be asked how far it is, and waiting for a context with one in it
+ * spoils its capture. */
+static bool anybody_captures(void) {
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+        if (cus_program_captures(context))
+            return true;
+    return false;
+}
+
+/* Has all work of the streams that are known, in this context, ended? What does not end in time may
+ * wait for what only comes behind this. */
+static bool streams_idle(const struct cus_engine *engine) {
+    static uint32_t late; /* atomic: times that it did not */
+    uint64_t patience =
+        __atomic_load_n(&late, __ATOMIC_RELAXED) < PATIENCE ? IDLE_NS : IDLE_SHORT_NS;
+    uint64_t end = cus_clock_ns() + patience;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct cus_engine *other = cus_process.engines[i];
+        if (other->context != engine->context || __atomic_load_n(&other->closed, __ATOMIC_ACQUIRE))
+            continue;
+        while (cus_process.driver->cuStreamQuery(other->handle) == CUDA_ERROR_NOT_READY) {
+            if (cus_clock_ns() > end) {
+                __atomic_add_fetch(&late, 1, __ATOMIC_RELAXED);
+                return false;
+            }
+            nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        }
+    }
+    return true;
+}
+
+/* And of those that are not. */
+static bool idle(const struct cus_engine *engine) {
+    return streams_idle(engine) && cus_process.driver->cuCtxSynchronize &&
+           cus_process.driver->cuCtxSynchronize() == CUDA_SUCCESS;
+}
+
+static enum cus_proof verify(struct cus_engine *engine, struct cus_variant *variant,
+                             CUresult *result) {
+    struct cus_shadow *shadow = engine->shadow;
+    const struct cus_piece *piece = engine->plan.piece;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        struct cus_verify_op *op = &shadow->ops[i];
+        op->asked = (const struct cus_held *)(const void *)(shadow->asked + shadow->offset[i]);
+        op->node = shadow->fresh ? op->asked : cus_image_op(shadow->before, piece, i);
+    }
+    const struct cus_verify job = {
+        .driver = cus_process.driver,
+        .context = engine->context->handle,
+        .stream = engine->handle,
+        .stream_id = engine->id,
+        .exec = variant->exec,
+        .ops = shadow->ops,
+        .n = piece->n,
+        .made = shadow->fresh     ? "built"
+                : shadow->patched ? "patched"
+                                  : "as it was",
+    };
+    return cus_verify(&job, result);
+}
+
+enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant, CUresult *result) {
+    enum cus_proof proof = CUS_PROOF_NONE;
+    cus_report_count(&(struct cus_verify_counts){.launches = 1});
+    if (!wanted(variant)) {
+        cus_report_skip(CUS_UNVERIFIED_CHANCE);
+    } else if (engine->shadow->broken || engine->shadow->n != engine->plan.piece->n) {
+        cus_report_skip(CUS_UNVERIFIED_NO_MEMORY);
+    } else if (__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE)) {
+        cus_report_skip(CUS_UNVERIFIED_SPINNER);
+    } else if (!cus_gate_shut()) {
+        cus_report_skip(CUS_UNVERIFIED_BUSY);
+    } else {
+        struct cus_relaxed relaxed = cus_relax(cus_process.driver);
+        if (anybody_captures())
+            cus_report_skip(CUS_UNVERIFIED_CAPTURE);
+        else if (!idle(engine))
+            cus_report_skip(CUS_UNVERIFIED_RUNNING);
+        else
+            proof = verify(engine, variant, result);
+        cus_relax_end(cus_process.driver, relaxed);
+        cus_gate_open();
+    }
+    return proof;
+}
+
+/* ---- for the hooks ---- */
+
+static bool verifying(void) {
+    return cus_options()->mode == CUS_MODE_VERIFY && cus_process.driver;
+}
+
+void cus_engine_memory_made(uint64_t address) {
+    if (verifying())
+        cus_memory_made(cus_process.driver, address);
+}
+
+void cus_engine_memory_going(uint64_t address) {
+    if (verifying())
+        cus_memory_gone(address);
+}
+
+bool cus_engine_prove_end(uint64_t *verified, uint64_t *different) {
+    struct cus_verify_counts counts;
+    if (!verifying())
+        return false;
+    cus_report_end(cus_options()->verify_report);
+    cus_report_get(&counts);
+    *verified = counts.checked;
+    *different = counts.differing;
+    return true;
+}

@@ -1,0 +1,19 @@
+/*
+ * Mode verify, between the engine and shim/verify. The engine's lock is held.
+ */
+#ifndef CUSPLICE_STREAM_PROVE_H
+#define CUSPLICE_STREAM_PROVE_H
+
+#include "shim/stream/state.h"
+#include "shim/verify/verify.h"
+
+/* For a new engine. NULL in other modes, and without memory: nothing is verified then. */
+struct cus_shadow *cus_prove_new(void);
+/* The op was withheld, as it is. */
+void cus_prove_asked(struct cus_engine *engine, const struct cus_op *op);
+/* The variant is about to be patched and launched; `fresh`: it has just been built. */
+void cus_prove_ready(struct cus_engine *engine, const struct cus_variant *variant, bool fresh);
+/* In place of the launch, unless the answer is NONE. */
+enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant, CUresult *result);
+
+#endif

@@ -1,0 +1,194 @@
+// Promise: mode verify holds each graph against its launches one by one, finds what differs and
+// where it begins, and leaves the program with the results that it has without.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace sim {
+namespace {
+
+struct Verified {
+    Outcome run;
+    Json report;
+};
+
+// The scenario in mode verify, with the plain run's output and status.
+Verified Verify(const std::string &name, std::map<std::string, std::string> env = {},
+                std::vector<std::string> args = {}) {
+    const Case &c = CaseOf(name);
+    Setting plain, mine;
+    plain.args = mine.args = args;
+    mine.preload = true;
+    mine.timeout_s = 120;
+    std::string report = TempDir() + "/report.json";
+    env["CUSPLICE_MODE"] = "verify";
+    env["CUSPLICE_VERIFY_REPORT"] = report;
+    mine.env = env;
+    Outcome expected = RunCase(c, plain);
+    Verified verified = {RunCase(c, mine), {}};
+    verified.report = ParseJson(ReadFile(report));
+    EXPECT_TRUE(verified.report.valid) << name << "\n" << ReadFile(report);
+    EXPECT_EQ(verified.run.result.out, expected.result.out) << name;
+    EXPECT_EQ(verified.run.result.status, expected.result.status) << name;
+    return verified;
+}
+
+double Launches(const Verified &v) {
+    return v.report.Number("graph_launches");
+}
+
+// Each launch of a graph is accounted for once.
+void ExpectSum(const Verified &v) {
+    const Json &r = v.report;
+    EXPECT_EQ(Launches(v), r.Number("verified") + r.Number("disturbed") + r.Sum("not_verified"));
+    EXPECT_EQ(r.Number("verified"),
+              r.Number("equal") + r.Number("different") + r.Number("not_the_same_twice"));
+    EXPECT_EQ(r.Number("verified"),
+              r.Number("with_all_memory") + r.Number("with_memory_of_pointers"));
+}
+
+std::string Text(const Json &json, const std::string &key) {
+    auto found = json.text.find(key);
+    return found == json.text.end() ? "" : found->second;
+}
+
+// All kinds of ops, patched and built nodes, memory of all kinds that can be set back.
+TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
+    for (const char *name :
+         {"steady", "decode_loop", "growing_grid", "batch_sizes", "memsets", "copies",
+          "copies_registered", "pool_memory", "free_reuse", "diverge_insert", "cooperative",
+          "launch_ex", "extra_form", "many_params", "two_contexts", "legacy_blocking",
+          "module_reload", "primary_reset", "fork"}) {
+        SCOPED_TRACE(name);
+        Verified v = Verify(name);
+        EXPECT_GT(v.report.Number("verified"), 5);
+        EXPECT_EQ(v.report.Number("verified"), Launches(v));
+        EXPECT_EQ(v.report.Number("equal"), Launches(v));
+        ExpectSum(v);
+        EXPECT_EQ(v.run.stats.Number("graph_launches"), Launches(v));
+        EXPECT_GT(v.report.Number("saved_bytes"), 0);
+    }
+}
+
+// With other threads in the driver a graph is left unverified, and never wrong for it.
+TEST(Verify, ThreadsAreLeftInPeace) {
+    for (const char *name : {"threads", "threads_bound", "thread_pester", "random_threads",
+                             "capture_other_thread", "spin_pair"}) {
+        SCOPED_TRACE(name);
+        Verified v = Verify(name);
+        EXPECT_EQ(v.report.Number("different"), 0);
+        ExpectSum(v);
+    }
+}
+
+TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
+    Verified v = Verify("managed");
+    EXPECT_GT(Launches(v), 0);
+    EXPECT_EQ(v.report.Number("not_verified.host_memory"), Launches(v));
+    EXPECT_EQ(v.report.Number("verified"), 0);
+}
+
+TEST(Verify, ADroppedOpIsFound) {
+    Verified v = Verify("launch_bound", {{"CUSPLICE_VERIFY_PLANT", "dropped"}}, {"--steps", "12"});
+    EXPECT_GT(v.report.Number("planted"), 0);
+    EXPECT_EQ(v.report.Number("different"), v.report.Number("planted"));
+    EXPECT_EQ(v.report.Number("verified"), v.report.Number("planted"));
+    double ops = v.report.Number("differences.0.ops");
+    EXPECT_GT(ops, 1);
+    EXPECT_EQ(v.report.Number("differences.0.op"), (int)ops / 2); // where it was put
+    EXPECT_NE(Text(v.report, "differences.0.kernel"), "");
+    EXPECT_EQ(Text(v.report, "differences.0.graph"), "built");
+    EXPECT_GT(v.report.Number("differences.0.memory_bytes"), 0);
+    EXPECT_NE(v.run.result.err.find("a graph differs from its launches: first at op"),
+              std::string::npos)
+        << v.run.result.err;
+    EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0); // no such graph is used
+    EXPECT_STATS(v.run);
+}
+
+TEST(Verify, TwoSwappedOpsAreFound) {
+    Verified v = Verify("launch_bound", {{"CUSPLICE_VERIFY_PLANT", "swapped"}}, {"--steps", "12"});
+    EXPECT_GT(v.report.Number("planted"), 0);
+    EXPECT_EQ(v.report.Number("different"), v.report.Number("planted"));
+    double ops = v.report.Number("differences.0.ops"), op = v.report.Number("differences.0.op");
+    EXPECT_GE(op, (int)ops / 2); // the first pair from the middle on that differs
+    EXPECT_LT(op, ops);
+    EXPECT_EQ(Text(v.report, "differences.0.kernel"), "axpy");
+}
+
+TEST(Verify, ANodeThatWasNotPatchedIsFoundWithWhatItHeld) {
+    Verified v = Verify("decode_loop", {{"CUSPLICE_VERIFY_PLANT", "unpatched"}});
+    EXPECT_GT(v.report.Number("planted"), 0);
+    EXPECT_GT(v.report.Number("different"), 0);
+    EXPECT_EQ(Text(v.report, "differences.0.graph"), "patched");
+    std::string asked = Text(v.report, "differences.0.arguments.0.asked"),
+                held = Text(v.report, "differences.0.arguments.0.node_before");
+    EXPECT_EQ(asked.rfind("0x", 0), 0u) << asked;
+    EXPECT_EQ(held.rfind("0x", 0), 0u) << held;
+    EXPECT_NE(asked, held);
+}
+
+// Without a fault, and then with one, at a kernel that gives another number each time.
+TEST(Verify, AKernelThatDoesNotDoTheSameTwiceIsNoFaultAndHidesNone) {
+    Verified v = Verify("unsteady");
+    EXPECT_EQ(v.report.Number("different"), 0);
+    EXPECT_GT(v.report.Number("not_the_same_twice"), 0);
+    EXPECT_EQ(Text(v.report, "kernels_not_the_same_twice.0"), "stamp");
+    EXPECT_FALSE(v.report.text.count("kernels_not_the_same_twice.1"));
+    ExpectSum(v);
+
+    Verified planted = Verify("unsteady", {{"CUSPLICE_VERIFY_PLANT", "swapped"}});
+    EXPECT_GT(planted.report.Number("planted"), 0);
+    EXPECT_GT(planted.report.Number("different"), 0);
+    EXPECT_EQ(Text(planted.report, "differences.0.kernel"), "chain");
+}
+
+TEST(Verify, AShareOfLaunches) {
+    Verified v = Verify("steady", {{"CUSPLICE_VERIFY_EVERY", "1000000"}});
+    EXPECT_EQ(v.report.Number("verified"), v.run.stats.Number("built")); // each graph's first
+    EXPECT_LT(v.report.Number("verified"), Launches(v));
+    ExpectSum(v);
+    Verified third = Verify("steady", {{"CUSPLICE_VERIFY_EVERY", "3"}});
+    EXPECT_GT(third.report.Number("verified"), v.report.Number("verified"));
+    EXPECT_LT(third.report.Number("verified"), Launches(third));
+    ExpectSum(third);
+}
+
+// Memory that fills up beside what the ops use: with 1 MB for saving, only what they point at is
+// saved.
+TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
+    Verified all = Verify("decode_loop");
+    EXPECT_EQ(all.report.Number("with_all_memory"), Launches(all));
+    EXPECT_EQ(Verify("errors_memory").report.Number("with_memory_of_pointers"), 0);
+    Verified few = Verify("errors_memory", {{"CUSPLICE_VERIFY_MB", "1"}});
+    EXPECT_GT(few.report.Number("with_memory_of_pointers"), 0);
+    EXPECT_EQ(few.report.Number("different"), 0);
+    ExpectSum(few);
+}
+
+// The modes whose graphs are looked at: with an eager rule, piecewise cuts and full does not.
+TEST(Verify, OtherModesToo) {
+    std::map<std::string, std::string> rule = {{"CUSPLICE_EAGER", "saxpy_n"}};
+    Verified pieces = Verify("eager_tenth", rule);
+    rule["CUSPLICE_VERIFY_MODE"] = "full";
+    Verified full = Verify("eager_tenth", rule);
+    EXPECT_EQ(Text(pieces.report, "mode"), "piecewise");
+    EXPECT_EQ(Text(full.report, "mode"), "full");
+    EXPECT_EQ(full.run.stats.Number("eager_by.rule"), 0);
+    EXPECT_GT(pieces.run.stats.Number("eager_by.rule"), 0);
+    EXPECT_EQ(full.report.Number("equal"), Launches(full));
+    EXPECT_EQ(pieces.report.Number("equal"), Launches(pieces));
+}
+
+TEST(Verify, WithoutADriverThatCanIsSaid) {
+    Verified v = Verify("steady", {{"CUSIM_FAULT", "cuModuleLoadData:2+:999"}});
+    EXPECT_EQ(v.report.Number("verified"), 0);
+    EXPECT_EQ(v.report.Number("not_verified.driver"), Launches(v));
+    EXPECT_GT(v.run.stats.Number("issued.in_graphs"), 0); // as graphs, unverified
+}
+
+} // namespace
+} // namespace sim

@@ -1,0 +1,125 @@
+// Promise: while the gate is shut for a thread no other one goes in, for two seconds at most; it is
+// not shut while others are inside, or were a moment ago.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+extern "C" {
+#include "shim/verify/gate.h"
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Runs `inside` on another thread, and waits for it.
+template <class F> void Elsewhere(F inside) {
+    std::thread(inside).join();
+}
+
+TEST(Gate, OthersWaitUntilItIsOpen) {
+    std::atomic<bool> in{false};
+    cus_gate_enter();
+    ASSERT_TRUE(cus_gate_shut());
+    std::thread other([&] {
+        cus_gate_enter();
+        in = true;
+        cus_gate_leave();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(in);
+    EXPECT_FALSE(cus_gate_forced());
+    cus_gate_open();
+    other.join();
+    EXPECT_TRUE(in);
+    cus_gate_leave();
+}
+
+TEST(Gate, ItsOwnThreadGoesInAgain) {
+    cus_gate_enter();
+    ASSERT_TRUE(cus_gate_shut());
+    EXPECT_TRUE(cus_gate_try());
+    cus_gate_leave();
+    Elsewhere([] { EXPECT_FALSE(cus_gate_try()); });
+    cus_gate_open();
+    Elsewhere([] {
+        EXPECT_TRUE(cus_gate_try());
+        cus_gate_leave();
+    });
+    cus_gate_leave();
+}
+
+TEST(Gate, IsNotShutWhileAnotherIsInside) {
+    std::atomic<int> stage{0};
+    std::thread other([&] {
+        cus_gate_enter();
+        stage = 1;
+        while (stage != 2)
+            std::this_thread::yield();
+        cus_gate_leave();
+    });
+    while (stage != 1)
+        std::this_thread::yield();
+    cus_gate_enter();
+    EXPECT_FALSE(cus_gate_shut());
+    stage = 2;
+    other.join();
+    EXPECT_TRUE(cus_gate_shut());
+    cus_gate_open();
+    cus_gate_leave();
+}
+
+TEST(Gate, IsNotShutForTwo) {
+    cus_gate_enter();
+    ASSERT_TRUE(cus_gate_shut());
+    Elsewhere([] { EXPECT_FALSE(cus_gate_shut()); });
+    cus_gate_open();
+    cus_gate_leave();
+}
+
+// Who goes on into the driver is on the way for a moment.
+TEST(Gate, IsNotShutRightBehindOneWhoPassed) {
+    bool shut;
+    auto start = Clock::now();
+    Elsewhere([] {
+        cus_gate_enter();
+        cus_gate_pass();
+    });
+    cus_gate_enter();
+    if ((shut = cus_gate_shut()))
+        cus_gate_open();
+    EXPECT_TRUE(!shut || Since(start) > 0.0009);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(cus_gate_shut());
+    cus_gate_open();
+    cus_gate_pass(); // its own passing is no reason
+    cus_gate_enter();
+    EXPECT_TRUE(cus_gate_shut());
+    cus_gate_open();
+    cus_gate_leave();
+}
+
+TEST(Gate, NobodyWaitsForEver) {
+    cus_gate_enter();
+    ASSERT_TRUE(cus_gate_shut());
+    auto start = Clock::now();
+    Elsewhere([] {
+        cus_gate_enter();
+        cus_gate_leave();
+    });
+    EXPECT_GE(Since(start), 1.9);
+    EXPECT_TRUE(cus_gate_forced());
+    cus_gate_open();
+    EXPECT_TRUE(cus_gate_shut()) << "and the next one begins afresh";
+    EXPECT_FALSE(cus_gate_forced());
+    cus_gate_open();
+    cus_gate_leave();
+}
+
+} // namespace

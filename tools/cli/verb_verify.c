@@ -1,0 +1,109 @@
+/*
+ * cusplice verify: runs the program in mode verify and says whether its graphs did what its
+ * launches would have done.
+ */
+#include <string.h>
+
+#include "tools/cli/run.h"
+
+enum { EXIT_DIFFERENT = 1, EXIT_NOTHING = 3 };
+
+static const char help[] =
+    "Runs PROGRAM with libcusplice.so preloaded in mode verify: memory is saved before a graph is "
+    "launched, the\n"
+    "graph is launched, memory is set back, the same launches are issued one by one, and the two "
+    "results are\n"
+    "compared by checksums. The first launch that differs is found by halves. The program's own "
+    "results are\n"
+    "those of its launches one by one. It runs many times slower.\n"
+    "\n"
+    "      --mode MODE     whose graphs: piecewise, full, full_decode_only or full_and_piecewise\n"
+    "      --every N       verify the first launch of each graph, then one in N by chance "
+    "(default 1: all)\n"
+    "      --budget MB     device memory for what is saved (default 4096)\n"
+    "      --report FILE   write what was found there, as JSON\n"
+    "      --plant FAULT   put a fault into graphs to see it found: unpatched, dropped or swapped\n"
+    "  -c, --config FILE, --set KEY=VALUE, --stats FILE, -h, --help: as for cusplice run\n"
+    "\n"
+    "What a kernel keeps in __device__ variables changes twice. Graphs are left unverified while "
+    "another thread\n"
+    "uses CUDA, where a kernel has pointers to memory of the host, and where memory is not enough: "
+    "the summary\n"
+    "on stderr counts them.\n"
+    "\n"
+    "Exit status: that of PROGRAM if it is not 0; 1 where a graph differs, 3 where nothing was "
+    "verified; 125 to\n"
+    "127 as for cusplice run.\n";
+
+static int judge(bool seen, const struct cli_verified *verified) {
+    if (verified->different) {
+        cli_say("%llu of %llu graph launches differ from their launches one by one",
+                verified->different, verified->launches);
+        return EXIT_DIFFERENT;
+    }
+    if (!verified->launches) {
+        if (seen)
+            cli_say("nothing was verified: no graph was launched, or none that could be verified");
+        return EXIT_NOTHING;
+    }
+    cli_say("%llu graph launches verified, all equal to their launches one by one",
+            verified->launches);
+    return 0;
+}
+
+/* As cli_run_option, for the options of this verb. */
+static int own_option(char **argv, int *at) {
+    static const struct {
+        const char *name, *key;
+    } own[] = {{"--mode", "verify_mode"},
+               {"--every", "verify_every"},
+               {"--budget", "verify_mb"},
+               {"--plant", "verify_plant"}};
+    const char *value;
+    for (unsigned i = 0; i < sizeof own / sizeof *own; i++) {
+        int taken = cli_run_value(argv, at, own[i].name, NULL, &value);
+        if (taken)
+            return taken > 0 && cli_run_set(own[i].key, value) ? 1 : -1;
+    }
+    int taken = cli_run_value(argv, at, "--report", NULL, &value);
+    return taken > 0 && !cli_run_set_path("verify_report", value) ? -1 : taken;
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const names[] = {"--mode",   "--every", "--budget", "--report", "--plant",
+                                        "--config", "--set",   "--stats",  "--help",   NULL};
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        const char *word = argv[at];
+        if (strcmp(word, "--") == 0) {
+            at++;
+            break;
+        }
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            cli_print_help(self);
+            return 0;
+        }
+        int taken = own_option(argv, &at);
+        if (!taken)
+            taken = cli_run_option(argv, &at);
+        if (!taken)
+            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
+        if (taken <= 0)
+            return CLI_EXIT_REFUSED;
+    }
+    if (at >= argc) {
+        cli_say("a program is missing: cusplice %s", self->synopsis);
+        return CLI_EXIT_REFUSED;
+    }
+    if (!cli_run_set("mode", "verify"))
+        return CLI_EXIT_REFUSED;
+    return cli_run_start(argv + at, judge);
+}
+
+const struct cli_verb cli_verb_verify = {
+    "verify",
+    "verify [--mode MODE] [--every N] [--report FILE] ... -- PROGRAM ARGS...",
+    "run a program and hold each graph against its launches one by one",
+    help,
+    run,
+};
