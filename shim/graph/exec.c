@@ -271,6 +271,12 @@ CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, stru
     }
 }
 
+void cus_exec_swap(struct cus_exec *exec, uint32_t i) {
+    struct node first = exec->nodes[i];
+    exec->nodes[i] = exec->nodes[i + 1];
+    exec->nodes[i + 1] = first;
+}
+
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i) {
     unsigned on = 0;
     return driver->cuGraphNodeGetEnabled &&

@@ -30,6 +30,8 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
  */
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_held *held);
+/* For a graph that was built from ops in another order: nodes `i` and `i + 1` change places. */
+void cus_exec_swap(struct cus_exec *exec, uint32_t i);
 /* Is node `i` carried out? A node that is not does nothing, and what comes behind it waits for what
  * comes before it. False also where the driver cannot say or do it. */
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i);

@@ -70,6 +70,10 @@ struct cus_saver *cus_saver_get(const struct cus_driver *driver, CUcontext conte
     return saver->refused ? NULL : saver;
 }
 
+CUstream cus_saver_stream(const struct cus_saver *saver) {
+    return saver->stream;
+}
+
 /* ---- room ---- */
 
 static bool have_room(struct cus_saver *saver, uint64_t bytes) {

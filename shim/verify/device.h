@@ -14,6 +14,8 @@ struct cus_saver;
 
 /* That of this context, made at the first call. NULL: it cannot be made here. */
 struct cus_saver *cus_saver_get(const struct cus_driver *driver, CUcontext context);
+/* A stream of its own, idle. */
+CUstream cus_saver_stream(const struct cus_saver *saver);
 /* Room for these ranges, and their contents put there. False: no memory, or the copies failed. */
 bool cus_saver_save(struct cus_saver *saver, const struct cus_range_list *list);
 /* A checksum for each range, as it is now, into `sums` (list->n words). Waits for the GPU. */

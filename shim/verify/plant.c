@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "shim/base/mem.h"
 #include "shim/base/options.h"
 
 static bool put(const struct cus_verify *v, uint32_t node, const struct cus_held *held) {
@@ -23,7 +24,7 @@ static bool plant_unpatched(const struct cus_verify *v, struct cus_planted *plan
         const struct cus_verify_op *op = &v->ops[i];
         if (op->kind->type == CUS_OP_LAUNCH && op->node && !op->node->unknown &&
             !is_same(op->kind, op->node, op->asked)) {
-            *planted = (struct cus_planted){CUS_PLANTED_NODE, i};
+            *planted = (struct cus_planted){CUS_PLANTED_NODE, i, NULL};
             return put(v, i, op->node);
         }
     }
@@ -31,51 +32,58 @@ static bool plant_unpatched(const struct cus_verify *v, struct cus_planted *plan
 }
 
 static bool plant_dropped(const struct cus_verify *v, struct cus_planted *planted) {
-    *planted = (struct cus_planted){CUS_PLANTED_HOLE, v->n / 2};
+    *planted = (struct cus_planted){CUS_PLANTED_HOLE, v->n / 2, NULL};
     return cus_exec_enable(v->driver, v->exec, planted->at, false);
 }
 
-/* The middle two of one kind that differ. */
-static bool plant_swapped(const struct cus_verify *v, struct cus_planted *planted) {
-    for (uint32_t step = 0; step < v->n; step++) {
-        uint32_t i = (v->n / 2 + step) % v->n;
-        const struct cus_verify_op *a = &v->ops[i], *b = a + 1;
-        if (i + 1 < v->n && a->kind == b->kind && a->kind->type == CUS_OP_LAUNCH &&
-            !is_same(a->kind, a->asked, b->asked)) {
-            *planted = (struct cus_planted){CUS_PLANTED_PAIR, i};
-            return put(v, i, b->asked) && put(v, i + 1, a->asked);
-        }
+/* Another graph, of the same ops in another order: the middle two have changed places. */
+static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_planted *planted) {
+    struct cus_exec_op *ops = cus_mem_alloc(v->n * sizeof *ops);
+    uint32_t at = v->n / 2 - 1;
+    enum cus_fallback why;
+    struct cus_exec *exec;
+    for (uint32_t i = 0; ops && i < v->n; i++) {
+        uint32_t from = i == at ? at + 1 : i == at + 1 ? at : i;
+        ops[i].kind = (struct cus_kind *)(uintptr_t)v->ops[from].kind;
+        ops[i].held = v->ops[from].asked;
     }
-    return false;
+    bool built = ops && cus_exec_build(v->driver, idle, ops, v->n, &exec, &why);
+    cus_mem_free(ops);
+    if (!built)
+        return false;
+    cus_exec_swap(exec, at);
+    *planted = (struct cus_planted){CUS_PLANTED_GRAPH, at, v->exec};
+    v->exec = exec;
+    return true;
 }
 
-bool cus_plant(const struct cus_verify *verify, struct cus_planted *planted) {
-    *planted = (struct cus_planted){CUS_PLANTED_NOTHING, 0};
+bool cus_plant(struct cus_verify *verify, CUstream idle, struct cus_planted *planted) {
+    *planted = (struct cus_planted){CUS_PLANTED_NOTHING, 0, NULL};
     switch (cus_options()->verify_plant) {
     case CUS_PLANT_UNPATCHED:
         return plant_unpatched(verify, planted);
     case CUS_PLANT_DROPPED:
         return plant_dropped(verify, planted);
     case CUS_PLANT_SWAPPED:
-        return plant_swapped(verify, planted);
+        return plant_swapped(verify, idle, planted);
     case CUS_PLANT_NONE:
         break;
     }
     return false;
 }
 
-void cus_unplant(const struct cus_verify *verify, const struct cus_planted *planted) {
+void cus_unplant(struct cus_verify *verify, const struct cus_planted *planted) {
     uint32_t i = planted->at;
     switch (planted->what) {
     case CUS_PLANTED_NODE:
         put(verify, i, verify->ops[i].asked);
         break;
-    case CUS_PLANTED_PAIR:
-        put(verify, i, verify->ops[i].asked);
-        put(verify, i + 1, verify->ops[i + 1].asked);
-        break;
     case CUS_PLANTED_HOLE:
         cus_exec_enable(verify->driver, verify->exec, i, true);
+        break;
+    case CUS_PLANTED_GRAPH:
+        cus_exec_destroy(verify->driver, verify->exec);
+        verify->exec = planted->real;
         break;
     case CUS_PLANTED_NOTHING:
         break;

@@ -239,7 +239,8 @@ static enum cus_proof run(struct job *job, struct cus_verify_counts *counts) {
 }
 
 enum cus_proof cus_verify(const struct cus_verify *verify, CUresult *result) {
-    struct job job = {.v = verify};
+    struct cus_verify planted_in = *verify;
+    struct job job = {.v = &planted_in};
     struct cus_verify_counts counts = {0};
     enum cus_unverified why;
     enum cus_proof proof = CUS_PROOF_NONE;
@@ -247,9 +248,9 @@ enum cus_proof cus_verify(const struct cus_verify *verify, CUresult *result) {
     bool all = false;
     if (begin(&job, &all, &why)) {
         struct cus_planted planted;
-        counts.planted = cus_plant(verify, &planted);
+        counts.planted = cus_plant(&planted_in, cus_saver_stream(job.saver), &planted);
         proof = run(&job, &counts);
-        cus_unplant(verify, &planted);
+        cus_unplant(&planted_in, &planted);
         counts.bytes = cus_memory_bytes(&job.list, false) + cus_memory_bytes(&job.list, true);
         counts.all_memory = counts.checked && all;
         counts.by_pointers = counts.checked && !all;

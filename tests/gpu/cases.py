@@ -17,8 +17,8 @@ import op_db_judge
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
             "large-params", "stream-attributes", "two-gpus")
-TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "llama-static",
-         "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
+TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify",
+         "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
 GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
                        "stream-attributes", "device-printf", "two-gpus", "training", "op-db")}
@@ -670,6 +670,89 @@ def case_decode(lab):
             if all(values):
                 lab.figures[f"{name} {variant}"] = {"key": "tokens_per_s", "median": statistics.median(values),
                                                     "all": values}
+
+
+def case_modes(lab):
+    """Prefill, mixed and uniform decode steps under each mode: the same text; a mode that does more is no slower."""
+    program = lab.runner.program("decode")
+    if not program:
+        lab.skip("decode is not built")
+        return
+    preset = os.path.join(lab.runner.root, "config", "presets", "decode-modes.conf")
+    argv = [program, "--batch", "4", "--mixed", "--prefill", "7", "--tokens", "200"]
+    modes = ("off",) if lab.plain_only else ("off", "eager", "piecewise", "full_decode_only", "full_and_piecewise", "full")
+    runs, rates = {}, {mode: [] for mode in modes}
+    for rep in range(3 if lab.quick else 7):
+        for mode in modes if rep % 2 == 0 else reversed(modes):
+            variant = "plain" if mode == "off" else "preload"
+            done = lab.runner.run(argv, variant=variant, env={"CUSPLICE_CONFIG": preset, "CUSPLICE_MODE": mode})
+            if not done.ok or not tokens_per_second(done):
+                lab.fail(done)
+                return
+            runs.setdefault(mode, []).append(done)
+            lab.see(mode, done)
+            rates[mode].append(tokens_per_second(done))
+    lab.same("text in every mode", runs, lambda d: d.stdout.strip(), issue=True)
+    for mode in modes:
+        lab.figures[mode] = {"key": "tokens_per_s", "median": statistics.median(rates[mode]), "all": rates[mode]}
+    lab.compare("tokens/s, full_and_piecewise / piecewise", "full_and_piecewise", "piecewise", 1.0, at_least=True)
+    lab.compare("tokens/s, piecewise / plain", "piecewise", "off", 1.0, at_least=True)
+
+
+def case_verify(lab):
+    """Mode verify: no graph differs from its launches, planted faults are found, and what it costs."""
+    launcher, decode = lab.runner.program("cusplice"), lab.runner.program("decode")
+    if not launcher or not decode or lab.plain_only:
+        lab.skip("nothing to verify, or the launcher or decode is not built")
+        return
+    presets = os.path.join(lab.runner.root, "config", "presets")
+    short = ["--prompt", "A", "--tokens", "40"]
+    verify(lab, "decode host", ["-c", os.path.join(presets, "decode.conf")], [decode, "--tokens", "100"])
+    verify(lab, "decode host, mixed steps", ["-c", os.path.join(presets, "decode-modes.conf"), "--mode", "full_and_piecewise"],
+           [decode, "--batch", "4", "--mixed", "--prefill", "7", "--tokens", "60"])
+    for fault in ("unpatched", "dropped", "swapped"):
+        verify(lab, f"decode host, {fault} planted", ["--plant", fault], [decode, *short], planted=True)
+    if not lab.lacks("torch"):
+        verify(lab, "1000 x nn.Linear", [], lab.runner.python_script("linear1000.py", "--steps", "5", "--warmup", "5"))
+    if not lab.lacks("torch", "transformers"):
+        for cache in ("static", "dynamic"):
+            verify(lab, f"Llama, {cache} cache", ["--every", "4"],
+                   lab.runner.python_script("hf_llama.py", "--cache", cache, "--runs", "1", "--tokens", "24"))
+
+
+def verify(lab, name, options, argv, planted=False):
+    """One program, plain and by `cusplice verify`."""
+    report = os.path.join(lab.runner.scratch, f"verify-{len(lab.figures)}.json")
+    plain = lab.runner.run(argv)
+    done = lab.runner.run([lab.runner.program("cusplice"), "verify", *options, "--report", report, "--", *argv], limit=150)
+    found = lab.runner.read_stats(report)
+    if not plain.ok or not found or done.hung:
+        lab.fail(done if plain.ok else plain)
+        return
+    lab.commands.append(" ".join(["cusplice verify", *options, "--", *argv]).replace(lab.runner.root + os.sep, ""))
+    what = f"{found['different']} of {found['verified']} verified ({found['graph_launches']} launched, {found['ops']} launches)"
+    if planted:
+        lab.check(f"{name}: found", found["different"] > 0 and done.rc == 1 and found["differences"][0].get("op") is not None,
+                  f"{what}; {found['planted']} planted; first {found['differences'][0]['kernel'] if found['differences'] else '-'}")
+    else:
+        lab.check(f"{name}: graphs that differ", found["different"] == 0 and found["verified"] > 0 and done.rc == 0, what, "0",
+                  issue=True)
+    text = [(d.result or {}).get("hash") or text_of(d) for d in (plain, done)]
+    lab.check(f"{name}: the program's results", text[0] == text[1], "", "equal")
+    lab.figures[name] = {"key": "spent_s", "median": found["spent_us"] / 1e6, "all": [found["spent_us"] / 1e6]}
+    skipped = {k: v for k, v in found["not_verified"].items() if v}
+    lab.notes.append(f"{name}: {done.seconds:.1f} s, plain {plain.seconds:.1f} s; {found['spent_us'] / max(found['verified'], 1):.0f} us a "
+                     f"verified launch of {found['ops'] / max(found['verified'], 1):.0f} ops, "
+                     f"{found['saved_bytes'] / max(found['verified'], 1) / 2**20:.0f} MiB saved each; all memory "
+                     f"{found['with_all_memory']}, by pointers {found['with_memory_of_pointers']}, not the same twice "
+                     f"{found['not_the_same_twice']} {found['kernels_not_the_same_twice'][:4]}, not verified {skipped}")
+    if found["different"] and not planted:
+        lab.notes.append(f"{name}: {found['differences'][:3]}")
+
+
+def text_of(done):
+    """Output without the line of times."""
+    return [line for line in done.stdout.splitlines() if "tokens/s" not in line]
 
 
 def tokens_per_second(done):

@@ -133,10 +133,12 @@ class Runner:
         done.result = last_json(done.stdout)
         return done
 
+    def python_script(self, name, *args):
+        return [self.python, os.path.join(self.root, "tests", "gpu", name), *args]
+
     def script(self, name, *args, variant="plain", env=None, limit=120):
         """Runs one of the Python programs of this folder."""
-        path = os.path.join(self.root, "tests", "gpu", name)
-        return self.run([self.python, path, *args], variant=variant, env=env, limit=limit, native=False)
+        return self.run(self.python_script(name, *args), variant=variant, env=env, limit=limit, native=False)
 
     @staticmethod
     def read_stats(path):
