@@ -219,6 +219,39 @@ int sc_run_thread_pester(struct sc *sc) {
     return 0;
 }
 
+/* Long work, and a wait for it, again and again. */
+static void *waiting(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned round = 0; round < 10 * w->steps; round++) {
+        sc_saxpy_n(sc, w->s, w->y, w->x, 0, N, 20000);
+        OK(sc->cu.StreamSynchronize(w->s));
+    }
+    return NULL;
+}
+
+/* A thread that waits for the GPU nearly all the time beside one that launches. What the first one
+ * computes is always nought. */
+int sc_run_thread_waits(struct sc *sc) {
+    struct worker w[2];
+    pthread_t thread;
+    sc_start(sc);
+    prepare(sc, w, 2, sc_steps(sc, 40));
+    if (pthread_create(&thread, NULL, waiting, &w[1])) {
+        sc_fail("no thread");
+    }
+    for (unsigned step = 0; step < w[0].steps; step++) {
+        for (unsigned i = 0; i < 32; i++) {
+            sc_chain(sc, w[0].s, w[0].x, 3, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(w[0].s));
+    }
+    pthread_join(thread, NULL);
+    sc_digest(sc);
+    return 0;
+}
+
 static void *per_thread_stream(void *arg) {
     struct worker *w = arg;
     struct sc *sc = w->sc;

@@ -18,7 +18,7 @@
 #include "shim/verify/gate.h"
 #include "shim/verify/report.h"
 
-enum { IDLE_NS = 2000000000, IDLE_SHORT_NS = 10000000, PATIENCE = 3, LOOK_NS = 50000 };
+enum { IDLE_NS = 500000000, IDLE_SHORT_NS = 10000000, PATIENCE = 3, LOOK_NS = 50000 };
 
 struct cus_shadow {
     uint32_t n;              /* ops withheld now, as they were asked for */

@@ -99,6 +99,7 @@ std::vector<Case> MakeCases() {
         {"thread_handover", 0, "", "", {}},
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},
+        {"thread_waits", 30, "", "", {}},
         {"thread_leaves", 0, "", "", {}},
         {"ptds", 0, "", "", kAnyStream},
         {"ptds_legacy", 0, "", "", kAnyStream},

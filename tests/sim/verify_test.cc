@@ -84,6 +84,14 @@ TEST(Verify, ThreadsAreLeftInPeace) {
     }
 }
 
+// A thread that only waits is in nobody's way.
+TEST(Verify, BesideAThreadThatWaits) {
+    Verified v = Verify("thread_waits");
+    EXPECT_GT(v.report.Number("verified"), Launches(v) / 4);
+    EXPECT_EQ(v.report.Number("different"), 0);
+    ExpectSum(v);
+}
+
 TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
     Verified v = Verify("managed");
     EXPECT_GT(Launches(v), 0);

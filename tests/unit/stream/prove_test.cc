@@ -1,0 +1,170 @@
+// What mode verify promises before it verifies anything: a graph's launch is left as it is, and
+// counted, where looking closer could disturb the program; its graph is launched all the same.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+extern "C" {
+#include "shim/verify/gate.h"
+#include "shim/verify/report.h"
+}
+
+namespace {
+
+using fake::driver;
+
+const int kOps = 12;
+
+class Prove : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        std::string path = ::testing::TempDir() + "prove.conf";
+        std::ofstream(path) << "mode = verify\nhold_us = 1000000\n[rules]\nnever_defer = spin_*\n";
+        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
+        fake::Reset();
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+    }
+
+    void SetUp() override {
+        fake::Reset();
+        driver().table.cuCtxSynchronize = [] {
+            driver().calls["cuCtxSynchronize"]++;
+            return CUDA_SUCCESS;
+        };
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        other_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int i = 0; i < kOps; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        cus_gate_enter();
+        for (int step = 0; step < 12; step++)
+            Step();
+        driver().calls.clear();
+        before_ = Counts();
+    }
+
+    void TearDown() override {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+        cus_gate_leave();
+    }
+
+    // Not by the hot path: a hook that goes through the gate does not take it.
+    CUresult Launch(CUfunction f, CUstream on) {
+        uint64_t a = 1;
+        uint32_t b = 2;
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.stream = {on, CUS_ABI_LEGACY};
+        launch.f = f;
+        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        return cus_engine_launch(&launch);
+    }
+
+    // A step whose graphs are launched while `meanwhile` holds, which is said once the first op is
+    // withheld.
+    template <class F> void Step(F meanwhile) {
+        for (int i = 0; i < kOps; i++) {
+            if (i == 1)
+                meanwhile();
+            ASSERT_EQ(Launch(functions_[i], stream_), CUDA_SUCCESS);
+        }
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+    }
+    void Step() {
+        Step([] {});
+    }
+
+    static cus_verify_counts Counts() {
+        cus_verify_counts counts;
+        cus_report_get(&counts);
+        return counts;
+    }
+
+    // Of the launches since SetUp none was verified, all for this reason, and all were made.
+    void ExpectLeft(cus_unverified why) {
+        cus_verify_counts now = Counts();
+        uint64_t launches = now.launches - before_.launches;
+        EXPECT_GT(launches, 0u);
+        EXPECT_EQ(now.skipped[why] - before_.skipped[why], launches);
+        EXPECT_EQ(now.checked, 0u);
+        EXPECT_EQ((uint64_t)driver().calls["cuGraphLaunch"], launches);
+    }
+
+    CUstream stream_, other_;
+    std::vector<CUfunction> functions_;
+    cus_verify_counts before_;
+};
+
+// This driver has no modules: as far as that it comes where nothing is in the way.
+TEST_F(Prove, NothingInTheWay) {
+    Step();
+    ExpectLeft(CUS_UNVERIFIED_DRIVER);
+    EXPECT_GT(driver().calls["cuStreamQuery"], 0);
+}
+
+// A stream that captures must not be asked anything, and waiting for its context spoils it.
+TEST_F(Prove, ACaptureOfTheProgram) {
+    cus_stream_ref ref = {other_, CUS_ABI_LEGACY};
+    Step([&] {
+        fake::Of(other_)->program_captures = true;
+        cus_engine_capture_began(&ref);
+    });
+    ExpectLeft(CUS_UNVERIFIED_CAPTURE);
+    EXPECT_EQ(driver().calls["cuStreamQuery"], 0);
+    EXPECT_EQ(driver().calls["cuCtxSynchronize"], 0);
+    fake::Of(other_)->program_captures = false;
+    cus_engine_capture_ended(&ref);
+}
+
+TEST_F(Prove, AThreadInTheDriver) {
+    std::atomic<int> stage{0};
+    std::thread other;
+    Step([&] {
+        other = std::thread([&] {
+            cus_gate_enter();
+            stage = 1;
+            while (stage != 2)
+                std::this_thread::yield();
+            cus_gate_leave();
+        });
+        while (stage != 1)
+            std::this_thread::yield();
+    });
+    stage = 2;
+    other.join();
+    ExpectLeft(CUS_UNVERIFIED_BUSY);
+}
+
+TEST_F(Prove, AKernelThatMayWaitForOthers) {
+    CUfunction spin = fake::MakeFunction("spin_wait");
+    fake::Of(other_)->busy = true;
+    ASSERT_EQ(Launch(spin, other_), CUDA_SUCCESS);
+    driver().calls.clear();
+    before_ = Counts();
+    Step();
+    ExpectLeft(CUS_UNVERIFIED_SPINNER);
+    fake::Of(other_)->busy = false;
+}
+
+// What does not end in time may be waiting for what comes behind.
+TEST_F(Prove, WorkThatDoesNotEnd) {
+    ASSERT_EQ(Launch(functions_[0], other_), CUDA_SUCCESS); // an engine of its own
+    driver().calls.clear();
+    before_ = Counts();
+    fake::Of(other_)->busy = true;
+    Step();
+    ExpectLeft(CUS_UNVERIFIED_RUNNING);
+    fake::Of(other_)->busy = false;
+}
+
+} // namespace
