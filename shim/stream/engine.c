@@ -464,7 +464,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
 static void flush_before_passing(struct cus_thread *thread, const struct call *call,
                                  CUcontext current) {
     cus_flush_own(thread);
-    struct cus_engine *engine = cus_registry_peek(call->stream, current);
+    struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
     if (engine) {
         cus_flush_ties(thread, engine);
         cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);

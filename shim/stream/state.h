@@ -113,6 +113,8 @@ struct cus_thread {
         *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
     /* The last look-up, valid while `epoch` is the registry's. */
     struct cus_engine *found;
+    bool none;                    /* nothing is withheld there: `found` is NULL and stays so */
+    struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
     struct cus_stream_ref ref;
     CUcontext context;
     uint32_t epoch;
@@ -164,13 +166,22 @@ static inline struct cus_engine *cus_context_legacy(const struct cus_context *co
 struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context);
 /* The engine of this stream if it has one, whichever context it was made in. */
-struct cus_engine *cus_registry_peek(struct cus_stream_ref ref, CUcontext context);
+struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
+                                     CUcontext context);
 /* A stream without an engine goes: what was noted of it, and what threads remember, is void. */
 void cus_registry_forget(struct cus_stream_ref ref, CUcontext context);
 /* Is what the thread found last still so? Asked under the lock of the engine found: until that is
  * given, it stays so. */
 static inline bool cus_registry_current(const struct cus_thread *thread) {
     return thread->epoch == __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+}
+/* Was that stream, in that context, what the thread looked up last, and is the answer still true?
+ */
+static inline bool cus_registry_found(const struct cus_thread *thread, struct cus_stream_ref ref,
+                                      CUcontext context) {
+    return (thread->found || thread->none) && cus_registry_current(thread) &&
+           thread->ref.handle == ref.handle && thread->ref.abi == ref.abi &&
+           thread->context == context;
 }
 struct cus_context *cus_registry_context(CUcontext context);
 /* A context has died: the next one at its address may be another GPU's. */
