@@ -18,7 +18,7 @@
 #include "shim/plan/plan.h"
 #include "shim/stream/engine.h"
 
-enum { CUS_ENGINES_MAX = 4096 };
+enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024 };
 
 /* A kernel as launched in one context: what is asked once, after it ran eagerly. */
 struct cus_func {
@@ -65,6 +65,9 @@ struct cus_context {
     int hangs; /* atomic: are graphs known to hang there; 0: not asked yet (registry.c) */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
     struct cus_context *next;
+    /* Functions of `funcs` by a hash of their handles, for streams that are left alone: atomic,
+     * written under the lock. One whose place another has taken is looked up. */
+    const void *met[CUS_MET_SLOTS];
 };
 
 struct cus_engine {
@@ -212,6 +215,15 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
 /* After an eager launch succeeded: learns the function if it is new. The context is current, no
  * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
+/* Is the function in the table? The first question is answered without a lock, and may be no where
+ * the second one's answer is yes. */
+static inline unsigned cus_kinds_slot(const void *handle) {
+    return (unsigned)((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) % CUS_MET_SLOTS;
+}
+static inline bool cus_kinds_seen(const struct cus_context *context, const void *handle) {
+    return __atomic_load_n(&context->met[cus_kinds_slot(handle)], __ATOMIC_RELAXED) == handle;
+}
+bool cus_kinds_met(struct cus_context *context, const void *handle);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,

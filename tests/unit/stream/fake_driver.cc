@@ -81,7 +81,7 @@ Stream *Of(CUstream stream) {
 
 CUresult Issue(const cus_launch &launch) {
     if (launch.form == CUS_LAUNCH_PLAIN) {
-        if (hot_passes(launch.stream.handle, launch.stream.abi))
+        if (hot_passes(launch.stream.handle, launch.stream.abi, launch.f))
             return driver().table.cuLaunchKernel(launch.f, launch.dims[0], launch.dims[1],
                                                  launch.dims[2], launch.dims[3], launch.dims[4],
                                                  launch.dims[5], launch.dims[6],
