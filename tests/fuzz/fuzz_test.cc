@@ -80,7 +80,7 @@ TEST(Server, HasALimitOfItsOwn) {
     request.program = fuzz::MakeProgram(77, 3, false);
     request.seed = 1;
     request.delay_us = 2000;
-    ASSERT_TRUE(hurried.Send(request)) << "it had time to start";
+    ASSERT_TRUE(hurried.Send(request));
     ASSERT_TRUE(patient.Send(request));
     fuzz::Answer answer;
     EXPECT_EQ(hurried.Receive(&answer).substr(0, 25), "stuck: no answer in 20 ms");
