@@ -316,7 +316,6 @@ static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, ui
     struct node *node = &exec->nodes[i];
     if (node->read)
         return true;
-    struct cus_relaxed relaxed = cus_relax(driver);
     switch (kind->type) {
     case CUS_OP_MEMSET:
         node->read = read_memset(driver, exec->handles[i], node, kind);
@@ -328,8 +327,11 @@ static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, ui
         node->read = read_kernel(driver, exec->handles[i], node);
         break;
     }
-    cus_relax_end(driver, relaxed);
     return node->read;
+}
+
+bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i) {
+    return exec->nodes[i].read;
 }
 
 /* ---- patching ---- */
