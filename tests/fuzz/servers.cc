@@ -127,7 +127,7 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         env.push_back(entry.first + "=" + entry.second);
     }
     if (preload) {
-        env.push_back("CUSIM_NODE_ORDER=mixed"); // which the programs never ask for
+        env.push_back("CUSIM_NODE_ORDER=mixed");    // which the programs never ask for
         const char *planted = getenv("FUZZ_PLANT"); // an error for the preloaded side alone
         env.push_back(std::string("CUSIM_GRAPH_ERROR=") + (planted ? planted : ""));
         char name[] = "/tmp/fuzz-stats-XXXXXX";
