@@ -145,6 +145,7 @@ struct cusim_options {
     unsigned exit_wait_ms;
     bool measured_rules; /* executable graphs refuse what driver 580 refuses, not all that is
                             documented */
+    bool mixed_nodes;    /* a graph's nodes and edges are told in an order of chance */
 };
 
 struct cusim_process {

@@ -230,15 +230,34 @@ static void list_end(struct list *list, const void *array, size_t *n) {
     *n = list->count;
 }
 
+/* The nodes in the order in which they are told: as they were added, or, since no documentation
+ * says so, in any other (CUSIM_NODE_ORDER). To be freed. */
+static struct cusim_node **told(const struct cusim_graph *graph) {
+    struct cusim_node **nodes = malloc((graph->n_nodes + 1) * sizeof *nodes);
+    size_t n = 0;
+    for (struct cusim_node *node = graph->first; node; node = node->next)
+        nodes[n++] = node;
+    uint64_t state = cusim.options.seed + graph->id;
+    for (size_t left = cusim.options.mixed_nodes ? n : 0; left > 1; left--) {
+        size_t at = cusim_random(&state) % left;
+        struct cusim_node *last = nodes[left - 1];
+        nodes[left - 1] = nodes[at];
+        nodes[at] = last;
+    }
+    return nodes;
+}
+
 CUSIM_LOCKED(cuGraphGetNodes, (CUgraph handle, CUgraphNode *nodes, size_t *n), (handle, nodes, n)) {
     struct cusim_graph *graph = graph_get(handle);
     if (!graph || !n)
         return CUDA_ERROR_INVALID_VALUE;
     struct list list = {.room = nodes ? *n : 0};
     size_t given = list.room;
-    for (struct cusim_node *node = graph->first; node; node = node->next)
+    struct cusim_node **all = told(graph);
+    for (size_t i = 0; i < graph->n_nodes; i++)
         if (list_take(&list, nodes))
-            nodes[list.count - 1] = (CUgraphNode)node;
+            nodes[list.count - 1] = (CUgraphNode)all[i];
+    free(all);
     for (size_t i = list.count; nodes && i < given; i++)
         nodes[i] = NULL;
     list_end(&list, nodes, n);
@@ -251,9 +270,11 @@ CUSIM_LOCKED(cuGraphGetRootNodes, (CUgraph handle, CUgraphNode *nodes, size_t *n
     if (!graph || !n)
         return CUDA_ERROR_INVALID_VALUE;
     struct list list = {.room = nodes ? *n : 0};
-    for (struct cusim_node *node = graph->first; node; node = node->next)
-        if (node->n_deps == 0 && list_take(&list, nodes))
-            nodes[list.count - 1] = (CUgraphNode)node;
+    struct cusim_node **all = told(graph);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (all[i]->n_deps == 0 && list_take(&list, nodes))
+            nodes[list.count - 1] = (CUgraphNode)all[i];
+    free(all);
     list_end(&list, nodes, n);
     return CUDA_SUCCESS;
 }
@@ -269,17 +290,23 @@ static CUresult edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgrap
     if (!graph || !n || !from != !to || (data && !from))
         return CUDA_ERROR_INVALID_VALUE;
     struct list list = {.room = from ? *n : 0};
-    for (struct cusim_node *node = graph->first; node; node = node->next)
-        for (unsigned i = 0; i < node->n_deps; i++) {
-            if (from && !data && has_data(&node->deps[i].data))
-                return CUDA_ERROR_LOSSY_QUERY;
-            if (!list_take(&list, from))
+    struct cusim_node **all = told(graph);
+    CUresult result = CUDA_SUCCESS;
+    for (size_t k = 0; k < graph->n_nodes; k++)
+        for (unsigned i = 0; i < all[k]->n_deps; i++) {
+            const struct cusim_edge *edge = &all[k]->deps[i];
+            if (from && !data && has_data(&edge->data))
+                result = CUDA_ERROR_LOSSY_QUERY;
+            if (result != CUDA_SUCCESS || !list_take(&list, from))
                 continue;
-            from[list.count - 1] = (CUgraphNode)node->deps[i].from;
-            to[list.count - 1] = (CUgraphNode)node;
+            from[list.count - 1] = (CUgraphNode)edge->from;
+            to[list.count - 1] = (CUgraphNode)all[k];
             if (data)
-                data[list.count - 1] = node->deps[i].data;
+                data[list.count - 1] = edge->data;
         }
+    free(all);
+    if (result != CUDA_SUCCESS)
+        return result;
     list_end(&list, from, n);
     return CUDA_SUCCESS;
 }

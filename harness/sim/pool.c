@@ -171,7 +171,10 @@ CUSIM_TWIN_LOCKED(cuMemFreeAsync, _ptsz, (CUdeviceptr base, CUstream handle), (b
     return CUDA_SUCCESS;
 }
 
-/* ---- pools ---- */
+/* ---- pools ----
+ *
+ * Whatever looks into a pool or changes one is refused during a capture, as by driver 580 (the
+ * gate table of tests/gpu); which pool a device has may be asked. */
 
 static CUresult device_pool(CUmemoryPool *out, CUdevice ordinal, bool current) {
     struct cusim_device *device = cusim_device_get(ordinal);
@@ -198,8 +201,10 @@ CUSIM_LOCKED(cuDeviceSetMemPool, (CUdevice ordinal, CUmemoryPool pool), (ordinal
         return CUDA_ERROR_INVALID_DEVICE;
     if (!cusim_handle_is(pool, CUSIM_POOL))
         return CUDA_ERROR_INVALID_VALUE;
-    device->current_pool = (struct cusim_pool *)pool;
-    return CUDA_SUCCESS;
+    CUresult result = cusim_capture_unsafe();
+    if (result == CUDA_SUCCESS)
+        device->current_pool = (struct cusim_pool *)pool;
+    return result;
 }
 
 CUSIM_LOCKED(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *props), (out, props)) {
@@ -208,8 +213,10 @@ CUSIM_LOCKED(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *props),
                                       : NULL;
     if (!out || !device)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUmemoryPool)pool_new(device);
-    return CUDA_SUCCESS;
+    CUresult result = cusim_capture_unsafe();
+    if (result == CUDA_SUCCESS)
+        *out = (CUmemoryPool)pool_new(device);
+    return result;
 }
 
 CUSIM_LOCKED(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
@@ -218,6 +225,9 @@ CUSIM_LOCKED(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
     struct cusim_pool *pool = (struct cusim_pool *)handle;
     if (pool == pool->device->default_pool)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cusim_capture_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     if (pool == pool->device->current_pool)
         pool->device->current_pool = NULL;
     cusim_handle_remove(pool);
@@ -229,8 +239,10 @@ CUSIM_LOCKED(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep)
     (void)keep;
     if (!cusim_handle_is(handle, CUSIM_POOL))
         return CUDA_ERROR_INVALID_VALUE;
-    trim((struct cusim_pool *)handle, false);
-    return CUDA_SUCCESS;
+    CUresult result = cusim_capture_unsafe();
+    if (result == CUDA_SUCCESS)
+        trim((struct cusim_pool *)handle, false);
+    return result;
 }
 
 CUSIM_LOCKED(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute id, void *value),
@@ -238,6 +250,9 @@ CUSIM_LOCKED(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute id
     if (!cusim_handle_is(handle, CUSIM_POOL) || !value || id < 1 || id > 8)
         return CUDA_ERROR_INVALID_VALUE;
     struct cusim_pool *pool = (struct cusim_pool *)handle;
+    CUresult result = cusim_capture_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     if (id <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
         *(int *)value = (int)pool->attributes[id];
     else if (id == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
@@ -254,6 +269,9 @@ CUSIM_LOCKED(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute id
     if (!cusim_handle_is(handle, CUSIM_POOL) || !value || id < 1 || id > 8)
         return CUDA_ERROR_INVALID_VALUE;
     struct cusim_pool *pool = (struct cusim_pool *)handle;
+    CUresult result = cusim_capture_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     pool->attributes[id] = id <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
                                ? (cuuint64_t) * (int *)value
                                : *(cuuint64_t *)value;
@@ -264,5 +282,5 @@ CUSIM_LOCKED(cuMemPoolSetAccess, (CUmemoryPool handle, const CUmemAccessDesc *ac
              (handle, access, n)) {
     if (!cusim_handle_is(handle, CUSIM_POOL) || (n > 0 && !access))
         return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    return cusim_capture_unsafe();
 }

@@ -72,6 +72,8 @@ static void load_options(void) {
     o->device_bytes = env_number("CUSIM_MEM_MB", most_mb) << 20;
     const char *rules = getenv("CUSIM_GRAPH_RULES");
     o->measured_rules = rules && strcmp(rules, "measured") == 0;
+    const char *order = getenv("CUSIM_NODE_ORDER");
+    o->mixed_nodes = order && strcmp(order, "mixed") == 0;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
     if (!cusim_faults_set(getenv("CUSIM_FAULT")))
         refuse("CUSIM_FAULT");

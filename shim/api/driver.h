@@ -58,6 +58,7 @@
     X(cuGraphExecKernelNodeSetParams_v2)                                                           \
     X(cuGraphKernelNodeGetParams_v2)                                                               \
     X(cuGraphKernelNodeGetAttribute)                                                               \
+    X(cuGraphGetEdges_v2)                                                                          \
     X(cuFuncGetName)                                                                               \
     X(cuKernelGetName)                                                                             \
     X(cuFuncGetParamInfo)                                                                          \

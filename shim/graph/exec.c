@@ -13,17 +13,26 @@
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
+#include "shim/graph/chain.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 
 /* Measured on an H200 with driver 580: 1.6 to 2.6 KB per kernel node (DESIGN.md, section 1). */
 enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
 
+/* What a node was captured as. */
+struct asked {
+    uint32_t dims[CUS_DIMS];
+    uint64_t dst, src; /* of a memset, of a copy */
+};
+
+/* What the driver says of a node is read when it is patched first: most nodes never are. */
 struct node {
-    CUgraphNode handle;
-    bool odd; /* the captured node does not spell its size as the call did: the size is not patched
-               */
+    bool read; /* `as` is what the driver says, not `asked` */
+    bool odd;  /* the captured node does not spell its operation as the call did: it is not patched
+                */
     union {
+        struct asked asked;
         CUDA_KERNEL_NODE_PARAMS_v2 kernel;
         CUDA_MEMSET_NODE_PARAMS_v1 memset;
         CUDA_MEMCPY3D_v2 copy;
@@ -34,15 +43,19 @@ struct cus_exec {
     CUgraph graph;
     CUgraphExec exec;
     struct cus_exec *next; /* of those whose destruction was put off */
+    CUgraphNode *handles;  /* n, behind the nodes */
     uint32_t n;
     struct node nodes[];
 };
 
-static uint64_t wide(const struct cus_held *held) {
-    return held->dims[0] | (uint64_t)held->dims[1] << 32;
+static uint64_t wide(const uint32_t *dims) {
+    return dims[0] | (uint64_t)dims[1] << 32;
 }
 
-/* ---- building ---- */
+/* ---- building ----
+ *
+ * Beside threads that launch, each call waits for the driver's lock: a build makes one call for
+ * each node, and a few more. */
 
 /* The node that the capture appended last. */
 static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgraphNode *node) {
@@ -58,39 +71,114 @@ static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgr
     return true;
 }
 
-/* A kernel behind a programmatic one is ordered behind that one alone, which may end before its own
- * predecessors do: what comes next without that attribute waits for all of them (HAZARDS A4). */
-static bool join_open(const struct cus_driver *driver, CUstream stream, struct cus_exec *exec,
-                      uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; i++)
-        if (driver->cuStreamUpdateCaptureDependencies_v2(stream, &exec->nodes[i].handle, NULL, 1,
-                                                         CU_STREAM_ADD_CAPTURE_DEPENDENCIES) !=
-            CUDA_SUCCESS)
-            return false;
-    return true;
+/* Nodes that op `i` must wait for beside the one before it, where `open` and those behind it are
+ * open: see capture_ops. */
+static uint32_t n_open(const struct cus_exec_op *ops, uint32_t open, uint32_t i) {
+    return CUS_HAZARD(A4) && !ops[i].kind->pdl && i > open + 1 ? i - 1 - open : 0;
 }
 
+/* A kernel behind a programmatic one is ordered behind that one alone, which may end before its own
+ * predecessors do: what comes next without that attribute waits for all of them (HAZARDS A4). */
 static bool capture_ops(const struct cus_driver *driver, CUstream stream,
-                        const struct cus_exec_op *ops, uint32_t n, struct cus_exec *exec) {
+                        const struct cus_exec_op *ops, uint32_t n, bool each,
+                        struct cus_exec *exec) {
     uint32_t open =
         0; /* nodes from here up to the one before the last may still run when the last has ended */
     for (uint32_t i = 0; i < n; i++) {
-        if (!ops[i].kind->pdl) {
-            if (CUS_HAZARD(A4) && i > 0 && !join_open(driver, stream, exec, open, i - 1))
-                return false;
+        uint32_t also = n_open(ops, open, i);
+        if (also && driver->cuStreamUpdateCaptureDependencies_v2(
+                        stream, &exec->handles[open], NULL, also,
+                        CU_STREAM_ADD_CAPTURE_DEPENDENCIES) != CUDA_SUCCESS)
+            return false;
+        if (!ops[i].kind->pdl)
             open = i;
-        }
+        /* Of the other nodes the edges tell, once all are there. */
+        bool wanted = each || i + 1 == n || ops[i + 1].kind->pdl;
         if (cus_issue(driver, ops[i].kind, ops[i].held, stream) != CUDA_SUCCESS ||
-            !last_captured(driver, stream, &exec->nodes[i].handle))
+            (wanted && !last_captured(driver, stream, &exec->handles[i])))
             return false;
     }
     return true;
 }
 
-/* A launch attribute that the node does not give back would be lost without a word (HAZARDS A8).
- * Programmatic serialization becomes an edge and is not asked for. */
+/* `each`: the driver is asked for each node when it has just been captured. */
+static bool capture(const struct cus_driver *driver, CUstream stream, const struct cus_exec_op *ops,
+                    uint32_t n, bool each, struct cus_exec *exec) {
+    if (driver->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
+        return false;
+    bool captured = capture_ops(driver, stream, ops, n, each, exec);
+    if (driver->cuStreamEndCapture(stream, &exec->graph) != CUDA_SUCCESS)
+        exec->graph = NULL;
+    return captured && exec->graph;
+}
+
+/* As many edges as the capture made: each op is behind the one before it, some behind others. */
+static uint32_t edges_expected(const struct cus_exec_op *ops, uint32_t n) {
+    uint32_t expected = n - 1, open = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        expected += n_open(ops, open, i);
+        if (!ops[i].kind->pdl)
+            open = i;
+    }
+    return expected;
+}
+
+static bool known_agree(const CUgraphNode *known, const CUgraphNode *order, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (known[i] && known[i] != order[i])
+            return false;
+    return true;
+}
+
+/* Which node stands for which op: n ops made n nodes, each behind the one before. False: not told
+ * by the edges, or not by as many as there must be. */
+static bool tell_nodes(const struct cus_driver *driver, const struct cus_exec_op *ops, uint32_t n,
+                       struct cus_exec *exec) {
+    if (n == 1)
+        return true;                                        /* the last one is known */
+    size_t room = edges_expected(ops, n) + 1, found = room; /* one too many would be seen */
+    struct {
+        CUgraphNode *from, *to, *order;
+        CUgraphEdgeData *data;
+    } all;
+    all.from =
+        cus_mem_alloc(room * (2 * sizeof *all.from + sizeof *all.data) + n * sizeof *all.order);
+    if (!all.from)
+        return false;
+    all.to = all.from + room;
+    all.order = all.to + room;
+    all.data = (CUgraphEdgeData *)(all.order + n);
+    bool told = driver->cuGraphGetEdges_v2(exec->graph, all.from, all.to, all.data, &found) ==
+                    CUDA_SUCCESS &&
+                found < room && cus_chain_order(all.from, all.to, (uint32_t)found, n, all.order) &&
+                known_agree(exec->handles, all.order, n);
+    if (told)
+        memcpy(exec->handles, all.order, n * sizeof *all.order);
+    cus_mem_free(all.from);
+    return told;
+}
+
+static bool capture_nodes(const struct cus_driver *driver, CUstream stream,
+                          const struct cus_exec_op *ops, uint32_t n, struct cus_exec *exec) {
+    bool each = !driver->cuGraphGetEdges_v2;
+    if (!capture(driver, stream, ops, n, each, exec))
+        return false;
+    if (each || tell_nodes(driver, ops, n, exec))
+        return true;
+    CUS_LOG_ONCE(CUS_INFO, "graph",
+                 "the edges of a captured graph do not tell its nodes apart: "
+                 "they are asked for one by one");
+    driver->cuGraphDestroy(exec->graph);
+    exec->graph = NULL;
+    return capture(driver, stream, ops, n, true, exec);
+}
+
+/* A launch attribute that the node does not give back would be lost without a word (HAZARDS A8):
+ * asked once for each kind. Programmatic serialization becomes an edge and is not asked for. */
 static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
-                            const struct cus_kind *kind) {
+                            struct cus_kind *kind) {
+    if (!kind->n_attrs || __atomic_load_n(&kind->attrs_kept, __ATOMIC_RELAXED))
+        return true;
     for (unsigned i = 0; i < kind->n_attrs; i++) {
         const struct cus_attr *attr = &kind->attrs[i];
         if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
@@ -107,58 +195,26 @@ static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
             return false;
         }
     }
+    __atomic_store_n(&kind->attrs_kept, true, __ATOMIC_RELAXED);
     return true;
 }
 
-static bool read_kernel(const struct cus_driver *driver, struct node *node,
-                        const struct cus_kind *kind) {
-    return driver->cuGraphKernelNodeGetParams_v2 &&
-           driver->cuGraphKernelNodeGetParams_v2(node->handle, &node->as.kernel) == CUDA_SUCCESS &&
-           attributes_kept(driver, node->handle, kind);
-}
-
-static bool read_memset(const struct cus_driver *driver, struct node *node,
-                        const struct cus_exec_op *op) {
-    if (driver->cuGraphMemsetNodeGetParams(node->handle, &node->as.memset) != CUDA_SUCCESS)
-        return false;
-    const CUDA_MEMSET_NODE_PARAMS_v1 *have = &node->as.memset;
-    struct cus_memset_params asked;
-    memcpy(&asked, op->held->params, sizeof asked);
-    node->odd = have->elementSize != op->kind->elem || have->height != 1 ||
-                have->width != wide(op->held) || have->dst != asked.dst;
-    return true;
-}
-
-/* Do the node's operands lie where patch_copy would put them? */
-static bool at_asked(const CUDA_MEMCPY3D_v2 *have, const struct cus_held *held) {
-    struct cus_copy_params asked;
-    memcpy(&asked, held->params, sizeof asked);
-    uint64_t src = have->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->srcHost
-                                                             : have->srcDevice;
-    uint64_t dst = have->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->dstHost
-                                                             : have->dstDevice;
-    return src == asked.src && dst == asked.dst;
-}
-
-static bool read_copy(const struct cus_driver *driver, struct node *node,
-                      const struct cus_exec_op *op) {
-    if (driver->cuGraphMemcpyNodeGetParams(node->handle, &node->as.copy) != CUDA_SUCCESS)
-        return false;
-    const CUDA_MEMCPY3D_v2 *have = &node->as.copy;
-    node->odd = have->WidthInBytes != wide(op->held) || have->Height != 1 || have->Depth != 1 ||
-                have->srcXInBytes || have->dstXInBytes || !at_asked(have, op->held);
-    return have->srcMemoryType != CU_MEMORYTYPE_ARRAY && have->dstMemoryType != CU_MEMORYTYPE_ARRAY;
-}
-
-static bool read_back(const struct cus_driver *driver, struct node *node,
-                      const struct cus_exec_op *op) {
+static void note_asked(struct asked *asked, const struct cus_exec_op *op) {
+    struct cus_memset_params memset;
+    struct cus_copy_params copy;
+    memcpy(asked->dims, op->held->dims, sizeof asked->dims);
     switch (op->kind->type) {
     case CUS_OP_MEMSET:
-        return read_memset(driver, node, op);
+        memcpy(&memset, op->held->params, sizeof memset);
+        asked->dst = memset.dst;
+        break;
     case CUS_OP_COPY:
-        return read_copy(driver, node, op);
+        memcpy(&copy, op->held->params, sizeof copy);
+        asked->dst = copy.dst;
+        asked->src = copy.src;
+        break;
     default:
-        return read_kernel(driver, node, op->kind);
+        break;
     }
 }
 
@@ -166,20 +222,16 @@ static bool build_captured(const struct cus_driver *driver, CUstream stream,
                            const struct cus_exec_op *ops, uint32_t n, struct cus_exec *exec,
                            enum cus_fallback *why) {
     *why = CUS_FALLBACK_CAPTURE;
-    if (driver->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
-        return false;
-    bool captured = capture_ops(driver, stream, ops, n, exec);
-    CUresult ended = driver->cuStreamEndCapture(stream, &exec->graph);
-    if (ended != CUDA_SUCCESS)
-        exec->graph = NULL;
-    if (!captured || !exec->graph)
+    if (!capture_nodes(driver, stream, ops, n, exec))
         return false;
     *why = CUS_FALLBACK_ATTRIBUTE;
-    for (uint32_t i = 0; i < n; i++)
-        if (!read_back(driver, &exec->nodes[i], &ops[i])) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (!attributes_kept(driver, exec->handles[i], ops[i].kind)) {
             ops[i].kind->deferrable = false;
             return false;
         }
+        note_asked(&exec->nodes[i].as.asked, &ops[i]);
+    }
     *why = CUS_FALLBACK_INSTANTIATE;
     return driver->cuGraphInstantiateWithFlags(&exec->exec, exec->graph, 0) == CUDA_SUCCESS;
 }
@@ -189,10 +241,12 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
                     enum cus_fallback *why) {
     *out = NULL;
     *why = CUS_FALLBACK_NO_MEMORY;
-    struct cus_exec *exec = cus_mem_alloc(sizeof *exec + n * sizeof exec->nodes[0]);
+    struct cus_exec *exec =
+        cus_mem_alloc(sizeof *exec + n * (sizeof exec->nodes[0] + sizeof *exec->handles));
     if (!exec)
         return false;
     exec->n = n;
+    exec->handles = (CUgraphNode *)&exec->nodes[n];
     struct cus_relaxed relaxed = cus_relax(driver);
     bool built = build_captured(driver, capture_stream, ops, n, exec, why);
     cus_relax_end(driver, relaxed);
@@ -203,6 +257,81 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
     }
     *out = exec;
     return true;
+}
+
+/* ---- reading a node ----
+ *
+ * Measured with driver 580: as patching, it returns at once also while a thread sleeps in a copy of
+ * pageable memory (tests/gpu/gate-*), during which nothing is built. */
+
+static bool read_kernel(const struct cus_driver *driver, CUgraphNode handle, struct node *node) {
+    CUDA_KERNEL_NODE_PARAMS_v2 have;
+    const uint32_t *asked = node->as.asked.dims;
+    if (driver->cuGraphKernelNodeGetParams_v2(handle, &have) != CUDA_SUCCESS)
+        return false;
+    node->odd = have.gridDimX != asked[0] || have.gridDimY != asked[1] ||
+                have.gridDimZ != asked[2] || have.blockDimX != asked[3] ||
+                have.blockDimY != asked[4] || have.blockDimZ != asked[5];
+    node->as.kernel = have;
+    return true;
+}
+
+static bool read_memset(const struct cus_driver *driver, CUgraphNode handle, struct node *node,
+                        const struct cus_kind *kind) {
+    CUDA_MEMSET_NODE_PARAMS_v1 have;
+    const struct asked *asked = &node->as.asked;
+    if (driver->cuGraphMemsetNodeGetParams(handle, &have) != CUDA_SUCCESS)
+        return false;
+    node->odd = have.elementSize != kind->elem || have.height != 1 ||
+                have.width != wide(asked->dims) || have.dst != asked->dst;
+    node->as.memset = have;
+    return true;
+}
+
+/* Do the node's operands lie where patch_copy would put them? */
+static bool at_asked(const CUDA_MEMCPY3D_v2 *have, const struct asked *asked) {
+    uint64_t src = have->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->srcHost
+                                                             : have->srcDevice;
+    uint64_t dst = have->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->dstHost
+                                                             : have->dstDevice;
+    return src == asked->src && dst == asked->dst;
+}
+
+static bool read_copy(const struct cus_driver *driver, CUgraphNode handle, struct node *node) {
+    CUDA_MEMCPY3D_v2 have;
+    const struct asked *asked = &node->as.asked;
+    if (driver->cuGraphMemcpyNodeGetParams(handle, &have) != CUDA_SUCCESS)
+        return false;
+    node->odd = have.WidthInBytes != wide(asked->dims) || have.Height != 1 || have.Depth != 1 ||
+                have.srcXInBytes || have.dstXInBytes || !at_asked(&have, asked) ||
+                have.srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+                have.dstMemoryType == CU_MEMORYTYPE_ARRAY;
+    node->as.copy = have;
+    return true;
+}
+
+/* False: nothing is known of it yet. */
+static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i,
+                      const struct cus_kind *kind) {
+    struct node *node = &exec->nodes[i];
+    if (node->read)
+        return true;
+    switch (kind->type) {
+    case CUS_OP_MEMSET:
+        node->read = read_memset(driver, exec->handles[i], node, kind);
+        break;
+    case CUS_OP_COPY:
+        node->read = read_copy(driver, exec->handles[i], node);
+        break;
+    default:
+        node->read = read_kernel(driver, exec->handles[i], node);
+        break;
+    }
+    return node->read;
+}
+
+bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i) {
+    return exec->nodes[i].read;
 }
 
 /* ---- patching ---- */
@@ -220,7 +349,7 @@ static CUresult patch_kernel(const struct cus_driver *driver, struct cus_exec *e
     params.sharedMemBytes = held->dims[6];
     params.kernelParams = cus_issue_params(kind, held, pointers);
     params.extra = NULL;
-    return driver->cuGraphExecKernelNodeSetParams_v2(exec->exec, exec->nodes[i].handle, &params);
+    return driver->cuGraphExecKernelNodeSetParams_v2(exec->exec, exec->handles[i], &params);
 }
 
 static CUresult patch_memset(const struct cus_driver *driver, CUcontext context,
@@ -232,9 +361,8 @@ static CUresult patch_memset(const struct cus_driver *driver, CUcontext context,
     params.value = params.elementSize == 1   ? (unsigned char)asked.value
                    : params.elementSize == 2 ? (unsigned short)asked.value
                                              : asked.value;
-    params.width = wide(held);
-    return driver->cuGraphExecMemsetNodeSetParams(exec->exec, exec->nodes[i].handle, &params,
-                                                  context);
+    params.width = wide(held->dims);
+    return driver->cuGraphExecMemsetNodeSetParams(exec->exec, exec->handles[i], &params, context);
 }
 
 static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
@@ -250,16 +378,15 @@ static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
         params.dstHost = (void *)(uintptr_t)asked.dst;
     else
         params.dstDevice = asked.dst;
-    params.WidthInBytes = wide(held);
-    return driver->cuGraphExecMemcpyNodeSetParams(exec->exec, exec->nodes[i].handle, &params,
-                                                  context);
+    params.WidthInBytes = wide(held->dims);
+    return driver->cuGraphExecMemcpyNodeSetParams(exec->exec, exec->handles[i], &params, context);
 }
 
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_held *held) {
     /* A node that spells its operation in its own way is not rewritten: the piece goes eager
      * instead. */
-    if (exec->nodes[i].odd)
+    if (!read_node(driver, exec, i, kind) || exec->nodes[i].odd)
         return CUDA_ERROR_NOT_SUPPORTED;
     switch (kind->type) {
     case CUS_OP_MEMSET:
@@ -275,18 +402,21 @@ void cus_exec_swap(struct cus_exec *exec, uint32_t i) {
     struct node first = exec->nodes[i];
     exec->nodes[i] = exec->nodes[i + 1];
     exec->nodes[i + 1] = first;
+    CUgraphNode handle = exec->handles[i];
+    exec->handles[i] = exec->handles[i + 1];
+    exec->handles[i + 1] = handle;
 }
 
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i) {
     unsigned on = 0;
     return driver->cuGraphNodeGetEnabled &&
-           driver->cuGraphNodeGetEnabled(exec->exec, exec->nodes[i].handle, &on) == CUDA_SUCCESS &&
+           driver->cuGraphNodeGetEnabled(exec->exec, exec->handles[i], &on) == CUDA_SUCCESS &&
            on;
 }
 
 bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on) {
     return driver->cuGraphNodeSetEnabled &&
-           driver->cuGraphNodeSetEnabled(exec->exec, exec->nodes[i].handle, on) == CUDA_SUCCESS;
+           driver->cuGraphNodeSetEnabled(exec->exec, exec->handles[i], on) == CUDA_SUCCESS;
 }
 
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream) {

@@ -27,9 +27,11 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
                     const struct cus_exec_op *ops, uint32_t n, struct cus_exec **exec,
                     enum cus_fallback *why);
 /* Makes node `i` hold this op from the next launch on. A refusal leaves the node's content unknown.
- */
+ * Unless cus_exec_is_read, the driver is asked first what the node is: under RELAXED, as all that a
+ * capture might forbid (HAZARDS D2). */
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_held *held);
+bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i);
 /* For a graph that was built from ops in another order: nodes `i` and `i + 1` change places. */
 void cus_exec_swap(struct cus_exec *exec, uint32_t i);
 /* Is node `i` carried out? A node that is not does nothing, and what comes behind it waits for what

@@ -37,7 +37,7 @@ static CUresult straight(CUresult result) {
 /* The hot paths of an op: either it is the one that is expected and is withheld, or its stream is
  * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
  * for a signal handler that launches meanwhile, and for what the driver calls back (HAZARDS E3). */
-#define HOT(hold, type, stream, abi, symbol, arguments)                                            \
+#define HOT(hold, type, f, stream, abi, symbol, arguments)                                         \
     if (cus_guard_ready()) {                                                                       \
         if (cus_hot_pending()) {                                                                   \
             cus_depth = 1;                                                                         \
@@ -45,7 +45,7 @@ static CUresult straight(CUresult result) {
             cus_depth = 0;                                                                         \
             if (__builtin_expect(held_, 1))                                                        \
                 return CUDA_SUCCESS;                                                               \
-        } else if (cus_hot_passes(stream, abi, type)) {                                            \
+        } else if (cus_hot_passes(stream, abi, type, f)) {                                         \
             cus_depth = 1;                                                                         \
             CUresult result_ = CUS_REAL(symbol) arguments;                                         \
             cus_depth = 0;                                                                         \
@@ -81,8 +81,8 @@ static CUresult straight(CUresult result) {
                       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
                       CUstream stream_, void **params_, void **extra_)) {                          \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
-        HOT(cus_hot_launch(f, dims, stream_, abi_, params_, extra_), CUS_OP_LAUNCH, stream_, abi_, \
-            symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                 \
+        HOT(cus_hot_launch(f, dims, stream_, abi_, params_, extra_), CUS_OP_LAUNCH, f, stream_,    \
+            abi_, symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }
 
@@ -116,7 +116,7 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
     CUS_WRAP(symbol,                                                                               \
              (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
         if (config_) {                                                                             \
-            HOT(cus_hot_launch_ex(config_, f, abi_, params_, extra_), CUS_OP_LAUNCH,               \
+            HOT(cus_hot_launch_ex(config_, f, abi_, params_, extra_), CUS_OP_LAUNCH, f,            \
                 config_->hStream, abi_, symbol, (config_, f, params_, extra_))                     \
         }                                                                                          \
         return long_##symbol(config_, f, params_, extra_);                                         \
@@ -172,7 +172,7 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, CUS_ABI_PTSZ)
     CUS_WRAP(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_)) {            \
         if (count) {                                                                               \
             HOT(cus_hot_memset(dst_, value_, sizeof(type), count, stream_, abi_), CUS_OP_MEMSET,   \
-                stream_, abi_, symbol, (dst_, value_, count, stream_))                             \
+                NULL, stream_, abi_, symbol, (dst_, value_, count, stream_))                       \
         }                                                                                          \
         return long_##symbol(dst_, value_, count, stream_);                                        \
     }
@@ -240,7 +240,7 @@ MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
     CUS_WRAP(symbol, (dst_type dst_, src_type src_, size_t bytes_, CUstream stream_)) {            \
         if (bytes_) {                                                                              \
             HOT(cus_hot_copy(form_, dst_number(dst_), src_number(src_), bytes_, stream_, abi_),    \
-                CUS_OP_COPY, stream_, abi_, symbol, (dst_, src_, bytes_, stream_))                 \
+                CUS_OP_COPY, NULL, stream_, abi_, symbol, (dst_, src_, bytes_, stream_))           \
         }                                                                                          \
         return long_##symbol(dst_, src_, bytes_, stream_);                                         \
     }

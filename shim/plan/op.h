@@ -70,7 +70,8 @@ struct cus_kind {
     uint8_t n_shapes;  /* atomic: how many of `shapes` are in use; what does not fit any more stays
                           eager */
     uint16_t n_attrs;
-    int rule; /* the rule that decided its policy, -1: none */
+    bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
+    int rule;        /* the rule that decided its policy, -1: none */
     uint32_t param_bytes;
     uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
     const void *handle;  /* launch: the CUfunction as passed */

@@ -398,18 +398,23 @@ static bool spins(struct cus_context *context, const struct call *call) {
            cus_kinds_policy(context, call->launch->f) == CUS_POLICY_NEVER_DEFER;
 }
 
+/* After the first launch of a function succeeded. */
+static void learn_function(struct cus_engine *engine, struct cus_context *context,
+                           const struct call *call) {
+    cus_kinds_learn(context, call->launch);
+    if (spins(context, call)) {
+        cus_spinner_began(engine); /* nobody knew it before; now it may be running */
+        cus_spinner_issued(engine);
+    }
+}
+
 /* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
  * op that had no kind for another reason has none now: it is not looked up again. */
 static void learn(struct cus_engine *engine, struct cus_context *context, struct call *call,
                   struct cus_kind *kind, bool fresh, uint32_t generation) {
     struct cus_op op;
-    if (fresh) {
-        cus_kinds_learn(context, call->launch);
-        if (spins(context, call)) {
-            cus_spinner_began(engine); /* nobody knew it before; now it may be running */
-            cus_spinner_issued(engine);
-        }
-    }
+    if (fresh)
+        learn_function(engine, context, call);
     if (!kind && !fresh)
         return;
     cus_lock_take(&engine->lock);
@@ -465,7 +470,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
 static void flush_before_passing(struct cus_thread *thread, const struct call *call,
                                  CUcontext current) {
     cus_flush_own(thread);
-    struct cus_engine *engine = cus_registry_peek(call->stream, current);
+    struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
     if (engine) {
         cus_flush_ties(thread, engine);
         cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
@@ -496,21 +501,28 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
 }
 
-/* The stream is left alone, or the thread wants to be: nothing is withheld, no lock is taken. Two
- * threads that count down at once may count one op twice, which matters to nobody. */
+/* The stream is left alone, or the thread wants to be: nothing is withheld. What a function is must
+ * be known all the same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the
+ * kernel (B7, A16). Two threads that count down at once may count one op twice, which matters to
+ * nobody. */
 static CUresult pass_dormant(struct cus_engine *engine, const struct call *call) {
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
     if (left)
         __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
-    bool spinner = spins(engine->context, call);
-    if (spinner) {
-        cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
+    struct cus_context *context = engine->context;
+    bool fresh = call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
+    bool spinner = spins(context, call);
+    if (spinner || (CUS_HAZARD(C5) && fresh))
+        cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
+                             CUS_BREAK_OTHER_STREAM);
+    if (spinner)
         cus_spinner_began(engine);
-    }
     CUresult result = real_call(call);
     if (spinner)
         cus_spinner_issued(engine);
+    if (fresh && result == CUDA_SUCCESS)
+        learn_function(engine, context, call);
     return answer(engine, result);
 }
 

@@ -128,12 +128,7 @@ static CUcontext current_context(void) {
 }
 
 static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext current) {
-    struct cus_thread *thread = &cus_thread_self;
-    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    if (thread->found && thread->epoch == epoch && thread->ref.handle == stream->handle &&
-        thread->ref.abi == stream->abi && thread->context == current)
-        return thread->found;
-    return cus_registry_peek(*stream, current);
+    return cus_registry_peek(&cus_thread_self, *stream, current);
 }
 
 /* The named stream and what legacy ordering ties to it. A per-thread stream, or one that had no op

@@ -146,11 +146,12 @@ CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, s
 }
 
 /* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep
- * there, goes the long way. Asked of as little memory as can be: a program whose launches never
- * repeat pays for each cache line that is touched here. The stream was found dormant under this
- * very name; there is only one context, so that it cannot mean another stream by now. Counted;
- * nothing follows the real call. */
-CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type) {
+ * there, goes the long way, and so does a function (`f`, of launches) that nobody knows. Asked of
+ * as little memory as can be: a program whose launches never repeat pays for each cache line that
+ * is touched here. The stream was found dormant under this very name; there is only one context, so
+ * that it cannot mean another stream by now. Counted; nothing follows the real call. */
+CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type,
+                            CUfunction f) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = thread->found;
     if (type == CUS_OP_COPY || !engine || thread->ref.handle != handle || thread->ref.abi != abi ||
@@ -160,6 +161,7 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
         return false;
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
     if (!left || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
+        (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))
         return false;
     /* Two threads that count down at once may count one op twice, which matters to nobody. */

@@ -186,6 +186,22 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
     return entry ? &entry->kind : NULL;
 }
 
+/* Lock held. */
+static void note_met(struct cus_context *context, const void *handle) {
+    __atomic_store_n(&context->met[cus_kinds_slot(handle)], handle, __ATOMIC_RELAXED);
+}
+
+bool cus_kinds_met(struct cus_context *context, const void *handle) {
+    if (cus_kinds_seen(context, handle))
+        return true;
+    cus_lock_take(&context->lock);
+    bool met = find_func(context, handle) != NULL;
+    if (met)
+        note_met(context, handle);
+    cus_lock_give(&context->lock);
+    return met;
+}
+
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle) {
     cus_lock_take(&context->lock);
     struct cus_func *func = find_func(context, handle);
@@ -446,6 +462,8 @@ void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launc
         added = false; /* another thread was faster */
     else
         HASH_ADD_PTR(context->funcs, handle, func);
+    if (added)
+        note_met(context, launch->f);
     cus_lock_give(&context->lock);
     if (!added)
         free_func(func);
@@ -458,6 +476,8 @@ struct cus_garbage cus_kinds_detach(struct cus_context *context) {
     struct cus_garbage garbage = {context->funcs, context->memory_kinds};
     context->funcs = NULL;
     context->memory_kinds = NULL;
+    for (unsigned i = 0; i < CUS_MET_SLOTS; i++)
+        __atomic_store_n(&context->met[i], NULL, __ATOMIC_RELAXED);
     cus_lock_give(&context->lock);
     cus_lock_take(&noted_lock);
     struct noted *entry, *next;

@@ -254,7 +254,7 @@ static void forget_capture(CUstream stream) {
 
 void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
     CUcontext current = current_context();
-    struct cus_engine *engine = cus_registry_peek(*stream, current);
+    struct cus_engine *engine = cus_registry_peek(&cus_thread_self, *stream, current);
     forget_capture(stream->handle);
     if (!engine) {
         cus_registry_forget(*stream, current);
@@ -371,7 +371,8 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
     CUcontext current = current_context();
-    struct cus_engine *engine = stream ? cus_registry_peek(*stream, current) : NULL;
+    struct cus_engine *engine =
+        stream ? cus_registry_peek(&cus_thread_self, *stream, current) : NULL;
     struct cus_context *context = cus_registry_context(current);
     if (stream && context && cus_ref_is_legacy(*stream))
         __atomic_store_n(&context->legacy_attributes, true, __ATOMIC_RELEASE);

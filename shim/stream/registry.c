@@ -229,24 +229,33 @@ static struct cus_engine *engine_for(const struct stream_entry *entry,
     return entry->engine;
 }
 
-static struct cus_engine *find_or_make(struct cus_context *context, CUstream handle) {
+/* What a thread may go by until the epoch moves: an entry stays as it is as long as it is there,
+ * but a stream without one may be given one by any thread. Registry lock held. */
+static void note_found(struct cus_thread *thread, const struct stream_entry *entry,
+                       const struct cus_context *context) {
+    thread->found = engine_for(entry, context);
+    thread->none = entry && !thread->found;
+    thread->elsewhere = thread->none ? entry->engine : NULL;
+}
+
+static void find_or_make(struct cus_thread *thread, struct cus_context *context, CUstream handle) {
     struct stream_key key = key_of(context->handle, handle);
     struct stream_entry *entry;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
-    struct cus_engine *engine = engine_for(entry, context);
+    note_found(thread, entry, context);
     cus_lock_give(&registry_lock);
     if (entry)
-        return engine;
+        return;
     /* While it captures it is asked nothing but whether it does (flags and id, which follow, spoil
      * the capture: seen with driver 580); it is looked at again at its next op. */
     CUstreamCaptureStatus status;
     if (CUS_HAZARD(D7) &&
         (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
          status != CU_STREAM_CAPTURE_STATUS_NONE))
-        return NULL;
+        return;
     if (!belongs_to(handle, context->handle))
-        return NULL;
+        return;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
     if (!entry && (entry = cus_mem_alloc(sizeof *entry))) {
@@ -262,29 +271,31 @@ static struct cus_engine *find_or_make(struct cus_context *context, CUstream han
             entry = NULL;
         }
     }
-    engine = engine_for(entry, context);
+    note_found(thread, entry, context);
     cus_lock_give(&registry_lock);
-    return engine;
 }
 
 struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context) {
-    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    if (thread->found && thread->epoch == epoch && thread->ref.handle == ref.handle &&
-        thread->ref.abi == ref.abi && thread->context == context)
+    if (cus_registry_found(thread, ref, context))
         return thread->found;
     if (!context || (CUS_HAZARD(B2) && cus_ref_is_per_thread(ref)))
         return NULL;
     struct cus_context *owner = cus_registry_context(context);
-    struct cus_engine *engine = owner ? find_or_make(owner, normal_handle(ref)) : NULL;
+    if (!owner)
+        return NULL;
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    find_or_make(thread, owner, normal_handle(ref));
     thread->ref = ref;
     thread->context = context;
-    thread->found = engine;
     thread->epoch = epoch;
-    return engine;
+    return thread->found;
 }
 
-struct cus_engine *cus_registry_peek(struct cus_stream_ref ref, CUcontext context) {
+struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
+                                     CUcontext context) {
+    if (cus_registry_found(thread, ref, context))
+        return thread->none ? thread->elsewhere : thread->found;
     if (!context || cus_ref_is_per_thread(ref))
         return NULL;
     struct stream_key key = key_of(context, normal_handle(ref));

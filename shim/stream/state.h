@@ -18,7 +18,7 @@
 #include "shim/plan/plan.h"
 #include "shim/stream/engine.h"
 
-enum { CUS_ENGINES_MAX = 4096 };
+enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024 };
 
 /* A kernel as launched in one context: what is asked once, after it ran eagerly. */
 struct cus_func {
@@ -65,6 +65,9 @@ struct cus_context {
     int hangs; /* atomic: are graphs known to hang there; 0: not asked yet (registry.c) */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
     struct cus_context *next;
+    /* Functions of `funcs` by a hash of their handles, for streams that are left alone: atomic,
+     * written under the lock. One whose place another has taken is looked up. */
+    const void *met[CUS_MET_SLOTS];
 };
 
 struct cus_engine {
@@ -114,6 +117,8 @@ struct cus_thread {
         *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
     /* The last look-up, valid while `epoch` is the registry's. */
     struct cus_engine *found;
+    bool none;                    /* nothing is withheld there: `found` is NULL and stays so */
+    struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
     struct cus_stream_ref ref;
     CUcontext context;
     uint32_t epoch;
@@ -165,13 +170,22 @@ static inline struct cus_engine *cus_context_legacy(const struct cus_context *co
 struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context);
 /* The engine of this stream if it has one, whichever context it was made in. */
-struct cus_engine *cus_registry_peek(struct cus_stream_ref ref, CUcontext context);
+struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
+                                     CUcontext context);
 /* A stream without an engine goes: what was noted of it, and what threads remember, is void. */
 void cus_registry_forget(struct cus_stream_ref ref, CUcontext context);
 /* Is what the thread found last still so? Asked under the lock of the engine found: until that is
  * given, it stays so. */
 static inline bool cus_registry_current(const struct cus_thread *thread) {
     return thread->epoch == __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+}
+/* Was that stream, in that context, what the thread looked up last, and is the answer still true?
+ */
+static inline bool cus_registry_found(const struct cus_thread *thread, struct cus_stream_ref ref,
+                                      CUcontext context) {
+    return (thread->found || thread->none) && cus_registry_current(thread) &&
+           thread->ref.handle == ref.handle && thread->ref.abi == ref.abi &&
+           thread->context == context;
 }
 struct cus_context *cus_registry_context(CUcontext context);
 /* A context has died: the next one at its address may be another GPU's. */
@@ -207,6 +221,15 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
 /* After an eager launch succeeded: learns the function if it is new. The context is current, no
  * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
+/* Is the function in the table? The first question is answered without a lock, and may be no where
+ * the second one's answer is yes. */
+static inline unsigned cus_kinds_slot(const void *handle) {
+    return (unsigned)((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) % CUS_MET_SLOTS;
+}
+static inline bool cus_kinds_seen(const struct cus_context *context, const void *handle) {
+    return __atomic_load_n(&context->met[cus_kinds_slot(handle)], __ATOMIC_RELAXED) == handle;
+}
+bool cus_kinds_met(struct cus_context *context, const void *handle);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,

@@ -209,10 +209,13 @@ static struct cus_variant *build(struct cus_engine *engine) {
 }
 
 /* False: a node refused, and what it holds is unknown from now on (HAZARDS A28). */
-static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
+static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
+                        struct cus_relaxed *relaxed) {
     struct cus_plan *plan = &engine->plan;
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
         const struct cus_kind *kind = plan->piece->places[i].kind;
+        if (!relaxed->exchanged && !cus_exec_is_read(variant->exec, i))
+            *relaxed = cus_relax(cus_process.driver);
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
                                          i, kind, cus_plan_held(plan, i));
         if (result != CUDA_SUCCESS) {
@@ -223,6 +226,13 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
         engine->counters.patched_nodes++;
     }
     return true;
+}
+
+static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
+    struct cus_relaxed relaxed = {.exchanged = false};
+    bool patched = patch_nodes(engine, variant, &relaxed);
+    cus_relax_end(cus_process.driver, relaxed);
+    return patched;
 }
 
 /* The piece went out op by op after all. `later`: nothing was refused, it may only not be built

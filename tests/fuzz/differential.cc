@@ -79,9 +79,10 @@ bool TimeIsUp(const Run &run) {
     return run.o.seconds > 0 && Now() - run.start > run.o.seconds;
 }
 
-bool DiffersIn(const Paths &paths, const Case &c, unsigned tries, std::string *difference) {
+bool DiffersIn(const Paths &paths, const Case &c, unsigned tries, std::string *difference,
+               int patience_ms = PATIENCE_MS) {
     for (unsigned i = 0; i < tries; i++) {
-        std::string text = RunCase(paths, c, i * 1000 + 17);
+        std::string text = RunCase(paths, c, i * 1000 + 17, patience_ms);
         if (!text.empty()) {
             *difference = text;
             return true;
@@ -117,21 +118,18 @@ void TellCase(const Run &run, const Case &c, const std::string &name,
 }
 
 Case Shrink(const Run &run, const Case &c, std::string *difference) {
-    int before = timeout_ms;
-    timeout_ms = difference->find("stuck") != std::string::npos ? 3000 : before;
-    Case small = Minimise(
+    int patience_ms = difference->find("stuck") != std::string::npos ? 3000 : PATIENCE_MS;
+    return Minimise(
         c,
         [&](const Case &smaller) {
             std::string text;
-            if (!DiffersIn(run.paths, smaller, run.o.tries, &text)) {
+            if (!DiffersIn(run.paths, smaller, run.o.tries, &text, patience_ms)) {
                 return false;
             }
             *difference = text;
             return true;
         },
         400);
-    timeout_ms = before;
-    return small;
 }
 
 // The n-th program of a batch differed: does it alone, or behind those in front of it?

@@ -72,6 +72,22 @@ TEST(Differential, ProgramsHaveOneRightAnswer) {
     }
 }
 
+// A program that is shrunk because it is stuck is given less time than those that others run.
+TEST(Server, HasALimitOfItsOwn) {
+    fuzz::Paths paths = fuzz::FindPaths();
+    fuzz::Server hurried(paths, {}, false, 20), patient(paths, {}, false);
+    fuzz_request request = {};
+    request.program = fuzz::MakeProgram(77, 3, false);
+    request.seed = 1;
+    request.delay_us = 2000;
+    ASSERT_TRUE(hurried.Send(request));
+    ASSERT_TRUE(patient.Send(request));
+    fuzz::Answer answer;
+    EXPECT_EQ(hurried.Receive(&answer).substr(0, 25), "stuck: no answer in 20 ms");
+    EXPECT_EQ(patient.Receive(&answer), "");
+    EXPECT_GT(answer.log.size(), 0u);
+}
+
 TEST(Planted, ADroppedNodeIsFoundAndTheProgramIsSmall) {
     std::string dir = sim::TempDir();
     Result r = Fuzz({"--programs", "400", "--seed", "5", "--jobs", "2", "--out", dir},

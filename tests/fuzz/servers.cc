@@ -19,8 +19,6 @@
 
 namespace fuzz {
 
-std::atomic<int> timeout_ms{30000};
-
 namespace {
 
 long NowMs() {
@@ -107,7 +105,8 @@ Paths FindPaths() {
             suppressions ? suppressions : ""};
 }
 
-Server::Server(const Paths &paths, const Env &settings, bool preload) {
+Server::Server(const Paths &paths, const Env &settings, bool preload, int patience_ms)
+    : patience_ms_(patience_ms) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         start_error_ = "no socket";
@@ -128,6 +127,7 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
         env.push_back(entry.first + "=" + entry.second);
     }
     if (preload) {
+        env.push_back("CUSIM_NODE_ORDER=mixed");    // which the programs never ask for
         const char *planted = getenv("FUZZ_PLANT"); // an error for the preloaded side alone
         env.push_back(std::string("CUSIM_GRAPH_ERROR=") + (planted ? planted : ""));
         char name[] = "/tmp/fuzz-stats-XXXXXX";
@@ -148,7 +148,7 @@ Server::Server(const Paths &paths, const Env &settings, bool preload) {
     close(ends[1]);
     socket_ = ends[0];
     uint32_t ready;
-    if (pid_ < 0 || Get(socket_, &ready, sizeof ready, NowMs() + timeout_ms) != 1) {
+    if (pid_ < 0 || Get(socket_, &ready, sizeof ready, NowMs() + PATIENCE_MS) != 1) {
         start_error_ = "the server did not start: " + Death();
     }
 }
@@ -189,7 +189,7 @@ std::string Server::Receive(Answer *answer) {
     if (!start_error_.empty()) {
         return start_error_;
     }
-    long end = NowMs() + timeout_ms;
+    long end = NowMs() + patience_ms_;
     fuzz_reply *r = &answer->reply;
     int got = Get(socket_, r, sizeof *r, end);
     for (unsigned t = 0; got == 1 && t < FUZZ_THREADS; t++) {
@@ -203,7 +203,7 @@ std::string Server::Receive(Answer *answer) {
     if (got == 1) {
         return "";
     }
-    start_error_ = got < 0 ? "stuck: no answer in " + std::to_string(timeout_ms) + " ms" : "died";
+    start_error_ = got < 0 ? "stuck: no answer in " + std::to_string(patience_ms_) + " ms" : "died";
     if (got == 0) {
         usleep(200000); // so that it dies its own death
     }
@@ -365,8 +365,8 @@ std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
     return difference;
 }
 
-std::string RunCase(const Paths &paths, const Case &c, uint64_t seed) {
-    Pair pair(paths, c.env);
+std::string RunCase(const Paths &paths, const Case &c, uint64_t seed, int patience_ms) {
+    Pair pair(paths, c.env, patience_ms);
     std::string difference;
     bool dead = false;
     for (size_t i = 0; i < c.programs.size() && !dead; i++) {

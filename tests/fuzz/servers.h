@@ -3,7 +3,6 @@
 #ifndef TESTS_FUZZ_SERVERS_H
 #define TESTS_FUZZ_SERVERS_H
 
-#include <atomic>
 #include <sys/types.h>
 
 #include <memory>
@@ -36,10 +35,13 @@ struct Counts {
     uint64_t ops = 0, in_graphs = 0, fallbacks = 0;
 };
 
+// How long a server may take for one program; to start, it has that long in any case.
+enum { PATIENCE_MS = 30000 };
+
 // One child. Used by one thread.
 class Server {
   public:
-    Server(const Paths &paths, const Env &env, bool preload);
+    Server(const Paths &paths, const Env &env, bool preload, int patience_ms = PATIENCE_MS);
     ~Server(); // ends it, waits for it
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
@@ -53,6 +55,7 @@ class Server {
 
   private:
     std::string Death();
+    int patience_ms_;
     pid_t pid_ = -1;
     int socket_ = -1, err_ = -1;
     std::string stats_;
@@ -60,8 +63,8 @@ class Server {
 };
 
 struct Pair {
-    Pair(const Paths &paths, const Env &env)
-        : plain(paths, env, false), preloaded(paths, env, true) {}
+    Pair(const Paths &paths, const Env &env, int patience_ms = PATIENCE_MS)
+        : plain(paths, env, false, patience_ms), preloaded(paths, env, true, patience_ms) {}
     Server plain, preloaded;
 };
 
@@ -82,11 +85,10 @@ std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
                            const std::vector<Timing> &timings, bool *dead);
 
 // Runs a whole case in fresh servers: "" or what differs in its last program.
-std::string RunCase(const Paths &paths, const Case &c, uint64_t seed);
+std::string RunCase(const Paths &paths, const Case &c, uint64_t seed,
+                    int patience_ms = PATIENCE_MS);
 // The same with two plain servers: not "" means that the program itself has no single right answer.
 std::string RunPlainTwice(const Paths &paths, const Case &c, uint64_t seed);
-
-extern std::atomic<int> timeout_ms; // for one program
 
 } // namespace fuzz
 

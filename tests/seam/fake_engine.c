@@ -83,7 +83,9 @@ CUresult cus_engine_launch(const struct cus_launch *launch) {
         (unsigned long)launch->extra);
     errno = 77; /* nothing of this reaches the program */
     if (getenv("SEAM_DORMANT")) {
-        static struct cus_engine dormant = {.dormant = 1000};
+        static struct cus_context context;
+        static struct cus_engine dormant = {.dormant = 1000, .context = &context};
+        context.met[cus_kinds_slot(launch->f)] = launch->f;
         cus_process.n_contexts = 1;
         cus_thread_self.found = &dormant;
         cus_thread_self.ref = launch->stream;

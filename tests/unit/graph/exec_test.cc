@@ -1,5 +1,6 @@
 // What is built from ops: each launch in its order, edges where a programmatic launch leaves some
-// open, nothing that a node does not give back, a graph that lives as long as its exec.
+// open, nothing that a node does not give back, a graph that lives as long as its exec; how many
+// driver calls that takes, and that a patch reaches the node of its op.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,23 +18,44 @@ using Strings = std::vector<std::string>;
 // A driver that writes down what it is asked. Node n is handle n + 1.
 Strings story;
 size_t n_nodes;
-unsigned carveout; // what a node says of that attribute
+size_t calls;             // of the driver, all
+size_t captures, reads;   // begun; of a node's params
+size_t patched;           // handle of the node that was patched last
+unsigned carveout;        // what a node says of that attribute
+unsigned grid;            // what a node says of its own
+std::vector<size_t> open; // what the next node comes behind, as handles
+std::vector<std::pair<size_t, size_t>> edges;
 
 CUgraphNode Handle(size_t n) {
     return reinterpret_cast<CUgraphNode>(n + 1);
 }
 
 CUresult Launch(CUfunction f) {
+    calls++;
     story.push_back("launch " + std::to_string(reinterpret_cast<uintptr_t>(f)));
     n_nodes++;
+    for (size_t from : open)
+        edges.emplace_back(from, n_nodes);
+    open = {n_nodes};
     return CUDA_SUCCESS;
 }
 
 cus_driver MakeDriver() {
     cus_driver t = {};
-    t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *) { return CUDA_SUCCESS; };
-    t.cuStreamBeginCapture_v2 = [](CUstream, CUstreamCaptureMode) { return CUDA_SUCCESS; };
+    t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *) {
+        calls++;
+        return CUDA_SUCCESS;
+    };
+    t.cuStreamBeginCapture_v2 = [](CUstream, CUstreamCaptureMode) {
+        calls++;
+        captures++;
+        n_nodes = 0;
+        open.clear();
+        edges.clear();
+        return CUDA_SUCCESS;
+    };
     t.cuStreamEndCapture = [](CUstream, CUgraph *graph) {
+        calls++;
         *graph = reinterpret_cast<CUgraph>(0x6000);
         return CUDA_SUCCESS;
     };
@@ -41,6 +63,7 @@ cus_driver MakeDriver() {
                                      CUgraph *, const CUgraphNode **deps, const CUgraphEdgeData **,
                                      size_t *n) {
         static CUgraphNode last;
+        calls++;
         last = Handle(n_nodes - 1);
         *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
         *deps = &last;
@@ -48,9 +71,32 @@ cus_driver MakeDriver() {
         return CUDA_SUCCESS;
     };
     t.cuStreamUpdateCaptureDependencies_v2 = [](CUstream, CUgraphNode *nodes,
-                                                const CUgraphEdgeData *, size_t, unsigned flags) {
+                                                const CUgraphEdgeData *, size_t n, unsigned flags) {
+        calls++;
         EXPECT_EQ(flags, (unsigned)CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
-        story.push_back("also behind " + std::to_string(reinterpret_cast<uintptr_t>(nodes[0])));
+        for (size_t i = 0; i < n; i++) {
+            open.push_back(reinterpret_cast<uintptr_t>(nodes[i]));
+            story.push_back("also behind " + std::to_string(open.back()));
+        }
+        return CUDA_SUCCESS;
+    };
+    // The last edge first: nobody promises an order.
+    t.cuGraphGetEdges_v2 = [](CUgraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
+                              size_t *n) {
+        calls++;
+        EXPECT_NE(data, nullptr) << "a driver refuses to leave out what an edge says";
+        size_t room = *n;
+        for (*n = 0; *n < edges.size() && *n < room; ++*n) {
+            const auto &edge = edges[edges.size() - 1 - *n];
+            from[*n] = reinterpret_cast<CUgraphNode>(edge.first);
+            to[*n] = reinterpret_cast<CUgraphNode>(edge.second);
+        }
+        return CUDA_SUCCESS;
+    };
+    t.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec, CUgraphNode node,
+                                             const CUDA_KERNEL_NODE_PARAMS *) {
+        calls++;
+        patched = reinterpret_cast<uintptr_t>(node);
         return CUDA_SUCCESS;
     };
     t.cuLaunchKernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -59,24 +105,33 @@ cus_driver MakeDriver() {
         return Launch(f);
     };
     t.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode, CUDA_KERNEL_NODE_PARAMS *params) {
+        calls++;
+        reads++;
         *params = {};
+        params->gridDimX = grid;
+        params->gridDimY = params->gridDimZ = 1;
+        params->blockDimX = params->blockDimY = params->blockDimZ = 1;
         return CUDA_SUCCESS;
     };
     t.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
                                          CUlaunchAttributeValue *value) {
+        calls++;
         value->sharedMemCarveout = carveout;
         return CUDA_SUCCESS;
     };
     t.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph, unsigned long long flags) {
+        calls++;
         story.push_back("instantiate " + std::to_string(flags));
         *exec = reinterpret_cast<CUgraphExec>(0x7000);
         return CUDA_SUCCESS;
     };
     t.cuGraphExecDestroy = [](CUgraphExec) {
+        calls++;
         story.push_back("destroy exec");
         return CUDA_SUCCESS;
     };
     t.cuGraphDestroy = [](CUgraph) {
+        calls++;
         story.push_back("destroy graph");
         return CUDA_SUCCESS;
     };
@@ -87,8 +142,12 @@ class Exec : public ::testing::Test {
   protected:
     void SetUp() override {
         story.clear();
-        n_nodes = 0;
+        n_nodes = calls = captures = reads = patched = 0;
         carveout = 50;
+        grid = 1;
+        for (auto &held : held_)
+            for (unsigned i = 0; i < 6; i++)
+                held.dims[i] = 1;
     }
     void TearDown() override {
         if (exec_)
@@ -115,12 +174,21 @@ class Exec : public ::testing::Test {
         n_++;
         return kind;
     }
+    // Does a patch of each op reach its own node?
+    void ExpectPatchesReachTheirNodes() {
+        for (uint32_t i = 0; i < n_; i++) {
+            ASSERT_EQ(cus_exec_patch(&driver_, nullptr, exec_, i, ops_[i].kind, ops_[i].held),
+                      CUDA_SUCCESS);
+            EXPECT_EQ(patched, i + 1u);
+        }
+    }
     bool Build() { return cus_exec_build(&driver_, nullptr, ops_, (uint32_t)n_, &exec_, &why_); }
 
     cus_driver driver_ = MakeDriver();
-    cus_kind kinds_[8];
-    cus_held held_[8] = {};
-    cus_exec_op ops_[8];
+    enum { MOST = 100 };
+    cus_kind kinds_[MOST];
+    cus_held held_[MOST] = {};
+    cus_exec_op ops_[MOST];
     size_t n_ = 0;
     cus_exec *exec_ = nullptr;
     cus_fallback why_ = CUS_FALLBACK_NO_MEMORY;
@@ -138,6 +206,103 @@ TEST_F(Exec, WhatFollowsProgrammaticLaunchesWaitsForAllOfThem) {
     story.pop_back();
     EXPECT_EQ(story, (Strings{"launch 1", "launch 2", "launch 3", "also behind 1", "also behind 2",
                               "launch 4", "launch 5"}));
+    EXPECT_EQ(captures, 1u);
+    ExpectPatchesReachTheirNodes();
+}
+
+// Beside threads that launch, each call waits for the driver's lock.
+TEST_F(Exec, OneDriverCallANodeAndAFewMore) {
+    while (n_ < MOST)
+        Add();
+    ASSERT_TRUE(Build());
+    EXPECT_GE(calls, (size_t)MOST);
+    EXPECT_LE(calls, (size_t)MOST + 7);
+    ExpectPatchesReachTheirNodes();
+}
+
+TEST_F(Exec, AttributesAreAskedForOnceForEachKind) {
+    cus_kind &kind = Add(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
+    while (n_ < MOST) {
+        Add();
+        ops_[n_ - 1].kind = &kind;
+    }
+    ASSERT_TRUE(Build());
+    EXPECT_LE(calls, (size_t)MOST + 8);
+}
+
+TEST_F(Exec, NodeIsReadWhenItIsPatchedFirst) {
+    Add();
+    Add();
+    ASSERT_TRUE(Build());
+    EXPECT_EQ(reads, 0u);
+    ExpectPatchesReachTheirNodes();
+    EXPECT_EQ(reads, 2u);
+    ExpectPatchesReachTheirNodes();
+    EXPECT_EQ(reads, 2u);
+}
+
+TEST_F(Exec, NodeThatIsNotWhatWasAskedForIsNotPatched) {
+    Add();
+    ASSERT_TRUE(Build());
+    grid = 2;
+    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].held),
+              CUDA_SUCCESS);
+    EXPECT_EQ(patched, 0u);
+}
+
+TEST_F(Exec, NodeThatCannotBeReadIsNotPatched) {
+    Add();
+    ASSERT_TRUE(Build());
+    driver_.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode, CUDA_KERNEL_NODE_PARAMS *) {
+        return CUDA_ERROR_UNKNOWN;
+    };
+    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].held),
+              CUDA_SUCCESS);
+    EXPECT_EQ(patched, 0u);
+}
+
+// An op that two nodes stand for, or none: the edges are another chain, or no chain.
+TEST_F(Exec, NodesAreAskedForOneByOneWhereTheEdgesDoNotTell) {
+    const auto all = driver_.cuGraphGetEdges_v2;
+    static CUresult (*whole)(CUgraph, CUgraphNode *, CUgraphNode *, CUgraphEdgeData *, size_t *);
+    whole = all;
+    using Edges = decltype(driver_.cuGraphGetEdges_v2);
+    const Edges wrong[] = {
+        // one too few
+        [](CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *d, size_t *n) {
+            CUresult result = whole(g, from, to, d, n);
+            --*n;
+            return result;
+        },
+        // one too many
+        [](CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *d, size_t *n) {
+            CUresult result = whole(g, from, to, d, n);
+            from[*n] = to[0];
+            to[(*n)++] = Handle(70);
+            return result;
+        },
+        // a chain of as many nodes with another end
+        [](CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *d, size_t *n) {
+            CUresult result = whole(g, from, to, d, n);
+            to[0] = Handle(70);
+            return result;
+        },
+        [](CUgraph, CUgraphNode *, CUgraphNode *, CUgraphEdgeData *, size_t *) {
+            return CUDA_ERROR_LOSSY_QUERY;
+        },
+        nullptr, // a driver without
+    };
+    for (int i = 0; i < 5; i++)
+        Add();
+    for (Edges edges_of : wrong) {
+        captures = 0;
+        driver_.cuGraphGetEdges_v2 = edges_of;
+        ASSERT_TRUE(Build());
+        EXPECT_EQ(captures, edges_of ? 2u : 1u);
+        ExpectPatchesReachTheirNodes();
+        cus_exec_destroy(&driver_, exec_);
+        exec_ = nullptr;
+    }
 }
 
 TEST_F(Exec, AttributeThatANodeDoesNotGiveBackIsNotLost) {
@@ -171,7 +336,7 @@ TEST_F(Exec, ArgumentsBeyondFourKilobytesReachTheNodeWhole) {
     for (uint32_t i = 0; i < kBytes; i++)
         value[i] = (uint8_t)(i * 7 + i / 256);
     void *params[] = {value.data()};
-    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+    const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
     cus_launch_store(&kind, dims, params, held);
     ops_[0].held = held;
     ASSERT_TRUE(Build());

@@ -1,6 +1,8 @@
 // Stream capture: what becomes a node, how captures spread and end, and what is refused meanwhile.
 #include "tests/unit/sim/sim.h"
 
+#include <functional>
+
 namespace sim {
 namespace {
 
@@ -167,6 +169,51 @@ TEST_F(Capture, UnsafeCallsAreRefusedAndInvalidateByMode) {
         EXPECT_EQ(c.refused ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS,
                   cuStreamEndCapture(s, &graph));
     }
+}
+
+// As driver 580 (tests/gpu/gate-*): what looks into a pool or changes one, but not which one it is.
+TEST_F(Capture, PoolsAreNotToBeTouched) {
+    CUmemoryPool pool, made, device_pool;
+    CUgraph graph;
+    CUmemPoolProps props = {};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemAccessDesc access = {};
+    access.location = props.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    cuuint64_t threshold = 0;
+    CU_OK(cuMemPoolCreate(&pool, &props));
+    CU_OK(cuDeviceGetMemPool(&device_pool, 0));
+    const auto attribute = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    const std::vector<std::function<CUresult()>> calls = {
+        [&] { return cuMemPoolGetAttribute(pool, attribute, &threshold); },
+        [&] { return cuMemPoolSetAttribute(pool, attribute, &threshold); },
+        [&] { return cuMemPoolSetAccess(pool, &access, 1); },
+        [&] { return cuMemPoolTrimTo(pool, 0); },
+        [&] { return cuDeviceSetMemPool(0, device_pool); },
+        [&] { return cuMemPoolCreate(&made, &props); },
+        [&] { return cuMemPoolDestroy(pool); },
+    };
+    for (const auto &call : calls) {
+        SCOPED_TRACE(&call - calls.data());
+        CUstream s = Stream();
+        CU_OK(cuStreamBeginCapture(s, kGlobal));
+        CUmemoryPool asked;
+        CU_EXPECT(CUDA_SUCCESS, cuDeviceGetMemPool(&asked, 0));
+        CU_EXPECT(CUDA_SUCCESS, cuDeviceGetDefaultMemPool(&asked, 0));
+        EXPECT_EQ(CU_STREAM_CAPTURE_STATUS_ACTIVE, Status(s));
+        CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, call());
+        CU_EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+    }
+    CUstream s = Stream();
+    CUstreamCaptureMode mode = kRelaxed;
+    CU_OK(cuThreadExchangeStreamCaptureMode(&mode));
+    CU_OK(cuStreamBeginCapture(s, kRelaxed));
+    for (const auto &call : calls)
+        CU_EXPECT(CUDA_SUCCESS, call());
+    CU_OK(cuStreamEndCapture(s, &graph));
+    CU_OK(cuThreadExchangeStreamCaptureMode(&mode));
+    CU_OK(cuMemPoolDestroy(made));
 }
 
 TEST_F(Capture, WaitingForWhatIsCapturedIsRefused) {

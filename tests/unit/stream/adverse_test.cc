@@ -355,6 +355,90 @@ TEST_F(Adverse, AKernelOfASuspendedThreadMaySpinToo) {
     fake::Of(other)->busy = false;
 }
 
+// What is withheld by another thread goes out before the first launch of a function, which may
+// wait; from then on the function is known, and one that may spin keeps anything from being built.
+class FirstLaunch : public Adverse {
+  protected:
+    // `quietly` launches on a stream of which nothing is withheld.
+    template <typename Quietly> void Check(CUstream other, Quietly quietly) {
+        Steps(4);
+        int built = driver().calls["cuGraphInstantiateWithFlags"];
+        ASSERT_GT(built, 0);
+        CUfunction fresh = fake::MakeFunction("fresh");
+        CUfunction spin = fake::MakeFunction("spin_" + std::to_string(functions_.size()));
+        Withhold();
+        quietly(fresh);
+        EXPECT_TRUE(Issued(1)) << "the first launch of a function may wait";
+        Withhold();
+        quietly(fresh);
+        EXPECT_TRUE(Issued(0)) << "it has been launched";
+        Sync();
+        quietly(spin);
+        fake::Of(other)->busy = true;
+        Regrow();
+        EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built) << "it may be running";
+        Withhold();
+        quietly(spin);
+        EXPECT_TRUE(Issued(1)) << "it goes behind everything";
+        Sync();
+        fake::Of(other)->busy = false;
+        Regrow();
+        EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+    }
+
+    void TearDown() override {
+        cus_engine_suspend(false);
+        Adverse::TearDown();
+    }
+
+  private:
+    // Another thread begins a piece.
+    void Withhold() {
+        driver().journal.clear();
+        std::thread([&] { Launch(0); }).join();
+        EXPECT_TRUE(driver().journal.empty());
+    }
+    testing::AssertionResult Issued(size_t withheld) {
+        return driver().journal.size() == withheld + 1 &&
+                       (!withheld || driver().journal[0] == Line(0, 0))
+                   ? testing::AssertionSuccess()
+                   : testing::AssertionFailure() << testing::PrintToString(driver().journal);
+    }
+    void Regrow() {
+        for (int round = 0; round < 4; round++)
+            for (unsigned grid : {2u, 3u, 4u})
+                Steps(1, 0, grid);
+    }
+};
+
+TEST_F(FirstLaunch, BySuspendedThreadIsNoticed) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(functions_[1], 1, 1, 1, other);
+    Check(other, [&](CUfunction f) {
+        cus_engine_suspend(true);
+        EXPECT_EQ(Launch(f, 1, 1, 1, other), CUDA_SUCCESS);
+        cus_engine_suspend(false);
+    });
+}
+
+TEST_F(FirstLaunch, OnAStreamThatIsLeftAloneIsNoticed) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    unsigned random = 1;
+    for (int i = 0; i < 16000; i++) {
+        random = random * 1664525 + 1013904223;
+        Launch(functions_[random >> 24 & 7], random, i, 1, other);
+        if (i % 400 == 399) {
+            cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+            cus_engine_step_end(&ref);
+        }
+    }
+    uint64_t passed = Counters().eager_by[CUS_EAGER_PASSTHROUGH];
+    Launch(functions_[1], 1, 1, 1, other);
+    ASSERT_EQ(Counters().eager_by[CUS_EAGER_PASSTHROUGH], passed + 1) << "not left alone";
+    Check(other, [&](CUfunction f) { EXPECT_EQ(Launch(f, 1, 1, 1, other), CUDA_SUCCESS); });
+}
+
 // Giving memory back waits for the context, and the kernel for somebody whom the program has yet to
 // launch.
 TEST_F(Adverse, MemoryIsNotGivenBackWhileAKernelMaySpin) {

@@ -585,7 +585,7 @@ TEST_F(Hold, TakesAPackedBufferThatHoldsWhatTheNodeHolds) {
 // A stream that does not pay is left alone: its ops go straight to the driver.
 TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
     unsigned random = 1;
-    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY));
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0]));
     for (int step = 0; step < 40; step++) {
         for (int i = 0; i < 400; i++) {
             random = random * 1664525 + 1013904223;
@@ -594,14 +594,23 @@ TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
         Sync();
     }
     uint64_t launches = Counters().ops[CUS_OP_LAUNCH];
-    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY));
+    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0]));
     EXPECT_EQ(Counters().ops[CUS_OP_LAUNCH], launches + 1) << "it is counted";
-    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_PTSZ));
-    EXPECT_FALSE(hot_passes(fake::MakeStream(0), CUS_ABI_LEGACY));
-    std::thread([&] { EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY)); }).join();
+    CUfunction fresh = fake::MakeFunction("fresh");
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, fresh)) << "nobody knows it";
+    Launch(fresh, 1, 1);
+    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY, fresh));
+    cus_engine_code_gone();
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, fresh)) << "it may be another now";
+    Launch(fresh, 1, 1);
+    Launch(functions_[0], 1, 1);
+    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY, fresh));
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_PTSZ, functions_[0]));
+    EXPECT_FALSE(hot_passes(fake::MakeStream(0), CUS_ABI_LEGACY, functions_[0]));
+    std::thread([&] { EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0])); }).join();
     cus_stream_ref never = {fake::MakeStream(0), CUS_ABI_LEGACY};
     cus_engine_stream_gone(&never);
-    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY)) << "a stream may have gone";
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0])) << "a stream may have gone";
     ExpectBalance();
 }
 

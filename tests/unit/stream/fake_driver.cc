@@ -81,7 +81,7 @@ Stream *Of(CUstream stream) {
 
 CUresult Issue(const cus_launch &launch) {
     if (launch.form == CUS_LAUNCH_PLAIN) {
-        if (hot_passes(launch.stream.handle, launch.stream.abi))
+        if (hot_passes(launch.stream.handle, launch.stream.abi, launch.f))
             return driver().table.cuLaunchKernel(launch.f, launch.dims[0], launch.dims[1],
                                                  launch.dims[2], launch.dims[3], launch.dims[4],
                                                  launch.dims[5], launch.dims[6],
@@ -193,8 +193,28 @@ void Reset() {
     };
     t.cuLaunchKernel = LaunchKernel;
     t.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *params) {
+        if (CUresult failed = Enter("cuGraphKernelNodeGetParams_v2"))
+            return failed;
+        auto *node = reinterpret_cast<Node *>(handle);
+        const std::vector<unsigned> &d = node->dims;
         *params = {};
-        params->func = reinterpret_cast<Node *>(handle)->f;
+        params->func = node->f;
+        params->gridDimX = d[0], params->gridDimY = d[1], params->gridDimZ = d[2];
+        params->blockDimX = d[3], params->blockDimY = d[4], params->blockDimZ = d[5];
+        return CUDA_SUCCESS;
+    };
+    // The last edge first: nobody promises an order.
+    t.cuGraphGetEdges_v2 = [](CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *,
+                              size_t *n) {
+        if (CUresult failed = Enter("cuGraphGetEdges_v2"))
+            return failed;
+        const std::vector<Node *> &nodes = reinterpret_cast<Graph *>(graph)->nodes;
+        size_t room = *n;
+        *n = 0;
+        for (size_t i = nodes.size(); --i > 0 && *n < room; ++*n) {
+            from[*n] = reinterpret_cast<CUgraphNode>(nodes[i - 1]);
+            to[*n] = reinterpret_cast<CUgraphNode>(nodes[i]);
+        }
         return CUDA_SUCCESS;
     };
     t.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph, unsigned long long) {

@@ -10,7 +10,7 @@ void hold_gate(void (*meanwhile)(void)) {
 
 void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void)) {
     struct cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    struct cus_engine *engine = cus_registry_peek(ref, context);
+    struct cus_engine *engine = cus_registry_peek(&cus_thread_self, ref, context);
     struct cus_context *of = cus_registry_context(context);
     cus_lock_take(&engine->lock);
     cus_lock_take(&of->lock);

@@ -19,6 +19,6 @@ bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
     return cus_hot_copy(form, dst, src, bytes, handle, abi);
 }
 
-bool hot_passes(CUstream handle, enum cus_abi abi) {
-    return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH);
+bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
+    return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
 }

@@ -10,6 +10,6 @@ bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CU
                 enum cus_abi abi);
 bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
               enum cus_abi abi);
-bool hot_passes(CUstream handle, enum cus_abi abi);
+bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f);
 
 #endif

@@ -2,7 +2,8 @@
 // steps (pieces begun, filled and launched) while every other lock that a test can get hold of is
 // held: the watchdog's gate, the locks of another stream and of the context, of the registry, of
 // the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECK_LOCKS)
-// holds each op to one lock, its engine's, whatever else there may be.
+// holds each op to one lock, its engine's, whatever else there may be. A stream on which nothing is
+// ever withheld costs no lock at all.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +64,7 @@ void Meanwhile() {
     stage.moved.wait(lock, [] { return stage.release; });
 }
 
-CUstream unknown_stream, bystander;
+CUstream unknown_stream, bystander, green_stream;
 CUcontext context;
 
 CUresult GetFlags(CUstream stream, unsigned *flags) {
@@ -72,6 +73,11 @@ CUresult GetFlags(CUstream stream, unsigned *flags) {
         return CUDA_ERROR_UNKNOWN;
     }
     *flags = fake::Of(stream)->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult GetGreenCtx(CUstream stream, CUgreenCtx *green) {
+    *green = stream == green_stream ? reinterpret_cast<CUgreenCtx>(1) : nullptr;
     return CUDA_SUCCESS;
 }
 
@@ -133,7 +139,12 @@ struct Worker {
     }
 };
 
-TEST(Scaling, EightThreadsGoOnWhileEveryLockButTheirOwnIsHeld) {
+// Both tests run in one process, whose engine starts and ends once.
+void Start() {
+    stage.begun = stage.holders = stage.finished = 0;
+    stage.go = stage.release = false;
+    if (!functions.empty())
+        return;
     setenv("CUSPLICE_HOLD_US", "1000000", 1);
     setenv("CUSPLICE_PIECE_FIRST", "64", 1); // four pieces of 64, whatever the host's pace
     setenv("CUSPLICE_PIECE_MAX", "64", 1);
@@ -142,10 +153,59 @@ TEST(Scaling, EightThreadsGoOnWhileEveryLockButTheirOwnIsHeld) {
     launch_graph = table.cuGraphLaunch;
     table.cuGraphLaunch = LaunchGraph;
     table.cuStreamGetFlags = GetFlags;
+    table.cuStreamGetGreenCtx = GetGreenCtx;
     ASSERT_TRUE(cus_engine_start(&table));
     table.cuCtxGetCurrent(&context);
     for (int i = 0; i < 16; i++)
         functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+}
+
+// Its ops and calls go on while the registry's lock is held; the answer is asked for again once
+// the stream may be another one.
+TEST(Scaling, StreamWithoutAnEngineIsLookedUpOnce) {
+    ASSERT_NO_FATAL_FAILURE(Start());
+    bystander = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    ASSERT_TRUE(Teach(bystander));
+    CUstream green = green_stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {green, CUS_ABI_LEGACY};
+    uint64_t all[2] = {}, others[2] = {};
+    cus_counters before = Counters();
+    std::thread worker([&] {
+        Launch(green, 0);
+        stage.Add(stage.begun);
+        stage.Wait([] { return stage.go; });
+        locks_taken(&all[0], &others[0]);
+        for (unsigned place = 1; place < kOps; place++) {
+            Launch(green, place);
+            cus_engine_flush(CUS_SCOPE_S, &ref, 7);
+            cus_engine_step_end(&ref);
+        }
+        locks_taken(&all[1], &others[1]);
+        stage.Add(stage.finished);
+    });
+    bool ready = stage.Wait([] { return stage.begun == 1; });
+    unknown_stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    std::thread holder([] { hold_registry(unknown_stream, context); });
+    ready = ready && stage.Wait([] { return stage.holders == 1; });
+    stage.Set(stage.go);
+    bool all_done = stage.Wait([] { return stage.finished == 1; });
+    stage.Set(stage.release);
+    worker.join();
+    holder.join();
+    ASSERT_TRUE(ready);
+    EXPECT_TRUE(all_done) << "waited for the registry's lock";
+    EXPECT_EQ(all[1] - all[0], 0u) << "locks taken";
+    EXPECT_EQ(Counters().in_graphs - before.in_graphs, 0u);
+
+    EXPECT_FALSE(Teach(green));
+    green_stream = nullptr;
+    EXPECT_FALSE(Teach(green)) << "nobody says that it may be another";
+    cus_engine_stream_gone(&ref);
+    EXPECT_TRUE(Teach(green));
+}
+
+TEST(Scaling, EightThreadsGoOnWhileEveryLockButTheirOwnIsHeld) {
+    ASSERT_NO_FATAL_FAILURE(Start());
     bystander = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     ASSERT_TRUE(Teach(bystander));
     std::vector<Worker> workers(kThreads);
