@@ -234,3 +234,19 @@ void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
     seam_log("engine note_handle %lx %s", (unsigned long)handle,
              kind == CUS_HANDLE_KERNEL ? "kernel" : "function");
 }
+
+bool cus_engine_asks_library(void) {
+    return getenv("SEAM_ASKS_LIBRARY") != NULL;
+}
+
+void cus_engine_code_loaded(const void *code, const char *file) {
+    seam_log("engine code_loaded %lx %s", (unsigned long)code, file ? file : "-");
+}
+
+void cus_engine_code_made(const void *made, const void *from) {
+    seam_log("engine code_made %lx %lx", (unsigned long)made, (unsigned long)from);
+}
+
+void cus_engine_code_unloaded(const void *code) {
+    seam_log("engine code_unloaded %lx", (unsigned long)code);
+}
