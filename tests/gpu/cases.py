@@ -17,7 +17,7 @@ import op_db_judge
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
             "large-params", "stream-attributes", "two-gpus")
-TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "llama-static",
+TIMED = ("decode", "variants", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "llama-static",
          "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
 GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
@@ -670,6 +670,42 @@ def case_decode(lab):
             if all(values):
                 lab.figures[f"{name} {variant}"] = {"key": "tokens_per_s", "median": statistics.median(values),
                                                     "all": values}
+
+
+BATCHES = "1,2,4,8,16"
+
+
+def case_variants(lab):
+    """Batch sizes in turn, 100 rounds and a line end: the same text, and faster than plain with a variant for each size and with
+    too few, where graphs are patched."""
+    program = lab.runner.program("decode")
+    if not program:
+        lab.skip("decode is not built")
+        return
+    preset = os.path.join(lab.runner.root, "config", "presets", "decode-modes.conf")
+    command = [program, "--prompt", "A", "--batches", BATCHES, "--tokens", "20" if lab.quick else "100"]
+    variants = {"plain": None, "variants 8": "8", "variants 2": "2"}
+
+    def call(name, many):
+        env = {"CUSPLICE_CONFIG": preset, "CUSPLICE_VARIANTS": many} if many else None
+        done = lab.runner.run(command, variant="preload" if many else "plain", env=env, limit=120)
+        rate = tokens_per_second(done)
+        done.result = {"s_per_token": 1 / rate} if rate else None
+        return done
+
+    runs = lab.measure({n: v or "plain" for n, v in variants.items()}, lambda n, _: call(n, variants[n]), "s_per_token",
+                       2 if lab.quick else 5)
+    lab.same("text", runs, lambda d: d.stdout.strip())
+    for name in ("variants 8", "variants 2"):
+        lab.compare(f"{name}: time over plain", name, "plain", 0.98)
+        stats = lab.stats.get(name)
+        if stats:
+            seen = stats["signatures"]
+            share = seen["missed"] / max(1, sum(seen.values()))
+            lab.check(f"{name}: share of pieces missed", share <= 0.1, round(share, 4), "<= 0.10")
+            limit = 1024 << 20
+            lab.check(f"{name}: memory of graphs", 0 < stats["graph_bytes"] <= limit, stats["graph_bytes"], f"<= {limit}")
+            lab.notes.append(f"{name}: {seen}, {stats['patched_nodes']} nodes patched")
 
 
 def tokens_per_second(done):
