@@ -102,7 +102,7 @@ TEST_F(SimCases, AKernelThatAGraphLosesIsSeenByEach) {
 }
 
 /* How long it takes says nothing here: the simulator's kernels run on the processor. */
-TEST_F(SimCases, VariantsSayTheSameTextAndMissLittle) {
+TEST_F(SimCases, VariantsSayTheSameText) {
     CarryDecode();
     Run("variants --quick", "");
     std::string results = Read("out/RESULTS.md");
@@ -122,6 +122,16 @@ TEST_F(SimCases, VariantsSayTheSameTextAndMissLittle) {
         }
         EXPECT_GE(seen, 1u) << what << Read("log") << results;
     }
+}
+
+TEST_F(SimCases, RulesByLibrary) {
+    CarryDecode();
+    EXPECT_EQ(Run("rules-by-library", ""), 0) << Read("log");
+    std::string results = Read("out/RESULTS.md");
+    for (const char *rule : {"decode, lib:libcublas*", "decode, lib:decode"})
+        EXPECT_NE(results.find(std::string(rule) + ": launches by themselves"), std::string::npos)
+            << results;
+    EXPECT_NE(results.find("hostloop is not built"), std::string::npos) << "needs a GPU";
 }
 
 } // namespace
