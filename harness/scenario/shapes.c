@@ -45,7 +45,7 @@ int sc_run_batch_turns(struct sc *sc) {
     CUdeviceptr x = sc_device(sc, "x", most), y = sc_device(sc, "y", most);
     CUdeviceptr sum = sc_device(sc, "sum", 2);
     OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    for (unsigned step = 0; step < sc_steps(sc, 20 * TURNS); step++) {
+    for (unsigned step = 0; step < sc_steps(sc, 8 * TURNS); step++) {
         unsigned batch = 1u << step % TURNS;
         for (unsigned l = 0; l < 4; l++) {
             layer(sc, s, x, y, sum, batch, l);
