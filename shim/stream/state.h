@@ -3,9 +3,9 @@
  * shim/stream.
  *
  * Lock order, outermost first: engine lock; context lock (kinds, captures); registry lock (which
- * contexts and engines there are); then range, taint, noted, list and build lock, none of which is
- * held while another is taken (enum cus_rank in base/lock.h). No thread holds two engine locks
- * (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
+ * contexts and engines there are); then range, taint, noted, origin, list and build lock, none of
+ * which is held while another is taken (enum cus_rank in base/lock.h). No thread holds two engine
+ * locks (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
  * calls are made under an engine lock only to issue, build, patch and launch what that engine
  * withholds; the program's own eager calls run with no lock held.
  */
