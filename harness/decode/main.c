@@ -216,6 +216,8 @@ static int make_schedule(struct run *run) {
         .len = run->prompt_len - 1 + options->tokens,
         .prefill = options->prefill,
         .staggered = options->mixed,
+        .groups = options->n_batches ? options->batches : NULL,
+        .n_groups = options->n_batches,
         .next = calloc((size_t)options->batch, sizeof(*run->schedule.next)),
     };
     if (!run->schedule.next) {

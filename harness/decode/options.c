@@ -24,6 +24,7 @@ static const char help[] =
     "  --prompt TEXT       text to go on from (\"It is a truth universally acknowledged, that\")\n"
     "  --tokens N          characters to write for each sequence, 1..1000000 (200)\n"
     "  --batch B           sequences to write side by side, 1..1024 (1)\n"
+    "  --batches B,B...    batches that take their steps in turn, 1..1024 in sum, 16 at most\n"
     "  --prefill N         characters of the prompt that one step takes, 1..4096 (1)\n"
     "  --mixed             start the sequences one after another: while some write, the next one\n"
     "                      takes its prompt in the same steps\n"
@@ -43,6 +44,7 @@ enum {
     OPT_PROMPT = 1,
     OPT_TOKENS,
     OPT_BATCH,
+    OPT_BATCHES,
     OPT_PREFILL,
     OPT_MIXED,
     OPT_TEMPERATURE,
@@ -57,6 +59,7 @@ static const struct option table[] = {
     {"prompt", required_argument, NULL, OPT_PROMPT},
     {"tokens", required_argument, NULL, OPT_TOKENS},
     {"batch", required_argument, NULL, OPT_BATCH},
+    {"batches", required_argument, NULL, OPT_BATCHES},
     {"prefill", required_argument, NULL, OPT_PREFILL},
     {"mixed", no_argument, NULL, OPT_MIXED},
     {"temperature", required_argument, NULL, OPT_TEMPERATURE},
@@ -84,6 +87,24 @@ static int parse_int(const char *option, const char *text, int max, int *value) 
     }
     *value = (int)read;
     return -1;
+}
+
+static int parse_batches(const char *text, struct decode_options *options) {
+    const char *at = text;
+    char *end;
+    options->n_batches = options->batch = 0;
+    do {
+        long read = strtol(at, &end, 10);
+        if (end == at || *at < '0' || *at > '9' || read < 1 || read > BATCH_MAX - options->batch ||
+            options->n_batches == DECODE_BATCHES_MAX) {
+            return mistake("batches", text,
+                           "1 to 16 whole numbers are wanted, with commas, 1024 at most in sum");
+        }
+        options->batches[options->n_batches++] = (int)read;
+        options->batch += (int)read;
+        at = end + 1;
+    } while (*end == ',');
+    return *end ? mistake("batches", text, "whole numbers with commas are wanted") : -1;
 }
 
 static int parse_temperature(const char *text, float *value) {
@@ -126,7 +147,10 @@ static int take(struct decode_options *options, int option) {
     case OPT_TOKENS:
         return parse_int("tokens", optarg, TOKENS_MAX, &options->tokens);
     case OPT_BATCH:
+        options->n_batches = 0;
         return parse_int("batch", optarg, BATCH_MAX, &options->batch);
+    case OPT_BATCHES:
+        return parse_batches(optarg, options);
     case OPT_PREFILL:
         return parse_int("prefill", optarg, PREFILL_MAX, &options->prefill);
     case OPT_MIXED:
@@ -167,6 +191,10 @@ int decode_options_parse(struct decode_options *options, int argc, char **argv) 
     }
     if (status < 0 && optind < argc) {
         fprintf(stderr, "decode: '%s' is not an option\nTry 'decode --help'.\n", argv[optind]);
+        status = DECODE_EXIT_USAGE;
+    }
+    if (status < 0 && options->mixed && options->n_batches) {
+        fputs("decode: --batches and --mixed: one of the two is wanted\n", stderr);
         status = DECODE_EXIT_USAGE;
     }
     /* The rows of a step are a grid's y and z. */

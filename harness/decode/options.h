@@ -23,9 +23,15 @@ enum decode_exit {
     DECODE_EXIT_USAGE,
 };
 
+enum { DECODE_BATCHES_MAX = 16 };
+
 struct decode_options {
     const char *prompt;
     int tokens, batch;
+    /* Sequences of the batches that take steps in turn, their sum is `batch`; n_batches 0: one
+     * batch.
+     */
+    int batches[DECODE_BATCHES_MAX], n_batches;
     /* Tokens of a prompt in one step, and whether sequences start one after the other. */
     int prefill, mixed;
     /* 0: greedy. */

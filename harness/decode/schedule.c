@@ -10,7 +10,11 @@ static int smaller(int a, int b) {
 
 int decode_schedule_max_rows(const struct decode_schedule *schedule) {
     int chunk = smaller(schedule->prefill, schedule->prompt_len);
-    return schedule->staggered ? schedule->batch - 1 + chunk : schedule->batch * chunk;
+    int most = schedule->groups ? 0 : schedule->batch;
+    for (int i = 0; i < schedule->n_groups; i++) {
+        most = schedule->groups[i] > most ? schedule->groups[i] : most;
+    }
+    return schedule->staggered ? schedule->batch - 1 + chunk : most * chunk;
 }
 
 /* How many tokens of a sequence at position pos the next step takes. */
@@ -21,10 +25,26 @@ static int rows_of(const struct decode_schedule *schedule, int pos) {
     return pos < schedule->len;
 }
 
+/* The sequences whose turn it is: from *first up to *end. All begin and end at the same positions,
+ * so that no group has steps left where the one whose turn it is has none. */
+static void take_turn(struct decode_schedule *schedule, int *first, int *end) {
+    *first = 0;
+    *end = schedule->batch;
+    if (!schedule->groups) {
+        return;
+    }
+    for (int i = 0; i < schedule->turn; i++) {
+        *first += schedule->groups[i];
+    }
+    *end = *first + schedule->groups[schedule->turn];
+    schedule->turn = (schedule->turn + 1) % schedule->n_groups;
+}
+
 int decode_schedule_next(struct decode_schedule *schedule, struct decode_step *step) {
-    int several = 0, decoding = 0;
+    int several = 0, decoding = 0, first, end;
     step->n_rows = 0;
-    for (int b = 0; b < schedule->batch; b++) {
+    take_turn(schedule, &first, &end);
+    for (int b = first; b < end; b++) {
         int pos = schedule->next[b], n = rows_of(schedule, pos),
             prompt = pos < schedule->prompt_len;
         for (int i = 0; i < n; i++) {

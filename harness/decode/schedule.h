@@ -36,6 +36,10 @@ struct decode_schedule {
     /* Tokens of a prompt that a step takes (1 or more), and whether the sequences start one after
      * the other: the next one as soon as the one before it has taken its prompt. */
     int prefill, staggered;
+    /* [n_groups]: sequences of groups that take steps in turn, the batch in sum. NULL: all
+     * sequences are one group. Not with `staggered`. */
+    const int *groups;
+    int n_groups, turn;
     /* [batch], zeros to start with: the position that comes next. */
     int *next;
     /* Steps so far by kind. */

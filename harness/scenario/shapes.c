@@ -5,7 +5,7 @@
  */
 #include "harness/scenario/sc.h"
 
-enum { N = 256, BATCH_MAX = 8, BUFFERS = 4 };
+enum { N = 256, BATCH_MAX = 8, BUFFERS = 4, TURNS = 5 };
 
 static void layer(struct sc *sc, CUstream s, CUdeviceptr x, CUdeviceptr y, CUdeviceptr sum,
                   unsigned batch, unsigned salt) {
@@ -31,6 +31,26 @@ int sc_run_batch_sizes(struct sc *sc) {
             layer(sc, s, x, y, sum, batch, step * 4 + l);
         }
         OK(sc->cu.MemsetD32Async(y, step, batch * 16, s));
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* Batches of 1, 2, 4, 8, 16 in turn; a step differs from another of its batch in nothing. */
+int sc_run_batch_turns(struct sc *sc) {
+    CUstream s;
+    unsigned most = N << (TURNS - 1);
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", most), y = sc_device(sc, "y", most);
+    CUdeviceptr sum = sc_device(sc, "sum", 2);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 8 * TURNS); step++) {
+        unsigned batch = 1u << step % TURNS;
+        for (unsigned l = 0; l < 4; l++) {
+            layer(sc, s, x, y, sum, batch, l);
+        }
+        OK(sc->cu.MemsetD32Async(y, batch, batch * 16, s));
         OK(sc->cu.StreamSynchronize(s));
     }
     sc_digest(sc);

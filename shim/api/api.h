@@ -43,8 +43,6 @@ enum cus_act {
     CUS_ACT_PASS, /* neither exported nor substituted */
 
     CUS_ACT_FLUSH,   /* flush */
-    CUS_ACT_LOAD,    /* flush; look whether a library with a private route to the GPU was mapped
-                        meanwhile */
     CUS_ACT_MEMORY,  /* flush; ranges are forgotten */
     CUS_ACT_CODE,    /* flush; functions are forgotten */
     CUS_ACT_CONTEXT, /* flush; everything is forgotten */
@@ -62,16 +60,19 @@ enum cus_act {
     CUS_ACT_POLL,                      /* nothing before; a flush where the event is not ready */
     CUS_ACT_ALLOC, /* flush; where memory ran out, graphs are dropped and it is tried once more */
     CUS_ACT_EPOCH, /* flush; afterwards graphs that were built under the old setting are dropped */
-    CUS_ACT_SET_FUNCTION,    /* the same for one function, and only if the value is new */
-    CUS_ACT_SET_STREAM,      /* the same for one stream */
-    CUS_ACT_COPY_STREAM,     /* the same, always */
+    CUS_ACT_SET_FUNCTION, /* the same for one function, and only if the value is new */
+    CUS_ACT_SET_STREAM,   /* the same for one stream */
+    CUS_ACT_COPY_STREAM,  /* the same, always */
+    CUS_ACT_LOAD, /* flush; look whether a library with a private route to the GPU was mapped
+                     meanwhile; afterwards *first argument is known to be from a file */
     CUS_ACT_NOTE_FUNCTION,   /* flush; afterwards *first argument is known to be a CUfunction */
     CUS_ACT_NOTE_KERNEL,     /* flush; afterwards *first argument is known to be a CUkernel */
     CUS_ACT_KERNEL_FUNCTION, /* as TOUCH; afterwards *first argument is known to be a CUfunction */
-    CUS_ACT_LIST_FUNCTIONS,  /* flush; afterwards the array's entries are known to be CUfunctions */
-    CUS_ACT_LIST_KERNELS,    /* flush; afterwards the array's entries are known to be CUkernels */
-    CUS_ACT_BEGIN,           /* flush; afterwards a capture may be open */
-    CUS_ACT_END,             /* afterwards a capture may be over */
+    CUS_ACT_NOTE_MODULE, /* flush; afterwards *first argument is known to be made from the second */
+    CUS_ACT_LIST_FUNCTIONS, /* flush; afterwards the array's entries are known to be CUfunctions */
+    CUS_ACT_LIST_KERNELS,   /* flush; afterwards the array's entries are known to be CUkernels */
+    CUS_ACT_BEGIN,          /* flush; afterwards a capture may be open */
+    CUS_ACT_END,            /* afterwards a capture may be over */
 
     CUS_ACT_WRAP
 };

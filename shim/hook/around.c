@@ -14,6 +14,7 @@
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
+#include "shim/hook/load.h"
 #include "shim/hook/real.h"
 
 #include "shim/base/forbid.h"
@@ -222,10 +223,18 @@ static CUresult around_epoch(const struct call *call) {
 
 /* ---- handles ---- */
 
+/* What was made is from where that is from which it was made. */
+static void note_origin(const void *made, uint64_t from) {
+    if (made && cus_engine_asks_library())
+        cus_engine_code_made(made, (const void *)(uintptr_t)from);
+}
+
 static void note_first(const struct call *call, enum cus_handle kind) {
     void *const *made = (void *const *)(uintptr_t)call->a[0];
-    if (made && *made)
+    if (made && *made) {
         cus_engine_note_handle(*made, kind);
+        note_origin(*made, call->a[1]);
+    }
 }
 
 /* The driver writes as many entries as there are, and no more than there is room for. */
@@ -237,8 +246,10 @@ static void note_list(const struct call *call, enum cus_handle kind) {
         result = CUS_REAL(cuModuleGetFunctionCount)(&count, (CUmodule)(uintptr_t)call->a[2]);
     else if (kind == CUS_HANDLE_KERNEL && cus_real_has(CUS_ROW_cuLibraryGetKernelCount))
         result = CUS_REAL(cuLibraryGetKernelCount)(&count, (CUlibrary)(uintptr_t)call->a[2]);
-    for (unsigned i = 0; result == CUDA_SUCCESS && made && i < room && i < count; i++)
+    for (unsigned i = 0; result == CUDA_SUCCESS && made && i < room && i < count; i++) {
         cus_engine_note_handle(made[i], kind);
+        note_origin(made[i], call->a[2]);
+    }
 }
 
 static CUresult around_handles(const struct call *call, enum cus_act act) {
@@ -251,8 +262,21 @@ static CUresult around_handles(const struct call *call, enum cus_act act) {
         note_list(call, CUS_HANDLE_FUNCTION);
     else if (act == CUS_ACT_LIST_KERNELS)
         note_list(call, CUS_HANDLE_KERNEL);
+    else if (act == CUS_ACT_NOTE_MODULE)
+        note_origin(*(void *const *)(uintptr_t)call->a[0], call->a[1]);
     else
         note_first(call, act == CUS_ACT_NOTE_KERNEL ? CUS_HANDLE_KERNEL : CUS_HANDLE_FUNCTION);
+    return result;
+}
+
+static CUresult around_load(const struct call *call) {
+    bool by_name = call->row == CUS_ROW_cuModuleLoad;
+    const void *source = (const void *)(uintptr_t)call->a[1];
+    cus_load_begins(call->row);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS)
+        cus_load_ended(*(void *const *)(uintptr_t)call->a[0], by_name ? NULL : source,
+                       by_name ? source : NULL);
     return result;
 }
 
@@ -282,9 +306,12 @@ static CUresult around(const struct call *call) {
     case CUS_ACT_NOTE_FUNCTION:
     case CUS_ACT_NOTE_KERNEL:
     case CUS_ACT_KERNEL_FUNCTION:
+    case CUS_ACT_NOTE_MODULE:
     case CUS_ACT_LIST_FUNCTIONS:
     case CUS_ACT_LIST_KERNELS:
         return around_handles(call, act);
+    case CUS_ACT_LOAD:
+        return around_load(call);
     case CUS_ACT_BEGIN:
         flush(call);
         result = pass_on(call);
@@ -316,8 +343,7 @@ unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, ui
         return pass_on(&call);
     call.guard = &guard;
     int arg = cus_api_rows[row].arg;
-    if (cus_api_rows[row].act < CUS_ACT_NOTE_FUNCTION ||
-        cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)
+    if (cus_api_rows[row].act < CUS_ACT_LOAD || cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)
         call.has_stream = cus_act_stream(call.row, arg >= 0 ? &a[arg] : NULL, &call.ref);
     unsigned result = around(&call);
     cus_guard_leave(&guard);

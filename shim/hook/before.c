@@ -51,12 +51,6 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     bool named_stream = cus_act_stream(row, &named, &ref);
     cus_act_flush(row, named_stream ? &ref : NULL);
     switch (act) {
-    case CUS_ACT_LOAD: {
-        const char *route = cus_routes_look();
-        if (route)
-            cus_engine_withhold_off(route);
-        break;
-    }
     case CUS_ACT_MEMORY:
         cus_engine_memory_gone();
         cus_engine_memory_going(cus_frame_argument(frame, 0));
@@ -70,6 +64,8 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_settings_forget(NULL);
         cus_touch_forget();
         cus_engine_code_gone();
+        if (cus_engine_asks_library())
+            cus_engine_code_unloaded((void *)(uintptr_t)cus_frame_argument(frame, 0));
         break;
     case CUS_ACT_GONE:
         cus_settings_forget(handle);

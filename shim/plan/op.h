@@ -67,6 +67,8 @@ struct cus_kind {
                         once, read anywhere */
     uint8_t elem;    /* memset: element bytes */
     uint8_t copy_form; /* copy: enum cus_copy_form */
+    uint8_t abis;      /* memset, copy: a bit for each form of the call (enum cus_abi) that the same
+                          rule decides on */
     uint8_t n_shapes;  /* atomic: how many of `shapes` are in use; what does not fit any more stays
                           eager */
     uint16_t n_attrs;

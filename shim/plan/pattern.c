@@ -12,7 +12,7 @@
 #include "shim/base/mem.h"
 #include "shim/plan/name.h"
 
-enum target { TARGET_BASE, TARGET_REGEX, TARGET_MANGLED };
+enum target { TARGET_BASE, TARGET_REGEX, TARGET_MANGLED, TARGET_LIB, TARGET_API };
 
 struct cus_pattern {
     enum target target;
@@ -165,19 +165,39 @@ static const char *behind(const char *text, const char *prefix) {
     return strncmp(text, prefix, bytes) == 0 ? text + bytes : NULL;
 }
 
+/* What stands in front of a pattern, by target; the base name's has none. */
+static const char *const prefixes[] = {
+    [TARGET_REGEX] = "re:",
+    [TARGET_MANGLED] = "mangled:",
+    [TARGET_LIB] = "lib:",
+    [TARGET_API] = "api:",
+};
+
+static void find_target(struct cus_pattern *pattern) {
+    pattern->target = TARGET_BASE;
+    pattern->body = pattern->text;
+    for (unsigned i = TARGET_REGEX; i < sizeof prefixes / sizeof *prefixes; i++) {
+        const char *body = behind(pattern->text, prefixes[i]);
+        if (body) {
+            pattern->target = (enum target)i;
+            pattern->body = body;
+        }
+    }
+}
+
 static bool compile(struct cus_pattern *pattern, char *error, size_t bytes) {
-    const char *regex = behind(pattern->text, "re:"), *mangled = behind(pattern->text, "mangled:");
-    const char *wrong = NULL;
-    pattern->target = regex ? TARGET_REGEX : mangled ? TARGET_MANGLED : TARGET_BASE;
-    pattern->body = regex ? regex : mangled ? mangled : pattern->text;
-    wrong = regex && *regex ? regex_error(regex) : NULL;
-    if (regex && *regex && !wrong) {
-        int code = regcomp(&pattern->regex, regex, REG_EXTENDED | REG_NOSUB);
+    find_target(pattern);
+    const char *body = pattern->body;
+    bool regex = pattern->target == TARGET_REGEX && *body;
+    const char *wrong = regex ? regex_error(body) : glob_error(body);
+    if (!wrong && pattern->target == TARGET_LIB && strchr(body, '/'))
+        wrong = "a library is named by its file name, without folders";
+    if (!wrong && regex) {
+        int code = regcomp(&pattern->regex, body, REG_EXTENDED | REG_NOSUB);
         if (code)
             regerror(code, &pattern->regex, error, bytes);
         return code == 0;
     }
-    wrong = wrong ? wrong : glob_error(pattern->body);
     if (wrong)
         snprintf(error, bytes, "%s", wrong);
     return !wrong;
@@ -217,8 +237,45 @@ bool cus_pattern_matches(const struct cus_pattern *pattern, const char *mangled)
     case TARGET_BASE:
         cus_name_base(mangled, name, sizeof name);
         return cus_glob_matches(pattern->body, name);
+    case TARGET_LIB:
+    case TARGET_API:
+        break;
     }
     return false;
+}
+
+bool cus_pattern_matches_lib(const struct cus_pattern *pattern, const char *file_name) {
+    return pattern->target == TARGET_LIB && cus_glob_matches(pattern->body, file_name);
+}
+
+/* A call has a family: cuMemcpyDtoDAsync is _v2, _ptsz or _v2_ptsz in a program, as the header that
+ * it was compiled with says. */
+bool cus_pattern_matches_api(const struct cus_pattern *pattern, const char *symbol) {
+    char name[128];
+    size_t bytes = strlen(symbol), whole = bytes;
+    if (pattern->target != TARGET_API || bytes >= sizeof name)
+        return false;
+    bool twin = bytes > 5 && (strcmp(symbol + bytes - 5, "_ptsz") == 0 ||
+                              strcmp(symbol + bytes - 5, "_ptds") == 0);
+    bytes -= twin ? 5 : 0;
+    bool version = bytes > 3 && strncmp(symbol + bytes - 3, "_v", 2) == 0 &&
+                   symbol[bytes - 1] >= '0' && symbol[bytes - 1] <= '9';
+    for (int form = 0; form < 4; form++) {
+        bool no_twin = form & 1, no_version = form & 2;
+        size_t keep = bytes - (version && no_version ? 3 : 0), tail = no_twin ? 0 : whole - bytes;
+        memcpy(name, symbol, keep);
+        memcpy(name + keep, symbol + bytes, tail);
+        name[keep + tail] = 0;
+        if (cus_glob_matches(pattern->body, name))
+            return true;
+    }
+    return false;
+}
+
+enum cus_pattern_sort cus_pattern_sort_of(const struct cus_pattern *pattern) {
+    return pattern->target == TARGET_LIB   ? CUS_PATTERN_LIB
+           : pattern->target == TARGET_API ? CUS_PATTERN_API
+                                           : CUS_PATTERN_NAME;
 }
 
 const char *cus_pattern_text(const struct cus_pattern *pattern) {

@@ -166,15 +166,36 @@ static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
     return n;
 }
 
+/* How much larger the next piece may be: as large as the host can fill while the GPU runs this one.
+ */
+static uint32_t growth(uint32_t pace) {
+    uint32_t factor = pace ? NODE_NS / pace : 2;
+    return factor < 2 ? 2 : factor > REACH_FACTOR ? REACH_FACTOR : factor;
+}
+
+/* The most ops that the host fills in time. */
+static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
+    uint32_t max = plan->limits.piece_max;
+    bool bound = CUS_HAZARD(F4) && pace && plan->limits.piece_ns;
+    return bound && max > plan->limits.piece_ns / pace ? plan->limits.piece_ns / pace : max;
+}
+
+/* Are pieces of the same sizes at either pace? None is longer than a step. */
+static bool same_sizes(const struct cus_plan *plan, uint32_t pace, uint32_t other) {
+    uint32_t fills = filled_in_time(plan, pace), other_fills = filled_in_time(plan, other);
+    bool in_time = fills == other_fills || (fills >= plan->longest && other_fills >= plan->longest);
+    return in_time && growth(pace) == growth(other) && (pace > SLOW_NS) == (other > SLOW_NS);
+}
+
 /* How many ops a piece that begins at `node` may have. It must not take the host long to fill.
  * Where the host is slow, the GPU waits for it, and what is withheld last before the host waits is
  * what the host then waits for: pieces get small again towards the end of the step (HAZARDS F4,
  * F5). */
 static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
-    uint32_t max = plan->reach < plan->limits.piece_max ? plan->reach : plan->limits.piece_max;
     uint32_t pace = plan->ns_per_op;
-    if (CUS_HAZARD(F4) && pace && plan->limits.piece_ns && max > plan->limits.piece_ns / pace)
-        max = plan->limits.piece_ns / pace;
+    uint32_t max = filled_in_time(plan, pace);
+    if (max > plan->reach)
+        max = plan->reach;
     if (CUS_HAZARD(F5) && pace > SLOW_NS) {
         if (max > SLOW_MAX)
             max = SLOW_MAX;
@@ -188,12 +209,8 @@ static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *n
     return max > least ? max : least;
 }
 
-/* The next piece may be as large as the host can fill while the GPU runs this one. */
 static uint32_t next_reach(const struct cus_plan *plan) {
-    uint32_t pace = plan->ns_per_op;
-    uint64_t factor = pace ? NODE_NS / pace : 2;
-    factor = factor < 2 ? 2 : factor > REACH_FACTOR ? REACH_FACTOR : factor;
-    uint64_t reach = plan->reach * factor;
+    uint64_t reach = (uint64_t)plan->reach * growth(plan->ns_per_op);
     return reach < plan->limits.piece_max ? (uint32_t)reach : plan->limits.piece_max;
 }
 
@@ -219,14 +236,15 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
     if (!node->piece) {
-        struct cus_piece *piece =
-            cus_piece_form(node, piece_size(plan, node), plan->limits.warmup, &plan->dispatch);
+        uint32_t size = piece_size(plan, node);
+        struct cus_piece *piece = cus_piece_form(node, size, plan->limits.warmup, &plan->dispatch);
         if (!piece) {
             node->retry_at = node->visits + 1;
             return CUS_OFFER_EAGER;
         }
         cus_learn_add(plan, piece);
-        if (plan->ns_per_op > plan->formed_ns)
+        /* One that ends for another reason would be the same at any pace. */
+        if (piece->n == size && plan->ns_per_op > plan->formed_ns)
             plan->formed_ns = plan->ns_per_op;
     }
     return CUS_OFFER_BEGIN;
@@ -476,14 +494,15 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
- * it has found its pace, and that is faster, they are formed anew; later on only where it is much
- * faster, and ever less often. */
+ * it has found its pace, and that is faster, they are formed anew, unless they would be what they
+ * are; later on only where it is much faster, and ever less often. */
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
     bool first = plan->settle_every == SETTLE_STEPS;
     uint64_t pace = plan->ns_per_op;
-    if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER)) {
+    if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
+        !same_sizes(plan, plan->formed_ns, plan->ns_per_op)) {
         cus_plan_drop_handle(plan, NULL);
         plan->formed_ns = 0;
     }

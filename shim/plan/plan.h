@@ -64,7 +64,7 @@ struct cus_plan {
     uint32_t step_ops;
     uint32_t reach;     /* ops that the next piece may have: grows from piece to piece of a step */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
-    uint32_t formed_ns; /* the slowest pace at which a piece alive was formed */
+    uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
                                          anew, and from then to the next time */
     uint32_t memory_epoch;            /* as the caller said last: moves when memory may have gone */

@@ -11,7 +11,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
-#include "shim/plan/pattern.h"
+#include "shim/plan/calls.h"
 #include "shim/plan/step_read.h"
 
 struct entry {
@@ -30,6 +30,7 @@ struct step {
 
 struct cus_rules {
     unsigned count, steps;
+    unsigned sorts; /* one bit per enum cus_pattern_sort that there is */
     struct entry *first;
     struct entry **end; /* where the next one goes */
     struct step *first_step;
@@ -90,6 +91,15 @@ static void free_entry(struct entry *entry) {
     }
 }
 
+/* Does the pattern name any call of the driver's? */
+static bool names_a_call(const struct cus_pattern *pattern) {
+    const struct cus_call_name *call;
+    for (unsigned i = 0; (call = cus_calls_get(i)); i++)
+        if (cus_pattern_matches_api(pattern, call->symbol))
+            return true;
+    return false;
+}
+
 static void add_rule(struct load *load, const struct cus_setting *setting, enum cus_policy policy) {
     char error[160], text[320];
     struct entry *entry = cus_mem_alloc(sizeof *entry);
@@ -102,6 +112,15 @@ static void add_rule(struct load *load, const struct cus_setting *setting, enum 
         free_entry(entry);
         return;
     }
+    enum cus_pattern_sort sort = cus_pattern_sort_of(entry->pattern);
+    if (sort == CUS_PATTERN_API && !names_a_call(entry->pattern)) {
+        snprintf(text, sizeof text, "%s = %.100s: the driver has no such call", setting->key,
+                 setting->value);
+        tell(load, setting, cus_calls_nearest(setting->value + strlen("api:")), text);
+        free_entry(entry);
+        return;
+    }
+    load->rules->sorts |= 1u << sort;
     entry->shown.policy = policy;
     entry->shown.pattern = cus_pattern_text(entry->pattern);
     entry->shown.file = entry->file;
@@ -231,7 +250,9 @@ static void load_step(struct load *load, const struct cus_setting *setting) {
         step->pattern = cus_pattern_new(setting->value, why, sizeof why);
         step->shown.marker = step->pattern ? cus_pattern_text(step->pattern) : "";
         step->shown.line = setting->line;
-        good = step->pattern;
+        good = step->pattern && cus_pattern_sort_of(step->pattern) == CUS_PATTERN_NAME;
+        if (step->pattern && !good)
+            snprintf(why, sizeof why, "a marker is named by its kernel");
         if (!good)
             snprintf(error, sizeof error, "marker = %.100s: bad pattern: %s", setting->value, why);
     } else {
@@ -309,14 +330,18 @@ void cus_rules_free(struct cus_rules *rules) {
 
 /* ---- asking ---- */
 
-struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const char *mangled,
-                                           int index) {
+static bool matches(const struct cus_pattern *pattern, const struct cus_subject *subject) {
+    return (subject->name && cus_pattern_matches(pattern, subject->name)) ||
+           (subject->lib && cus_pattern_matches_lib(pattern, subject->lib)) ||
+           (subject->call && cus_pattern_matches_api(pattern, subject->call));
+}
+
+struct cus_verdict cus_rules_ask(const struct cus_rules *rules, const struct cus_subject *subject,
+                                 int behind) {
     struct cus_verdict verdict = {CUS_POLICY_GRAPH, -1};
     int at = 0;
-    if (!mangled)
-        return verdict;
     for (const struct entry *entry = rules->first; entry; entry = entry->next, at++)
-        if (at > index && cus_pattern_matches(entry->pattern, mangled)) {
+        if (at > behind && matches(entry->pattern, subject)) {
             verdict.policy = entry->shown.policy;
             verdict.rule = at;
             break;
@@ -325,7 +350,12 @@ struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const 
 }
 
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled) {
-    return cus_rules_decide_behind(rules, mangled, -1);
+    const struct cus_subject kernel = {.name = mangled};
+    return cus_rules_ask(rules, &kernel, -1);
+}
+
+bool cus_rules_have(const struct cus_rules *rules, enum cus_pattern_sort sort) {
+    return rules->sorts >> sort & 1;
 }
 
 const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled) {

@@ -8,6 +8,9 @@
  * (kernels that wait for the host or a peer) graph = flash_fwd_splitkv*    may be put into a graph,
  * whatever a later rule says
  *
+ * A pattern names kernels, by their names or by the file that their code is from, or with api:
+ * calls that are memsets or copies (plan/pattern.h).
+ *
  * Order: CUSPLICE_EAGER ("p1;p2") first, then the file that CUSPLICE_CONFIG names, the user's file,
  * the system's file; within a file, as written. The [step] sections (plan/step.h) of those files
  * are read with them, in the same order.
@@ -18,6 +21,7 @@
 #include <stdbool.h>
 
 #include "shim/base/config.h"
+#include "shim/plan/pattern.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,11 +55,21 @@ const struct cus_rules *cus_rules(void);
 #ifdef __cplusplus
 #pragma GCC diagnostic pop
 #endif
-/* Decided once per function by the caller. NULL for a name: no rule matches. */
+/* What rules decide on: a kernel, or a call that is none. NULL for what is not known: no pattern of
+ * that sort matches. */
+struct cus_subject {
+    const char *name; /* of a kernel, mangled */
+    const char *lib;  /* the name of the file that the kernel's code is from, without folders */
+    const char *call; /* the driver's symbol of a memset or copy; the other two are NULL */
+};
+/* Decided once per function, and once per symbol, by the caller. `behind`: what would decide if
+ * that rule and those before it were not there; -1: what decides. */
+struct cus_verdict cus_rules_ask(const struct cus_rules *rules, const struct cus_subject *subject,
+                                 int behind);
+/* Of a kernel by its name alone. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
-/* What would decide if rule `index` and those before it were not there. */
-struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const char *mangled,
-                                           int index);
+/* Is there any rule of that sort? */
+bool cus_rules_have(const struct cus_rules *rules, enum cus_pattern_sort sort);
 /* What a kernel of this name, as a marker, says of its step (plan/step.h); NULL: it is none.
  * Decided once per function. */
 const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);

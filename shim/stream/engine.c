@@ -124,8 +124,8 @@ static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_
     enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
     if (family != CUS_FAMILY_DEVICE && family != CUS_FAMILY_POOL)
         return NULL;
-    return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family,
-                            0);
+    return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family, 0,
+                            m->stream.abi);
 }
 
 static bool is_device(enum cus_family family) {
@@ -148,7 +148,7 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_co
     if (!fits)
         return NULL;
     return cus_kinds_memory(engine->context, CUS_OP_COPY, 0, (uint8_t)c->form, (uint8_t)dst,
-                            (uint8_t)src);
+                            (uint8_t)src, c->stream.abi);
 }
 
 /* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge
@@ -391,11 +391,24 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
     }
 }
 
-/* Is it a launch of a function that a rule never defers? Costs nothing where there is none. */
+static enum cus_policy policy_of(struct cus_context *context, const struct call *call) {
+    switch (call->type) {
+    case CUS_OP_MEMSET:
+        if (call->memset->two_d)
+            return CUS_POLICY_GRAPH; /* another call, which no rule decides on */
+        return cus_kinds_rule(CUS_OP_MEMSET, (uint8_t)call->memset->elem, 0, call->stream.abi)
+            .policy;
+    case CUS_OP_COPY:
+        return cus_kinds_rule(CUS_OP_COPY, 0, (uint8_t)call->copy->form, call->stream.abi).policy;
+    default:
+        return context ? cus_kinds_policy(context, call->launch->f) : CUS_POLICY_GRAPH;
+    }
+}
+
+/* Is it an op that a rule never defers? Costs nothing where there is no such rule. */
 static bool spins(struct cus_context *context, const struct call *call) {
-    return call->type == CUS_OP_LAUNCH && context &&
-           __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) &&
-           cus_kinds_policy(context, call->launch->f) == CUS_POLICY_NEVER_DEFER;
+    return __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) &&
+           policy_of(context, call) == CUS_POLICY_NEVER_DEFER;
 }
 
 /* After the first launch of a function succeeded. */

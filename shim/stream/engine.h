@@ -156,4 +156,16 @@ void cus_engine_unknown_call(void);
 enum cus_handle { CUS_HANDLE_FUNCTION, CUS_HANDLE_KERNEL };
 void cus_engine_note_handle(const void *handle, enum cus_handle kind);
 
+/*
+ * Where code is from, for rules by library. Does any rule ask? Where none does the others need not
+ * be called, and keep nothing.
+ */
+bool cus_engine_asks_library(void);
+/* A module or library was loaded out of a file of this name, without folders; NULL: out of none. */
+void cus_engine_code_loaded(const void *code, const char *file);
+/* A function, kernel or module was made from a module, library or kernel. */
+void cus_engine_code_made(const void *made, const void *from);
+/* A module or library is about to be unloaded. */
+void cus_engine_code_unloaded(const void *code);
+
 #endif

@@ -130,7 +130,7 @@ CUS_HOT bool cus_hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size
     const struct cus_memset_params params = {.dst = dst, .value = value, .height = 1};
     return cus_hot_leave(engine, CUS_OP_MEMSET,
                          kind && kind->type == CUS_OP_MEMSET && kind->elem == elem &&
-                             cus_hot_memory(engine, width, &params));
+                             kind->abis >> abi & 1 && cus_hot_memory(engine, width, &params));
 }
 
 CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
@@ -142,7 +142,7 @@ CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, s
     const struct cus_copy_params params = {.dst = dst, .src = src};
     return cus_hot_leave(engine, CUS_OP_COPY,
                          kind && kind->type == CUS_OP_COPY && kind->copy_form == form &&
-                             cus_hot_memory(engine, bytes, &params));
+                             kind->abis >> abi & 1 && cus_hot_memory(engine, bytes, &params));
 }
 
 /* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep

@@ -168,11 +168,46 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
     return entry ? &entry->kind : NULL;
 }
 
+/* ---- rules about calls ---- */
+
+/* Three widths of memsets, four forms of copies; each by either ABI. Frozen when the engine has
+ * started. */
+enum { CALLS = 7, FIRST_COPY = 3 };
+static struct cus_verdict call_rules[CALLS][2];
+
+void cus_kinds_ask_rules(void) {
+    static const char *const symbols[CALLS][2] = {
+        {"cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
+        {"cuMemsetD16Async", "cuMemsetD16Async_ptsz"},
+        {"cuMemsetD32Async", "cuMemsetD32Async_ptsz"},
+        [FIRST_COPY + CUS_COPY_ANY] = {"cuMemcpyAsync", "cuMemcpyAsync_ptsz"},
+        [FIRST_COPY + CUS_COPY_DTOD] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz"},
+        [FIRST_COPY + CUS_COPY_HTOD] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
+        [FIRST_COPY + CUS_COPY_DTOH] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz"},
+    };
+    for (unsigned i = 0; i < CALLS; i++)
+        for (unsigned abi = 0; abi < 2; abi++) {
+            const struct cus_subject subject = {.call = symbols[i][abi]};
+            call_rules[i][abi] = cus_rules_ask(cus_rules(), &subject, -1);
+            if (call_rules[i][abi].policy == CUS_POLICY_NEVER_DEFER)
+                __atomic_store_n(&cus_process.never_defer, true, __ATOMIC_RELEASE);
+        }
+}
+
+struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t copy_form,
+                                  enum cus_abi abi) {
+    unsigned call = type == CUS_OP_MEMSET ? elem / 2u : (unsigned)FIRST_COPY + copy_form;
+    return call_rules[call][abi];
+}
+
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
-                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family) {
+                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
+                                  enum cus_abi abi) {
+    struct cus_verdict verdict = cus_kinds_rule(type, elem, copy_form, abi);
     struct cus_kind_key key = {.type = (uint8_t)type,
                                .elem = elem,
                                .copy_form = copy_form,
+                               .rule = (uint32_t)(verdict.rule + 1),
                                .family = {dst_family, CUS_HAZARD(A13) ? src_family : 0}};
     cus_lock_take(&context->lock);
     struct cus_kind_entry *entry = intern(&context->memory_kinds, &key);
@@ -181,6 +216,12 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
         entry->kind.param_bytes =
             memset ? sizeof(struct cus_memset_params) : sizeof(struct cus_copy_params);
         entry->kind.name = memset ? "memset" : "memcpy";
+        entry->kind.policy = (uint8_t)verdict.policy;
+        entry->kind.rule = verdict.rule;
+        for (unsigned other = 0; other < 2; other++) {
+            struct cus_verdict twin = cus_kinds_rule(type, elem, copy_form, (enum cus_abi)other);
+            entry->kind.abis |= (uint8_t)((twin.rule == verdict.rule) << other);
+        }
     }
     cus_lock_give(&context->lock);
     return entry ? &entry->kind : NULL;
@@ -417,13 +458,16 @@ static struct cus_func *make_func(const void *handle) {
         return NULL;
     const char *name = NULL;
     enum cus_handle kind;
-    char shown[256];
+    char shown[256], file[CUS_FILE_NAME];
     func->handle = handle;
     struct cus_relaxed relaxed = cus_relax(cus_process.driver);
-    if (query_name(handle, &name, &kind) && name) {
-        struct cus_verdict verdict = cus_rules_decide(cus_rules(), name);
-        func->policy = verdict.policy;
-        func->rule = verdict.rule;
+    bool named = query_name(handle, &name, &kind) && name;
+    const struct cus_subject subject = {.name = named ? name : NULL,
+                                        .lib = cus_origins_file(handle, file)};
+    struct cus_verdict verdict = cus_rules_ask(cus_rules(), &subject, -1);
+    func->policy = verdict.policy;
+    func->rule = verdict.rule;
+    if (named) {
         func->step = cus_rules_step(cus_rules(), name);
         func->name = copy_text(name);
         cus_name_base(name, shown, sizeof shown);

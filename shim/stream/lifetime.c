@@ -53,6 +53,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     CUS_LOCK_RANK(&cus_process.build_lock, CUS_RANK_INNERMOST);
     CUS_LOCK_RANK(&cus_process.list_lock, CUS_RANK_INNERMOST);
     cus_rules_announce();
+    cus_kinds_ask_rules();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
@@ -405,6 +406,30 @@ void cus_engine_unknown_call(void) {
 
 void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
     cus_kinds_note_handle(handle, kind);
+}
+
+/* ---- where code is from ---- */
+
+bool cus_engine_asks_library(void) {
+    return cus_rules_have(cus_rules(), CUS_PATTERN_LIB);
+}
+
+/* A rule that is lost for want of memory may be about a kernel that must not wait. */
+static void must_be_kept(bool kept) {
+    if (!kept)
+        cus_engine_withhold_off("no memory to keep which library a kernel is from");
+}
+
+void cus_engine_code_loaded(const void *code, const char *file) {
+    must_be_kept(cus_origins_loaded(code, file));
+}
+
+void cus_engine_code_made(const void *made, const void *from) {
+    must_be_kept(cus_origins_made(made, from));
+}
+
+void cus_engine_code_unloaded(const void *code) {
+    cus_origins_gone(code);
 }
 
 /* ---- captures of the program ---- */

@@ -3,9 +3,9 @@
  * shim/stream.
  *
  * Lock order, outermost first: engine lock; context lock (kinds, captures); registry lock (which
- * contexts and engines there are); then range, taint, noted, list and build lock, none of which is
- * held while another is taken (enum cus_rank in base/lock.h). No thread holds two engine locks
- * (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
+ * contexts and engines there are); then range, taint, noted, origin, list and build lock, none of
+ * which is held while another is taken (enum cus_rank in base/lock.h). No thread holds two engine
+ * locks (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
  * calls are made under an engine lock only to issue, build, patch and launch what that engine
  * withholds; the program's own eager calls run with no lock held.
  */
@@ -41,7 +41,8 @@ struct cus_kind_key {
     uint8_t type, elem, copy_form, cooperative;
     uint8_t family[2]; /* of destination and source memory */
     uint16_t n_attrs;
-    uint32_t pad[2]; /* keys are compared byte by byte: no hole in front of the attributes */
+    uint32_t rule; /* of a memset or copy, by the call that asked for it: its number from 1 on */
+    uint32_t pad;  /* keys are compared byte by byte: no hole in front of the attributes */
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };
 
@@ -233,7 +234,13 @@ bool cus_kinds_met(struct cus_context *context, const void *handle);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
-                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family);
+                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
+                                  enum cus_abi abi);
+/* Asks the rules about every call that is a memset or a copy. Once, when the engine starts. */
+void cus_kinds_ask_rules(void);
+/* What they say of one: a memset by its element bytes, or a copy by its form. */
+struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t copy_form,
+                                  enum cus_abi abi);
 /* Notes the taint for functions that are met from now on; cus_kinds_taint then finds those of a
  * context that were met before. NULL: every function. False where it was noted already. */
 bool cus_kinds_note_taint(const void *handle);
@@ -252,6 +259,18 @@ struct cus_garbage {
 struct cus_garbage cus_kinds_detach(struct cus_context *context);
 void cus_kinds_free(struct cus_garbage garbage);
 void cus_kinds_note_handle(const void *handle, enum cus_handle kind);
+
+/* ---- origins.c ---- */
+
+enum { CUS_FILE_NAME = 256 }; /* of a file, without folders, with the final NUL */
+
+/* Code was loaded from a file of this name (NULL: from none); `made` was made from it, or from what
+ * was. False: no memory to keep that. */
+bool cus_origins_loaded(const void *code, const char *file);
+bool cus_origins_made(const void *made, const void *from);
+void cus_origins_gone(const void *code);
+/* The name of the file that this function or kernel is from, in `name`; NULL: none is known. */
+const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]);
 
 /* ---- ranges.c ---- */
 

@@ -204,7 +204,8 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
         env["CUSPLICE_GRAPH_MB"] = r.Of<const char *>({"0", "1"});
     }
     std::string eager =
-        r.Of<const char *>({"", "touch", "touch", "fill;add_scalar", "re:^ch", "copy_*"});
+        r.Of<const char *>({"", "touch", "touch", "fill;add_scalar", "re:^ch", "copy_*",
+                            "api:cuMemset*;touch", "api:cuMemcpyAsync;lib:no_such*"});
     if (!eager.empty()) {
         env["CUSPLICE_EAGER"] = eager;
     }

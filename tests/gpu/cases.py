@@ -15,9 +15,9 @@ import time
 import op_db_judge
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
-PROGRAMS = ("scenarios", "launcher", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
+PROGRAMS = ("scenarios", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
             "large-params", "stream-attributes", "two-gpus")
-TIMED = ("decode", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify",
+TIMED = ("decode", "variants", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify",
          "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
 GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
@@ -672,6 +672,43 @@ def case_decode(lab):
                                                     "all": values}
 
 
+BATCHES = "1,2,4,8,16"
+
+
+def case_variants(lab):
+    """Batch sizes in turn, 100 rounds and a line end: the same text, and faster than plain with a variant for each size and with
+    too few, where graphs are patched."""
+    program = lab.runner.program("decode")
+    if not program:
+        lab.skip("decode is not built")
+        return
+    preset = os.path.join(lab.runner.root, "config", "presets", "decode-modes.conf")
+    command = [program, "--prompt", "A", "--batches", BATCHES, "--tokens", "10" if lab.quick else "100"]
+    variants = {"plain": None, "variants 8": "8", "variants 2": "2"}
+
+    def call(name, many):
+        env = {"CUSPLICE_CONFIG": preset, "CUSPLICE_VARIANTS": many} if many else None
+        done = lab.runner.run(command, variant="preload" if many else "plain", env=env, limit=120)
+        rate = tokens_per_second(done)
+        done.result = {"s_per_token": 1 / rate} if rate else None
+        return done
+
+    runs = lab.measure({n: v or "plain" for n, v in variants.items()}, lambda n, _: call(n, variants[n]), "s_per_token",
+                       1 if lab.quick else 5)
+    lab.same("text", runs, lambda d: d.stdout.strip())
+    for name in ("variants 8", "variants 2"):
+        lab.compare(f"{name}: time over plain", name, "plain", 0.98)
+        stats = lab.stats.get(name)
+        if stats:
+            seen = stats["signatures"]
+            share = seen["missed"] / max(1, sum(seen.values()))
+            bound = 0.5 if lab.quick else 0.1  # the first rounds miss
+            lab.check(f"{name}: share of pieces missed", share <= bound, round(share, 4), f"<= {bound:.2f}")
+            limit = 1024 << 20
+            lab.check(f"{name}: memory of graphs", 0 < stats["graph_bytes"] <= limit, stats["graph_bytes"], f"<= {limit}")
+            lab.notes.append(f"{name}: {seen}, {stats['patched_nodes']} nodes patched")
+
+
 def case_modes(lab):
     """Prefill, mixed and uniform decode steps under each mode: the same text; a mode that does more is no slower."""
     program = lab.runner.program("decode")
@@ -809,6 +846,40 @@ def scenario(lab, name, argv):
     lab.see(name, mine)
     same = mine.stdout == plain.stdout
     lab.check(f"{name}: same output", same, "" if same else f"{plain.stdout[-120:]!r} / {mine.stdout[-120:]!r}", "equal")
+
+
+LIBRARY_RULES = (
+    # Program, arguments, rule; whether every kernel is named by it, or none, or some.
+    ("hostloop", ["--steps", 20, "--warmup", 5], "lib:hostloop", "all"),  # static cudart
+    ("hostloop", ["--steps", 20, "--warmup", 5], "lib:libcuda*", "none"),
+    ("hostloop_shared", ["--steps", 20, "--warmup", 5], "lib:hostloop_shared", "all"),
+    ("decode", ["--tokens", 40], "lib:libcublas*", "some"),
+    ("decode", ["--tokens", 40], "lib:decode", "some"),
+)
+
+
+def case_rules_by_library(lab):
+    """Which file kernels are from, by the runtime's own loading of them: of a program with static and with shared cudart, and of
+    cuBLAS, which brings a runtime of its own."""
+    for name, args, rule, share in LIBRARY_RULES:
+        program = lab.runner.program(name)
+        if not program:
+            lab.skip(f"{name} is not built")
+            continue
+        plain = lab.runner.run([program, *args], limit=60)
+        if lab.plain_only or not plain.ok:
+            lab.check(f"{name}: runs as it is", plain.ok, "" if plain.ok else plain.why())
+            continue
+        done = lab.runner.run([program, *args], variant="preload", env={"CUSPLICE_EAGER": rule}, limit=60)
+        if not done.ok or done.stats is None:
+            lab.fail(done)
+            continue
+        lab.see(f"{name}, {rule}", done)
+        launches, by_rule = done.stats["ops"]["launches"], done.stats["eager_by"]["rule"]
+        ok = {"all": by_rule == launches, "none": by_rule == 0, "some": 0 < by_rule < launches}[share]
+        lab.check(f"{name}, {rule}: launches by themselves", ok, f"{by_rule} of {launches}", share)
+        if name == "decode":
+            lab.check(f"{name}, {rule}: same text", done.stdout == plain.stdout, "", "equal")
 
 
 def case_launcher(lab):

@@ -64,6 +64,14 @@ class SimCases : public ::testing::Test {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
 
+    /* The decode host in place of the one for a GPU. */
+    void CarryDecode() {
+        std::string sim = Path("SIMULATOR");
+        Script("carry/decode", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                                   " CUSIM_DELAY_US=0 CUSIM_GRAPH_RULES=measured " +
+                                   Path("DECODE") + " \"$@\"");
+    }
+
     std::string Read(const std::string &name) {
         std::ifstream in(dir_ + "/" + name);
         std::stringstream text;
@@ -91,6 +99,39 @@ TEST_F(SimCases, AKernelThatAGraphLosesIsSeenByEach) {
         EXPECT_EQ(Run(name, "CUSIM_GRAPH_ERROR=drop:9"), 1) << Read("log");
         EXPECT_NE(Read("out/RESULTS.md").find("**FAIL**"), std::string::npos) << name;
     }
+}
+
+/* How long it takes says nothing here: the simulator's kernels run on the processor. */
+TEST_F(SimCases, VariantsSayTheSameText) {
+    CarryDecode();
+    Run("variants --quick", "");
+    std::string results = Read("out/RESULTS.md");
+    for (const char *name : {"variants 8", "variants 2"}) {
+        std::string row = std::string("| ") + name + ": ";
+        EXPECT_NE(results.find(row + "time over plain |"), std::string::npos) << results;
+    }
+    EXPECT_NE(results.find("| variants | text |"), std::string::npos) << results;
+    EXPECT_EQ(results.find("not measured"), std::string::npos) << results;
+    for (const char *what : {"text", "share of pieces missed", "memory of graphs"}) {
+        size_t at = 0, seen = 0;
+        while ((at = results.find(what, at)) != std::string::npos) {
+            std::string line = results.substr(at, results.find('\n', at) - at);
+            EXPECT_NE(line.find("| pass |"), std::string::npos) << line;
+            at += line.size();
+            seen++;
+        }
+        EXPECT_GE(seen, 1u) << what << Read("log") << results;
+    }
+}
+
+TEST_F(SimCases, RulesByLibrary) {
+    CarryDecode();
+    EXPECT_EQ(Run("rules-by-library", ""), 0) << Read("log");
+    std::string results = Read("out/RESULTS.md");
+    for (const char *rule : {"decode, lib:libcublas*", "decode, lib:decode"})
+        EXPECT_NE(results.find(std::string(rule) + ": launches by themselves"), std::string::npos)
+            << results;
+    EXPECT_NE(results.find("hostloop is not built"), std::string::npos) << "needs a GPU";
 }
 
 } // namespace

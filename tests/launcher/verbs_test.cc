@@ -227,7 +227,8 @@ TEST(ConfigVerb, ExplainNamesTheRule) {
                      "marker of  no step\n");
     r = Cusplice({"config", "--explain", "other", "--json"}, with);
     EXPECT_EQ(Json(r.out, "list(d.items())[3:]"),
-              "[('policy', 'graph'), ('rule', None), ('otherwise', None), ('marker_of', None)]\n");
+              "[('policy', 'graph'), ('rule', None), ('otherwise', None), ('marker_of', None), "
+              "('library', None), ('call', None)]\n");
 }
 
 TEST(ConfigVerb, ExplainSaysWhatWouldDecideOtherwiseAndWhichStepItMarks) {
@@ -255,6 +256,100 @@ TEST(ConfigVerb, ExplainSaysWhatWouldDecideOtherwiseAndWhichStepItMarks) {
     EXPECT_EQ(Json(r.out, "d['rule']['policy'], d['rule']['file'], d['rule']['line'], "
                           "d['otherwise']['policy'], d['otherwise']['line'], d['marker_of']"),
               "('eager', 'CUSPLICE_EAGER', 0, 'uniform', 4, None)\n");
+}
+
+TEST(ConfigVerb, ExplainKnowsLibraries) {
+    std::string path =
+        Write("libraries.conf", "[rules]\ngraph = safe*\nnever_defer = lib:libnccl*\n"
+                                "eager = k*\n");
+    Environment with = {{"CUSPLICE_CONFIG", path}};
+    Result r = Cusplice({"config", "--explain", "k", "--lib", "libnccl.so.2"}, with);
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, "base name  k\nfull name  k\nlibrary    libnccl.so.2\npolicy     never_defer\n"
+                     "rule       never_defer = lib:libnccl*    # " +
+                         path + ":3\notherwise  eager = k*    # " + path +
+                         ":4\nmarker of  no step\n");
+    r = Cusplice({"config", "--explain", "k"}, with);
+    EXPECT_EQ(r.out, "base name  k\nfull name  k\npolicy     eager\nrule       eager = k*    # " +
+                         path +
+                         ":4\notherwise  none matches: the kernel may go into any graph\n"
+                         "marker of  no step\n"
+                         "note       rules by library come first and were not asked: say --lib "
+                         "FILE\n");
+    r = Cusplice({"config", "--explain", "safe_one"}, with);
+    EXPECT_FALSE(Has(r.out, "note")) << "decided before: " << r.out;
+    r = Cusplice({"config", "--explain", "lib:libnccl.so.2"}, with);
+    EXPECT_EQ(r.out, "library    libnccl.so.2\npolicy     never_defer\n"
+                     "rule       never_defer = lib:libnccl*    # " +
+                         path +
+                         ":3\notherwise  none matches: the kernel may go into any graph\n"
+                         "note       rules that name kernels were not asked\n");
+    r = Cusplice({"config", "--json", "--explain", "k", "--lib", "libnccl.so.2"}, with);
+    EXPECT_EQ(
+        Json(r.out, "d['library'], d['rule']['pattern'], d['otherwise']['pattern'], d['call']"),
+        "('libnccl.so.2', 'lib:libnccl*', 'k*', None)\n");
+    for (const Strings &arguments :
+         {Strings{"config", "--list", "--lib", "x"}, Strings{"config", "--explain", "k", "--lib"},
+          Strings{"config", "--explain", "lib:x", "--lib", "x"}})
+        EXPECT_EQ(Cusplice(arguments, with).Exit(), 2) << arguments[1];
+}
+
+TEST(ConfigVerb, ExplainKnowsCalls) {
+    std::string path =
+        Write("calls.conf", "[rules]\neager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemset*_ptsz\n"
+                            "never_defer = api:cuMemset*\n");
+    Environment with = {{"CUSPLICE_CONFIG", path}};
+    for (const char *name : {"api:cuMemcpyDtoDAsync", "api:cuMemcpyDtoDAsync_v2"}) {
+        Result r = Cusplice({"config", "--explain", name}, with);
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        EXPECT_EQ(r.out, "call       cuMemcpyDtoDAsync_v2\npolicy     eager\n"
+                         "rule       eager = api:cuMemcpyDtoDAsync    # " +
+                             path +
+                             ":2\notherwise  none matches: the call may go into any graph\n");
+    }
+    Result r = Cusplice({"config", "--explain", "api:cuMemsetD8Async"}, with);
+    EXPECT_EQ(r.out, "call       cuMemsetD8Async\npolicy     never_defer\n"
+                     "rule       never_defer = api:cuMemset*    # " +
+                         path +
+                         ":4\notherwise  none matches: the call may go into any graph\n"
+                         "note       cuMemsetD8Async_ptsz is decided on otherwise: ask for it by "
+                         "its whole name\n");
+    r = Cusplice({"config", "--explain", "api:cuMemsetD8Async_ptsz", "--json"}, with);
+    EXPECT_EQ(Json(r.out, "d['call'], d['policy'], d['rule']['line'], d['name'], d['library']"),
+              "('cuMemsetD8Async_ptsz', 'graph', 3, None, None)\n");
+    r = Cusplice({"config", "--explain", "api:cuMemAlloc_v2"}, with);
+    EXPECT_EQ(r.out,
+              "call       cuMemAlloc_v2\nnote       it is no memset or copy that may be in a "
+              "graph: no rule changes what it does\n");
+    r = Cusplice({"config", "--explain", "api:cuMemsetD8Asinc"}, with);
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.out, "");
+    EXPECT_EQ(r.err, "cusplice: the driver has no call cuMemsetD8Asinc; the nearest is "
+                     "cuMemsetD8Async\n");
+}
+
+TEST(ConfigVerb, LibrariesAndCallsAreListedAndChecked) {
+    std::string path = Write("sorts.conf", "[rules]\nnever_defer = lib:libnccl*\n"
+                                           "eager = api:cuMemcpyDtoDAsync\n");
+    EXPECT_EQ(Cusplice({"config", "--check", path}).Exit(), 0);
+    Result r = Cusplice({"config", "--list"}, {{"CUSPLICE_CONFIG", path}});
+    EXPECT_TRUE(Has(r.out, "\nnever_defer = lib:libnccl*    # " + path +
+                               ":2\neager = api:cuMemcpyDtoDAsync    # " + path + ":3\n"))
+        << r.out;
+    path = Write("sorts_bad.conf", "[rules]\nnever_defer = lib:lib/nccl*\n"
+                                   "eager = api:cuMemcpyDtoDAsnc\n");
+    r = Cusplice({"config", "--check", path});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, path +
+                               ":2: never_defer = lib:lib/nccl*: bad pattern: a library is named "
+                               "by its file name, without folders\n"))
+        << r.err;
+    EXPECT_TRUE(Has(r.err, path + ":3: eager = api:cuMemcpyDtoDAsnc: the driver has no such call "
+                                  "(nearest: cuMemcpyDtoDAsync)\n"))
+        << r.err;
+    r = Cusplice({"run", "-c", path, "--", "/bin/true"});
+    EXPECT_NE(r.Exit(), 0);
+    EXPECT_TRUE(Has(r.err, "nearest: cuMemcpyDtoDAsync")) << r.err;
 }
 
 } // namespace

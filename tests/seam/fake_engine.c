@@ -249,3 +249,19 @@ bool cus_engine_prove_end(uint64_t *verified, uint64_t *different) {
     *verified = *different = 0;
     return false;
 }
+
+bool cus_engine_asks_library(void) {
+    return getenv("SEAM_ASKS_LIBRARY") != NULL;
+}
+
+void cus_engine_code_loaded(const void *code, const char *file) {
+    seam_log("engine code_loaded %lx %s", (unsigned long)code, file ? file : "-");
+}
+
+void cus_engine_code_made(const void *made, const void *from) {
+    seam_log("engine code_made %lx %lx", (unsigned long)made, (unsigned long)from);
+}
+
+void cus_engine_code_unloaded(const void *code) {
+    seam_log("engine code_unloaded %lx", (unsigned long)code);
+}

@@ -466,6 +466,46 @@ static void private_route(void) {
     CALL(cuModuleLoadData, &module, "image");
 }
 
+/* Modules and libraries out of memory of every sort, and what is made from them. */
+static void origins(void) {
+    static const struct {
+        int magic, version;
+        const void *data;
+    } around = {0x466243b1, 1, "image"};
+    start();
+    word made[4], unused = 0;
+    void *user = open_beside("libuser.so");
+    const void *in_user = dlsym(user, "user_enable");
+    struct {
+        int magic, version;
+        const void *data;
+    } *wrapper = malloc(sizeof *wrapper), *nothing = calloc(1, sizeof *nothing);
+    CHECK(in_user && wrapper && nothing);
+    wrapper->magic = 0x466243b1;
+    wrapper->version = 1;
+    wrapper->data = in_user;
+    CALL(cuModuleLoadData, made, "image");                                                  /* a0 */
+    CALL(cuModuleLoadDataEx, made, in_user, (word)0, (word)0, (word)0);                     /* a1 */
+    CALL(cuModuleLoadFatBinary, made, &around);                                             /* a2 */
+    CALL(cuModuleLoad, made, "/some/where/code.cubin");                                     /* a3 */
+    CALL(cuLibraryLoadData, made, in_user, unused, unused, unused, unused, unused, unused); /* a4 */
+    CALL(cuLibraryLoadFromFile, made, "code.fatbin", unused, unused, unused, unused, unused,
+         unused);                          /* a5 */
+    CALL(cuModuleLoadData, made, nothing); /* a6 */
+    CALL(cuModuleLoadData, made, wrapper); /* a7 */
+    fake_result("cuModuleLoadData", 200);
+    CALL(cuModuleLoadData, made, "image"); /* fails: says nothing */
+    CALL(cuModuleGetFunction, made, (word)0xa0, "f");
+    CALL(cuLibraryGetKernel, made, (word)0xa4, "f");
+    CALL(cuKernelGetFunction, made, (word)0xe1);
+    CALL(cuLibraryEnumerateKernels, made, (word)4, (word)0xa5);
+    CALL(cuLibraryGetModule, made, (word)0xa4);
+    CALL(cuModuleUnload, (word)0xa0);
+    CALL(cuLibraryUnload, (word)0xa4);
+    free(wrapper);
+    free(nothing);
+}
+
 int main(int argc, char **argv) {
     static const struct probe probes[] = {
         {"dlsym", by_dlsym},
@@ -491,6 +531,7 @@ int main(int argc, char **argv) {
         {"profiler_first", profiler_first},
         {"private_route", private_route},
         {"race", race},
+        {"origins", origins},
         {"profiler_linked", profiler_linked},
         {"stats_in_time", stats_in_time},
     };

@@ -333,6 +333,34 @@ TEST_F(Seam, OnlyTheFirstTouchOfAFunctionIsABarrier) {
     EXPECT_EQ(outcome.CountBeginning("engine flush P cuOccupancy"), 0);
 }
 
+Strings About(const Outcome &outcome, const std::string &beginning) {
+    Strings found;
+    for (const std::string &line : outcome.log)
+        if (line.rfind(beginning, 0) == 0)
+            found.push_back(line.substr(strlen("engine ")));
+    return found;
+}
+
+TEST_F(Seam, TheFileThatCodeIsFromIsKnownByItsImageOrItsPath) {
+    Outcome outcome = Run("SEAM_PROBE", "origins", {{"SEAM_ASKS_LIBRARY", "1"}});
+    EXPECT_EQ(About(outcome, "engine code_"),
+              (Strings{"code_loaded a0 probe", "code_loaded a1 libuser.so", "code_loaded a2 probe",
+                       "code_loaded a3 code.cubin", "code_loaded a4 libuser.so",
+                       "code_loaded a5 code.fatbin", "code_loaded a6 -",
+                       "code_loaded a7 libuser.so", "code_made f1 a0", "code_made e1 a4",
+                       "code_made f2 e1", "code_made e2 a5", "code_made e3 a5", "code_made b0 a4",
+                       "code_gone", "code_unloaded a0", "code_gone", "code_unloaded a4"}));
+    // A load comes behind everything, whichever function it is.
+    for (const char *load : {"cuModuleLoad", "cuModuleLoadDataEx", "cuModuleLoadFatBinary",
+                             "cuLibraryLoadData", "cuLibraryLoadFromFile"})
+        EXPECT_EQ(outcome.Count(std::string("engine flush P ") + load + " -"), 1) << load;
+}
+
+TEST_F(Seam, WhereNoRuleAsksForLibrariesNothingIsKept) {
+    EXPECT_EQ(About(Run("SEAM_PROBE", "origins"), "engine code_"),
+              (Strings{"code_gone", "code_gone"}));
+}
+
 TEST_F(Seam, SettingTheSameValueAgainIsNoChange) {
     Outcome outcome = Run("SEAM_PROBE", "settings");
     EXPECT_EQ(outcome.CountBeginning("cuda cuFuncSetAttribute"), 104);

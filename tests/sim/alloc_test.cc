@@ -114,5 +114,24 @@ TEST(Rules, LostForMemoryWithholdNothing) {
     EXPECT_GT(off, 0) << "no rule was lost: this shows nothing";
 }
 
+// The same of which library a kernel is from.
+TEST(Rules, ByLibraryLostForMemoryWithholdNothing) {
+    Case c = CaseOf("eager_tenth");
+    c.args = {"--steps", "6"};
+    const std::string rule = "lib:scenario";
+    Outcome whole = RunCase(c, WithFaults({{"CUSPLICE_EAGER", rule}}));
+    ASSERT_EQ(whole.stats.Number("eager_by.rule"), whole.stats.Sum("ops")) << whole.Describe();
+    long off = 0;
+    for (int n = 1; n <= 120; n++) {
+        SCOPED_TRACE(n);
+        Outcome run = RunCase(
+            c, WithFaults({{"CUSPLICE_EAGER", rule}, {"CUS_TEST_ALLOC_FAULT", std::to_string(n)}}));
+        EXPECT_EQ(run.result.out, whole.result.out);
+        EXPECT_EQ(run.calls.Number("cuGraphLaunch"), 0) << run.Describe();
+        off += run.result.err.find("which library a kernel is from") != std::string::npos;
+    }
+    EXPECT_GT(off, 0) << "nothing was lost: this shows nothing";
+}
+
 } // namespace
 } // namespace sim

@@ -63,6 +63,7 @@ std::vector<Case> MakeCases() {
         {"soak", 40, "", "", {}},
         {"long_short", 60, "", "", {}},
         {"batch_sizes", 60, "", "", {}},
+        {"batch_turns", 60, "", "", {}},
         {"moving_buffers", 40, "", "", {}, true, {"--steps", "120"}},
         {"growing_grid", 60, "", "", {}},
         {"block_smem", 30, "", "", {}},

@@ -129,6 +129,30 @@ TEST(EagerRule, CountsExactly) {
     EXPECT_GE(ruled.stats.Number("issued.in_graphs"), 0.55 * 20 * 40);
 }
 
+// The list of the last whole step has every op, the eager ones where the program launches them.
+TEST(EagerRule, StandsInItsPlaceInTheSegmentList) {
+    Outcome ruled =
+        RunCase(CaseOf("eager_tenth"),
+                Preloaded({{"CUSPLICE_EAGER", "saxpy_n"}, {"CUSPLICE_HOLD_US", "1000000"}}));
+    int ops = 0, eager = 0;
+    for (int i = 0;; i++) {
+        auto entry = ruled.stats.text.find("segment_list." + std::to_string(i));
+        if (entry == ruled.stats.text.end())
+            break;
+        int n = 0;
+        if (sscanf(entry->second.c_str(), "graph %d", &n) == 1) {
+            EXPECT_LE(ops % 10 + n, 9) << "a graph over " << entry->second << " at " << ops;
+            ops += n;
+        } else {
+            EXPECT_EQ(ops % 10 == 9, entry->second == "eager saxpy_n") << ops;
+            eager += ops % 10 == 9;
+            ops++;
+        }
+    }
+    EXPECT_EQ(ops, 40) << ruled.Describe();
+    EXPECT_EQ(eager, 4);
+}
+
 TEST(EagerRule, NamesEveryKernel) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
@@ -214,6 +238,24 @@ TEST(Bounds, GraphMemory) {
     EXPECT_STATS(bounded);
     EXPECT_LE(bounded.stats.Number("graph_bytes"), 1 << 20);
     EXPECT_GT(bounded.stats.Number("issued.in_graphs"), 0);
+}
+
+// Building is spread over steps, so that none of them is slow.
+TEST(Bounds, NodesBuiltInAStep) {
+    auto built = [](const char *nodes) {
+        Setting setting = Preloaded({{"CUSPLICE_BUILD_NODES", nodes},
+                                     {"CUSPLICE_PIECE_FIRST", "32"},
+                                     {"CUSPLICE_PIECE_MAX", "32"},
+                                     {"CUSPLICE_HOLD_US", "1000000"}});
+        setting.args = {"--steps", "8"};
+        Outcome run = RunCase(CaseOf("launch_bound"), setting);
+        EXPECT_STATS(run);
+        return run.stats.Number("built");
+    };
+    double few = built("64"), many = built("100000");
+    EXPECT_GE(few, 6);
+    EXPECT_LE(few, 8 * 2) << "two graphs of 32 nodes for each step";
+    EXPECT_GT(many, 1000 / 32 - 1) << "and without that, as many as there are, at once";
 }
 
 TEST(Bounds, TreeNodes) {

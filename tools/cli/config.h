@@ -14,8 +14,9 @@
 int cli_config_list(bool json);
 /* One file, read strictly. */
 int cli_config_check(const char *path, bool json);
-/* What is said of a kernel, mangled or not. */
-int cli_config_explain(const char *name, bool json);
+/* What is said of a kernel, mangled or not, that is from the file `lib` (NULL: not known); of all
+ * kernels of a file (`lib:FILE`); of a call that is none (`api:NAME`). */
+int cli_config_explain(const char *asked, const char *lib, bool json);
 
 /* `    # FILE:LINE` and the end of the line. */
 void cli_config_print_place(const char *file, int line);

@@ -1,93 +1,201 @@
 /*
- * cusplice config --explain: what the rules and steps say of one kernel, and which of them says it.
+ * cusplice config --explain: what the rules and steps say of one kernel or of one call, and which
+ * of them says it. A kernel is asked about by its name, by the file that it is from, or by both.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/plan/calls.h"
 #include "shim/plan/name.h"
 #include "tools/cli/config.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verb.h"
 
 struct answer {
-    const char *name;
+    struct cus_subject subject;
+    const char *asked;                 /* as on the command line */
+    const struct cus_call_name *call;  /* that was asked about, or NULL */
+    const struct cus_call_name *other; /* one of its family that is decided otherwise, or NULL */
     char base[1024], qualified[2048];
     struct cus_verdict verdict, otherwise;
     const struct cus_rule *rule, *behind; /* NULL: none matches */
     const struct cus_step_rule *step;     /* that it is the marker of, or NULL */
-    bool unsure; /* there are patterns of mangled names, and this is not one */
+    bool unsure;   /* there are patterns of mangled names, and this is not one */
+    bool open_lib; /* a rule by library comes first, and no library was given */
 };
 
-static bool is_of_mangled(const char *pattern) {
-    return strncmp(pattern, "mangled:", 8) == 0;
+static bool is_of(const char *pattern, const char *sort) {
+    return strncmp(pattern, sort, strlen(sort)) == 0;
 }
 
-static void answer(const struct cus_rules *rules, const char *name, struct answer *it) {
-    it->name = name;
+static const char *behind_word(const char *text, const char *word) {
+    return is_of(text, word) ? text + strlen(word) : NULL;
+}
+
+/* ---- calls ---- */
+
+/* Does the pattern `api:NAME` match it, that is: is it NAME or of its family? */
+static bool is_of_family(const struct cus_pattern *family, const struct cus_call_name *call) {
+    return family && cus_pattern_matches_api(family, call->symbol);
+}
+
+/* A program that was compiled by a header calls one of a family; those that rules decide on come
+ * first. NULL: there is no such call. */
+static const struct cus_call_name *find_call(const struct cus_pattern *family) {
+    const struct cus_call_name *call, *found = NULL;
+    for (unsigned i = 0; (call = cus_calls_get(i)); i++)
+        if (is_of_family(family, call) &&
+            (!found || (cus_calls_ruled(call) && !cus_calls_ruled(found))))
+            found = call;
+    return found;
+}
+
+static void find_other(const struct cus_rules *rules, const struct cus_pattern *family,
+                       struct answer *it) {
+    const struct cus_call_name *call;
+    for (unsigned i = 0; (call = cus_calls_get(i)); i++) {
+        const struct cus_subject subject = {.call = call->symbol};
+        if (is_of_family(family, call) && cus_calls_ruled(call) &&
+            cus_rules_ask(rules, &subject, -1).rule != it->verdict.rule)
+            it->other = call;
+    }
+}
+
+/* ---- the answer ---- */
+
+static void decide(const struct cus_rules *rules, struct answer *it) {
+    it->verdict = cus_rules_ask(rules, &it->subject, -1);
+    if (it->verdict.rule < 0)
+        return;
+    it->rule = cus_rules_get(rules, (unsigned)it->verdict.rule);
+    it->otherwise = cus_rules_ask(rules, &it->subject, it->verdict.rule);
+    if (it->otherwise.rule >= 0)
+        it->behind = cus_rules_get(rules, (unsigned)it->otherwise.rule);
+}
+
+static void answer_kernel(const struct cus_rules *rules, struct answer *it) {
+    const char *name = it->subject.name;
+    decide(rules, it);
+    for (int i = 0; cus_rules_get(rules, (unsigned)i); i++)
+        it->open_lib |= !it->subject.lib &&
+                        is_of(cus_rules_get(rules, (unsigned)i)->pattern, "lib:") &&
+                        (it->verdict.rule < 0 || i < it->verdict.rule);
+    if (!name)
+        return;
     cus_name_base(name, it->base, sizeof it->base);
     cus_name_qualified(name, it->qualified, sizeof it->qualified);
-    it->verdict = cus_rules_decide(rules, name);
-    it->rule = it->behind = NULL;
-    if (it->verdict.rule >= 0) {
-        it->rule = cus_rules_get(rules, (unsigned)it->verdict.rule);
-        it->otherwise = cus_rules_decide_behind(rules, name, it->verdict.rule);
-        if (it->otherwise.rule >= 0)
-            it->behind = cus_rules_get(rules, (unsigned)it->otherwise.rule);
-    }
     it->step = cus_rules_step(rules, name);
-    it->unsure = false;
     for (unsigned i = 0; cus_rules_get(rules, i); i++)
-        it->unsure |= is_of_mangled(cus_rules_get(rules, i)->pattern);
+        it->unsure |= is_of(cus_rules_get(rules, i)->pattern, "mangled:");
     for (unsigned i = 0; cus_rules_step_get(rules, i); i++)
-        it->unsure |= is_of_mangled(cus_rules_step_get(rules, i)->marker);
-    it->unsure &= strncmp(name, "_Z", 2) != 0;
+        it->unsure |= is_of(cus_rules_step_get(rules, i)->marker, "mangled:");
+    it->unsure &= !is_of(name, "_Z");
 }
 
-static void print_rule_or_none(const char *what, const struct cus_rule *rule) {
+/* False: there is no such call. */
+static bool answer_call(const struct cus_rules *rules, struct answer *it) {
+    char error[160];
+    struct cus_pattern *family = cus_pattern_new(it->asked, error, sizeof error);
+    it->call = find_call(family);
+    if (it->call && cus_calls_ruled(it->call)) {
+        it->subject.call = it->call->symbol;
+        decide(rules, it);
+        find_other(rules, family, it);
+    }
+    cus_pattern_free(family);
+    return it->call;
+}
+
+/* ---- showing it ---- */
+
+static void print_rule_or_none(const struct answer *it, const char *what,
+                               const struct cus_rule *rule) {
     printf("%s", what);
     if (rule)
         cli_config_print_rule(rule);
     else
-        printf("none matches: the kernel may go into any graph\n");
+        printf("none matches: the %s may go into any graph\n", it->call ? "call" : "kernel");
 }
 
-static void print_answer(const struct answer *it) {
-    printf("base name  %s\nfull name  %s\npolicy     %s\n", it->base, it->qualified,
-           cus_policy_name(it->verdict.policy));
-    print_rule_or_none("rule       ", it->rule);
+static void print_decision(const struct answer *it) {
+    printf("policy     %s\n", cus_policy_name(it->verdict.policy));
+    print_rule_or_none(it, "rule       ", it->rule);
     if (it->rule)
-        print_rule_or_none("otherwise  ", it->behind);
-    printf("marker of  ");
-    if (it->step)
-        cli_config_print_step(it->step);
+        print_rule_or_none(it, "otherwise  ", it->behind);
+}
+
+static void print_call(const struct answer *it) {
+    printf("call       %s\n", it->call->symbol);
+    if (it->subject.call)
+        print_decision(it);
     else
-        printf("no step\n");
+        printf("note       it is no memset or copy that may be in a graph: no rule changes what it "
+               "does\n");
+    if (it->other)
+        printf("note       %s is decided on otherwise: ask for it by its whole name\n",
+               it->other->symbol);
+}
+
+static void print_kernel(const struct answer *it) {
+    if (it->subject.name)
+        printf("base name  %s\nfull name  %s\n", it->base, it->qualified);
+    if (it->subject.lib)
+        printf("library    %s\n", it->subject.lib);
+    print_decision(it);
+    if (it->subject.name) {
+        printf("marker of  ");
+        if (it->step)
+            cli_config_print_step(it->step);
+        else
+            printf("no step\n");
+    } else {
+        printf("note       rules that name kernels were not asked\n");
+    }
+    if (it->open_lib)
+        printf("note       rules by library come first and were not asked: say --lib FILE\n");
     if (it->unsure)
         printf("note       %s is no mangled name: patterns of mangled names were compared with it "
                "as it stands\n",
-               it->name);
+               it->subject.name);
 }
 
 static void json_answer(const struct answer *it) {
+    const char *name = it->subject.name;
+    bool decided = !it->call || it->subject.call;
     cli_json_open(NULL, '{');
-    cli_json_text("name", it->name);
-    cli_json_text("base_name", it->base);
-    cli_json_text("full_name", it->qualified);
-    cli_json_text("policy", cus_policy_name(it->verdict.policy));
+    cli_json_text("name", name);
+    cli_json_text("base_name", name ? it->base : NULL);
+    cli_json_text("full_name", name ? it->qualified : NULL);
+    cli_json_text("policy", decided ? cus_policy_name(it->verdict.policy) : NULL);
     cli_config_json_rule("rule", it->rule);
     cli_config_json_rule("otherwise", it->behind);
     cli_config_json_step("marker_of", it->step);
+    cli_json_text("library", it->subject.lib);
+    cli_json_text("call", it->call ? it->call->symbol : NULL);
     cli_json_close('}');
 }
 
-int cli_config_explain(const char *name, bool json) {
-    struct answer it;
+int cli_config_explain(const char *asked, const char *lib, bool json) {
+    struct answer it = {.asked = asked, .verdict = {CUS_POLICY_GRAPH, -1}};
     int problems = 0;
     struct cus_rules *rules = cus_rules_load(false, cli_problem, &problems, NULL);
+    bool known = true;
     if (!rules)
         return 1;
-    answer(rules, name, &it);
-    (json ? json_answer : print_answer)(&it);
+    it.subject.lib = lib ? lib : behind_word(asked, "lib:");
+    if (behind_word(asked, "api:")) {
+        known = answer_call(rules, &it);
+    } else {
+        it.subject.name = behind_word(asked, "lib:") ? NULL : asked;
+        answer_kernel(rules, &it);
+    }
+    if (!known)
+        cli_say("the driver has no call %s; the nearest is %s", asked + strlen("api:"),
+                cus_calls_nearest(asked + strlen("api:")));
+    else if (json)
+        json_answer(&it);
+    else
+        (it.call ? print_call : print_kernel)(&it);
     cus_rules_free(rules);
-    return problems ? 1 : 0;
+    return problems || !known ? 1 : 0;
 }

@@ -20,7 +20,12 @@ static const char help[] =
     "      --explain KERNEL  the names of a kernel (mangled or base name), the rule that decides "
     "on "
     "it, what would\n"
-    "                        decide without that rule, and the step that it is the marker of\n"
+    "                        decide without that rule, and the step that it is the marker of; or "
+    "lib:FILE, for\n"
+    "                        all kernels of a library or program; or api:CALL, for a memset or "
+    "copy\n"
+    "      --lib FILE        behind --explain KERNEL: the library or program that the kernel is "
+    "from\n"
     "      --json            behind one of these: the answer as JSON\n"
     "      --template        a config file with every key at its built-in value\n"
     "  -h, --help\n"
@@ -64,14 +69,31 @@ static bool take_json(int *argc, char **argv) {
     return taken;
 }
 
+/* Takes `option VALUE` out of the arguments; NULL: it is not there. */
+static const char *take_value(int *argc, char **argv, const char *option) {
+    const char *value = NULL;
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) {
+        if (i + 1 < *argc && strcmp(argv[i], option) == 0)
+            value = argv[++i];
+        else
+            argv[kept++] = argv[i];
+    }
+    *argc = kept;
+    return value;
+}
+
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--list",     "--check", "--explain", "--json",
-                                        "--template", "--help",  NULL};
+    static const char *const names[] = {"--list", "--check",    "--explain", "--lib",
+                                        "--json", "--template", "--help",    NULL};
     bool json = take_json(&argc, argv);
+    const char *lib = take_value(&argc, argv, "--lib");
     const char *what = argc > 1 ? argv[1] : "--help";
     bool valued = strcmp(what, "--check") == 0 || strcmp(what, "--explain") == 0;
     bool shows = valued || strcmp(what, "--list") == 0;
-    if (argc > (valued ? 3 : 2) || (valued && argc < 3) || (json && !shows)) {
+    bool kernel = argc > 2 && strcmp(what, "--explain") == 0 && strncmp(argv[2], "lib:", 4) != 0 &&
+                  strncmp(argv[2], "api:", 4) != 0;
+    if (argc > (valued ? 3 : 2) || (valued && argc < 3) || (json && !shows) || (lib && !kernel)) {
         cli_say("usage: cusplice %s", self->synopsis);
         return 2;
     }
@@ -80,7 +102,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     if (strcmp(what, "--check") == 0)
         return cli_config_check(argv[2], json);
     if (strcmp(what, "--explain") == 0)
-        return cli_config_explain(argv[2], json);
+        return cli_config_explain(argv[2], lib, json);
     if (strcmp(what, "--template") == 0) {
         cli_print_template();
         return 0;
@@ -95,7 +117,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_config = {
     "config",
-    "config --list | --check FILE | --explain KERNEL [--json] | --template",
+    "config --list | --check FILE | --explain KERNEL [--lib FILE] [--json] | --template",
     "show and check settings, rules and steps",
     help,
     run,

@@ -93,6 +93,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool matches = cus_pattern_matches(p, name.c_str());
     if (pattern.compare(0, 8, "mangled:") == 0) {
         CHECK(matches == SlowMatch(pattern.substr(8), name));
+    } else if (pattern.compare(0, 4, "lib:") == 0) {
+        CHECK(!matches && pattern.find('/') == std::string::npos);
+        CHECK(cus_pattern_matches_lib(p, name.c_str()) == SlowMatch(pattern.substr(4), name));
+    } else if (pattern.compare(0, 4, "api:") == 0) {
+        CHECK(!matches);
+        if (name.size() < 128 && SlowMatch(pattern.substr(4), name)) {
+            CHECK(cus_pattern_matches_api(p, name.c_str()));
+        }
     } else if (pattern.compare(0, 3, "re:") != 0) {
         char base[1024];
         cus_name_base(name.c_str(), base, sizeof base);

@@ -81,6 +81,14 @@ TEST(Options, NameMistakes) {
         {"--mixed=2"},
         {"--prefill", "64", "--batch", "1024"},
         {"--batch", "1024", "--prefill", "64"},
+        {"--batches", "0"},
+        {"--batches", "1,,2"},
+        {"--batches", "1,2,"},
+        {"--batches", "1 2"},
+        {"--batches", "1,+2"},
+        {"--batches", "1000,25"},
+        {"--batches", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"},
+        {"--batches", "1,2", "--mixed"},
         {"--temperature", "-1"},
         {"--temperature", "nan"},
         {"--temperature", "1e-9"},
@@ -101,6 +109,18 @@ TEST(Options, NameMistakes) {
     }
 }
 
+TEST(Options, BatchesAreTaken) {
+    Parsed parsed = parse({"--batches", "1,2,16"});
+    EXPECT_EQ(parsed.status, -1);
+    EXPECT_EQ(parsed.options.n_batches, 3);
+    EXPECT_EQ(parsed.options.batches[2], 16);
+    EXPECT_EQ(parsed.options.batch, 19);
+    EXPECT_EQ(parse({"--batches", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1009"}).options.batch, 1024);
+    parsed = parse({"--batches", "1,2", "--batch", "5"}); // the later one
+    EXPECT_EQ(parsed.options.n_batches, 0);
+    EXPECT_EQ(parsed.options.batch, 5);
+}
+
 TEST(Options, BoundTheRowsOfAStep) {
     EXPECT_EQ(parse({"--prefill", "63", "--batch", "1024"}).status, -1);
     EXPECT_EQ(parse({"--prefill", "4096", "--batch", "15"}).status, -1);
@@ -112,8 +132,8 @@ TEST(Options, BoundTheRowsOfAStep) {
 TEST(Options, HelpNamesEveryOption) {
     Parsed parsed = parse({"--help"});
     EXPECT_EQ(parsed.status, DECODE_EXIT_OK);
-    for (const char *name : {"prompt", "tokens", "batch", "prefill", "mixed", "temperature", "seed",
-                             "stream", "model", "report", "help"}) {
+    for (const char *name : {"prompt", "tokens", "batch", "batches", "prefill", "mixed",
+                             "temperature", "seed", "stream", "model", "report", "help"}) {
         EXPECT_NE(parsed.out.find(std::string("--") + name), std::string::npos) << name;
     }
 }

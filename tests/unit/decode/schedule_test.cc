@@ -27,6 +27,13 @@ class Steps {
         step_.rows = rows_.data();
     }
 
+    Steps(const std::vector<int> &groups, int batch, int prompt_len, int tokens, int prefill)
+        : Steps(batch, prompt_len, tokens, prefill, false) {
+        groups_ = groups;
+        schedule_.groups = groups_.data();
+        schedule_.n_groups = static_cast<int>(groups_.size());
+    }
+
     int max_rows() { return decode_schedule_max_rows(&schedule_); }
     bool next() { return decode_schedule_next(&schedule_, &step_) != 0; }
     const decode_step &step() const { return step_; }
@@ -58,7 +65,7 @@ class Steps {
   private:
     decode_schedule schedule_;
     decode_step step_;
-    std::vector<int> next_;
+    std::vector<int> next_, groups_;
     std::vector<decode_row> rows_;
 };
 
@@ -87,6 +94,15 @@ TEST(Schedule, StartsOneSequenceAfterTheOther) {
 TEST(Schedule, GoesOnToTheNextPromptWhereTheSequencesBeforeHaveEnded) {
     EXPECT_EQ(Steps(2, 4, 1, 2, true).all(),
               (Texts{"prefill 0:0 0:1", "prefill 0:2 0:3", "prefill 1:0 1:1", "prefill 1:2 1:3"}));
+}
+
+TEST(Schedule, GroupsTakeTurns) {
+    EXPECT_EQ(Steps({1, 2}, 3, 1, 2, 1).all(),
+              (Texts{"decode 0:0", "decode 1:0 2:0", "decode 0:1", "decode 1:1 2:1"}));
+    EXPECT_EQ(Steps({2, 1}, 3, 3, 1, 2).all(), (Texts{"prefill 0:0 0:1 1:0 1:1", "prefill 2:0 2:1",
+                                                      "decode 0:2 1:2", "decode 2:2"}));
+    EXPECT_EQ(Steps({1, 4, 2}, 7, 3, 1, 2).max_rows(), 8);
+    EXPECT_EQ(Steps(std::vector<int>{3}, 3, 1, 2, 1).all(), Steps(3, 1, 2, 1, false).all());
 }
 
 TEST(Schedule, HasEveryTokenOnceInOrderAndCountsSteps) {

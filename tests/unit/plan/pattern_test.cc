@@ -106,6 +106,52 @@ TEST(Pattern, MangledIsForTheNameAsItIs) {
     EXPECT_TRUE(Matches("mangled:plain", "plain"));
 }
 
+bool MatchesLib(const char *text, const char *file) {
+    char error[160];
+    cus_pattern *pattern = cus_pattern_new(text, error, sizeof error);
+    bool matches = cus_pattern_matches_lib(pattern, file);
+    cus_pattern_free(pattern);
+    return matches;
+}
+
+bool MatchesApi(const char *text, const char *symbol) {
+    char error[160];
+    cus_pattern *pattern = cus_pattern_new(text, error, sizeof error);
+    bool matches = cus_pattern_matches_api(pattern, symbol);
+    cus_pattern_free(pattern);
+    return matches;
+}
+
+TEST(Pattern, LibIsForTheWholeFileName) {
+    EXPECT_TRUE(MatchesLib("lib:libnccl*", "libnccl.so.2"));
+    EXPECT_TRUE(MatchesLib("lib:libnccl.so.[0-9]", "libnccl.so.2"));
+    EXPECT_FALSE(MatchesLib("lib:libnccl", "libnccl.so.2"));
+    EXPECT_FALSE(MatchesLib("lib:nccl*", "libnccl.so.2"));
+    EXPECT_FALSE(MatchesLib("libnccl*", "libnccl.so.2"));
+    EXPECT_FALSE(MatchesLib("re:nccl", "libnccl.so.2"));
+    // No kernel's name, and no call's.
+    EXPECT_FALSE(Matches("lib:*", "kernel"));
+    EXPECT_FALSE(MatchesApi("lib:*", "cuMemcpyAsync"));
+}
+
+TEST(Pattern, ApiIsForTheSymbolAndItsFamily) {
+    const char *twin = "cuMemcpyDtoDAsync_v2_ptsz";
+    for (const char *text :
+         {"api:cuMemcpyDtoDAsync_v2_ptsz", "api:cuMemcpyDtoDAsync_v2", "api:cuMemcpyDtoDAsync_ptsz",
+          "api:cuMemcpyDtoDAsync", "api:cuMemcpyDtoD*", "api:*Async"})
+        EXPECT_TRUE(MatchesApi(text, twin)) << text;
+    for (const char *text : {"api:cuMemcpyDtoD", "api:cuMemcpyAsync", "api:MemcpyDtoDAsync",
+                             "cuMemcpyDtoDAsync", "mangled:cuMemcpyDtoDAsync"})
+        EXPECT_FALSE(MatchesApi(text, twin)) << text;
+    EXPECT_TRUE(MatchesApi("api:cuMemsetD8Async", "cuMemsetD8Async"));
+    EXPECT_FALSE(MatchesApi("api:cuMemsetD8Async_ptsz", "cuMemsetD8Async"));
+    EXPECT_TRUE(MatchesApi("api:cuMemsetD8", "cuMemsetD8_v2_ptds"));
+    EXPECT_FALSE(MatchesApi("api:cuMemsetD", "cuMemsetD8_v2"));
+    EXPECT_FALSE(MatchesApi("api:*", std::string(200, 'x').c_str()));
+    EXPECT_FALSE(Matches("api:*", "kernel"));
+    EXPECT_FALSE(MatchesLib("api:*", "libnccl.so.2"));
+}
+
 TEST(Pattern, RegexThatWouldTakeAllMemoryOrTimeIsNone) {
     const std::string plus(60, '+');
     for (const std::string &text :
@@ -130,6 +176,12 @@ TEST(Pattern, WhatIsNoneIsToldWhy) {
     EXPECT_EQ(Error(""), "the pattern is empty");
     EXPECT_EQ(Error("re:"), "the pattern is empty");
     EXPECT_EQ(Error("mangled:"), "the pattern is empty");
+    EXPECT_EQ(Error("lib:"), "the pattern is empty");
+    EXPECT_EQ(Error("api:"), "the pattern is empty");
+    EXPECT_EQ(Error("lib:libx[1"), "a [ without its ]");
+    EXPECT_EQ(Error("lib:/usr/lib/libnccl*"),
+              "a library is named by its file name, without folders");
+    EXPECT_EQ(Error("api:cu/x"), "(good)"); // rules.c asks whether there is such a call
     EXPECT_EQ(Error("gemm[0-9"), "a [ without its ]");
     EXPECT_EQ(Error("mangled:gemm["), "a [ without its ]");
     EXPECT_EQ(Error("gemm\\"), "nothing follows the last backslash");

@@ -462,6 +462,30 @@ TEST(Plan, PiecesShapedByAColdHostAreFormedAnewOnce) {
     EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
 }
 
+// Forming pieces anew costs every graph of the stream.
+TEST(Plan, PiecesThatWouldBeTheSameAreNotFormedAnew) {
+    auto formed = [](uint32_t piece_first, unsigned ops, uint64_t cold, uint64_t warm) {
+        Program program({2, piece_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        uint64_t before = 0;
+        for (int step = 0; step < 100; step++) {
+            for (unsigned i = 0; i < ops; i++) {
+                cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? cold : warm));
+                program.Op("k" + std::to_string(i % 7), i, i);
+            }
+            program.Sync();
+            if (step == 10)
+                before = program.plan.n_formed;
+        }
+        ExpectFaithful(program);
+        return program.plan.n_formed - before;
+    };
+    EXPECT_EQ(formed(4, 500, 900, 500), 0u) << "sizes double at either pace";
+    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "555 and 1000 ops are filled in time";
+    EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one piece at either pace";
+    EXPECT_GT(formed(4, 1000, 900, 350), 0u);
+    EXPECT_GT(formed(64, 500, 2000, 100), 0u);
+}
+
 // A thread that waits for a processor in the midst of a piece has not become slow.
 TEST(Plan, OneStallSaysNothingOfTheHostsPace) {
     Program program;

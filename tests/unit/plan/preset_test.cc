@@ -32,8 +32,24 @@ const cus_policy graph = CUS_POLICY_GRAPH, uniform = CUS_POLICY_UNIFORM,
 const Kernel kernels[] = {
 #define PRESET_NAME(preset, policy, how, name, source) {#preset, policy, name},
 #define PRESET_NONE(how, name, source) {"", graph, name},
+#define PRESET_LIBRARY(preset, policy, file, source)
+#define PRESET_NO_LIBRARY(file, source)
 #include "tests/unit/plan/preset_names.def"
 };
+
+// The same of files that kernels are from.
+const Kernel libraries[] = {
+#define PRESET_NAME(preset, policy, how, name, source)
+#define PRESET_NONE(how, name, source)
+#define PRESET_LIBRARY(preset, policy, file, source) {#preset, policy, file},
+#define PRESET_NO_LIBRARY(file, source) {"", graph, file},
+#include "tests/unit/plan/preset_names.def"
+};
+
+cus_verdict OfLibrary(const struct cus_rules *rules, const char *file) {
+    cus_subject subject = {"a_name_that_no_preset_knows", file, nullptr};
+    return cus_rules_ask(rules, &subject, -1);
+}
 
 // A bundle is what its parts are, in this order: a file cannot take in another.
 const std::map<std::string, Strings> bundles = {
@@ -135,11 +151,28 @@ TEST(Preset, AKernelIsDecidedByItsFamilyAndByNoOther) {
     EXPECT_GE(names[""], 60u);
 }
 
+TEST(Preset, ALibraryIsDecidedByItsFamilyAndByNoOther) {
+    for (const Kernel &library : libraries) {
+        for (const auto &[name, preset] : Presets()) {
+            bool inside = name == library.preset;
+            if (bundles.count(name))
+                for (const std::string &part : bundles.at(name))
+                    inside |= part == library.preset;
+            cus_verdict verdict = OfLibrary(preset.rules, library.name);
+            EXPECT_EQ(verdict.rule >= 0, inside) << name << ": " << library.name;
+            EXPECT_EQ(verdict.policy, inside ? library.policy : graph)
+                << name << ": " << library.name;
+        }
+    }
+}
+
 TEST(Preset, NoPatternIsDead) {
     for (const auto &[name, preset] : Presets()) {
         std::set<int> alive;
         for (const Kernel &kernel : kernels)
             alive.insert(cus_rules_decide(preset.rules, kernel.name).rule);
+        for (const Kernel &library : libraries)
+            alive.insert(OfLibrary(preset.rules, library.name).rule);
         for (unsigned i = 0; const cus_rule *rule = cus_rules_get(preset.rules, i); i++)
             EXPECT_TRUE(alive.count((int)i))
                 << name << ".conf:" << rule->line << ": no listed kernel is decided by "

@@ -76,6 +76,63 @@ TEST_F(Rules, TheFirstThatMatchesDecides) {
     EXPECT_EQ(Decide(nullptr), "graph -1");
 }
 
+TEST_F(Rules, ALibraryAndACallAreAskedInTheSameOrder) {
+    std::string named = Named(
+        "[rules]\ngraph = safe_*\nnever_defer = lib:libnccl*\neager = all_*\n"
+        "graph = api:cuMemsetD8Async\neager = api:cuMemset*\nuniform = api:cuMemcpyDtoDAsync\n");
+    Load();
+    EXPECT_EQ(problems, Strings{});
+    auto ask = [&](const char *name, const char *lib, const char *call, int behind = -1) {
+        cus_subject subject = {name, lib, call};
+        cus_verdict verdict = cus_rules_ask(rules, &subject, behind);
+        return std::string(cus_policy_name(verdict.policy)) + " " + std::to_string(verdict.rule);
+    };
+    EXPECT_EQ(ask("all_reduce", "libnccl.so.2", nullptr), "never_defer 1");
+    EXPECT_EQ(ask("safe_reduce", "libnccl.so.2", nullptr), "graph 0");
+    EXPECT_EQ(ask("safe_reduce", "libnccl.so.2", nullptr, 0), "never_defer 1");
+    EXPECT_EQ(ask("all_reduce", "libother.so", nullptr), "eager 2");
+    EXPECT_EQ(ask("all_reduce", nullptr, nullptr), "eager 2");
+    EXPECT_EQ(ask(nullptr, "libnccl.so.2", nullptr), "never_defer 1");
+    EXPECT_EQ(ask("cuMemsetD8Async", nullptr, nullptr), "graph -1");
+    EXPECT_EQ(ask(nullptr, nullptr, "cuMemsetD8Async_ptsz"), "graph 3");
+    EXPECT_EQ(ask(nullptr, nullptr, "cuMemsetD8Async", 3), "eager 4");
+    EXPECT_EQ(ask(nullptr, nullptr, "cuMemsetD32Async"), "eager 4");
+    EXPECT_EQ(ask(nullptr, nullptr, "cuMemcpyDtoDAsync_v2"), "uniform 5");
+    EXPECT_EQ(ask(nullptr, nullptr, "cuMemcpyAsync"), "graph -1");
+    for (cus_pattern_sort sort : {CUS_PATTERN_NAME, CUS_PATTERN_LIB, CUS_PATTERN_API})
+        EXPECT_TRUE(cus_rules_have(rules, sort));
+    Named("[rules]\neager = a\n");
+    Load();
+    EXPECT_FALSE(cus_rules_have(rules, CUS_PATTERN_LIB));
+    EXPECT_FALSE(cus_rules_have(rules, CUS_PATTERN_API));
+}
+
+TEST_F(Rules, ACallThatThereIsNotIsToldWithTheNearest) {
+    std::string named = Named("[rules]\neager = api:cuMemcpyDtoDAsnc\neager = api:cudaMemcpy*\n"
+                              "eager = api:cuMemAlloc\neager = lib:/lib/libx.so\n");
+    Load();
+    ASSERT_EQ(problems.size(), 3u);
+    EXPECT_EQ(problems[0], named + ":2: eager = api:cuMemcpyDtoDAsnc: the driver has no such call "
+                                   "(nearest: cuMemcpyDtoDAsync)");
+    EXPECT_EQ(problems[1].find(named + ":3: eager = api:cudaMemcpy*: the driver has no such call "
+                                       "(nearest: cu"),
+              0u)
+        << problems[1];
+    EXPECT_EQ(problems[2], named + ":5: eager = lib:/lib/libx.so: bad pattern: a library is named "
+                                   "by its file name, without folders");
+    EXPECT_EQ(cus_rules_count(rules), 1u); // a call that is no op: a rule without effect
+}
+
+TEST_F(Rules, AMarkerIsAKernel) {
+    std::string named =
+        Named("[step]\nmarker = lib:libx.so\n[step]\nmarker = api:cuMemsetD8Async\n");
+    Load();
+    ASSERT_EQ(problems.size(), 2u);
+    EXPECT_EQ(problems[0], named + ":2: [step] marker = lib:libx.so: bad pattern: a marker is "
+                                   "named by its kernel");
+    EXPECT_EQ(cus_rules_steps(rules), 0u);
+}
+
 TEST_F(Rules, StrongerPlacesAreAskedFirst) {
     WriteFile(system_file, "[rules]\neager = k\neager = system\n");
     WriteFile(home + "/cusplice/cusplice.conf", "[rules]\nnever_defer = k\neager = user\n");

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -94,6 +95,12 @@ CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
 CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
     return AsLaunch(fill_function, n, dst, value, stream);
 }
+CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
+    return AsLaunch(fill_function, n, dst, value, stream);
+}
+CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
+    return AsLaunch(copy_function, bytes, dst, (uint32_t)(uintptr_t)src, stream);
+}
 CUresult Fill2D(CUdeviceptr dst, size_t, unsigned char value, size_t width, size_t height,
                 CUstream stream) {
     return AsLaunch(fill_function, width * height, dst, value, stream);
@@ -104,13 +111,21 @@ CUresult LaunchEx(const CUlaunchConfig *c, CUfunction f, void **params, void **e
                                          params, extra);
 }
 
+// Of calls and libraries that the other tests have nothing to do with.
+const char *const kRules = "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
+                           "eager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemsetD16Async_ptsz\n"
+                           "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n";
+
 class Nodes : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
         if (std::exchange(started_, true))
-            return; // of a suite that is derived from this one
+            return;                               // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
         setenv("CUSPLICE_GRAPH_MB", "1", 1);
+        std::string path = ::testing::TempDir() + "nodes.conf";
+        std::ofstream(path) << kRules;
+        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
         copy_function = fake::MakeFunction("copy");
@@ -129,6 +144,9 @@ class Nodes : public ::testing::Test {
         t.cuPointerGetAttributes = PointerGetAttributes;
         t.cuMemcpyAsync = Copy;
         t.cuMemsetD8Async = Fill;
+        t.cuMemsetD16Async = Fill16;
+        t.cuMemcpyDtoDAsync_v2 = Copy;
+        t.cuMemcpyHtoDAsync_v2 = CopyIn;
         t.cuLaunchKernelEx = LaunchEx;
         t.cuGraphMemcpyNodeGetParams = [](CUgraphNode handle, CUDA_MEMCPY3D *params) {
             const auto *node = reinterpret_cast<const fake::Node *>(handle);
@@ -211,14 +229,15 @@ class Nodes : public ::testing::Test {
         return cus_engine_launch(&launch);
     }
 
-    CUresult Memcpy(uint64_t dst, uint64_t src, size_t bytes) {
+    CUresult Memcpy(uint64_t dst, uint64_t src, size_t bytes, cus_copy_form form = CUS_COPY_ANY,
+                    cus_abi abi = CUS_ABI_LEGACY) {
         cus_copy copy = {};
-        copy.form = CUS_COPY_ANY;
-        copy.stream = {stream_, CUS_ABI_LEGACY};
+        copy.form = form;
+        copy.stream = {stream_, abi};
         copy.dst = dst;
         copy.src = src;
         copy.bytes = bytes;
-        copy.real = (void *)Copy;
+        copy.real = form == CUS_COPY_HTOD ? (void *)CopyIn : (void *)Copy;
         return cus_engine_copy(&copy);
     }
 
@@ -233,6 +252,18 @@ class Nodes : public ::testing::Test {
         memset.pitch = height > 1 ? 64 : 0;
         memset.two_d = height > 1;
         memset.real = height > 1 ? (void *)Fill2D : (void *)Fill;
+        return cus_engine_memset(&memset);
+    }
+
+    CUresult Memset16(cus_abi abi) {
+        cus_memset memset = {};
+        memset.stream = {stream_, abi};
+        memset.dst = kDevice;
+        memset.value = 7;
+        memset.elem = 2;
+        memset.width = 64;
+        memset.height = 1;
+        memset.real = (void *)Fill16;
         return cus_engine_memset(&memset);
     }
 
@@ -387,6 +418,101 @@ TEST_F(Nodes, CopyNodeIsNotPatchedToMemoryOfAnotherFamily) {
         }
     }
     EXPECT_EQ(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
+}
+
+// ---- rules about calls and libraries ----
+
+TEST_F(Nodes, CopyThatARuleNamesGoesOutByItself) {
+    uint64_t before = Counters().eager_by[CUS_EAGER_RULE];
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64, CUS_COPY_DTOD); }));
+    EXPECT_EQ(Counters().eager_by[CUS_EAGER_RULE] - before, 8u);
+    EXPECT_FALSE(
+        Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64, CUS_COPY_DTOD, CUS_ABI_PTSZ); }));
+    EXPECT_EQ(Counters().eager_by[CUS_EAGER_RULE] - before, 16u);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64); })) << "another call";
+    EXPECT_EQ(Counters().eager_by[CUS_EAGER_RULE] - before, 16u);
+}
+
+TEST_F(Nodes, TwinsOfACallMayHaveRulesOfTheirOwn) {
+    EXPECT_FALSE(Withheld([&] { return Memset16(CUS_ABI_LEGACY); }));
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_TRUE(Withheld([&] { return Memset16(CUS_ABI_PTSZ); }));
+    // In the midst of a piece too: the same memset, by the call that a rule keeps out.
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 5; i++)
+            Launch(i);
+        driver().journal.clear();
+        if (step >= 8) {
+            EXPECT_FALSE(hot_memset(kDevice, 7, 2, 64, stream_, CUS_ABI_LEGACY));
+        }
+        Memset16(step == 9 ? CUS_ABI_LEGACY : CUS_ABI_PTSZ);
+        EXPECT_EQ(driver().journal.empty(), step < 9 && step > 1) << step;
+        for (int i = 5; i < 11; i++)
+            Launch(i);
+        Sync();
+    }
+}
+
+TEST_F(Nodes, CopyThatIsNeverDeferredComesBehindEverything) {
+    auto other_thread = [&](const std::function<CUresult()> &op) {
+        Steps(4);
+        driver().journal.clear();
+        std::thread([&] { Launch(0); }).join();
+        EXPECT_TRUE(driver().journal.empty());
+        CUstream mine = stream_;
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        EXPECT_EQ(op(), CUDA_SUCCESS);
+        stream_ = mine;
+        return driver().journal.size();
+    };
+    EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPinned, 64, CUS_COPY_HTOD); }), 2u);
+    EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
+    // Of memory that nobody knows, which is no op at all; and by a rule that is about speed alone.
+    EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPageable, 64, CUS_COPY_HTOD); }), 2u);
+    EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kDevice + 64, 64, CUS_COPY_DTOD); }), 1u);
+}
+
+TEST_F(Nodes, KernelIsDecidedOnByTheFileThatItIsFrom) {
+    const void *library = (const void *)0x500, *module = (const void *)0x501;
+    auto withheld = [&] { return Withheld([&] { return Launch(11); }); };
+    EXPECT_TRUE(cus_engine_asks_library());
+    cus_engine_code_loaded(library, "libeager.so.2");
+    cus_engine_code_made(module, library);
+    cus_engine_code_made(functions_[11], module);
+    EXPECT_FALSE(withheld());
+    cus_engine_code_gone(); // some other module: what it is from is still known
+    EXPECT_FALSE(withheld());
+    cus_engine_code_gone();
+    cus_engine_code_unloaded(library);
+    cus_engine_code_loaded(library, "libother.so");
+    cus_engine_code_made(functions_[11], library); // its handle is given out again
+    EXPECT_TRUE(withheld());
+    cus_engine_code_gone();
+    cus_engine_code_loaded(library, "libeager.so"); // the library's as well
+    EXPECT_FALSE(withheld());
+    cus_engine_code_gone();
+    cus_engine_code_loaded(library, nullptr); // from memory of its own
+    EXPECT_TRUE(withheld());
+    cus_engine_code_gone();
+    cus_engine_code_loaded(library, "libeager.so");
+    cus_engine_code_unloaded(library);
+    EXPECT_TRUE(withheld());
+}
+
+TEST_F(Nodes, KernelOfALibraryThatIsNeverDeferredComesBehindEverything) {
+    cus_engine_code_loaded((const void *)0x500, "libspin.so");
+    cus_engine_code_made(functions_[11], (const void *)0x500);
+    Steps(4);
+    driver().journal.clear();
+    std::thread([&] { Launch(0); }).join();
+    EXPECT_TRUE(driver().journal.empty());
+    Launch(functions_[11], 1, 2, fake::MakeStream(CU_STREAM_NON_BLOCKING));
+    ASSERT_EQ(driver().journal.size(), 2u);
+    EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
+    EXPECT_FALSE(Withheld([&] { return Launch(11); }));
+    cus_engine_code_unloaded((const void *)0x500);
 }
 
 // ---- which graphs ----

@@ -1,0 +1,126 @@
+/*
+ * Loading of modules and libraries. Which file code is from is asked for by rules only: the file
+ * that is named, or the shared object or program in whose mapping the image lies. Runtimes hand out
+ * images where they are; what was compiled, linked or unpacked into memory of its own is from no
+ * file.
+ *
+ * Runs on the program's thread at depth 1. Holds no lock; under the loader's the callback compares
+ * addresses and copies one name. The two functions that load libraries have too many arguments for
+ * around.c.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#define _GNU_SOURCE
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shim/hook/act.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/load.h"
+#include "shim/hook/real.h"
+#include "shim/hook/resolve.h"
+#include "shim/hook/wrap.h"
+#include "shim/stream/engine.h"
+
+#include "shim/base/forbid.h"
+
+enum { NAME_BYTES = 256, PATH_BYTES = 4096, WRAPPER = 0x466243b1 };
+
+struct look {
+    uintptr_t address;
+    bool found;
+    char path[PATH_BYTES]; /* "": the program itself */
+};
+
+static int visit(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct look *look = context;
+    (void)bytes;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD || look->address - start >= segment->p_memsz)
+            continue;
+        const char *path = info->dlpi_name ? info->dlpi_name : "";
+        size_t length = strlen(path);
+        look->found = length < sizeof look->path;
+        if (look->found)
+            memcpy(look->path, path, length + 1);
+        return 1;
+    }
+    return 0;
+}
+
+static const char *without_folders(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* NULL: the address lies in no object's mapping. */
+static const char *object_of(const void *address, struct look *look) {
+    look->address = (uintptr_t)address;
+    look->found = false;
+    dl_iterate_phdr(visit, look);
+    if (!look->found)
+        return NULL;
+    if (!*look->path) {
+        ssize_t length = readlink("/proc/self/exe", look->path, sizeof look->path - 1);
+        if (length <= 0)
+            return NULL;
+        look->path[length] = 0;
+    }
+    return without_folders(look->path);
+}
+
+/* The driver takes an image, or what nvcc puts around one, wherever that lies. */
+static const char *file_of(const void *image, struct look *look) {
+    struct {
+        uint32_t magic, version;
+        const void *data;
+    } wrapper;
+    const char *file = object_of(image, look);
+    if (file)
+        return file;
+    memcpy(&wrapper.magic, image, sizeof wrapper.magic);
+    if (wrapper.magic != WRAPPER)
+        return NULL;
+    memcpy(&wrapper, image, sizeof wrapper);
+    return object_of(wrapper.data, look);
+}
+
+void cus_load_begins(unsigned row) {
+    cus_act_flush(row, NULL);
+    const char *route = cus_routes_look();
+    if (route)
+        cus_engine_withhold_off(route);
+}
+
+void cus_load_ended(const void *code, const void *image, const char *path) {
+    if (!cus_engine_asks_library())
+        return;
+    struct look look;
+    const char *file = image ? file_of(image, &look) : without_folders(path);
+    cus_engine_code_loaded(code, file && strlen(file) < NAME_BYTES ? file : NULL);
+}
+
+#define LOAD_LIBRARY(symbol, type, by_name)                                                        \
+    CUS_WRAP(symbol,                                                                               \
+             (CUlibrary * library_, type source_, CUjit_option * jit_, void **jit_values_,         \
+              unsigned int n_jit_, CUlibraryOption *options_, void **values_, unsigned int n_)) {  \
+        struct cus_guard guard;                                                                    \
+        if (!cus_real_find())                                                                      \
+            return cus_real_absent();                                                              \
+        if (!cus_guard_enter(&guard))                                                              \
+            return CUS_REAL(symbol)(library_, source_, jit_, jit_values_, n_jit_, options_,        \
+                                    values_, n_);                                                  \
+        cus_load_begins(CUS_ROW_##symbol);                                                         \
+        CUresult result =                                                                          \
+            CUS_REAL(symbol)(library_, source_, jit_, jit_values_, n_jit_, options_, values_, n_); \
+        if (result == CUDA_SUCCESS)                                                                \
+            cus_load_ended(*library_, by_name ? NULL : (const void *)source_,                      \
+                           by_name ? (const char *)source_ : NULL);                                \
+        cus_guard_leave(&guard);                                                                   \
+        return result;                                                                             \
+    }
+
+LOAD_LIBRARY(cuLibraryLoadData, const void *, false)
+LOAD_LIBRARY(cuLibraryLoadFromFile, const char *, true)

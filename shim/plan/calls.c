@@ -1,0 +1,34 @@
+/*
+ * The names of the driver's calls. Pure data, made from the one table; no CUDA header.
+ */
+#include "shim/plan/calls.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "shim/base/config.h"
+
+static const struct cus_call_name calls[] = {
+#define CUS_API(symbol, class, scope, arg, abi, act, reason) {#symbol, #class},
+#include "shim/api/cuda_api.def"
+};
+
+/* The same by itself, as cus_nearest takes them. */
+static const char *const symbols[] = {
+#define CUS_API(symbol, class, scope, arg, abi, act, reason) #symbol,
+#include "shim/api/cuda_api.def"
+    NULL,
+};
+
+const struct cus_call_name *cus_calls_get(unsigned index) {
+    return index < sizeof calls / sizeof *calls ? &calls[index] : NULL;
+}
+
+bool cus_calls_ruled(const struct cus_call_name *call) {
+    return strcmp(call->row_class, "OP") == 0 && strncmp(call->symbol, "cuMem", 5) == 0 &&
+           strncmp(call->symbol, "cuMemsetD2D", 11) != 0;
+}
+
+const char *cus_calls_nearest(const char *word) {
+    return cus_nearest(word, symbols);
+}

@@ -1,0 +1,101 @@
+/*
+ * Which file code is from: a module or library of the driver's, and what was made from it. Rules by
+ * library ask for it when a function is learned.
+ *
+ * Runs on program threads inside hooks. Kept only where a rule asks, and longer than what is known
+ * of functions, which is dropped whenever any code goes: a function that stays is learned again. An
+ * entry goes with the module or library that it is from, or when its handle is given out again.
+ */
+#include <string.h>
+
+#include "shim/base/mem.h"
+#include "shim/stream/state.h"
+
+struct origin {
+    const void *handle; /* key: module, library, function or kernel */
+    const void *owner;  /* the module or library that was loaded; of that itself, its own handle */
+    char *file;         /* owner alone: without folders; owned */
+    UT_hash_handle hh;
+};
+
+static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static struct origin *origins; /* lock */
+
+static struct origin *find(const void *handle) {
+    struct origin *entry;
+    HASH_FIND_PTR(origins, &handle, entry);
+    return entry;
+}
+
+static void drop(struct origin *entry) {
+    if (!entry)
+        return;
+    HASH_DEL(origins, entry);
+    cus_mem_free(entry->file);
+    cus_mem_free(entry);
+}
+
+/* False: no memory. */
+static bool add(const void *handle, const void *owner, const char *file) {
+    struct origin *entry = cus_mem_alloc(sizeof *entry);
+    bool added = entry != NULL;
+    if (!entry)
+        return false;
+    entry->handle = handle;
+    entry->owner = owner;
+    entry->file = file ? cus_mem_text(file) : NULL;
+    if (file && !entry->file)
+        added = false;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+    if (added)
+        HASH_ADD_PTR(origins, handle, entry);
+    if (!added) {
+        cus_mem_free(entry->file);
+        cus_mem_free(entry);
+    }
+    return added;
+}
+
+bool cus_origins_loaded(const void *code, const char *file) {
+    cus_lock_take(&lock);
+    drop(find(code));
+    bool kept = !file || add(code, code, file);
+    cus_lock_give(&lock);
+    return kept;
+}
+
+bool cus_origins_made(const void *made, const void *from) {
+    cus_lock_take(&lock);
+    const struct origin *source = find(from);
+    const void *owner = source ? source->owner : NULL;
+    struct origin *entry = find(made);
+    bool kept = true;
+    if (!entry || entry->owner != owner) {
+        drop(entry);
+        kept = !owner || add(made, owner, NULL);
+    }
+    cus_lock_give(&lock);
+    return kept;
+}
+
+void cus_origins_gone(const void *code) {
+    struct origin *entry, *next;
+    cus_lock_take(&lock);
+    HASH_ITER(hh, origins, entry, next)
+    if (entry->owner == code)
+        drop(entry);
+    cus_lock_give(&lock);
+}
+
+const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]) {
+    cus_lock_take(&lock);
+    const struct origin *entry = find(handle);
+    const struct origin *owner = entry ? find(entry->owner) : NULL;
+    size_t bytes = owner && owner->file ? strlen(owner->file) + 1 : 0;
+    bool fits = bytes && bytes <= CUS_FILE_NAME;
+    if (fits)
+        memcpy(name, owner->file, bytes);
+    cus_lock_give(&lock);
+    return fits ? name : NULL;
+}

@@ -1,0 +1,33 @@
+// Which calls a rule with api: can decide on: those that the stream engine makes memory nodes of.
+#include "shim/plan/calls.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace {
+
+TEST(Calls, RuledAreTheOneDimensionalMemsetsAndTheCopiesThatAreOps) {
+    std::set<std::string> ruled;
+    unsigned n = 0;
+    for (const cus_call_name *call; (call = cus_calls_get(n)); n++)
+        if (cus_calls_ruled(call))
+            ruled.insert(call->symbol);
+    EXPECT_GT(n, 600u);
+    std::set<std::string> expected;
+    for (const char *symbol :
+         {"cuMemcpyAsync", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
+          "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async"}) {
+        expected.insert(symbol);
+        expected.insert(std::string(symbol) + "_ptsz");
+    }
+    EXPECT_EQ(ruled, expected);
+}
+
+TEST(Calls, TheNearestIsOneOfThem) {
+    EXPECT_STREQ(cus_calls_nearest("cuMemsetD8Asinc"), "cuMemsetD8Async");
+    EXPECT_STREQ(cus_calls_nearest("cuLaunchKernle"), "cuLaunchKernel");
+}
+
+} // namespace
