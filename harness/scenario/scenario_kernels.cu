@@ -22,5 +22,6 @@
 #include "kernels/set_flag.cu"
 #include "kernels/silu_mul.cu"
 #include "kernels/spin_until.cu"
+#include "kernels/stamp.cu"
 #include "kernels/touch.cu"
 #include "kernels/trap.cu"

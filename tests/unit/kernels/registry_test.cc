@@ -54,6 +54,21 @@ TEST(Registry, HeaderAndReadmeAndImagesKnowEveryKernel) {
     }
 }
 
+// The simulator knows every kernel whatever the image holds: only a GPU would miss it.
+TEST(Registry, TheScenariosImageHoldsTheirKernels) {
+    std::string image = text("harness/scenario/scenario_kernels.cu");
+    unsigned n = 0;
+    for (const char *name : {
+#define SC_KERNEL(name) #name,
+#include "harness/scenario/kernels.def"
+#undef SC_KERNEL
+         }) {
+        EXPECT_NE(image.find("kernels/" + std::string(name) + ".cu\""), std::string::npos) << name;
+        n++;
+    }
+    EXPECT_GT(n, 20u);
+}
+
 TEST(Registry, ParametersLieAsInAStructure) {
     struct Packed {
         unsigned long long *out;
