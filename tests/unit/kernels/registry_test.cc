@@ -57,13 +57,14 @@ TEST(Registry, HeaderAndReadmeAndImagesKnowEveryKernel) {
 // The simulator knows every kernel whatever the image holds: only a GPU would miss it.
 TEST(Registry, TheScenariosImageHoldsTheirKernels) {
     std::string image = text("harness/scenario/scenario_kernels.cu");
+    std::istringstream list(text("harness/scenario/kernels.def"));
     unsigned n = 0;
-    for (const char *name : {
-#define SC_KERNEL(name) #name,
-#include "harness/scenario/kernels.def"
-#undef SC_KERNEL
-         }) {
-        EXPECT_NE(image.find("kernels/" + std::string(name) + ".cu\""), std::string::npos) << name;
+    for (std::string line; std::getline(list, line);) {
+        if (line.rfind("SC_KERNEL(", 0)) {
+            continue;
+        }
+        std::string name = line.substr(10, line.find(')') - 10);
+        EXPECT_NE(image.find("kernels/" + name + ".cu\""), std::string::npos) << name;
         n++;
     }
     EXPECT_GT(n, 20u);
