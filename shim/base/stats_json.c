@@ -34,7 +34,8 @@ static const char *const fallback_keys[] = {
 #include "shim/base/reasons.def"
 };
 
-/* ---- a writer of JSON: three levels of objects, a small buffer, an error that sticks ---- */
+/* ---- a writer of JSON: four levels of objects and arrays, a small buffer, an error that sticks
+ * ---- */
 
 struct writer {
     int fd;
@@ -178,6 +179,81 @@ static uint64_t sum(const uint64_t *values, size_t n) {
     return total;
 }
 
+/* An array of objects. */
+static void open_array(struct writer *w, const char *key) {
+    put_key(w, key);
+    put_text(w, "[");
+    w->first = true;
+    w->depth++;
+}
+
+static void next_object(struct writer *w) {
+    put_text(w, w->first ? "{" : ", {");
+    w->first = true;
+    w->depth++;
+}
+
+static void close_array(struct writer *w) {
+    w->depth--;
+    put_text(w, "]");
+    w->first = false;
+}
+
+static void put_report(struct writer *w, const struct cus_report *report) {
+    open_array(w, "breaks_by_kernel");
+    for (unsigned i = 0; i < report->n_breaks; i++) {
+        const struct cus_report_break *one = &report->breaks[i];
+        next_object(w);
+        put_named(w, "name", one->name);
+        put_named(w, "by", one->by);
+        put_named(w, "reason", one->reason);
+        put_number(w, "launches", one->launches);
+        put_number(w, "runs", one->runs);
+        close_object(w);
+    }
+    close_array(w);
+    open_array(w, "rules_without_match");
+    for (unsigned i = 0; i < report->n_rules; i++) {
+        const struct cus_report_rule *rule = &report->rules[i];
+        next_object(w);
+        put_named(w, "policy", rule->policy);
+        put_named(w, "pattern", rule->pattern);
+        put_named(w, "file", rule->file);
+        put_number(w, "line", (uint64_t)rule->line);
+        put_named(w, "nearest", rule->nearest);
+        close_object(w);
+    }
+    close_array(w);
+    open_array(w, "changing_shapes");
+    for (unsigned i = 0; i < report->n_shapes; i++) {
+        next_object(w);
+        put_named(w, "name", report->shapes[i].name);
+        put_number(w, "launches", report->shapes[i].launches);
+        put_number(w, "changed", report->shapes[i].changed);
+        close_object(w);
+    }
+    close_array(w);
+    open_object(w, "graph_memory");
+    put_number(w, "segments", report->pieces);
+    put_number(w, "ops", report->piece_ops);
+    put_number(w, "bytes", report->piece_bytes);
+    open_array(w, "largest");
+    for (unsigned i = 0; i < report->n_pieces; i++) {
+        const struct cus_report_piece *piece = &report->largest[i];
+        next_object(w);
+        put_number(w, "ops", piece->ops);
+        put_number(w, "variants", piece->variants);
+        put_number(w, "bytes", piece->bytes);
+        put_number(w, "launches", piece->launches);
+        put_number(w, "gone", piece->gone);
+        put_named(w, "first", piece->first);
+        put_named(w, "last", piece->last);
+        close_object(w);
+    }
+    close_array(w);
+    close_object(w);
+}
+
 static void put_all(struct writer *w, const struct cus_counters *c,
                     const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
     char exe[4096];
@@ -216,6 +292,8 @@ static void put_all(struct writer *w, const struct cus_counters *c,
     put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);
     if (facts->n_steps)
         put_steps(w, facts->steps, facts->n_steps);
+    if (facts->report)
+        put_report(w, facts->report);
     if (facts->segment_list_json) {
         put_key(w, "segment_list");
         put_text(w, facts->segment_list_json);

@@ -59,6 +59,10 @@ struct cus_verdict cus_rules_decide_behind(const struct cus_rules *rules, const 
 /* What a kernel of this name, as a marker, says of its step (plan/step.h); NULL: it is none.
  * Decided once per function. */
 const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);
+/* A kernel of this name was met: notes the rules that match it, whether they decided or not. Was
+ * any met that rule `index` matches? */
+void cus_rules_note(const struct cus_rules *rules, const char *mangled);
+bool cus_rules_seen(const struct cus_rules *rules, unsigned index);
 unsigned cus_rules_count(const struct cus_rules *rules);
 unsigned cus_rules_steps(const struct cus_rules *rules);
 

@@ -128,6 +128,7 @@ static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
     kind->layout = &func->layout;
     kind->param_bytes = func->layout.bytes;
     kind->name = func->shown;
+    kind->tally = func->tally;
     kind->policy = (uint8_t)func->policy;
     kind->step = func->step;
     kind->rule = func->rule;
@@ -181,6 +182,7 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
         entry->kind.param_bytes =
             memset ? sizeof(struct cus_memset_params) : sizeof(struct cus_copy_params);
         entry->kind.name = memset ? "memset" : "memcpy";
+        entry->kind.tally = cus_tally_of(entry->kind.name, false);
     }
     cus_lock_give(&context->lock);
     return entry ? &entry->kind : NULL;
@@ -192,6 +194,16 @@ enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle
     enum cus_policy policy = func ? func->policy : CUS_POLICY_GRAPH;
     cus_lock_give(&context->lock);
     return policy;
+}
+
+struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handle,
+                                  enum cus_why *why) {
+    cus_lock_take(&context->lock);
+    struct cus_func *func = find_func(context, handle);
+    struct cus_tally *tally = func ? func->tally : NULL;
+    *why = func && func->known ? CUS_WHY_ATTRIBUTE : CUS_WHY_LAYOUT;
+    cus_lock_give(&context->lock);
+    return tally;
 }
 
 /* Functions that were tainted, for ever: most are before they run first, and what is known of a
@@ -409,6 +421,7 @@ static struct cus_func *make_func(const void *handle) {
         func->policy = verdict.policy;
         func->rule = verdict.rule;
         func->step = cus_rules_step(cus_rules(), name);
+        cus_rules_note(cus_rules(), name);
         func->name = copy_text(name);
         cus_name_base(name, shown, sizeof shown);
         func->known =
@@ -418,6 +431,7 @@ static struct cus_func *make_func(const void *handle) {
     if (func->policy == CUS_POLICY_NEVER_DEFER)
         __atomic_store_n(&cus_process.never_defer, true, __ATOMIC_RELEASE);
     func->shown = copy_text(func->name ? shown : "(unnamed)");
+    func->tally = cus_tally_of(func->shown ? func->shown : "(unnamed)", true);
     if (!func->name || !func->shown)
         func->known = false;
     if (!func->known) {

@@ -13,6 +13,7 @@
 #define CUSPLICE_STREAM_STATE_H
 
 #include "shim/base/lock.h"
+#include "shim/base/options.h"
 #include "shim/base/uthash.h"
 #include "shim/graph/exec.h"
 #include "shim/plan/plan.h"
@@ -26,7 +27,8 @@ struct cus_func {
     char *name;         /* mangled; owned */
     const char *shown;  /* for reports */
     enum cus_policy policy;
-    int rule;                         /* that decided it; -1: none */
+    int rule; /* that decided it; -1: none */
+    struct cus_tally *tally;
     const struct cus_step_rule *step; /* what it says of its step as a marker, or NULL */
     bool known;                       /* layout is known */
     bool tainted;                     /* never deferred: old launch API, texture references */
@@ -105,6 +107,7 @@ struct cus_engine {
         judged_fresh; /* counters at the last judgement */
 
     struct cus_counters counters; /* lock */
+    uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     struct cus_engine *next_free;
 };
 
@@ -203,6 +206,10 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
+/* Where launches of this function are counted, and why none of them that has no kind has one; NULL
+ * where it did not run here. */
+struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handle,
+                                  enum cus_why *why);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family);
 /* Notes the taint for functions that are met from now on; cus_kinds_taint then finds those of a
@@ -233,6 +240,24 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
 /* Moves at each forget. */
 uint32_t cus_ranges_epoch(void);
+
+/* ---- why.c ---- */
+
+/* Did ops go out in graphs since a run of them ended last? It ends now. Lock held. */
+static inline bool cus_run_ended(struct cus_engine *engine) {
+    bool some = engine->counters.in_graphs != engine->cut_at;
+    engine->cut_at = engine->counters.in_graphs;
+    return some;
+}
+/* Ops that were let pass without a word to any other counter. */
+uint64_t cus_why_let_pass(void);
+/* Keeps what is known of the engine's graphs, which are about to be dropped. Lock held. */
+void cus_why_keep_pieces(struct cus_engine *engine);
+
+/* ---- lifetime.c ---- */
+
+/* Takes the engine's lock; at exit only if that does not take too long. */
+bool cus_engine_take_in_time(struct cus_engine *engine);
 
 /* ---- fallback.c ---- */
 

@@ -35,6 +35,10 @@ static const char help[] =
     "                      --set eager=PATTERN adds an eager rule in front of all others\n"
     "      --stats FILE    write the counters there at exit, as JSON ({pid} or %p: the process "
     "id)\n"
+    "      --why           say at exit what share went into graphs, what broke the runs of "
+    "launches and "
+    "what to do\n"
+    "                      about it (on stderr, or where log_file says)\n"
     "  -h, --help\n"
     "\n"
     "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
@@ -152,7 +156,7 @@ static int take_value(char **argv, int *at, const char *name, const char *brief,
 }
 
 static bool take_option(char **argv, int *at) {
-    static const char *const names[] = {"--config", "--set", "--stats", "--help", NULL};
+    static const char *const names[] = {"--config", "--set", "--stats", "--why", "--help", NULL};
     const char *value, *word = argv[*at];
     int taken = take_value(argv, at, "--config", "-c", &value);
     if (taken)
@@ -163,6 +167,8 @@ static bool take_option(char **argv, int *at) {
     taken = take_value(argv, at, "--stats", NULL, &value);
     if (taken)
         return taken > 0 && take_stats(value);
+    if (strcmp(word, "--why") == 0)
+        return set_variable("why", "yes");
     cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
     return false;
 }
@@ -229,7 +235,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_run = {
     "run",
-    "run [-c FILE] [--set KEY=VALUE]... [--stats FILE] -- PROGRAM ARGS...",
+    "run [-c FILE] [--set KEY=VALUE]... [--stats FILE] [--why] -- PROGRAM ARGS...",
     "run a program with the library preloaded",
     help,
     run,
