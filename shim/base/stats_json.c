@@ -15,6 +15,7 @@
 
 #include "shim/base/log.h"
 #include "shim/base/path.h"
+#include "shim/base/process.h"
 #include "shim/base/version.h"
 
 static const char *const eager_keys[] = {
@@ -307,23 +308,9 @@ static void put_all(struct writer *w, const struct cus_counters *c,
 
 /* When this process began, in seconds of the wall clock; 0 where /proc does not tell. */
 static time_t process_start(void) {
-    char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    uint64_t ticks = cus_process_start(0);
+    if (!ticks)
         return 0;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
-    /* The 22nd field, counted behind the program's name, which may hold anything but ends with the
-     * last ')'. */
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at)
-        return 0;
-    uint64_t ticks = 0;
-    for (at++; *at >= '0' && *at <= '9'; at++)
-        ticks = ticks * 10 + (uint64_t)(*at - '0');
     struct timespec boot, now;
     clock_gettime(CLOCK_BOOTTIME, &boot);
     clock_gettime(CLOCK_REALTIME, &now);

@@ -113,6 +113,16 @@ static CUresult real_call(const struct call *call) {
     }
 }
 
+/* Some launches are timed, for an estimate of what others save. */
+static CUresult timed_call(const struct call *call) {
+    if (call->type != CUS_OP_LAUNCH || ++cus_thread_self.issued % CUS_SAMPLE_EVERY)
+        return real_call(call);
+    uint64_t start = cus_clock_ns();
+    CUresult result = real_call(call);
+    cus_live_sample(&cus_process.launch_samples, cus_clock_ns() - start);
+    return result;
+}
+
 /* ---- what kind of op it is ---- */
 
 /* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
@@ -522,7 +532,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
                              CUS_BREAK_OTHER_STREAM);
     if (never_defer)
         cus_spinner_began(engine);
-    CUresult result = real_call(call);
+    CUresult result = timed_call(call);
     if (never_defer)
         cus_spinner_issued(engine);
     if (result == CUDA_SUCCESS)

@@ -122,7 +122,15 @@ struct cus_thread {
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
     struct cus_context *seen; /* the context looked up last: entries live for ever */
+    uint32_t issued;          /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     uint32_t suspended;       /* suspends of the program that no resume has answered */
+};
+
+/* The last host times of something, in ns (stream/live.c). Atomics. */
+enum { CUS_SAMPLES = 64, CUS_SAMPLE_EVERY = 16 };
+struct cus_samples {
+    uint32_t n;
+    uint32_t ns[CUS_SAMPLES];
 };
 
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
@@ -143,7 +151,9 @@ struct cus_process {
     uint64_t graph_bytes; /* atomic: estimate over all engines */
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
-    struct cus_counters counters; /* ops outside any engine; atomic adds */
+    struct cus_counters counters;      /* ops outside any engine; atomic adds */
+    struct cus_samples launch_samples; /* of launches issued by themselves */
+    struct cus_samples graph_samples;  /* of graph launches, patching included, building not */
     struct cus_lock list_lock;
     uint64_t list_graphs;             /* list_lock: ops that it had issued in graphs */
     uint64_t steps[CUS_STEP_CLASSES]; /* list_lock: markers met */
@@ -253,6 +263,17 @@ static inline bool cus_run_ended(struct cus_engine *engine) {
 uint64_t cus_why_let_pass(void);
 /* Keeps what is known of the engine's graphs, which are about to be dropped. Lock held. */
 void cus_why_keep_pieces(struct cus_engine *engine);
+
+/* ---- live.c: the page for `cusplice top`; on the watchdog's thread but for end and sample ---- */
+
+void cus_live_start(void);
+/* Answers if somebody asks. */
+void cus_live_look(void);
+/* Waits until *word is not `value` any more, or somebody asks; or for no reason. */
+void cus_live_wait(uint32_t *word, uint32_t value);
+/* The process ends: the page goes. */
+void cus_live_end(void);
+void cus_live_sample(struct cus_samples *samples, uint64_t ns);
 
 /* ---- lifetime.c ---- */
 

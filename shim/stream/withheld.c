@@ -275,7 +275,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     uint32_t n = plan->piece->n, refused = 0;
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
-    cus_plan_paced(plan, n - 1, cus_clock_ns() - since);
+    uint64_t now = cus_clock_ns();
+    cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
         variant = build_if_allowed(engine, &later);
@@ -296,6 +297,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
         result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
     } else {
+        if (choice != CUS_CHOICE_BUILD && counters->graph_launches % CUS_SAMPLE_EVERY == 0)
+            cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
         counters->graph_launches++;
         counters->in_graphs += n;
         if (choice == CUS_CHOICE_EXACT)

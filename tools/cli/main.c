@@ -10,7 +10,7 @@
 
 #include "shim/base/version.h"
 
-static const struct cli_verb *const verbs[] = {&cli_verb_run, &cli_verb_config};
+static const struct cli_verb *const verbs[] = {&cli_verb_run, &cli_verb_config, &cli_verb_top};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 void cli_say(const char *fmt, ...) {
