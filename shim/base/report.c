@@ -37,8 +37,13 @@ static void add_break(struct cus_report *report, const struct cus_report_break *
         return;
     unsigned at = report->n_breaks;
     if (at == CUS_REPORT_BREAKS) {
+        const struct cus_report_break *last = &report->breaks[--at];
+        bool stays = before(one, last);
+        const struct cus_report_break *goes = stays ? last : one;
         report->more_breaks++;
-        if (!before(one, &report->breaks[--at]))
+        report->more_launches += goes->launches;
+        report->more_runs += goes->runs;
+        if (!stays)
             return;
     } else {
         report->n_breaks++;
@@ -92,6 +97,7 @@ static void add_row(struct cus_report *report, const struct cus_counters *counte
 void cus_report_breaks(struct cus_report *report, const struct cus_counters *counters,
                        uint64_t let_pass, const char *(*api_name)(unsigned row)) {
     report->n_breaks = report->more_breaks = 0;
+    report->more_launches = report->more_runs = 0;
     unsigned at = 0;
     for (struct cus_tally *tally = NULL; (tally = cus_tally_next(tally, &at));)
         for (unsigned why = 0; why < CUS_WHYS; why++) {
@@ -297,8 +303,9 @@ static void put_shapes(struct text *text, const struct cus_report *report) {
 
 static void put_pieces(struct text *text, const struct cus_report *report) {
     put(text,
-        "  graphs: %llu segments of %llu ops hold %llu bytes; %llu bytes at most (estimates)\n",
-        (ull)report->pieces, (ull)report->piece_ops, (ull)report->piece_bytes,
+        "  graphs: %llu segment%s of %llu ops hold%s %llu bytes; %llu bytes at most (estimates)\n",
+        (ull)report->pieces, report->pieces == 1 ? "" : "s", (ull)report->piece_ops,
+        report->pieces == 1 ? "s" : "", (ull)report->piece_bytes,
         (ull)report->counters->graph_bytes);
     for (unsigned i = 0; i < report->n_pieces; i++) {
         const struct cus_report_piece *piece = &report->largest[i];
@@ -316,5 +323,9 @@ size_t cus_report_text(const struct cus_report *report, char *text, size_t bytes
     put_rules(&out, report);
     put_shapes(&out, report);
     put_pieces(&out, report);
+    while (out.full && out.at > text && out.at[-1] != '\n')
+        --out.at;
+    if (bytes)
+        *out.at = 0;
     return (size_t)(out.at - text);
 }

@@ -59,7 +59,8 @@ struct cus_report_piece {
 struct cus_report {
     const struct cus_counters *counters;
     const char *mode;
-    unsigned n_breaks, more_breaks; /* kept, and beyond that */
+    unsigned n_breaks, more_breaks;    /* kept, and beyond that */
+    uint64_t more_launches, more_runs; /* of those beyond */
     struct cus_report_break breaks[CUS_REPORT_BREAKS];
     unsigned n_rules, more_rules;
     struct cus_report_rule rules[CUS_REPORT_RULES]; /* that matched no kernel */

@@ -213,6 +213,11 @@ static void put_report(struct writer *w, const struct cus_report *report) {
         close_object(w);
     }
     close_array(w);
+    open_object(w, "breaks_beyond");
+    put_number(w, "kinds", report->more_breaks);
+    put_number(w, "launches", report->more_launches);
+    put_number(w, "runs", report->more_runs);
+    close_object(w);
     open_array(w, "rules_without_match");
     for (unsigned i = 0; i < report->n_rules; i++) {
         const struct cus_report_rule *rule = &report->rules[i];
