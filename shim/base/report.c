@@ -307,6 +307,10 @@ static void put_pieces(struct text *text, const struct cus_report *report) {
         (ull)report->pieces, report->pieces == 1 ? "" : "s", (ull)report->piece_ops,
         report->pieces == 1 ? "s" : "", (ull)report->piece_bytes,
         (ull)report->counters->graph_bytes);
+    if (report->gone)
+        put(text,
+            "    gone before, with their stream or code: %llu segments, %llu ops, %llu bytes\n",
+            (ull)report->gone, (ull)report->gone_ops, (ull)report->gone_bytes);
     for (unsigned i = 0; i < report->n_pieces; i++) {
         const struct cus_report_piece *piece = &report->largest[i];
         put(text, "    %llu bytes, %u ops, %u variant%s, launched %llu times%s: %s ... %s\n",

@@ -66,7 +66,10 @@ struct cus_report {
     struct cus_report_rule rules[CUS_REPORT_RULES]; /* that matched no kernel */
     unsigned n_shapes;
     struct cus_report_shape shapes[CUS_REPORT_SHAPES];
-    uint64_t pieces, piece_ops, piece_bytes; /* that have graphs now */
+    /* Pieces with graphs, their ops, and the bytes: now, and of all those that went with their
+     * stream or code before. */
+    uint64_t pieces, piece_ops, piece_bytes;
+    uint64_t gone, gone_ops, gone_bytes;
     unsigned n_pieces;
     struct cus_report_piece largest[CUS_REPORT_PIECES]; /* gone ones included */
 };

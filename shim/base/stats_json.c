@@ -243,6 +243,9 @@ static void put_report(struct writer *w, const struct cus_report *report) {
     put_number(w, "segments", report->pieces);
     put_number(w, "ops", report->piece_ops);
     put_number(w, "bytes", report->piece_bytes);
+    put_number(w, "gone_segments", report->gone);
+    put_number(w, "gone_ops", report->gone_ops);
+    put_number(w, "gone_bytes", report->gone_bytes);
     open_array(w, "largest");
     for (unsigned i = 0; i < report->n_pieces; i++) {
         const struct cus_report_piece *piece = &report->largest[i];

@@ -13,10 +13,11 @@
 /* The largest of those that went with their stream, context or code. */
 static struct cus_report_piece kept[CUS_REPORT_PIECES]; /* list_lock */
 static unsigned n_kept;                                 /* list_lock */
+static uint64_t gone, gone_ops, gone_bytes;             /* list_lock */
 
-static struct cus_report_piece note(const struct cus_piece *piece, bool gone) {
+static struct cus_report_piece note(const struct cus_piece *piece, bool went) {
     struct cus_report_piece note = {
-        .ops = piece->n, .variants = piece->n_variants, .launches = piece->fired, .gone = gone};
+        .ops = piece->n, .variants = piece->n_variants, .launches = piece->fired, .gone = went};
     for (uint32_t i = 0; i < piece->n_variants; i++)
         note.bytes += cus_exec_bytes(piece->variants[i]->exec);
     snprintf(note.first, sizeof note.first, "%s", piece->places[0].kind->name);
@@ -28,8 +29,12 @@ void cus_why_keep_pieces(struct cus_engine *engine) {
     cus_lock_take(&cus_process.list_lock);
     for (const struct cus_piece *piece = engine->plan.pieces; piece; piece = piece->next) {
         struct cus_report_piece one = note(piece, true);
-        if (one.bytes)
-            cus_report_add_piece(kept, &n_kept, &one);
+        if (!one.variants)
+            continue;
+        cus_report_add_piece(kept, &n_kept, &one);
+        gone++;
+        gone_ops += one.ops;
+        gone_bytes += one.bytes;
     }
     cus_lock_give(&cus_process.list_lock);
 }
@@ -88,6 +93,9 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
         cus_lock_give(&engine->lock);
     }
     cus_lock_take(&cus_process.list_lock);
+    report->gone = gone;
+    report->gone_ops = gone_ops;
+    report->gone_bytes = gone_bytes;
     for (unsigned i = 0; i < n_kept; i++)
         cus_report_add_piece(report->largest, &report->n_pieces, &kept[i]);
     cus_lock_give(&cus_process.list_lock);

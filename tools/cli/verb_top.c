@@ -30,7 +30,7 @@ static const char help[] =
     "them.\n"
     "It goes on until the process ends.\n"
     "\n"
-    "      --once            one look, and no second\n"
+    "      --once            show it once, after two looks one interval apart\n"
     "      --interval S      seconds between looks, 0.1 to 3600; 1 without it\n"
     "      --json            with --once: as JSON\n"
     "  -h, --help\n"

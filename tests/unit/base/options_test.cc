@@ -89,6 +89,8 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.stats_every, 0u);
     EXPECT_STREQ(options.log, "warn");
     EXPECT_STREQ(options.log_file, "");
+    EXPECT_FALSE(options.why);
+    EXPECT_TRUE(options.live);
 }
 
 TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
@@ -113,7 +115,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
         {"graph_mb", "0"},        {"nodes_max", "1000"},   {"build_nodes", "2"},
         {"demote", "no"},         {"trust_driver", "yes"}, {"profile", "ignore"},
         {"stats", "/tmp/s.json"}, {"stats_every", "3"},    {"log", "info,x:debug"},
-        {"log_file", "/tmp/log"}};
+        {"log_file", "/tmp/log"}, {"why", "yes"},          {"live", "no"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)

@@ -227,6 +227,9 @@ TEST_F(Report, TextSaysAllOfIt) {
     report_.pieces = 1;
     report_.piece_ops = 3;
     report_.piece_bytes = 600;
+    report_.gone = 2;
+    report_.gone_ops = 9;
+    report_.gone_bytes = 50;
     report_.n_pieces = 2;
     report_.largest[0] = Piece(600, "x");
     report_.largest[1] = Piece(500, "y", true);
@@ -256,6 +259,7 @@ TEST_F(Report, TextSaysAllOfIt) {
         "has "
         "a graph\n"
         "  graphs: 1 segment of 3 ops holds 600 bytes; 700 bytes at most (estimates)\n"
+        "    gone before, with their stream or code: 2 segments, 9 ops, 50 bytes\n"
         "    600 bytes, 3 ops, 1 variant, launched 2 times: x ... end\n"
         "    500 bytes, 3 ops, 2 variants, launched 2 times, gone: y ... end\n";
     char text[CUS_REPORT_TEXT];

@@ -344,11 +344,13 @@ TEST_F(Why, GraphsAreListedWithWhatTheyHold) {
     EXPECT_EQ(report_.pieces, 1u);
     EXPECT_EQ(report_.piece_ops, 6u);
     EXPECT_EQ(report_.piece_bytes, found->bytes);
-    uint64_t bytes = found->bytes;
+    uint64_t bytes = found->bytes, gone = report_.gone, gone_ops = report_.gone_ops;
     EXPECT_GT(bytes, 0u);
     cus_engine_code_gone();
     Breaks();
     EXPECT_EQ(report_.pieces, 0u);
+    EXPECT_EQ(report_.gone, gone + 1);
+    EXPECT_EQ(report_.gone_ops, gone_ops + 6);
     found = nullptr;
     for (unsigned i = 0; i < report_.n_pieces; i++)
         if (std::string(report_.largest[i].first) == "t0")
