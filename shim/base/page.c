@@ -24,7 +24,7 @@
 _Static_assert(sizeof(struct cus_page) <= CUS_PAGE_BYTES, "the page is as large as it says");
 _Static_assert(offsetof(struct cus_page, asked) % 4 == 0, "a futex is aligned");
 
-enum { TRIES = 100 /* reads while the library writes, which takes it microseconds */ };
+enum { TRIES = 3000 /* reads while the library writes, which takes it microseconds */ };
 
 /* ---- where it is ---- */
 

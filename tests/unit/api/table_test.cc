@@ -119,6 +119,19 @@ TEST(Table, CallsOfAStreamHaveAdviceOfTheirOwn) {
     }
 }
 
+TEST(Table, EachAdviceIsForACallThatThereIs) {
+    static const char *const prefixes[] = {
+#define CUS_CALL_WHY(prefix, what, advice) prefix,
+#include "shim/base/why.def"
+    };
+    for (const char *prefix : prefixes) {
+        bool any = false;
+        for (const cus_api_row &row : Rows())
+            any |= row.kind != CUS_CLASS_PASS && strncmp(row.name, prefix, strlen(prefix)) == 0;
+        EXPECT_TRUE(any) << prefix;
+    }
+}
+
 TEST(Table, OnlyPassRowsAreLeftAlone) {
     for (const cus_api_row &row : Rows()) {
         EXPECT_EQ(row.kind == CUS_CLASS_PASS, row.act == CUS_ACT_PASS) << row.name;

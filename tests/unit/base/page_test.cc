@@ -12,6 +12,7 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "shim/base/process.h"
 
@@ -93,6 +94,9 @@ TEST_F(Page, AnUmaskDoesNotMakeItUnreadable) {
     cus_page *page = Make();
     umask(before);
     EXPECT_EQ(Refused(), "");
+    struct stat info;
+    ASSERT_EQ(stat(path_, &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
     munmap(page, CUS_PAGE_BYTES);
 }
 
@@ -109,8 +113,14 @@ TEST_F(Page, AForkedChildHasItNot) {
 
 TEST_F(Page, OneThatAnOlderProcessLeftIsReplaced) {
     std::ofstream(path_) << "old";
+    int old = open(path_, O_RDONLY);
     cus_page *page = Make();
     EXPECT_EQ(Refused(), "");
+    struct stat info;
+    ASSERT_EQ(fstat(old, &info), 0);
+    EXPECT_EQ(info.st_nlink, 0u) << "whoever had it open must not see the new one";
+    EXPECT_EQ(info.st_size, 3);
+    close(old);
     munmap(page, CUS_PAGE_BYTES);
 }
 
@@ -186,6 +196,19 @@ TEST_F(Page, AnotherVersionOrAnEndlessWriterIsRefused) {
     EXPECT_EQ(Refused(), "is being written all the time");
     page->seq = 6;
     EXPECT_EQ(Refused(), "");
+    munmap(page, CUS_PAGE_BYTES);
+}
+
+TEST_F(Page, WhoComesWhileItIsWrittenWaits) {
+    cus_page *page = Make();
+    uint32_t *seq = &page->seq;
+    __atomic_store_n(seq, 5, __ATOMIC_RELAXED);
+    std::thread writer([seq] {
+        usleep(2000);
+        __atomic_store_n(seq, 6, __ATOMIC_RELAXED);
+    });
+    EXPECT_EQ(Refused(), "");
+    writer.join();
     munmap(page, CUS_PAGE_BYTES);
 }
 

@@ -311,6 +311,7 @@ TEST_F(Why, AShapeThatChangesEachStepIsNamed) {
         Sync();
     }
     Breaks();
+    Breaks(); // a look changes nothing
     ASSERT_EQ(report_.n_shapes, 1u);
     EXPECT_STREQ(report_.shapes[0].name, "s2");
     EXPECT_EQ(report_.shapes[0].launches, 20u);
