@@ -238,7 +238,7 @@ enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) 
         return plan->tree.n_nodes >= plan->limits.nodes_max ? CUS_WHY_FULL_TREE : CUS_WHY_WARMUP;
     if (node->join)
         node = node->join;
-    if (node->piece)
+    if (node->piece && node->piece->nodes[0] != node)
         return CUS_WHY_REST;
     if (node->visits < plan->limits.warmup)
         return CUS_WHY_WARMUP;

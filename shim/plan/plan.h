@@ -187,7 +187,8 @@ static inline uint32_t cus_plan_withheld(const struct cus_plan *plan) {
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
-/* After EAGER, of an op that may be in a graph with this shape: why it is not. */
+/* After EAGER, of an op that may be in a graph: why it is not. SHORT, too, where it was its shape
+ * that the plan did not like. */
 enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op);
 /* After HELD or FULL, where the piece is `timed`: the op came at `ns`. */
 void cus_plan_came(struct cus_plan *plan, uint64_t ns);

@@ -366,6 +366,14 @@ static struct fate forbidden(const struct cus_plan *plan, const struct cus_op *o
                 op->kind->policy == CUS_POLICY_EAGER ? CUS_WHY_RULE : CUS_WHY_UNIFORM);
 }
 
+/* Why an op is issued by itself that the plan does not object to. */
+static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op) {
+    if (!cus_process.may_build)
+        return CUS_WHY_EAGER_MODE;
+    enum cus_why why = cus_plan_why(&engine->plan, op);
+    return why == CUS_WHY_SHORT && !cus_kind_allows(op->kind, op->dims) ? CUS_WHY_SHAPE : why;
+}
+
 /* Where an op without a kind is counted, and why it has none; NULL for a function that did not run
  * yet. */
 static struct cus_tally *no_kind(struct cus_engine *engine, const struct call *call,
@@ -448,9 +456,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             else if (!(*kind)->deferrable)
                 why->why = CUS_WHY_NODE;
             else
-                *why = fate(CUS_EAGER_OBSERVING, cus_kind_allows(*kind, op.dims)
-                                                     ? cus_plan_why(&engine->plan, &op)
-                                                     : CUS_WHY_SHAPE);
+                *why = fate(CUS_EAGER_OBSERVING, why_eager(engine, &op));
             return false;
         }
     }

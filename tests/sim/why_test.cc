@@ -123,6 +123,24 @@ TEST(Why, SaysNothingWhereItIsNotAskedOrNothingWasDone) {
     EXPECT_EQ(Decode(true, env).result.err, "");
 }
 
+// The engine runs as ever, but that is no reason: what the user asked for is.
+TEST(Why, ModeEagerIsTheReasonOfItsOwn) {
+    std::map<std::string, std::string> env = kEnv;
+    env["CUSPLICE_MODE"] = "eager";
+    Outcome run = Decode(true, env);
+    std::map<std::string, double> launches;
+    for (int i = 0;; i++) {
+        std::string key = "breaks_by_kernel." + std::to_string(i);
+        if (!run.stats.Has(key + ".launches"))
+            break;
+        launches[run.stats.text[key + ".reason"]] += run.stats.Number(key + ".launches");
+        EXPECT_EQ(run.stats.Number(key + ".runs"), 0) << key;
+    }
+    EXPECT_EQ(launches["rule"], 24);
+    EXPECT_EQ(launches["eager_mode"], 324 - 24 - launches["first"]);
+    EXPECT_EQ(launches.size(), 3u);
+}
+
 // Whatever a program does, each op that went out by itself has a reason.
 TEST(Why, EveryScenarioAddsUp) {
     for (const Case &c : Cases()) {
