@@ -232,6 +232,10 @@ TEST_F(Why, ANewBlockSizeIsSaid) {
     Launch("f1", 1, 64);
     Sync();
     EXPECT_EQ(Added(), (Counts{{"f1 shape", {2, 1}}}));
+    before_ = Breaks();
+    Launch("f0", 1, 128);
+    Sync();
+    EXPECT_EQ(Added(), (Counts{{"f0 shape", {1, 0}}}));
 }
 
 TEST_F(Why, ASingleOpIsTooShortForAGraph) {
