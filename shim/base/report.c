@@ -18,6 +18,11 @@ static void copy_name(char *to, const char *name) {
     snprintf(to, CUS_REPORT_NAME, "%s", name);
 }
 
+/* The program may be counting meanwhile. */
+static uint64_t count(const uint64_t *counter) {
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
 /* ---- breaks ---- */
 
 static uint64_t cost(const struct cus_report_break *one) {
@@ -62,9 +67,8 @@ static void add_tally(struct cus_report *report, const struct cus_tally *tally, 
         .reason = cus_why_key(why),
         .what = cus_why_what(why),
         .advice = cus_why_advice(why),
-        .launches = __atomic_load_n(&tally->alone[why], __ATOMIC_RELAXED) +
-                    __atomic_load_n(&tally->cut_ops[why], __ATOMIC_RELAXED) + more,
-        .runs = __atomic_load_n(&tally->cuts[why], __ATOMIC_RELAXED),
+        .launches = count(&tally->alone[why]) + count(&tally->cut_ops[why]) + more,
+        .runs = count(&tally->cuts[why]),
     };
     copy_name(one.name, tally->name);
     add_break(report, &one);
@@ -103,8 +107,7 @@ void cus_report_breaks(struct cus_report *report, const struct cus_counters *cou
         for (unsigned why = 0; why < CUS_WHYS; why++) {
             uint64_t more = 0;
             if (tally == &cus_tally_none && why == CUS_WHY_DORMANT) {
-                uint64_t suspended =
-                    __atomic_load_n(&tally->alone[CUS_WHY_SUSPENDED], __ATOMIC_RELAXED);
+                uint64_t suspended = count(&tally->alone[CUS_WHY_SUSPENDED]);
                 more = let_pass > suspended ? let_pass - suspended : 0;
             }
             add_tally(report, tally, (enum cus_why)why, more);
@@ -137,10 +140,10 @@ void cus_report_shapes(struct cus_report *report) {
     for (struct cus_tally *tally = NULL; (tally = cus_tally_next(tally, &at));) {
         if (!*tally->name || !tally->kernel)
             continue;
-        struct cus_report_shape one = {.launches = tally->in_graphs};
+        struct cus_report_shape one = {.launches = count(&tally->in_graphs)};
         for (unsigned why = 0; why < CUS_WHYS; why++)
-            one.launches += tally->alone[why];
-        one.changed = tally->reshaped + tally->alone[CUS_WHY_SHAPE];
+            one.launches += count(&tally->alone[why]);
+        one.changed = count(&tally->reshaped) + count(&tally->alone[CUS_WHY_SHAPE]);
         if (one.changed < CHANGED_MIN || one.changed * 2 < one.launches)
             continue;
         copy_name(one.name, tally->name);

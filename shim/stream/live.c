@@ -25,8 +25,9 @@
 #endif
 
 enum {
-    ANSWER_NS = 100000000, /* no two answers come closer than that, whatever is asked */
-    NAP_NS = 1000000000,   /* how long the watchdog sleeps where it cannot wait for two things */
+    ANSWER_NS = 100000000,   /* no two answers come closer than that, whatever is asked */
+    NAP_NS = 1000000000,     /* how long the watchdog sleeps where it cannot wait for two things */
+    PATIENCE_NS = 200000000, /* how long the end waits for a file that is being made */
     TRIES = 64,
 };
 
@@ -35,20 +36,35 @@ static uint32_t seen;         /* what was asked last */
 static uint64_t answered;     /* when */
 static bool no_waitv;
 static char path[CUS_PAGE_PATH];
-static uint32_t made; /* atomic: 1 there is a file at `path`, 2 it is to go */
+static uint32_t made; /* atomic, futex */
+enum { NONE, MAKING, MADE, ENDING, GONE };
 
 void cus_live_start(void) {
-    if (!cus_options()->live || !(page = cus_page_make(path)))
+    uint32_t expected = NONE;
+    if (!cus_options()->live || !__atomic_compare_exchange_n(&made, &expected, MAKING, false,
+                                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
-    /* The process may have come to its end meanwhile: whoever comes second removes the file. */
-    if (__atomic_exchange_n(&made, 1, __ATOMIC_ACQ_REL) == 2)
+    page = cus_page_make(path);
+    expected = MAKING;
+    if (__atomic_compare_exchange_n(&made, &expected, page ? MADE : GONE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return;
+    /* The process comes to its end, and waits until the file is out of the way. */
+    if (page)
         unlink(path);
+    __atomic_store_n(&made, GONE, __ATOMIC_RELEASE);
+    cus_futex_wake(&made, 1);
 }
 
 void cus_live_end(void) {
     int saved = errno;
-    if (__atomic_exchange_n(&made, 2, __ATOMIC_ACQ_REL) == 1)
+    uint32_t before = __atomic_exchange_n(&made, ENDING, __ATOMIC_ACQ_REL);
+    if (before == MADE)
         unlink(path);
+    uint64_t start = cus_clock_ns();
+    while (before == MAKING && __atomic_load_n(&made, __ATOMIC_ACQUIRE) == ENDING &&
+           cus_clock_ns() - start < PATIENCE_NS)
+        cus_futex_wait(&made, ENDING, PATIENCE_NS / 10);
     errno = saved;
 }
 

@@ -94,6 +94,14 @@ static void remove_page(const char *path, int fd) {
         unlink(path);
 }
 
+/* A file of this user's, by its name that of a process that is no more, which was ended before it
+ * had made a page of it. */
+static bool remove_rest(long pid, const char *path) {
+    struct stat info;
+    return !cus_process_start(pid) && lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+           info.st_uid == geteuid() && unlink(path) == 0;
+}
+
 /* The pages of processes that run, the others removed. */
 static unsigned list_pages(struct found *found) {
     char folders[2][CUS_PAGE_PATH];
@@ -110,7 +118,7 @@ static unsigned list_pages(struct found *found) {
                 continue;
             int fd = open_page(one->path, &copy, &why);
             if (fd < 0) {
-                if (why)
+                if (why && !remove_rest(one->pid, one->path))
                     cli_say("%s %s: left alone", one->path, why);
                 continue;
             }

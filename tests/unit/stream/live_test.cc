@@ -30,6 +30,7 @@ TEST(Live, IsWrittenForThoseWhoAsk) {
     ASSERT_TRUE(mkdtemp(folder.data()));
     setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
     setenv("CUSPLICE_HOLD_US", "2000", 1);
+    setenv("CUSPLICE_LIVE", "yes", 1);
     setenv("CUSPLICE_PIECE_FIRST", "64", 1);
     setenv("CUSPLICE_EAGER", "rule", 1);
     fake::Reset();
