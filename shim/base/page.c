@@ -98,11 +98,10 @@ struct cus_page *cus_page_make(char path[CUS_PAGE_PATH]) {
 
 void cus_page_answer(struct cus_page *page, const struct cus_page_facts *facts) {
     uint32_t seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED) | 1;
-    __atomic_store_n(&page->seq, seq, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    /* An exchange, for no store behind it may be seen before it. */
+    __atomic_exchange_n(&page->seq, seq, __ATOMIC_ACQ_REL);
     memcpy(&page->facts, facts, sizeof *facts);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&page->seq, seq + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&page->seq, seq + 1, __ATOMIC_RELEASE);
     __atomic_add_fetch(&page->answers, 1, __ATOMIC_RELEASE);
 }
 
