@@ -81,7 +81,7 @@ void cus_problem_warn(void *context, const struct cus_problem *problem) {
 
 /* Levenshtein's distance with one row; words are keys, hence short, and what is behind 63
  * characters does not matter. */
-static unsigned distance(const char *a, const char *b) {
+unsigned cus_distance(const char *a, const char *b) {
     unsigned row[64];
     size_t bytes_a = strnlen(a, 63), bytes_b = strnlen(b, 63);
     for (size_t j = 0; j <= bytes_b; j++)
@@ -106,7 +106,7 @@ const char *cus_nearest(const char *word, const char *const *list) {
     const char *nearest = NULL;
     unsigned best = UINT32_MAX;
     for (; *list; list++) {
-        unsigned d = distance(word, *list);
+        unsigned d = cus_distance(word, *list);
         if (d < best) {
             best = d;
             nearest = *list;

@@ -60,6 +60,8 @@ void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_proble
 void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
                           cus_problem_fn *problem, void *context);
 
+/* The edit distance of two words, of which the first 63 bytes are looked at. */
+unsigned cus_distance(const char *a, const char *b);
 /* The word of the NULL-terminated list that is nearest to `word` by edit distance. NULL only for an
  * empty list. */
 const char *cus_nearest(const char *word, const char *const *list);

@@ -132,7 +132,7 @@ static unsigned count_of(const char *fmt) {
     return 0;
 }
 
-static void write_line(const char *line, size_t bytes) {
+static void write_line(const char *line, size_t bytes, bool whole) {
     int fd = STDERR_FILENO;
     if (*config.file) {
         char path[4096];
@@ -143,8 +143,12 @@ static void write_line(const char *line, size_t bytes) {
     }
     /* One write per line: lines of several threads do not mix. What cannot be written is lost;
      * there is nobody to tell. */
-    ssize_t written = cus_path_write(fd, line, bytes);
-    (void)written;
+    ssize_t written;
+    do {
+        written = cus_path_write(fd, line, bytes);
+        line += written > 0 ? written : 0;
+        bytes -= written > 0 ? (size_t)written : 0;
+    } while (whole && bytes && (written > 0 || (written < 0 && errno == EINTR)));
     if (fd != STDERR_FILENO)
         close(fd);
 }
@@ -178,7 +182,13 @@ void cus_log(enum cus_level level, const char *domain, const char *fmt, ...) {
             if (line[i] == '\n')
                 line[i] = ' ';
         line[bytes++] = '\n';
-        write_line(line, bytes);
+        write_line(line, bytes, false);
     }
+    errno = saved;
+}
+
+void cus_log_text(const char *text, unsigned bytes) {
+    int saved = errno;
+    write_line(text, bytes, true);
     errno = saved;
 }

@@ -26,6 +26,9 @@ bool cus_log_on(enum cus_level level, const char *domain);
 void cus_log(enum cus_level level, const char *domain, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Writes a text of several lines as it is, whatever the level: for reports that were asked for. */
+void cus_log_text(const char *text, unsigned bytes);
+
 /* The same, once in the life of the process for this place in the code. */
 #define CUS_LOG_ONCE(level, domain, ...)                                                           \
     do {                                                                                           \

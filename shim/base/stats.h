@@ -55,6 +55,9 @@ struct cus_counters {
         sig_missed; /* per piece launch: its signature's exec, another one patched, none */
     uint64_t patched_nodes;
     uint64_t flushes[CUS_CAUSES]; /* flushes that found something withheld */
+    uint64_t cuts[CUS_CAUSES];    /* runs of ops in graphs that it ended: those flushes, and where a
+                                     piece had just been launched; what a kernel cut is in its tally */
+    uint64_t cut_ops[CUS_CAUSES]; /* ops that those flushes issued one by one */
     uint64_t breaks[CUS_BREAKS];
     uint64_t fallbacks[CUS_FALLBACKS];
     uint64_t

@@ -16,6 +16,7 @@
 #include "shim/base/json.h"
 #include "shim/base/log.h"
 #include "shim/base/path.h"
+#include "shim/base/process.h"
 #include "shim/base/version.h"
 
 static const char *const eager_keys[] = {
@@ -85,6 +86,69 @@ static uint64_t sum(const uint64_t *values, size_t n) {
     return total;
 }
 
+static void put_report(struct cus_json *w, const struct cus_report *report) {
+    cus_json_open(w, "breaks_by_kernel", '[');
+    for (unsigned i = 0; i < report->n_breaks; i++) {
+        const struct cus_report_break *one = &report->breaks[i];
+        cus_json_open(w, NULL, '{');
+        cus_json_text(w, "name", one->name);
+        cus_json_text(w, "by", one->by);
+        cus_json_text(w, "reason", one->reason);
+        cus_json_number(w, "launches", one->launches);
+        cus_json_number(w, "runs", one->runs);
+        cus_json_close(w, '}');
+    }
+    cus_json_close(w, ']');
+    cus_json_open(w, "breaks_beyond", '{');
+    cus_json_number(w, "kinds", report->more_breaks);
+    cus_json_number(w, "launches", report->more_launches);
+    cus_json_number(w, "runs", report->more_runs);
+    cus_json_close(w, '}');
+    cus_json_open(w, "rules_without_match", '[');
+    for (unsigned i = 0; i < report->n_rules; i++) {
+        const struct cus_report_rule *rule = &report->rules[i];
+        cus_json_open(w, NULL, '{');
+        cus_json_text(w, "policy", rule->policy);
+        cus_json_text(w, "pattern", rule->pattern);
+        cus_json_text(w, "file", rule->file);
+        cus_json_number(w, "line", (uint64_t)rule->line);
+        cus_json_text(w, "nearest", rule->nearest);
+        cus_json_close(w, '}');
+    }
+    cus_json_close(w, ']');
+    cus_json_open(w, "changing_shapes", '[');
+    for (unsigned i = 0; i < report->n_shapes; i++) {
+        cus_json_open(w, NULL, '{');
+        cus_json_text(w, "name", report->shapes[i].name);
+        cus_json_number(w, "launches", report->shapes[i].launches);
+        cus_json_number(w, "changed", report->shapes[i].changed);
+        cus_json_close(w, '}');
+    }
+    cus_json_close(w, ']');
+    cus_json_open(w, "graph_memory", '{');
+    cus_json_number(w, "segments", report->pieces);
+    cus_json_number(w, "ops", report->piece_ops);
+    cus_json_number(w, "bytes", report->piece_bytes);
+    cus_json_number(w, "gone_segments", report->gone);
+    cus_json_number(w, "gone_ops", report->gone_ops);
+    cus_json_number(w, "gone_bytes", report->gone_bytes);
+    cus_json_open(w, "largest", '[');
+    for (unsigned i = 0; i < report->n_pieces; i++) {
+        const struct cus_report_piece *piece = &report->largest[i];
+        cus_json_open(w, NULL, '{');
+        cus_json_number(w, "ops", piece->ops);
+        cus_json_number(w, "variants", piece->variants);
+        cus_json_number(w, "bytes", piece->bytes);
+        cus_json_number(w, "launches", piece->launches);
+        cus_json_number(w, "gone", piece->gone);
+        cus_json_text(w, "first", piece->first);
+        cus_json_text(w, "last", piece->last);
+        cus_json_close(w, '}');
+    }
+    cus_json_close(w, ']');
+    cus_json_close(w, '}');
+}
+
 static void put_all(struct cus_json *w, const struct cus_counters *c,
                     const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
     char exe[4096];
@@ -123,6 +187,8 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);
     if (facts->n_steps)
         put_steps(w, facts->steps, facts->n_steps);
+    if (facts->report)
+        put_report(w, facts->report);
     if (facts->segment_list_json) {
         cus_json_raw(w, "segment_list", facts->segment_list_json);
     }
@@ -133,23 +199,9 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
 
 /* When this process began, in seconds of the wall clock; 0 where /proc does not tell. */
 static time_t process_start(void) {
-    char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    uint64_t ticks = cus_process_start(0);
+    if (!ticks)
         return 0;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
-    /* The 22nd field, counted behind the program's name, which may hold anything but ends with the
-     * last ')'. */
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at)
-        return 0;
-    uint64_t ticks = 0;
-    for (at++; *at >= '0' && *at <= '9'; at++)
-        ticks = ticks * 10 + (uint64_t)(*at - '0');
     struct timespec boot, now;
     clock_gettime(CLOCK_BOOTTIME, &boot);
     clock_gettime(CLOCK_REALTIME, &now);

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "shim/base/stats.h"
+#include "shim/base/report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +23,7 @@ struct cus_stats_facts {
     const char *segment_list_json;      /* a JSON array, put in as it is; NULL: left out */
     const struct cus_stats_step *steps; /* left out where there are none */
     unsigned n_steps;
+    const struct cus_report *report; /* NULL: left out */
 };
 
 /*

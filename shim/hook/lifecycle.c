@@ -42,15 +42,28 @@ static uint32_t leaving;            /* atomic futex: the exit handler has begun 
 static struct cus_lock stats_lock = CUS_LOCK_OF(CUS_RANK_STATS);
 static char segment_list[65536]; /* guarded by stats_lock */
 
-static void write_stats(void) {
+/* Guarded by stats_lock: too large for a stack of unknown size. */
+static struct cus_counters counters;
+static struct cus_report report;
+
+/* `ends`: with the report of why = yes, where the program did anything. */
+static void write_stats(bool ends) {
     const struct cus_options *options = cus_options();
-    if (!*options->stats)
+    bool why = ends && options->why;
+    if (!*options->stats && !why)
         return;
-    static struct cus_counters
-        counters; /* guarded by stats_lock: too large for a stack of unknown size */
     cus_lock_take(&stats_lock);
     memset(&counters, 0, sizeof counters);
     cus_engine_counters(&counters);
+    cus_engine_report(&report, &counters, cus_api_name);
+    static char text[CUS_REPORT_TEXT];
+    if (why &&
+        counters.ops[CUS_OP_LAUNCH] + counters.ops[CUS_OP_MEMSET] + counters.ops[CUS_OP_COPY])
+        cus_log_text(text, (unsigned)cus_report_text(&report, text, sizeof text));
+    if (!*options->stats) {
+        cus_lock_give(&stats_lock);
+        return;
+    }
     cus_engine_segment_list(segment_list, sizeof segment_list);
     struct cus_stats_step steps[CUS_STATS_STEPS];
     struct cus_stats_facts facts = {
@@ -58,6 +71,7 @@ static void write_stats(void) {
         .segment_list_json = segment_list,
         .steps = steps,
         .n_steps = cus_engine_steps(steps),
+        .report = &report,
     };
     cus_stats_json(options->stats, &counters, cus_api_name, &facts);
     cus_lock_give(&stats_lock);
@@ -69,7 +83,7 @@ static void *write_now_and_then(void *unused) {
     while (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         cus_futex_wait(&leaving, 0, pause);
         if (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
-            write_stats();
+            write_stats(false);
     }
     return NULL;
 }
@@ -103,16 +117,16 @@ static void at_exit(void) {
     cus_engine_drain();
     if (CUS_HAZARD(E10))
         __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
-    static struct cus_counters counters;
-    memset(&counters, 0, sizeof counters);
-    cus_engine_counters(&counters);
+    static struct cus_counters last;
+    memset(&last, 0, sizeof last);
+    cus_engine_counters(&last);
     uint64_t ops = 0;
     for (unsigned type = 0; type < CUS_OP_TYPES; type++)
-        ops += counters.ops[type];
-    if (counters.fallbacks[CUS_FALLBACK_NO_MEMORY])
+        ops += last.ops[type];
+    if (last.fallbacks[CUS_FALLBACK_NO_MEMORY])
         cus_log(CUS_WARN, "hook", "%llu allocations failed: what needed them went out one by one",
-                (unsigned long long)counters.fallbacks[CUS_FALLBACK_NO_MEMORY]);
-    write_stats();
+                (unsigned long long)last.fallbacks[CUS_FALLBACK_NO_MEMORY]);
+    write_stats(true);
     uint64_t verified, different;
     if (cus_engine_prove_end(&verified, &different))
         cus_handshake_verified(verified, different);

@@ -78,6 +78,7 @@ static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint
 static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
     while (piece->n_variants)
         drop_variant_at(plan, piece, piece->n_variants - 1);
+    cus_piece_tally(piece);
     if (piece->prev)
         piece->prev->next = piece->next;
     else

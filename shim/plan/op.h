@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "shim/base/stats.h"
+#include "shim/base/tally.h"
 #include "shim/plan/rules.h"
 
 enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
@@ -80,6 +81,7 @@ struct cus_kind {
     const struct cus_layout *layout;
     const struct cus_step_rule *step; /* a marker: says what step it is in; NULL: none */
     const char *name;                 /* for reports */
+    struct cus_tally *tally;          /* what is counted under that name; NULL: nowhere */
     struct cus_attr attrs[CUS_KIND_ATTRS];
     /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12.
      * Atomic: read by every engine of the context; one writer at a time, who fills an entry before

@@ -74,6 +74,14 @@ void cus_piece_free(struct cus_piece *piece) {
     cus_mem_free(piece);
 }
 
+void cus_piece_tally(struct cus_piece *piece) {
+    uint64_t more = piece->fired - piece->tallied;
+    piece->tallied = piece->fired;
+    for (uint32_t i = 0; more && i < piece->n; i++)
+        if (piece->places[i].kind->tally)
+            __atomic_add_fetch(&piece->places[i].kind->tally->in_graphs, more, __ATOMIC_RELAXED);
+}
+
 struct cus_variant *cus_variant_new(const struct cus_piece *piece) {
     return cus_mem_alloc(sizeof(struct cus_variant) + piece->image_bytes);
 }

@@ -40,6 +40,8 @@ struct cus_piece {
     uint32_t n_variants;
     uint32_t predicted; /* index of the variant launched last */
     uint32_t begun;     /* times that ops were withheld for it */
+    uint64_t fired;     /* times that it was launched as a graph, and how many of these the */
+    uint64_t tallied;   /* tallies of its kinds know of */
     uint32_t lost;      /* times that they had to be issued one by one after all */
     uint32_t unbuilt;   /* times that a further variant could not be built */
     uint32_t refused;   /* times that a graph of it could not be patched or launched */
@@ -68,6 +70,9 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
                                  const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */
 void cus_piece_free(struct cus_piece *piece);
+
+/* Tells the tallies of its kinds how often it was launched since it was told last. */
+void cus_piece_tally(struct cus_piece *piece);
 
 /* A variant without a graph yet, room for its image included. NULL when memory ran out. Not yet
  * part of the piece. */

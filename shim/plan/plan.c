@@ -250,6 +250,20 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     return CUS_OFFER_BEGIN;
 }
 
+enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) {
+    const struct cus_node *node = plan->cur->expect; /* the offer made it so, if there is one */
+    if (!node || node->key.kind != op->kind)
+        return plan->tree.n_nodes >= plan->limits.nodes_max ? CUS_WHY_FULL_TREE : CUS_WHY_WARMUP;
+    if (node->join)
+        node = node->join;
+    if (node->piece && node->piece->nodes[0] != node)
+        return CUS_WHY_REST;
+    if (node->visits < plan->limits.warmup)
+        return CUS_WHY_WARMUP;
+    /* A piece that had less than two ops makes it one visit. */
+    return node->retry_at > node->visits + 1 ? CUS_WHY_BACKOFF : CUS_WHY_SHORT;
+}
+
 /* The node that BEGIN spoke of: the offer made it the expected one. */
 static struct cus_node *next_node(const struct cus_plan *plan) {
     struct cus_node *next = plan->cur->expect;
@@ -381,6 +395,7 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     variant->out = cus_choose_signature(plan);
     variant->in = plan->sig;
     plan->then = variant->used;
+    piece->fired++;
     variant->used = piece->used = plan->clock;
     if (piece->variants[piece->predicted] != variant) {
         for (uint32_t i = 0; i < piece->n_variants; i++)

@@ -181,7 +181,15 @@ static inline bool cus_plan_allows(const struct cus_plan *plan, const struct cus
     return cus_dispatch_allows(&plan->dispatch, cus_plan_step(plan, op), op->kind);
 }
 
+/* Ops withheld now. */
+static inline uint32_t cus_plan_withheld(const struct cus_plan *plan) {
+    return plan->piece ? plan->n : 0;
+}
+
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
+/* After EAGER, of an op that may be in a graph: why it is not. SHORT, too, where it was its shape
+ * that the plan did not like. */
+enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op);
 /* After HELD or FULL, where the piece is `timed`: the op came at `ns`. */
 void cus_plan_came(struct cus_plan *plan, uint64_t ns);
 /* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.

@@ -18,6 +18,7 @@ struct entry {
     struct cus_rule shown;
     struct cus_pattern *pattern;
     char *file;
+    bool seen; /* atomic: a kernel was met that it matches */
     struct entry *next;
 };
 
@@ -363,6 +364,19 @@ const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const 
         if (cus_pattern_matches(step->pattern, mangled))
             return &step->shown;
     return NULL;
+}
+
+void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject) {
+    for (struct entry *entry = rules->first; entry; entry = entry->next)
+        if (!__atomic_load_n(&entry->seen, __ATOMIC_RELAXED) && matches(entry->pattern, subject))
+            __atomic_store_n(&entry->seen, true, __ATOMIC_RELAXED);
+}
+
+bool cus_rules_seen(const struct cus_rules *rules, unsigned index) {
+    const struct entry *entry = rules->first;
+    while (entry && index--)
+        entry = entry->next;
+    return entry && __atomic_load_n(&entry->seen, __ATOMIC_RELAXED);
 }
 
 unsigned cus_rules_count(const struct cus_rules *rules) {

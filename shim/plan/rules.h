@@ -73,6 +73,10 @@ bool cus_rules_have(const struct cus_rules *rules, enum cus_pattern_sort sort);
 /* What a kernel of this name, as a marker, says of its step (plan/step.h); NULL: it is none.
  * Decided once per function. */
 const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);
+/* This kernel or call was met: notes the rules that match it, whether they decided or not. Was any
+ * met that rule `index` matches? */
+void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject);
+bool cus_rules_seen(const struct cus_rules *rules, unsigned index);
 unsigned cus_rules_count(const struct cus_rules *rules);
 unsigned cus_rules_steps(const struct cus_rules *rules);
 

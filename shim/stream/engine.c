@@ -113,6 +113,16 @@ static CUresult real_call(const struct call *call) {
     }
 }
 
+/* Some launches are timed, for an estimate of what others save. */
+static CUresult timed_call(const struct call *call) {
+    if (call->type != CUS_OP_LAUNCH || ++cus_thread_self.issued % CUS_SAMPLE_EVERY)
+        return real_call(call);
+    uint64_t start = cus_clock_ns();
+    CUresult result = real_call(call);
+    cus_live_sample(&cus_process.launch_samples, cus_clock_ns() - start);
+    return result;
+}
+
 /* ---- what kind of op it is ---- */
 
 /* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
@@ -255,29 +265,46 @@ static bool may_build(void) {
     return none;
 }
 
-static bool may_withhold(struct cus_engine *engine, enum cus_eager *why_not) {
-    *why_not = CUS_EAGER_PASSTHROUGH;
+/* Why an op goes out by itself: as eager_by counts it, and as the reports say it. */
+struct fate {
+    enum cus_eager eager;
+    enum cus_why why;
+};
+
+static struct fate fate(enum cus_eager eager, enum cus_why why) {
+    return (struct fate){eager, why};
+}
+
+static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
+    *why_not = fate(CUS_EAGER_PASSTHROUGH, CUS_WHY_OFF);
     /* Asked again under the lock: whoever switches withholding off takes each lock after that, so
      * that nothing is withheld behind its back. */
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
-        (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE)) ||
-        (CUS_HAZARD(D3) && cus_program_captures(engine->context)))
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
+        return false;
+    why_not->why = CUS_WHY_PROFILER;
+    if (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE))
+        return false;
+    why_not->why = CUS_WHY_CAPTURE;
+    if (CUS_HAZARD(D3) && cus_program_captures(engine->context))
         return false;
     CUstreamCaptureStatus status;
     if (CUS_HAZARD(D6) &&
         (cus_process.driver->cuStreamIsCapturing(engine->handle, &status) != CUDA_SUCCESS ||
          status != CU_STREAM_CAPTURE_STATUS_NONE))
         return false;
+    why_not->why = CUS_WHY_GONE;
     if (!cus_registry_same(engine)) {
         /* The handle is that of another stream by now, with other flags: its next op finds out. */
         cus_registry_close(engine);
         return false;
     }
+    why_not->why = CUS_WHY_OFF;
     if (!cus_watchdog_ready())
         return false;
-    *why_not = CUS_EAGER_OBSERVING;
+    *why_not = fate(CUS_EAGER_OBSERVING, CUS_WHY_EAGER_MODE);
     if (!cus_process.may_build)
         return false;
+    why_not->why = CUS_WHY_NOT_YET;
     uint32_t to_build = cus_plan_to_build(&engine->plan);
     bool fits = to_build <= engine->build_left || engine->build_left == cus_options()->build_nodes;
     return !to_build || (fits && may_build());
@@ -321,34 +348,73 @@ static void judge(struct cus_engine *engine) {
         engine->sleep = SLEEP_MAX;
     __atomic_store_n(&engine->dormant, engine->sleep, __ATOMIC_RELAXED);
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
+    cus_why_keep_pieces(engine);
     cus_plan_clear(&engine->plan);
 }
 
 /* Why an op may not be put into a graph of its step: a rule names it, the step's size does not
  * occur in [step], or the mode wants no graph in such steps. */
-static enum cus_eager forbidden(const struct cus_plan *plan, const struct cus_op *op) {
+static struct fate forbidden(const struct cus_plan *plan, const struct cus_op *op) {
     if (op->kind->policy == CUS_POLICY_NEVER_DEFER)
-        return CUS_EAGER_RULE;
+        return fate(CUS_EAGER_RULE, CUS_WHY_NEVER_DEFER);
     if (cus_plan_step(plan, op) == CUS_STEP_OUTSIDE)
-        return CUS_EAGER_SIZE;
-    return op->kind->policy == CUS_POLICY_GRAPH ? CUS_EAGER_PASSTHROUGH : CUS_EAGER_RULE;
+        return fate(CUS_EAGER_SIZE, CUS_WHY_SIZE);
+    if (op->kind->policy == CUS_POLICY_GRAPH)
+        return fate(CUS_EAGER_PASSTHROUGH, CUS_WHY_MODE);
+    return fate(CUS_EAGER_RULE,
+                op->kind->policy == CUS_POLICY_EAGER ? CUS_WHY_RULE : CUS_WHY_UNIFORM);
+}
+
+/* Why an op is issued by itself that the plan does not object to. */
+static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op) {
+    if (!cus_process.may_build)
+        return CUS_WHY_EAGER_MODE;
+    enum cus_why why = cus_plan_why(&engine->plan, op);
+    return why == CUS_WHY_SHORT && !cus_kind_allows(op->kind, op->dims) ? CUS_WHY_SHAPE : why;
+}
+
+/* Where an op without a kind is counted, and why it has none; NULL for a function that did not run
+ * yet. */
+static struct cus_tally *no_kind(struct cus_engine *engine, const struct call *call,
+                                 enum cus_why *why) {
+    *why = CUS_WHY_MEMORY;
+    if (call->type != CUS_OP_LAUNCH)
+        return cus_tally_of(call->type == CUS_OP_MEMSET ? "memset" : "memcpy", false);
+    return cus_kinds_tally(engine->context, call->launch->f, why);
+}
+
+/* What was withheld went out since this kernel came: it is counted there and not under the cause of
+ * the flush. */
+static void blame(struct cus_engine *engine, unsigned cause, uint32_t ops, struct cus_tally *tally,
+                  enum cus_why why) {
+    if (!ops || !tally)
+        return;
+    engine->counters.cut_ops[cause] -= ops;
+    engine->counters.cuts[cause]--;
+    cus_tally_cut(tally, why, ops);
 }
 
 /* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
  * answer. False: it is to be issued now, counted under `*why`. Lock held. */
 static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct call *call,
-                     struct cus_kind **kind, bool *fresh, enum cus_eager *why, CUresult *result) {
+                     struct cus_kind **kind, bool *fresh, struct fate *why,
+                     struct cus_tally **tally, CUresult *result) {
     struct cus_op op;
     *result = CUDA_SUCCESS;
-    *why = CUS_EAGER_UNSUPPORTED;
+    *why = fate(CUS_EAGER_UNSUPPORTED, CUS_WHY_ARGUMENTS);
     for (;;) {
+        uint32_t withheld = cus_plan_withheld(&engine->plan);
         *kind = kind_of(engine, call, fresh);
+        *tally = *kind ? (*kind)->tally : NULL;
         if (!*kind || !fill_op(call, *kind, &op)) {
+            if (!*kind)
+                *tally = no_kind(engine, call, &why->why);
             *kind = NULL;
             if (*fresh)
-                *why = CUS_EAGER_OBSERVING;
+                *why = fate(CUS_EAGER_OBSERVING, CUS_WHY_FIRST);
             cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OWNER,
                                CUS_EAGER_FLUSHED);
+            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, *tally, why->why);
             cus_plan_break(&engine->plan);
             return false;
         }
@@ -370,11 +436,15 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             cus_withheld_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
                                rule ? CUS_BREAK_RULE : CUS_BREAK_DIVERGED, CUS_CUT_DIVERGED,
                                CUS_EAGER_DIVERGED);
+            blame(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED, withheld, *tally,
+                  rule ? forbidden(&engine->plan, &op).why : CUS_WHY_DIVERGED);
             break;
         }
         case CUS_OFFER_UNSUPPORTED:
             cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OTHER,
                                CUS_EAGER_FLUSHED);
+            why->why = CUS_WHY_SHAPE;
+            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, *tally, why->why);
             return false;
         case CUS_OFFER_BEGIN:
             if (!may_withhold(engine, why))
@@ -384,8 +454,10 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         case CUS_OFFER_EAGER:
             if (!cus_plan_allows(&engine->plan, &op))
                 *why = forbidden(&engine->plan, &op);
-            else if ((*kind)->deferrable)
-                *why = CUS_EAGER_OBSERVING;
+            else if (!(*kind)->deferrable)
+                why->why = CUS_WHY_NODE;
+            else
+                *why = fate(CUS_EAGER_OBSERVING, why_eager(engine, &op));
             return false;
         }
     }
@@ -422,14 +494,16 @@ static void learn_function(struct cus_engine *engine, struct cus_context *contex
 }
 
 /* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
- * op that had no kind for another reason has none now: it is not looked up again. */
-static void learn(struct cus_engine *engine, struct cus_context *context, struct call *call,
-                  struct cus_kind *kind, bool fresh, uint32_t generation) {
+ * op that had no kind for another reason has none now: it is not looked up again. Returns what a
+ * fresh one is counted as. */
+static enum cus_why learn(struct cus_engine *engine, struct cus_context *context, struct call *call,
+                          struct cus_kind *kind, bool fresh, uint32_t generation) {
     struct cus_op op;
+    enum cus_why why = CUS_WHY_FIRST;
     if (fresh)
         learn_function(engine, context, call);
     if (!kind && !fresh)
-        return;
+        return why;
     cus_lock_take(&engine->lock);
     if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
         bool fresh_again;
@@ -441,28 +515,41 @@ static void learn(struct cus_engine *engine, struct cus_context *context, struct
             if (fresh && !cus_plan_allows(&engine->plan, &op)) {
                 /* Counted before its name was known. */
                 engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
-                engine->counters.eager_by[forbidden(&engine->plan, &op)]++;
+                struct fate known = forbidden(&engine->plan, &op);
+                engine->counters.eager_by[known.eager]++;
+                why = known.why;
             }
             judge(engine);
         }
     }
     cus_lock_give(&engine->lock);
+    return why;
+}
+
+/* `ended`: ops in graphs came before it. */
+static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
+    cus_tally_alone(tally, why);
+    if (ended)
+        cus_tally_cut(tally, why, 0);
 }
 
 /* The op goes out by the program's own call. Called with the lock held, returns without it. */
 static CUresult issue_now(struct cus_engine *engine, struct call *call, struct cus_kind *kind,
-                          bool fresh, enum cus_eager why) {
+                          bool fresh, struct fate why, struct cus_tally *tally) {
     uint32_t generation = engine->generation;
     struct cus_context *context = engine->context;
     /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
      * the function's. */
     bool never_defer = kind ? kind->policy == CUS_POLICY_NEVER_DEFER : spins(context, call);
-    if (why == CUS_EAGER_RULE) {
+    if (why.eager == CUS_EAGER_RULE) {
         engine->counters.breaks[CUS_BREAK_RULE]++;
         engine->counters.segments++;
     }
-    engine->counters.eager_by[why]++;
+    engine->counters.eager_by[why.eager]++;
+    bool ended = cus_run_ended(engine);
     cus_lock_give(&engine->lock);
+    if (!fresh)
+        count_alone(tally, why.why, ended);
     /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
      * touch of a function may wait itself. */
     if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && fresh))
@@ -470,11 +557,15 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
                              CUS_BREAK_OTHER_STREAM);
     if (never_defer)
         cus_spinner_began(engine);
-    CUresult result = real_call(call);
+    CUresult result = timed_call(call);
     if (never_defer)
         cus_spinner_issued(engine);
     if (result == CUDA_SUCCESS)
-        learn(engine, context, call, kind, fresh, generation);
+        why.why = learn(engine, context, call, kind, fresh, generation);
+    if (fresh) {
+        enum cus_why unused;
+        count_alone(cus_kinds_tally(context, call->launch->f, &unused), why.why, ended);
+    }
     return result;
 }
 
@@ -502,6 +593,8 @@ static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUco
         flush_before_passing(thread, call, current);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    bool on = __atomic_load_n(&cus_process.state, __ATOMIC_RELAXED) == CUS_WITHHOLD;
+    cus_tally_alone(&cus_tally_none, on ? CUS_WHY_STREAM : CUS_WHY_OFF);
     return real_call(call);
 }
 
@@ -556,6 +649,7 @@ static CUresult run(struct call *call) {
         if (thread->suspended) {
             /* Behind what other threads withhold there; a kernel that may spin is still one. */
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
+            cus_tally_alone(&cus_tally_none, CUS_WHY_SUSPENDED);
             return pass_dormant(engine, call);
         }
         if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
@@ -570,14 +664,15 @@ static CUresult run(struct call *call) {
 
     struct cus_kind *kind = NULL;
     bool fresh = false;
-    enum cus_eager why = CUS_EAGER_PASSTHROUGH;
+    struct fate why;
+    struct cus_tally *tally;
     CUresult result;
     engine->counters.ops[call->type]++;
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
-    if (offer_op(thread, engine, call, &kind, &fresh, &why, &result))
+    if (offer_op(thread, engine, call, &kind, &fresh, &why, &tally, &result))
         cus_lock_give(&engine->lock);
     else
-        result = issue_now(engine, call, kind, fresh, why);
+        result = issue_now(engine, call, kind, fresh, why, tally);
     return answer(engine, result);
 }
 
@@ -591,6 +686,7 @@ CUresult cus_engine_launch(const struct cus_launch *launch) {
 static CUresult run_empty(const struct call *call) {
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    cus_tally_alone(&cus_tally_none, CUS_WHY_EMPTY);
     return real_call(call);
 }
 

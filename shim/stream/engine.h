@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #include "shim/api/driver.h"
-#include "shim/base/stats.h"
+#include "shim/base/report.h"
 #include "shim/plan/op.h"
 
 enum cus_abi { CUS_ABI_LEGACY, CUS_ABI_PTSZ };
@@ -46,6 +46,9 @@ void cus_engine_withhold_off(const char *why);
 void cus_engine_profiling(bool on);
 /* Sum over all engines, for the stats file. */
 void cus_engine_counters(struct cus_counters *out);
+/* What the reports say, beside `counters`, which must stay as long as the report does. */
+void cus_engine_report(struct cus_report *report, const struct cus_counters *counters,
+                       const char *(*api_name)(unsigned row));
 /* The segment list of the last whole step that used graphs, as a JSON array of strings ("graph 7",
  * "eager NAME"), written into `text` with a final NUL. Returns false, and an empty list, where
  * there was no such step. */

@@ -128,6 +128,7 @@ static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
     kind->layout = &func->layout;
     kind->param_bytes = func->layout.bytes;
     kind->name = func->shown;
+    kind->tally = func->tally;
     kind->policy = (uint8_t)func->policy;
     kind->step = func->step;
     kind->rule = func->rule;
@@ -174,17 +175,21 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
  * started. */
 enum { CALLS = 7, FIRST_COPY = 3 };
 static struct cus_verdict call_rules[CALLS][2];
+static const char *const symbols[CALLS][2] = {
+    {"cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
+    {"cuMemsetD16Async", "cuMemsetD16Async_ptsz"},
+    {"cuMemsetD32Async", "cuMemsetD32Async_ptsz"},
+    [FIRST_COPY + CUS_COPY_ANY] = {"cuMemcpyAsync", "cuMemcpyAsync_ptsz"},
+    [FIRST_COPY + CUS_COPY_DTOD] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz"},
+    [FIRST_COPY + CUS_COPY_HTOD] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
+    [FIRST_COPY + CUS_COPY_DTOH] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz"},
+};
+
+static unsigned call_of(enum cus_op_type type, uint8_t elem, uint8_t copy_form) {
+    return type == CUS_OP_MEMSET ? elem / 2u : (unsigned)FIRST_COPY + copy_form;
+}
 
 void cus_kinds_ask_rules(void) {
-    static const char *const symbols[CALLS][2] = {
-        {"cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
-        {"cuMemsetD16Async", "cuMemsetD16Async_ptsz"},
-        {"cuMemsetD32Async", "cuMemsetD32Async_ptsz"},
-        [FIRST_COPY + CUS_COPY_ANY] = {"cuMemcpyAsync", "cuMemcpyAsync_ptsz"},
-        [FIRST_COPY + CUS_COPY_DTOD] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz"},
-        [FIRST_COPY + CUS_COPY_HTOD] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
-        [FIRST_COPY + CUS_COPY_DTOH] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz"},
-    };
     for (unsigned i = 0; i < CALLS; i++)
         for (unsigned abi = 0; abi < 2; abi++) {
             const struct cus_subject subject = {.call = symbols[i][abi]};
@@ -196,8 +201,7 @@ void cus_kinds_ask_rules(void) {
 
 struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t copy_form,
                                   enum cus_abi abi) {
-    unsigned call = type == CUS_OP_MEMSET ? elem / 2u : (unsigned)FIRST_COPY + copy_form;
-    return call_rules[call][abi];
+    return call_rules[call_of(type, elem, copy_form)][abi];
 }
 
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
@@ -213,6 +217,8 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
     struct cus_kind_entry *entry = intern(&context->memory_kinds, &key);
     if (entry && !entry->kind.name) {
         bool memset = type == CUS_OP_MEMSET;
+        const struct cus_subject subject = {.call = symbols[call_of(type, elem, copy_form)][abi]};
+        cus_rules_note(cus_rules(), &subject);
         entry->kind.param_bytes =
             memset ? sizeof(struct cus_memset_params) : sizeof(struct cus_copy_params);
         entry->kind.name = memset ? "memset" : "memcpy";
@@ -222,6 +228,7 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
             struct cus_verdict twin = cus_kinds_rule(type, elem, copy_form, (enum cus_abi)other);
             entry->kind.abis |= (uint8_t)((twin.rule == verdict.rule) << other);
         }
+        entry->kind.tally = cus_tally_of(entry->kind.name, false);
     }
     cus_lock_give(&context->lock);
     return entry ? &entry->kind : NULL;
@@ -249,6 +256,16 @@ enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle
     enum cus_policy policy = func ? func->policy : CUS_POLICY_GRAPH;
     cus_lock_give(&context->lock);
     return policy;
+}
+
+struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handle,
+                                  enum cus_why *why) {
+    cus_lock_take(&context->lock);
+    struct cus_func *func = find_func(context, handle);
+    struct cus_tally *tally = func ? func->tally : NULL;
+    *why = func && func->known ? CUS_WHY_ATTRIBUTE : CUS_WHY_LAYOUT;
+    cus_lock_give(&context->lock);
+    return tally;
 }
 
 /* Functions that were tainted, for ever: most are before they run first, and what is known of a
@@ -467,6 +484,7 @@ static struct cus_func *make_func(const void *handle) {
     struct cus_verdict verdict = cus_rules_ask(cus_rules(), &subject, -1);
     func->policy = verdict.policy;
     func->rule = verdict.rule;
+    cus_rules_note(cus_rules(), &subject);
     if (named) {
         func->step = cus_rules_step(cus_rules(), name);
         func->name = copy_text(name);
@@ -478,6 +496,7 @@ static struct cus_func *make_func(const void *handle) {
     if (func->policy == CUS_POLICY_NEVER_DEFER)
         __atomic_store_n(&cus_process.never_defer, true, __ATOMIC_RELEASE);
     func->shown = copy_text(func->name ? shown : "(unnamed)");
+    func->tally = cus_tally_of(func->shown ? func->shown : "(unnamed)", true);
     if (!func->name || !func->shown)
         func->known = false;
     if (!func->known) {

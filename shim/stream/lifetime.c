@@ -79,7 +79,7 @@ static uint32_t gave_up; /* atomic: at exit a lock could not be had */
 
 /* At exit a thread may sleep in the driver for ever with its engine locked. What it issues there is
  * all that the engine withheld; the program ends without it, as it would without the library. */
-static bool take_in_time(struct cus_engine *engine) {
+bool cus_engine_take_in_time(struct cus_engine *engine) {
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD) {
         cus_lock_take(&engine->lock);
         return true;
@@ -97,7 +97,7 @@ static void drain_all(void) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < 2 * n; i++) {
         struct cus_engine *engine = cus_process.engines[i % n];
-        if (i < n ? !cus_lock_try(&engine->lock) : !take_in_time(engine))
+        if (i < n ? !cus_lock_try(&engine->lock) : !cus_engine_take_in_time(engine))
             continue;
         cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
         cus_lock_give(&engine->lock);
@@ -146,7 +146,7 @@ void cus_engine_counters(struct cus_counters *out) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
-        bool taken = take_in_time(engine); /* else they stand still as well */
+        bool taken = cus_engine_take_in_time(engine); /* else they stand still as well */
         engine->counters.pieces = engine->plan.n_formed;
         cus_counters_add(out, &engine->counters);
         for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
@@ -165,7 +165,7 @@ bool cus_engine_segment_list(char *text, size_t bytes) {
     struct cus_process *process = &cus_process;
     uint32_t n = __atomic_load_n(&process->n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
-        if (!take_in_time(process->engines[i]))
+        if (!cus_engine_take_in_time(process->engines[i]))
             continue;
         cus_registry_keep_list(process->engines[i]);
         cus_lock_give(&process->engines[i]->lock);
@@ -272,6 +272,7 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
 static void forget_paths(struct cus_engine *engine, const void *unused) {
     (void)unused;
     engine->generation++;
+    cus_why_keep_pieces(engine);
     cus_plan_clear(&engine->plan);
     cus_withheld_destroy_dropped(engine, true);
 }

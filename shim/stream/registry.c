@@ -187,6 +187,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
     engine->sleep = 0;
+    engine->cut_at = engine->counters.in_graphs;
     engine->ended = engine->judged_steps = engine->judged_ops = engine->judged_graphs =
         engine->judged_fresh = 0;
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
@@ -368,6 +369,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
 void cus_registry_close(struct cus_engine *engine) {
     engine->generation++;
     cus_registry_keep_list(engine);
+    cus_why_keep_pieces(engine);
     cus_plan_clear(&engine->plan);
     cus_withheld_destroy_dropped(engine, true);
     cus_withheld_drop_capture_stream(engine);

@@ -13,6 +13,7 @@
 #define CUSPLICE_STREAM_STATE_H
 
 #include "shim/base/lock.h"
+#include "shim/base/options.h"
 #include "shim/base/uthash.h"
 #include "shim/graph/exec.h"
 #include "shim/plan/plan.h"
@@ -26,7 +27,8 @@ struct cus_func {
     char *name;         /* mangled; owned */
     const char *shown;  /* for reports */
     enum cus_policy policy;
-    int rule;                         /* that decided it; -1: none */
+    int rule; /* that decided it; -1: none */
+    struct cus_tally *tally;
     const struct cus_step_rule *step; /* what it says of its step as a marker, or NULL */
     bool known;                       /* layout is known */
     bool tainted;                     /* never deferred: old launch API, texture references */
@@ -110,6 +112,7 @@ struct cus_engine {
 
     struct cus_counters counters; /* lock */
     struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
+    uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     struct cus_engine *next_free;
 };
 
@@ -126,7 +129,15 @@ struct cus_thread {
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
     struct cus_context *seen; /* the context looked up last: entries live for ever */
+    uint32_t issued;          /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     uint32_t suspended;       /* suspends of the program that no resume has answered */
+};
+
+/* The last host times of something, in ns (stream/live.c). Atomics. */
+enum { CUS_SAMPLES = 64, CUS_SAMPLE_EVERY = 16 };
+struct cus_samples {
+    uint32_t n;
+    uint32_t ns[CUS_SAMPLES];
 };
 
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
@@ -147,7 +158,9 @@ struct cus_process {
     uint64_t graph_bytes; /* atomic: estimate over all engines */
     uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
-    struct cus_counters counters; /* ops outside any engine; atomic adds */
+    struct cus_counters counters;      /* ops outside any engine; atomic adds */
+    struct cus_samples launch_samples; /* of launches issued by themselves */
+    struct cus_samples graph_samples;  /* of graph launches, patching included, building not */
     struct cus_lock list_lock;
     uint64_t list_graphs;             /* list_lock: ops that it had issued in graphs */
     uint64_t steps[CUS_STEP_CLASSES]; /* list_lock: markers met */
@@ -233,6 +246,10 @@ static inline bool cus_kinds_seen(const struct cus_context *context, const void 
 bool cus_kinds_met(struct cus_context *context, const void *handle);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
+/* Where launches of this function are counted, and why none of them that has no kind has one; NULL
+ * where it did not run here. */
+struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handle,
+                                  enum cus_why *why);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
                                   enum cus_abi abi);
@@ -281,6 +298,35 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
 /* Moves at each forget. */
 uint32_t cus_ranges_epoch(void);
+
+/* ---- why.c ---- */
+
+/* Did ops go out in graphs since a run of them ended last? It ends now. Lock held. */
+static inline bool cus_run_ended(struct cus_engine *engine) {
+    bool some = engine->counters.in_graphs != engine->cut_at;
+    engine->cut_at = engine->counters.in_graphs;
+    return some;
+}
+/* Ops that were let pass without a word to any other counter. */
+uint64_t cus_why_let_pass(void);
+/* Keeps what is known of the engine's graphs, which are about to be dropped. Lock held. */
+void cus_why_keep_pieces(struct cus_engine *engine);
+
+/* ---- live.c: the page for `cusplice top`; on the watchdog's thread but for end and sample ---- */
+
+void cus_live_start(void);
+/* Answers if somebody asks. */
+void cus_live_look(void);
+/* Waits until *word is not `value` any more, or somebody asks; or for no reason. */
+void cus_live_wait(uint32_t *word, uint32_t value);
+/* The process ends: the page goes. */
+void cus_live_end(void);
+void cus_live_sample(struct cus_samples *samples, uint64_t ns);
+
+/* ---- lifetime.c ---- */
+
+/* Takes the engine's lock; at exit only if that does not take too long. */
+bool cus_engine_take_in_time(struct cus_engine *engine);
 
 /* ---- fallback.c ---- */
 

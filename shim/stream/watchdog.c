@@ -5,7 +5,8 @@
  * One thread per process, started when ops are first withheld. It sleeps for good while nothing is
  * withheld, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
  * that is free: its holder is issuing work itself); it blocks all signals and is the only thread of
- * the library that calls the driver on its own.
+ * the library that calls the driver on its own. It also answers those who look at the process
+ * (live.c).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -62,8 +63,10 @@ static void *run(void *unused) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     unsigned idle = 0;
+    cus_live_start();
     while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
         idle = look() ? 0 : idle + 1;
+        cus_live_look();
         if (idle < LINGER) {
             cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
             continue;
@@ -71,8 +74,11 @@ static void *run(void *unused) {
         /* Whoever begins to withhold sets `pending`, then reads `asleep`; here the other way round:
          * one of the two sees the other. */
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
-        if (!look())
-            cus_futex_wait(&asleep, 1, 0);
+        bool any = look();
+        while (!any && __atomic_load_n(&asleep, __ATOMIC_SEQ_CST)) {
+            cus_live_wait(&asleep, 1);
+            cus_live_look();
+        }
         __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
         idle = 0;
     }
@@ -127,4 +133,5 @@ void cus_watchdog_stop(void) {
     __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
     cus_futex_wake(&stopping, 1);
     cus_futex_wake(&asleep, 1);
+    cus_live_end();
 }

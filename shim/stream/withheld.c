@@ -99,6 +99,9 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     cancel_back(cancel);
     engine->counters.eager_by[counted] += n;
     engine->counters.flushes[cause] += n > 0;
+    engine->counters.cut_ops[cause] += n;
+    engine->counters.cuts[cause] += n > 0;
+    engine->cut_at = engine->counters.in_graphs;
     engine->counters.breaks[reason]++;
     engine->counters.segments++;
     if (cus_plan_flushed(plan, cut))
@@ -112,6 +115,7 @@ void cus_withheld_lose(struct cus_engine *engine) {
         return;
     note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
+    cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
     cus_plan_flushed(plan, CUS_CUT_REFUSED);
     set_pending(engine, 0);
 }
@@ -208,18 +212,23 @@ static struct cus_variant *build(struct cus_engine *engine) {
     return variant;
 }
 
-/* False: a node refused, and what it holds is unknown from now on (HAZARDS A28). */
+/* False: node `*refused` refused, and what it holds is unknown from now on (HAZARDS A28). */
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
-                        struct cus_relaxed *relaxed) {
+                        struct cus_relaxed *relaxed, uint32_t *refused) {
     struct cus_plan *plan = &engine->plan;
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
         const struct cus_kind *kind = plan->piece->places[i].kind;
+        const struct cus_held *held = cus_plan_held(plan, i);
+        if (kind->tally &&
+            !cus_dims_same(held->dims, cus_image_op(variant->image, plan->piece, i)->dims))
+            __atomic_add_fetch(&kind->tally->reshaped, 1, __ATOMIC_RELAXED);
         if (!relaxed->exchanged && !cus_exec_is_read(variant->exec, i))
             *relaxed = cus_relax(cus_process.driver);
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
-                                         i, kind, cus_plan_held(plan, i));
+                                         i, kind, held);
         if (result != CUDA_SUCCESS) {
             cus_plan_patched(plan, variant, i, false);
+            *refused = i;
             return false;
         }
         cus_plan_patched(plan, variant, i, true);
@@ -228,18 +237,20 @@ static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
     return true;
 }
 
-static bool patch(struct cus_engine *engine, struct cus_variant *variant) {
+static bool patch(struct cus_engine *engine, struct cus_variant *variant, uint32_t *refused) {
     struct cus_relaxed relaxed = {.exchanged = false};
-    bool patched = patch_nodes(engine, variant, &relaxed);
+    bool patched = patch_nodes(engine, variant, &relaxed, refused);
     cus_relax_end(cus_process.driver, relaxed);
     return patched;
 }
 
 /* The piece went out op by op after all. `later`: nothing was refused, it may only not be built
- * now. */
+ * now. It is counted under the kernel of node `culprit`. */
 static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
-                          enum cus_eager counted) {
+                          enum cus_eager counted, enum cus_why why, uint32_t culprit) {
     struct cus_plan *plan = &engine->plan;
+    cus_tally_cut(plan->piece->places[culprit].kind->tally, why, plan->n);
+    engine->cut_at = engine->counters.in_graphs;
     engine->counters.eager_by[counted] += plan->n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.segments++;
@@ -250,9 +261,9 @@ static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
 
 /* The last op's result is that of the call being made. */
 static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
-                             enum cus_eager counted) {
+                             enum cus_eager counted, enum cus_why why, uint32_t culprit) {
     CUresult result = issue_all(engine, engine->plan.n);
-    fired_eagerly(engine, broken, later, counted);
+    fired_eagerly(engine, broken, later, counted, why, culprit);
     return result;
 }
 
@@ -275,10 +286,11 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_counters *counters = &engine->counters;
     struct cus_variant *variant;
     bool later = false;
-    uint32_t n = plan->piece->n;
+    uint32_t n = plan->piece->n, refused = 0;
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
-    cus_plan_paced(plan, n - 1, cus_clock_ns() - since);
+    uint64_t now = cus_clock_ns();
+    cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
         variant = build_if_allowed(engine, &later);
@@ -290,19 +302,23 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     if (variant && engine->shadow)
         cus_prove_ready(engine, variant, choice == CUS_CHOICE_BUILD);
     if (!variant) {
-        result = fire_eagerly(engine, NULL, later, CUS_EAGER_OBSERVING);
-    } else if (!patch(engine, variant)) {
+        result = fire_eagerly(engine, NULL, later, CUS_EAGER_OBSERVING,
+                              later ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0);
+    } else if (!patch(engine, variant, &refused)) {
         cus_fallback(CUS_FALLBACK_SETPARAMS);
-        result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
+        result =
+            fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, refused);
     } else if (engine->shadow && (proof = cus_prove(engine, variant, &result)) == CUS_PROOF_BAD) {
-        fired_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
+        fired_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
     } else if (proof == CUS_PROOF_NONE &&
                cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
         /* With a healthy context a graph that failed to launch was not enqueued: op by op either
          * works or gives the true error. */
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
-        result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED);
+        result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
     } else {
+        if (choice != CUS_CHOICE_BUILD && counters->graph_launches % CUS_SAMPLE_EVERY == 0)
+            cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
         counters->graph_launches++;
         counters->in_graphs += n;
         if (choice == CUS_CHOICE_EXACT)

@@ -40,6 +40,17 @@ TEST(RealLibrary, AProgramWithLaunchesIsLeftInPeaceAndCounted) {
     EXPECT_TRUE(Has(Read(stats), "\"mode\": \"piecewise\"")) << Read(stats);
 }
 
+TEST(RealLibrary, WhySaysWhatBrokeAndNothingElse) {
+    Result r = Simulated({"--why", "-c", "config/presets/decode.conf", "--",
+                          "harness/decode/decode", "--tokens", "8"});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    size_t at = r.err.find("\ncusplice: why (mode piecewise)\n  coverage: ");
+    ASSERT_NE(at, std::string::npos) << r.err;
+    EXPECT_EQ(r.err.find("cusplice"), at + 1) << r.err;
+    EXPECT_EQ(r.err.find("cusplice", at + 2), std::string::npos) << r.err;
+    EXPECT_TRUE(Has(r.err, "attention_decode: an eager rule names it\n       to do: ")) << r.err;
+}
+
 TEST(RealLibrary, NoEagerRuleIsSaidLoudlyOnce) {
     Result r = Simulated({"--", "harness/decode/decode", "--tokens", "2"});
     EXPECT_EQ(r.Exit(), 0) << r.err;

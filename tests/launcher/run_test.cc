@@ -90,6 +90,14 @@ TEST(Run, SettingsReachTheChild) {
     EXPECT_EQ(r.err, "");
 }
 
+TEST(Run, WhyIsASettingOfTheChild) {
+    Result r = Cusplice({"run", "--why", "--", Target(), "env=CUSPLICE_WHY"}, kFine);
+    EXPECT_EQ(r.out, "CUSPLICE_WHY=yes\n");
+    EXPECT_EQ(r.err, "");
+    r = Cusplice({"run", "--", Target(), "env=CUSPLICE_WHY"}, kFine);
+    EXPECT_EQ(r.out, "CUSPLICE_WHY=(unset)\n");
+}
+
 TEST(Run, RelativePathsAreMadeAbsolute) {
     Write("rel.conf", "hold_us = 60\n");
     Result r = RunProgram({"/bin/sh", "-c",

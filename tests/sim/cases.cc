@@ -154,6 +154,7 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
         {"CUSIM_LOG", dir + "/log"},
         {"CUSIM_STATS", dir + "/calls"},
         {"XDG_CONFIG_HOME", dir},
+        {"XDG_RUNTIME_DIR", dir},
         {"CUSIM_DEVICES", "2"},
         {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
         {"TSAN_OPTIONS",

@@ -63,6 +63,16 @@ void cli_json_number(const char *key, int number) {
     printf("%d", number);
 }
 
+void cli_json_count(const char *key, uint64_t number) {
+    begin(key);
+    printf("%llu", (unsigned long long)number);
+}
+
+void cli_json_real(const char *key, double number) {
+    begin(key);
+    printf("%.6f", number);
+}
+
 void cli_json_bool(const char *key, bool value) {
     begin(key);
     printf(value ? "true" : "false");

@@ -32,6 +32,10 @@ static const char help[] =
     "                      --set eager=PATTERN adds an eager rule in front of all others\n"
     "      --stats FILE    write the counters there at exit, as JSON ({pid} or %p: the process "
     "id)\n"
+    "      --why           say at exit what share went into graphs, what broke the runs of "
+    "launches and "
+    "what to do\n"
+    "                      about it (on stderr, or where log_file says)\n"
     "  -h, --help\n"
     "\n"
     "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
@@ -156,11 +160,13 @@ int cli_run_option(char **argv, int *at) {
     taken = cli_run_value(argv, at, "--stats", NULL, &value);
     if (taken)
         return taken > 0 && take_stats(value) ? 1 : -1;
+    if (strcmp(argv[*at], "--why") == 0)
+        return cli_run_set("why", "yes") ? 1 : -1;
     return 0;
 }
 
 static bool take_option(char **argv, int *at) {
-    static const char *const names[] = {"--config", "--set", "--stats", "--help", NULL};
+    static const char *const names[] = {"--config", "--set", "--stats", "--why", "--help", NULL};
     const char *word = argv[*at];
     int taken = cli_run_option(argv, at);
     if (taken)
@@ -234,7 +240,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_run = {
     "run",
-    "run [-c FILE] [--set KEY=VALUE]... [--stats FILE] -- PROGRAM ARGS...",
+    "run [-c FILE] [--set KEY=VALUE]... [--stats FILE] [--why] -- PROGRAM ARGS...",
     "run a program with the library preloaded",
     help,
     run,

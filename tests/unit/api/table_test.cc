@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "shim/api/api.h"
+#include "shim/base/tally.h"
 
 namespace {
 
@@ -101,6 +102,33 @@ TEST(Table, SaysWhyACallMayPass) {
         if (row.kind == CUS_CLASS_PASS) {
             EXPECT_GT(strlen(row.reason), 10u) << row.name;
         }
+    }
+}
+
+// The last row of why.def says what holds for any call: it is for those that nobody makes in a
+// loop.
+TEST(Table, CallsOfAStreamHaveAdviceOfTheirOwn) {
+    const char *any = cus_call_advice("cu");
+    for (const cus_api_row &row : Rows()) {
+        if (row.kind == CUS_CLASS_STREAM || row.kind == CUS_CLASS_SYNC ||
+            row.kind == CUS_CLASS_TOUCH || row.act == CUS_ACT_ALLOC) {
+            EXPECT_TRUE(cus_call_advice(row.name) != any || strstr(row.name, "Array") ||
+                        strstr(row.name, "Graphics") || strstr(row.name, "External"))
+                << row.name;
+        }
+    }
+}
+
+TEST(Table, EachAdviceIsForACallThatThereIs) {
+    static const char *const prefixes[] = {
+#define CUS_CALL_WHY(prefix, what, advice) prefix,
+#include "shim/base/why.def"
+    };
+    for (const char *prefix : prefixes) {
+        bool any = false;
+        for (const cus_api_row &row : Rows())
+            any |= row.kind != CUS_CLASS_PASS && strncmp(row.name, prefix, strlen(prefix)) == 0;
+        EXPECT_TRUE(any) << prefix;
     }
 }
 

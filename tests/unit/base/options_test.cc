@@ -89,6 +89,8 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.stats_every, 0u);
     EXPECT_STREQ(options.log, "warn");
     EXPECT_STREQ(options.log_file, "");
+    EXPECT_FALSE(options.why);
+    EXPECT_TRUE(options.live);
 }
 
 TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
@@ -107,18 +109,29 @@ TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
 }
 
 TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
-    const std::map<std::string, std::string> values = {
-        {"mode", "eager"},          {"hold_us", "50"},
-        {"warmup", "1000"},         {"piece_first", "2"},
-        {"piece_max", "8"},         {"variants", "16"},
-        {"graph_mb", "0"},          {"nodes_max", "1000"},
-        {"build_nodes", "2"},       {"demote", "no"},
-        {"trust_driver", "yes"},    {"profile", "ignore"},
-        {"stats", "/tmp/s.json"},   {"stats_every", "3"},
-        {"log", "info,x:debug"},    {"log_file", "/tmp/log"},
-        {"verify_mode", "full"},    {"verify_every", "7"},
-        {"verify_mb", "64"},        {"verify_report", "/tmp/v.json"},
-        {"verify_plant", "dropped"}};
+    const std::map<std::string, std::string> values = {{"mode", "eager"},
+                                                       {"hold_us", "50"},
+                                                       {"warmup", "1000"},
+                                                       {"piece_first", "2"},
+                                                       {"piece_max", "8"},
+                                                       {"variants", "16"},
+                                                       {"graph_mb", "0"},
+                                                       {"nodes_max", "1000"},
+                                                       {"build_nodes", "2"},
+                                                       {"demote", "no"},
+                                                       {"trust_driver", "yes"},
+                                                       {"profile", "ignore"},
+                                                       {"stats", "/tmp/s.json"},
+                                                       {"stats_every", "3"},
+                                                       {"log", "info,x:debug"},
+                                                       {"log_file", "/tmp/log"},
+                                                       {"verify_mode", "full"},
+                                                       {"verify_every", "7"},
+                                                       {"verify_mb", "64"},
+                                                       {"verify_report", "/tmp/v.json"},
+                                                       {"verify_plant", "dropped"},
+                                                       {"why", "yes"},
+                                                       {"live", "no"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)

@@ -64,7 +64,8 @@ TEST(StatsFile, HasEveryField) {
     const cus_stats_step steps[] = {
         {"mixed", 5, "piecewise", "fmha", "eager", "fm*", "/etc/x.conf", 7},
         {"single", 6, "full", "", nullptr, nullptr, nullptr, 0}};
-    cus_stats_facts facts = {"piecewise", "/bin/demo", 42, "[\"graph 7\", \"eager x\"]", steps, 2};
+    cus_stats_facts facts = {"piecewise", "/bin/demo", 42,     "[\"graph 7\", \"eager x\"]",
+                             steps,       2,           nullptr};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, ApiName, &facts));
     std::string json = ReadFile(path);
     EXPECT_EQ(At(json, {"version"}), "\"" CUSPLICE_VERSION "\"");
@@ -112,13 +113,39 @@ TEST(StatsFile, HasEveryField) {
 TEST(StatsFile, IsJsonForOthersToo) {
     cus_counters c = Sample();
     std::string path = TempPath("json.json");
-    cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr, nullptr, 0};
+    static cus_report report;
+    report.n_breaks = 2;
+    report.breaks[0] = {"k\"1", "kernel", "rule", "", "", 7, 6};
+    report.breaks[1] = {"", "other", "watchdog", "", "", 5, 4};
+    report.more_breaks = 3;
+    report.more_launches = 2;
+    report.n_rules = 1;
+    report.rules[0] = {"eager", "a*", "/f", 8, "b"};
+    report.n_shapes = 1;
+    report.shapes[0] = {"s", 20, 19};
+    report.pieces = 1;
+    report.gone_bytes = 77;
+    report.n_pieces = 1;
+    report.largest[0] = {6, 2, 900, 5, true, "first", "last"};
+    cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr, nullptr, 0,
+                             &report};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
     std::string check = "import json,sys; d=json.load(open(sys.argv[1]));"
                         "assert d['exe']=='/odd \"name\"\\\\with\\ttabs\\x01', d['exe'];"
                         "assert sum(d['ops'].values())==sum(d['issued'].values());"
                         "assert sum(d['eager_by'].values())==d['issued']['eager'];"
-                        "assert 'segment_list' not in d";
+                        "assert 'segment_list' not in d;"
+                        "assert d['breaks_by_kernel']==["
+                        "dict(name='k\"1',by='kernel',reason='rule',launches=7,runs=6),"
+                        "dict(name='',by='other',reason='watchdog',launches=5,runs=4)];"
+                        "assert d['breaks_beyond']==dict(kinds=3,launches=2,runs=0);"
+                        "assert d['rules_without_match']==["
+                        "dict(policy='eager',pattern='a*',file='/f',line=8,nearest='b')];"
+                        "assert d['changing_shapes']==[dict(name='s',launches=20,changed=19)];"
+                        "m=d['graph_memory'];"
+                        "assert m['segments']==1 and m['gone_bytes']==77;"
+                        "assert m['largest']==[dict(ops=6,variants=2,bytes=900,launches=5,gone=1,"
+                        "first='first',last='last')]";
     std::string program = WriteFile(TempPath("check.py"), check);
     EXPECT_EQ(system(("python3 " + program + " " + path).c_str()), 0) << ReadFile(path);
 }
@@ -126,7 +153,7 @@ TEST(StatsFile, IsJsonForOthersToo) {
 TEST(StatsFile, FactsThatAreNotGivenAreFoundOut) {
     cus_counters c = Sample();
     std::string path = TempPath("facts.json");
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
     std::string json = ReadFile(path);
     EXPECT_EQ(At(json, {"pid"}), std::to_string(getpid()));
@@ -135,7 +162,7 @@ TEST(StatsFile, FactsThatAreNotGivenAreFoundOut) {
 
 TEST(StatsFile, PidGoesIntoThePath) {
     cus_counters c = {};
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     for (const char *mark : {"{pid}", "%p"}) {
         std::string path = TempPath("pid.");
         ASSERT_TRUE(cus_stats_json((path + mark + ".json").c_str(), &c, nullptr, &facts));
@@ -145,7 +172,7 @@ TEST(StatsFile, PidGoesIntoThePath) {
 
 TEST(StatsFile, AProcessWithoutOpsLeavesWhatAnotherWroteMeanwhile) {
     cus_counters none = {}, some = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     std::string path = WriteFile(TempPath("shared.json"), "of a child");
     EXPECT_FALSE(cus_stats_json(path.c_str(), &none, nullptr, &facts));
     EXPECT_EQ(ReadFile(path), "of a child");
@@ -155,7 +182,7 @@ TEST(StatsFile, AProcessWithoutOpsLeavesWhatAnotherWroteMeanwhile) {
 
 TEST(StatsFile, AFileFromBeforeTheProcessIsOverwritten) {
     cus_counters none = {};
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     std::string path = WriteFile(TempPath("stale.json"), "of yesterday");
     utimbuf yesterday = {time(nullptr) - 86400, time(nullptr) - 86400};
     utime(path.c_str(), &yesterday);
@@ -170,7 +197,7 @@ mode_t ModeOf(const std::string &path) {
 
 TEST(StatsFile, IsTheUsersAlone) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     std::string path = TempPath("mine.json");
     mode_t before = umask(0);
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
@@ -180,7 +207,7 @@ TEST(StatsFile, IsTheUsersAlone) {
 
 TEST(StatsFile, LinksInItsPlaceAreReplacedNotFollowed) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     std::string theirs = WriteFile(TempPath("theirs"), "of somebody else");
     utimbuf yesterday = {time(nullptr) - 86400, time(nullptr) - 86400};
     utime(theirs.c_str(), &yesterday);
@@ -196,7 +223,7 @@ TEST(StatsFile, LinksInItsPlaceAreReplacedNotFollowed) {
 
 TEST(StatsFile, APipeThatNobodyReadsHoldsNobodyUp) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     std::string path = TempPath("pipe");
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
     Captured([&] {
@@ -208,7 +235,7 @@ TEST(StatsFile, APipeThatNobodyReadsHoldsNobodyUp) {
 
 TEST(StatsFile, StderrMayBeAFileAndStaysWhatItIs) {
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     mode_t before = ModeOf("/dev/stderr");
     std::string text = Captured([&] {
         if (!cus_stats_json("/dev/stderr", &c, nullptr, &facts))
@@ -225,7 +252,7 @@ TEST(StatsFile, NothingHalfWrittenStaysBehind) {
     mkdir(target.c_str(), 0700);
     mkdir((target + "/full").c_str(), 0700);
     cus_counters c = Sample();
-    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0};
+    cus_stats_facts facts = {"eager", nullptr, 0, nullptr, nullptr, 0, nullptr};
     std::string text = Captured([&] {
         for (int i = 0; i < 3; i++)
             if (cus_stats_json(target.c_str(), &c, nullptr, &facts) ||

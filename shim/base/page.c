@@ -1,0 +1,190 @@
+/*
+ * The page's file: making, writing, and reading without believing it.
+ *
+ * In the target everything runs on the watchdog's thread; no lock, no allocation, no stdio stream.
+ * Room for the file is reserved before it is mapped, so that a full tmpfs is an error here and no
+ * SIGBUS later. A viewer reads by pread: a file that somebody cuts short is a short read.
+ */
+#define _GNU_SOURCE /* secure_getenv */
+#include "shim/base/page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/base/process.h"
+
+_Static_assert(sizeof(struct cus_page) <= CUS_PAGE_BYTES, "the page is as large as it says");
+_Static_assert(offsetof(struct cus_page, asked) % 4 == 0, "a futex is aligned");
+
+enum { TRIES = 3000 /* reads while the library writes, which takes it microseconds */ };
+
+/* ---- where it is ---- */
+
+static bool is_private(const char *folder) {
+    struct stat info;
+    return *folder == '/' && strlen(folder) < CUS_PAGE_PATH - 48 && stat(folder, &info) == 0 &&
+           S_ISDIR(info.st_mode) && info.st_uid == geteuid() && !(info.st_mode & 077);
+}
+
+unsigned cus_page_folders(char folders[2][CUS_PAGE_PATH]) {
+    const char *own = secure_getenv("XDG_RUNTIME_DIR");
+    unsigned n = 0;
+    if (own && is_private(own))
+        snprintf(folders[n++], CUS_PAGE_PATH, "%s", own);
+    snprintf(folders[n++], CUS_PAGE_PATH, "/dev/shm");
+    return n;
+}
+
+bool cus_page_path(const char *folder, unsigned uid, long pid, char path[CUS_PAGE_PATH]) {
+    int bytes = snprintf(path, CUS_PAGE_PATH, "%s/cusplice-%u-%ld", folder, uid, pid);
+    return bytes > 0 && bytes < CUS_PAGE_PATH;
+}
+
+/* ---- the library's side ---- */
+
+static int make_file(const char *path) {
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = open(path, flags, 0600);
+    struct stat info;
+    /* Where the folder is everybody's, its sticky bit lets nobody remove another user's file. */
+    if (fd < 0 && errno == EEXIST && lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+        info.st_uid == geteuid() && unlink(path) == 0)
+        fd = open(path, flags, 0600);
+    return fd;
+}
+
+static void fill_head(struct cus_page *page) {
+    char exe[sizeof page->program];
+    ssize_t bytes = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[bytes > 0 ? bytes : 0] = 0;
+    const char *slash = strrchr(exe, '/');
+    memcpy(page->magic, CUS_PAGE_MAGIC, sizeof CUS_PAGE_MAGIC);
+    page->version = CUS_PAGE_VERSION;
+    page->bytes = CUS_PAGE_BYTES;
+    page->pid = (uint64_t)getpid();
+    page->start = cus_process_start(0);
+    snprintf(page->program, sizeof page->program, "%s", slash ? slash + 1 : exe);
+}
+
+struct cus_page *cus_page_make(char path[CUS_PAGE_PATH]) {
+    char folders[2][CUS_PAGE_PATH];
+    cus_page_folders(folders);
+    if (!cus_page_path(folders[0], (unsigned)geteuid(), (long)getpid(), path))
+        return NULL;
+    int fd = make_file(path);
+    if (fd < 0)
+        return NULL;
+    void *page = MAP_FAILED;
+    /* Some umasks take the user's own rights away. */
+    if (fchmod(fd, 0600) == 0 && posix_fallocate(fd, 0, CUS_PAGE_BYTES) == 0)
+        page = mmap(NULL, CUS_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page == MAP_FAILED) {
+        unlink(path);
+        return NULL;
+    }
+    madvise(page, CUS_PAGE_BYTES, MADV_DONTFORK);
+    fill_head(page);
+    return page;
+}
+
+void cus_page_answer(struct cus_page *page, const struct cus_page_facts *facts) {
+    uint32_t seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED) | 1;
+    /* An exchange, for no store behind it may be seen before it. */
+    __atomic_exchange_n(&page->seq, seq, __ATOMIC_ACQ_REL);
+    memcpy(&page->facts, facts, sizeof *facts);
+    __atomic_store_n(&page->seq, seq + 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&page->answers, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- the viewer's side ---- */
+
+int cus_page_open(const char *path, const char **why) {
+    struct stat info;
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *why = NULL;
+    if (fd < 0) {
+        if (errno == ELOOP)
+            *why = "is a link";
+        else if (errno != ENOENT)
+            *why = "cannot be opened";
+        return -1;
+    }
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        *why = "is no file";
+    else if (info.st_uid != geteuid())
+        *why = "is another user's";
+    else if (info.st_mode & 077)
+        *why = "may be written or read by others";
+    else if (info.st_size != CUS_PAGE_BYTES)
+        *why = "has not the size of a page";
+    if (!*why)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void clean(char *text, size_t bytes) {
+    text[bytes - 1] = 0;
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
+            *text = '?';
+}
+
+static bool read_at(int fd, void *to, size_t bytes, size_t offset) {
+    return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+bool cus_page_read(int fd, struct cus_page *copy, const char **why) {
+    const size_t seq_at = offsetof(struct cus_page, seq);
+    *why = "cannot be read";
+    uint32_t before, after = 1;
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (!read_at(fd, &before, sizeof before, seq_at) || !read_at(fd, copy, sizeof *copy, 0) ||
+            !read_at(fd, &after, sizeof after, seq_at))
+            return false;
+        if (before == after && !(after & 1))
+            break;
+        usleep(100);
+    }
+    *why = "is being written all the time";
+    if (before != after || (after & 1))
+        return false;
+    *why = "is no page";
+    if (memcmp(copy->magic, CUS_PAGE_MAGIC, sizeof CUS_PAGE_MAGIC) != 0)
+        return false;
+    *why = "is the page of another version of the library";
+    if (copy->version != CUS_PAGE_VERSION || copy->bytes != CUS_PAGE_BYTES)
+        return false;
+    struct cus_page_facts *facts = &copy->facts;
+    clean(copy->program, sizeof copy->program);
+    clean(facts->mode, sizeof facts->mode);
+    if (facts->n_breaks > CUS_PAGE_BREAKS)
+        facts->n_breaks = CUS_PAGE_BREAKS;
+    for (unsigned i = 0; i < CUS_PAGE_BREAKS; i++) {
+        clean(facts->breaks[i].name, sizeof facts->breaks[i].name);
+        clean(facts->breaks[i].what, sizeof facts->breaks[i].what);
+    }
+    return true;
+}
+
+void cus_page_ask(int fd, const struct cus_page *copy) {
+    uint32_t next = copy->asked + 1;
+    ssize_t written = pwrite(fd, &next, sizeof next, offsetof(struct cus_page, asked));
+    (void)written;
+    /* The thread that answers may sleep for good. The mapping names the futex and is not touched:
+     * the file may have been cut short. */
+    char *page = mmap(NULL, CUS_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return;
+    syscall(SYS_futex, page + offsetof(struct cus_page, asked), FUTEX_WAKE, 1, NULL, NULL, 0);
+    munmap(page, CUS_PAGE_BYTES);
+}

@@ -1,0 +1,207 @@
+/*
+ * The page of this process for `cusplice top`.
+ *
+ * Everything but cus_live_end and the samples runs on the watchdog's thread, which holds no lock
+ * then; facts are gathered under one engine's lock at a time, and only if that can be had at once:
+ * a thread may sleep in the driver with it, and the watchdog has others to look after. Nobody asks:
+ * one load per look, and not even that while the watchdog sleeps.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/api/api.h"
+#include "shim/base/clock.h"
+#include "shim/base/page.h"
+#include "shim/stream/state.h"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449 /* Linux 5.16, on every architecture */
+#endif
+
+enum {
+    ANSWER_NS = 100000000,   /* no two answers come closer than that, whatever is asked */
+    NAP_NS = 1000000000,     /* how long the watchdog sleeps where it cannot wait for two things */
+    PATIENCE_NS = 200000000, /* how long the end waits for a file that is being made */
+    TRIES = 64,
+};
+
+static struct cus_page *page; /* the watchdog's; NULL: there is none */
+static uint32_t seen;         /* what was asked last */
+static uint64_t answered;     /* when */
+static bool no_waitv;
+static char path[CUS_PAGE_PATH];
+static uint32_t made; /* atomic, futex */
+enum { NONE, MAKING, MADE, ENDING, GONE };
+
+void cus_live_start(void) {
+    uint32_t expected = NONE;
+    if (!cus_options()->live || !__atomic_compare_exchange_n(&made, &expected, MAKING, false,
+                                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return;
+    page = cus_page_make(path);
+    expected = MAKING;
+    if (__atomic_compare_exchange_n(&made, &expected, page ? MADE : GONE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return;
+    /* The process comes to its end, and waits until the file is out of the way. */
+    if (page)
+        unlink(path);
+    __atomic_store_n(&made, GONE, __ATOMIC_RELEASE);
+    cus_futex_wake(&made, 1);
+}
+
+void cus_live_end(void) {
+    int saved = errno;
+    uint32_t before = __atomic_exchange_n(&made, ENDING, __ATOMIC_ACQ_REL);
+    if (before == MADE)
+        unlink(path);
+    uint64_t start = cus_clock_ns();
+    while (before == MAKING && __atomic_load_n(&made, __ATOMIC_ACQUIRE) == ENDING &&
+           cus_clock_ns() - start < PATIENCE_NS)
+        cus_futex_wait(&made, ENDING, PATIENCE_NS / 10);
+    errno = saved;
+}
+
+/* ---- samples of host time ---- */
+
+void cus_live_sample(struct cus_samples *samples, uint64_t ns) {
+    uint32_t at = __atomic_fetch_add(&samples->n, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&samples->ns[at % CUS_SAMPLES], ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+                     __ATOMIC_RELAXED);
+}
+
+static int by_size(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t median(const struct cus_samples *samples) {
+    uint32_t sorted[CUS_SAMPLES], n = __atomic_load_n(&samples->n, __ATOMIC_RELAXED);
+    n = n < CUS_SAMPLES ? n : CUS_SAMPLES;
+    for (uint32_t i = 0; i < n; i++)
+        sorted[i] = __atomic_load_n(&samples->ns[i], __ATOMIC_RELAXED);
+    qsort(sorted, n, sizeof sorted[0], by_size);
+    return n ? sorted[n / 2] : 0;
+}
+
+/* ---- the answer ---- */
+
+static bool try_for_a_while(struct cus_lock *lock) {
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (cus_lock_try(lock))
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
+static bool add_up(struct cus_counters *sum) {
+    memset(sum, 0, sizeof *sum);
+    cus_counters_add(sum, &cus_process.counters);
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (!try_for_a_while(&engine->lock))
+            return false;
+        cus_counters_add(sum, &engine->counters);
+        cus_lock_give(&engine->lock);
+    }
+    return true;
+}
+
+static void fill_breaks(struct cus_page_facts *facts, const struct cus_report *report) {
+    unsigned n = report->n_breaks < CUS_PAGE_BREAKS ? report->n_breaks : CUS_PAGE_BREAKS;
+    facts->n_breaks = n;
+    facts->more_breaks = report->n_breaks - n + report->more_breaks;
+    for (unsigned i = 0; i < n; i++) {
+        const struct cus_report_break *from = &report->breaks[i];
+        struct cus_page_break *to = &facts->breaks[i];
+        to->launches = from->launches;
+        to->runs = from->runs;
+        snprintf(to->name, sizeof to->name, "%s", from->name);
+        snprintf(to->what, sizeof to->what, "%s", from->what);
+    }
+}
+
+/* False: an engine is busy; at the next look. */
+static bool answer(void) {
+    static struct cus_counters sum;
+    static struct cus_report report;
+    static struct cus_page_facts facts;
+    uint64_t let_pass = cus_why_let_pass();
+    if (!add_up(&sum))
+        return false;
+    facts = (struct cus_page_facts){
+        .at_ns = cus_clock_ns(),
+        .ops = let_pass,
+        .in_graphs = sum.in_graphs,
+        .graph_launches = sum.graph_launches,
+        .steps = sum.steps,
+        .built = sum.built,
+        .patched_nodes = sum.patched_nodes,
+        .graph_bytes = __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED),
+        .graph_bytes_most = sum.graph_bytes,
+        .graph_bytes_limit = (uint64_t)cus_options()->graph_mb << 20,
+        .launch_ns = median(&cus_process.launch_samples),
+        .graph_ns = median(&cus_process.graph_samples),
+    };
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        facts.ops += sum.ops[type];
+    snprintf(facts.mode, sizeof facts.mode, "%s", cus_mode_name(cus_options()->mode));
+    cus_report_breaks(&report, &sum, let_pass, cus_api_name);
+    fill_breaks(&facts, &report);
+    cus_page_answer(page, &facts);
+    return true;
+}
+
+/* Is an answer due? The moment does not count until it is given. */
+static bool asked(void) {
+    return page && __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE) != seen;
+}
+
+void cus_live_look(void) {
+    if (!asked())
+        return;
+    uint64_t now = cus_clock_ns();
+    uint32_t what = __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE);
+    if (now - answered < ANSWER_NS || !answer())
+        return;
+    answered = now;
+    seen = what;
+}
+
+/* ---- the long sleep ---- */
+
+struct waiter {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+
+void cus_live_wait(uint32_t *word, uint32_t value) {
+    if (!page) {
+        cus_futex_wait(word, value, 0);
+        return;
+    }
+    if (asked()) { /* too soon after the last answer, or somebody was busy */
+        cus_futex_wait(word, value, ANSWER_NS / 10);
+        return;
+    }
+    if (no_waitv) {
+        cus_futex_wait(word, value, NAP_NS);
+        return;
+    }
+    struct waiter waiters[2] = {
+        {value, (uintptr_t)word, 2 /* FUTEX_32 */ | FUTEX_PRIVATE_FLAG, 0},
+        {seen, (uintptr_t)&page->asked, 2, 0},
+    };
+    int saved = errno;
+    if (syscall(SYS_futex_waitv, waiters, 2, 0, NULL, 0) < 0 && errno != EAGAIN && errno != EINTR)
+        no_waitv = true; /* an older kernel, or a sandbox that does not know the call */
+    errno = saved;
+}

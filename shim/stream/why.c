@@ -1,0 +1,105 @@
+/*
+ * Gathering what the reports say from the engines and the rules.
+ *
+ * Runs at exit, on the thread that writes the stats file, or on the watchdog; takes one engine's
+ * lock at a time, then the list lock, where pieces are kept whose engine drops them. Calls no
+ * driver, allocates nothing.
+ */
+#include <stdio.h>
+
+#include "shim/base/tally.h"
+#include "shim/stream/state.h"
+
+/* The largest of those that went with their stream, context or code. */
+static struct cus_report_piece kept[CUS_REPORT_PIECES]; /* list_lock */
+static unsigned n_kept;                                 /* list_lock */
+static uint64_t gone, gone_ops, gone_bytes;             /* list_lock */
+
+static struct cus_report_piece note(const struct cus_piece *piece, bool went) {
+    struct cus_report_piece note = {
+        .ops = piece->n, .variants = piece->n_variants, .launches = piece->fired, .gone = went};
+    for (uint32_t i = 0; i < piece->n_variants; i++)
+        note.bytes += cus_exec_bytes(piece->variants[i]->exec);
+    snprintf(note.first, sizeof note.first, "%s", piece->places[0].kind->name);
+    snprintf(note.last, sizeof note.last, "%s", piece->places[piece->n - 1].kind->name);
+    return note;
+}
+
+void cus_why_keep_pieces(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.list_lock);
+    for (const struct cus_piece *piece = engine->plan.pieces; piece; piece = piece->next) {
+        struct cus_report_piece one = note(piece, true);
+        if (!one.variants)
+            continue;
+        cus_report_add_piece(kept, &n_kept, &one);
+        gone++;
+        gone_ops += one.ops;
+        gone_bytes += one.bytes;
+    }
+    cus_lock_give(&cus_process.list_lock);
+}
+
+/* Engine lock held. */
+static void add_pieces(struct cus_report *report, struct cus_engine *engine) {
+    for (struct cus_piece *piece = engine->plan.pieces; piece; piece = piece->next) {
+        struct cus_report_piece one = note(piece, false);
+        cus_piece_tally(piece);
+        if (!one.variants)
+            continue;
+        report->pieces++;
+        report->piece_ops += one.ops;
+        report->piece_bytes += one.bytes;
+        cus_report_add_piece(report->largest, &report->n_pieces, &one);
+    }
+}
+
+static void add_rules(struct cus_report *report) {
+    const struct cus_rules *rules = cus_rules();
+    const struct cus_rule *rule;
+    for (unsigned i = 0; (rule = cus_rules_get(rules, i)); i++) {
+        if (cus_rules_seen(rules, i))
+            continue;
+        if (report->n_rules == CUS_REPORT_RULES) {
+            report->more_rules++;
+            continue;
+        }
+        struct cus_report_rule *to = &report->rules[report->n_rules++];
+        to->policy = cus_policy_name(rule->policy);
+        to->pattern = rule->pattern;
+        to->file = rule->file;
+        to->line = rule->line;
+        cus_report_nearest(rule->pattern, to->nearest);
+    }
+}
+
+uint64_t cus_why_let_pass(void) {
+    uint64_t sum = 0;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++)
+        for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+            sum += __atomic_load_n(&cus_process.engines[i]->passed[type], __ATOMIC_RELAXED);
+    return sum;
+}
+
+void cus_engine_report(struct cus_report *report, const struct cus_counters *counters,
+                       const char *(*api_name)(unsigned row)) {
+    *report = (struct cus_report){.counters = counters, .mode = cus_mode_name(cus_options()->mode)};
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (!cus_engine_take_in_time(engine))
+            continue;
+        add_pieces(report, engine);
+        cus_lock_give(&engine->lock);
+    }
+    cus_lock_take(&cus_process.list_lock);
+    report->gone = gone;
+    report->gone_ops = gone_ops;
+    report->gone_bytes = gone_bytes;
+    for (unsigned i = 0; i < n_kept; i++)
+        cus_report_add_piece(report->largest, &report->n_pieces, &kept[i]);
+    cus_lock_give(&cus_process.list_lock);
+    cus_report_breaks(report, counters, cus_why_let_pass(), api_name);
+    cus_report_shapes(report);
+    add_rules(report);
+}

@@ -1,0 +1,468 @@
+/*
+ * cusplice top: shows what the library does in a process that runs, by the page that it keeps
+ * (shim/base/page.h). Reads pages of this user's processes alone, believes none of them, and takes
+ * away those of processes that are no more.
+ */
+#include "tools/cli/verb.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/page.h"
+#include "shim/base/process.h"
+#include "tools/cli/json.h"
+
+enum { EXIT_BAD = 2, PAGES_MAX = 256 };
+static const uint64_t SECOND = 1000000000;
+
+static const char help[] =
+    "Shows what the library does in a process: launches, their share in graphs, graph launches, "
+    "host time "
+    "saved,\n"
+    "what broke the runs of launches, what graphs hold. Without PID: the process that there is, or "
+    "a list of "
+    "them.\n"
+    "It goes on until the process ends.\n"
+    "\n"
+    "      --once            show it once, after two looks one interval apart\n"
+    "      --interval S      seconds between looks, 0.1 to 3600; 1 without it\n"
+    "      --json            with --once: as JSON\n"
+    "  -h, --help\n"
+    "\n"
+    "Rates are those between two looks. \"Host time saved\" is an estimate: ops in graphs times "
+    "the host time "
+    "of a\n"
+    "launch issued by itself, less graph launches times that of a graph launch, both medians of "
+    "launches that "
+    "were\n"
+    "timed in the process. What it costs to match a launch, some tens of ns, is not taken off.\n"
+    "\n"
+    "Processes of this user alone, on this machine and in this container, which have withheld "
+    "launches and have "
+    "not\n"
+    "set live = no; modes off and observe have nothing to show. Pages are in $XDG_RUNTIME_DIR, "
+    "else in "
+    "/dev/shm.\n"
+    "\n"
+    "Exit status: 0; 1 where there is no such process or it does not answer; 2 for a bad option.\n";
+
+/* ---- pages ---- */
+
+struct found {
+    long pid;
+    char path[CUS_PAGE_PATH];
+};
+
+/* The number behind "cusplice-UID-", or 0. */
+static long pid_of(const char *name) {
+    char head[40];
+    int bytes = snprintf(head, sizeof head, "cusplice-%u-", (unsigned)geteuid());
+    if (strncmp(name, head, (size_t)bytes) != 0)
+        return 0;
+    name += bytes;
+    size_t digits = strspn(name, "0123456789");
+    return digits && digits < 11 && !name[digits] ? atol(name) : 0;
+}
+
+/* Is the process that made the page still there? */
+static bool is_alive(long pid, const struct cus_page *page) {
+    uint64_t start = cus_process_start(pid);
+    return start && start == page->start && page->pid == (uint64_t)pid;
+}
+
+/* The copy of a page that is sound; -1, and *why, where there is none. */
+static int open_page(const char *path, struct cus_page *copy, const char **why) {
+    int fd = cus_page_open(path, why);
+    if (fd >= 0 && !cus_page_read(fd, copy, why)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Only what cus_page_open found to be a file of this user's is removed. */
+static void remove_page(const char *path, int fd) {
+    struct stat opened, there;
+    if (fstat(fd, &opened) == 0 && lstat(path, &there) == 0 && opened.st_dev == there.st_dev &&
+        opened.st_ino == there.st_ino)
+        unlink(path);
+}
+
+/* A file of this user's, by its name that of a process that is no more, which was ended before it
+ * had made a page of it. */
+static bool remove_rest(long pid, const char *path) {
+    struct stat info;
+    return !cus_process_start(pid) && lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+           info.st_uid == geteuid() && unlink(path) == 0;
+}
+
+/* The pages of processes that run, the others removed. */
+static unsigned list_pages(struct found *found) {
+    char folders[2][CUS_PAGE_PATH];
+    unsigned n = 0, n_folders = cus_page_folders(folders);
+    for (unsigned i = 0; i < n_folders; i++) {
+        DIR *folder = opendir(folders[i]);
+        struct dirent *entry;
+        while (folder && n < PAGES_MAX && (entry = readdir(folder))) {
+            struct cus_page copy;
+            const char *why;
+            struct found *one = &found[n];
+            one->pid = pid_of(entry->d_name);
+            if (!one->pid || !cus_page_path(folders[i], (unsigned)geteuid(), one->pid, one->path))
+                continue;
+            int fd = open_page(one->path, &copy, &why);
+            if (fd < 0) {
+                if (why && !remove_rest(one->pid, one->path))
+                    cli_say("%s %s: left alone", one->path, why);
+                continue;
+            }
+            if (is_alive(one->pid, &copy))
+                n++;
+            else
+                remove_page(one->path, fd);
+            close(fd);
+        }
+        if (folder)
+            closedir(folder);
+    }
+    return n;
+}
+
+/* ---- looking ---- */
+
+struct view {
+    long pid;
+    const char *path;
+    int fd;
+    bool once, json, answered;
+    uint64_t interval; /* ns */
+    struct cus_page page;
+    struct cus_page_facts before; /* at_ns is 0: there is nothing before */
+};
+
+static void nap(uint64_t ns) {
+    struct timespec time = {(time_t)(ns / SECOND), (long)(ns % SECOND)};
+    nanosleep(&time, NULL);
+}
+
+enum answer { ANSWERED, SILENT, ENDED, BROKEN };
+
+/* Asks, and waits for the answer. */
+static enum answer look(struct view *view) {
+    const char *why;
+    uint32_t answers = view->page.answers;
+    uint64_t begun = cus_clock_ns(), pause = SECOND / 1000;
+    cus_page_ask(view->fd, &view->page);
+    for (;;) {
+        if (!is_alive(view->pid, &view->page))
+            return ENDED;
+        struct cus_page copy;
+        if (!cus_page_read(view->fd, &copy, &why)) {
+            cli_say("%s %s", view->path, why);
+            return BROKEN;
+        }
+        if (copy.answers != answers) {
+            if (view->answered)
+                view->before = view->page.facts;
+            view->page = copy;
+            view->answered = true;
+            return ANSWERED;
+        }
+        if (cus_clock_ns() - begun > 3 * SECOND)
+            return SILENT;
+        nap(pause);
+        pause = pause < SECOND / 50 ? pause * 2 : pause;
+    }
+}
+
+/* ---- showing ---- */
+
+struct rates {
+    double seconds; /* 0: there is but one look */
+    double ops, graphs, share, saved;
+};
+
+static double saved(const struct cus_page_facts *facts, uint64_t in_graphs, uint64_t launches) {
+    return ((double)in_graphs * (double)facts->launch_ns -
+            (double)launches * (double)facts->graph_ns) /
+           1e9;
+}
+
+static double share(uint64_t in_graphs, uint64_t ops) {
+    return ops ? 100.0 * (double)in_graphs / (double)ops : 0;
+}
+
+/* Counters of a process only grow; what a page says may do anything. */
+static uint64_t grown(uint64_t now, uint64_t before) {
+    return now > before ? now - before : 0;
+}
+
+static struct rates rates_of(const struct view *view) {
+    const struct cus_page_facts *now = &view->page.facts, *before = &view->before;
+    struct rates rates = {0, 0, 0, 0, 0};
+    if (!before->at_ns || now->at_ns <= before->at_ns)
+        return rates;
+    rates.seconds = (double)(now->at_ns - before->at_ns) / 1e9;
+    uint64_t ops = grown(now->ops, before->ops);
+    uint64_t in_graphs = grown(now->in_graphs, before->in_graphs);
+    uint64_t graphs = grown(now->graph_launches, before->graph_launches);
+    rates.ops = (double)ops / rates.seconds;
+    rates.graphs = (double)graphs / rates.seconds;
+    rates.share = share(in_graphs, ops);
+    rates.saved = saved(now, in_graphs, graphs) / rates.seconds;
+    return rates;
+}
+
+typedef unsigned long long ull;
+
+static void print_breaks(const struct cus_page_facts *facts) {
+    printf("  breaks so far (launches issued one by one + runs of graphs ended):%s\n",
+           facts->n_breaks ? "" : " none");
+    for (unsigned i = 0; i < facts->n_breaks; i++) {
+        const struct cus_page_break *one = &facts->breaks[i];
+        printf("    %llu + %llu  %s%s%s\n", (ull)one->launches, (ull)one->runs, one->name,
+               *one->name ? ": " : "", one->what);
+    }
+    if (facts->more_breaks)
+        printf("    and %u more\n", facts->more_breaks);
+}
+
+static void print_text(const struct view *view) {
+    const struct cus_page_facts *facts = &view->page.facts;
+    struct rates rates = rates_of(view);
+    if (isatty(STDOUT_FILENO))
+        printf("\033[H\033[2J");
+    printf("cusplice top: %s (pid %ld, mode %s)\n", view->page.program, view->pid, facts->mode);
+    printf("  %-16s %14s %16s\n", "", rates.seconds > 0 ? "now" : "", "since the start");
+    char now[4][32] = {"", "", "", ""};
+    if (rates.seconds > 0) {
+        snprintf(now[0], sizeof now[0], "%.0f /s", rates.ops);
+        snprintf(now[1], sizeof now[1], "%.1f %%", rates.share);
+        snprintf(now[2], sizeof now[2], "%.0f /s", rates.graphs);
+        snprintf(now[3], sizeof now[3], "%.1f ms/s", rates.saved * 1e3);
+    }
+    printf("  %-16s %14s %16llu\n", "launches", now[0], (ull)facts->ops);
+    printf("  %-16s %14s %14.1f %%\n", "in graphs", now[1], share(facts->in_graphs, facts->ops));
+    printf("  %-16s %14s %16llu\n", "graph launches", now[2], (ull)facts->graph_launches);
+    if (facts->launch_ns && facts->graph_ns)
+        printf("  %-16s %14s %14.3f s  (estimate: %llu ns a launch, %llu ns a graph launch)\n",
+               "host time saved", now[3], saved(facts, facts->in_graphs, facts->graph_launches),
+               (ull)facts->launch_ns, (ull)facts->graph_ns);
+    else
+        printf("  %-16s %14s %16s\n", "host time saved", "", "not known yet");
+    printf("  graphs hold about %.1f MiB, %.1f at most, of %.0f allowed; %llu built, %llu nodes "
+           "patched\n",
+           (double)facts->graph_bytes / 1048576, (double)facts->graph_bytes_most / 1048576,
+           (double)facts->graph_bytes_limit / 1048576, (ull)facts->built,
+           (ull)facts->patched_nodes);
+    print_breaks(facts);
+    fflush(stdout);
+}
+
+static void print_json(const struct view *view) {
+    const struct cus_page_facts *facts = &view->page.facts;
+    struct rates rates = rates_of(view);
+    cli_json_open(NULL, '{');
+    cli_json_number("pid", (int)view->pid);
+    cli_json_text("program", view->page.program);
+    cli_json_text("mode", facts->mode);
+    cli_json_count("ops", facts->ops);
+    cli_json_count("in_graphs", facts->in_graphs);
+    cli_json_count("graph_launches", facts->graph_launches);
+    cli_json_count("steps", facts->steps);
+    cli_json_count("built", facts->built);
+    cli_json_count("patched_nodes", facts->patched_nodes);
+    cli_json_count("graph_bytes", facts->graph_bytes);
+    cli_json_count("graph_bytes_most", facts->graph_bytes_most);
+    cli_json_count("graph_bytes_limit", facts->graph_bytes_limit);
+    cli_json_count("launch_ns", facts->launch_ns);
+    cli_json_count("graph_ns", facts->graph_ns);
+    cli_json_real("saved_s", saved(facts, facts->in_graphs, facts->graph_launches));
+    cli_json_open("now", '{');
+    cli_json_real("seconds", rates.seconds);
+    cli_json_real("launches_per_s", rates.ops);
+    cli_json_real("share_in_graphs", rates.share / 100);
+    cli_json_real("graph_launches_per_s", rates.graphs);
+    cli_json_real("saved_s_per_s", rates.saved);
+    cli_json_close('}');
+    cli_json_open("breaks", '[');
+    for (unsigned i = 0; i < facts->n_breaks; i++) {
+        cli_json_open(NULL, '{');
+        cli_json_text("name", facts->breaks[i].name);
+        cli_json_text("what", facts->breaks[i].what);
+        cli_json_count("launches", facts->breaks[i].launches);
+        cli_json_count("runs", facts->breaks[i].runs);
+        cli_json_close('}');
+    }
+    cli_json_close(']');
+    cli_json_close('}');
+}
+
+static void print(const struct view *view) {
+    if (view->json)
+        print_json(view);
+    else
+        print_text(view);
+}
+
+static int ended(const struct view *view) {
+    cli_say("process %ld has ended", view->pid);
+    remove_page(view->path, view->fd);
+    if (view->once && view->answered)
+        print(view); /* what was seen last */
+    return view->answered ? 0 : 1;
+}
+
+static int watch(struct view *view) {
+    for (;;) {
+        enum answer answer = look(view);
+        if (answer == ENDED)
+            return ended(view);
+        if (answer == BROKEN)
+            return 1;
+        if (answer == SILENT) {
+            cli_say("process %ld does not answer: it is stopped, busy in the driver, or has become "
+                    "another program",
+                    view->pid);
+            if (view->once)
+                return 1;
+        } else if (!view->once || view->before.at_ns) {
+            print(view);
+            if (view->once)
+                return 0;
+        }
+        nap(view->interval);
+    }
+}
+
+/* ---- the verb ---- */
+
+static bool take_interval(const char *text, uint64_t *ns) {
+    char *end;
+    double seconds = strtod(text, &end);
+    if (*end || end == text || !(seconds >= 0.1 && seconds <= 3600)) {
+        cli_say("--interval %s: seconds from 0.1 to 3600 are expected", text);
+        return false;
+    }
+    *ns = (uint64_t)(seconds * 1e9);
+    return true;
+}
+
+static bool take_pid(const char *text, long *pid) {
+    size_t digits = strspn(text, "0123456789");
+    *pid = digits && digits < 11 && !text[digits] ? atol(text) : 0;
+    if (*pid > 0)
+        return true;
+    static const char *const names[] = {"--once", "--interval", "--json", "--help", NULL};
+    if (*text == '-')
+        cli_say("unknown option %s; the nearest is %s", text, cus_nearest(text, names));
+    else
+        cli_say("%s: the number of a process is expected", text);
+    return false;
+}
+
+static bool take_options(int argc, char **argv, struct view *view) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--once") == 0) {
+            view->once = true;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            view->json = true;
+        } else if (strcmp(argv[i], "--interval") == 0 || strncmp(argv[i], "--interval=", 11) == 0) {
+            const char *value = argv[i][10] ? argv[i] + 11 : argv[++i];
+            if (!value) {
+                cli_say("--interval: a value is missing");
+                return false;
+            }
+            if (!take_interval(value, &view->interval))
+                return false;
+        } else if (view->pid) {
+            cli_say("%s: one process at a time", argv[i]);
+            return false;
+        } else if (!take_pid(argv[i], &view->pid)) {
+            return false;
+        }
+    }
+    if (view->json && !view->once)
+        cli_say("--json goes with --once");
+    return !view->json || view->once;
+}
+
+static int list_or_show(struct view *view) {
+    static struct found found[PAGES_MAX + 1];
+    const char *why;
+    unsigned n = list_pages(found);
+    if (n == 0) {
+        cli_say("no process of this user shows a page (see cusplice top --help)");
+        return 1;
+    }
+    if (n > 1) {
+        for (unsigned i = 0; i < n; i++) {
+            struct cus_page copy;
+            int fd = open_page(found[i].path, &copy, &why);
+            if (fd < 0)
+                continue;
+            printf("%ld %s\n", found[i].pid, copy.program);
+            close(fd);
+        }
+        cli_say("%u processes: cusplice top PID shows one", n);
+        return 0;
+    }
+    view->pid = found[0].pid;
+    view->path = found[0].path;
+    return -1;
+}
+
+static bool find_page(struct view *view, char path[CUS_PAGE_PATH]) {
+    char folders[2][CUS_PAGE_PATH];
+    const char *why;
+    unsigned n = cus_page_folders(folders);
+    for (unsigned i = 0; i < n; i++) {
+        if (!cus_page_path(folders[i], (unsigned)geteuid(), view->pid, path))
+            continue;
+        view->path = path;
+        view->fd = open_page(path, &view->page, &why);
+        if (view->fd >= 0)
+            return true;
+        if (why) {
+            cli_say("%s %s: not looked at", path, why);
+            return false;
+        }
+    }
+    if (cus_process_start(view->pid))
+        cli_say("process %ld shows no page (see cusplice top --help)", view->pid);
+    else
+        cli_say("there is no process %ld", view->pid);
+    return false;
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    struct view view = {.fd = -1, .interval = SECOND};
+    char path[CUS_PAGE_PATH];
+    (void)self;
+    if (!take_options(argc, argv, &view))
+        return EXIT_BAD;
+    if (!view.pid) {
+        int status = list_or_show(&view);
+        if (status >= 0)
+            return status;
+    }
+    if (!find_page(&view, path))
+        return 1;
+    int status = watch(&view);
+    close(view.fd);
+    return status;
+}
+
+const struct cli_verb cli_verb_top = {
+    "top",
+    "top [PID] [--once] [--interval S] [--json]",
+    "show what the library does in a process that runs",
+    help,
+    run,
+};
