@@ -67,7 +67,11 @@
     X(cuFuncGetAttribute)                                                                          \
     X(cuCtxSynchronize)                                                                            \
     X(cuDeviceGraphMemTrim)                                                                        \
-    X(cuDriverGetVersion)                                                                          \
+    X(cuDriverGetVersion)
+
+/* OPTIONAL entries that mode verify alone calls, while nothing runs and nobody else calls: they may
+ * wait. */
+#define CUS_DRIVER_VERIFYING(X)                                                                    \
     X(cuGraphNodeGetEnabled)                                                                       \
     X(cuGraphNodeSetEnabled)                                                                       \
     X(cuModuleLoadData)                                                                            \
@@ -80,6 +84,7 @@ struct cus_driver {
 #define CUS_DRIVER_FIELD(name) __typeof__(&name) name;
     CUS_DRIVER_NEEDED(CUS_DRIVER_FIELD)
     CUS_DRIVER_OPTIONAL(CUS_DRIVER_FIELD)
+    CUS_DRIVER_VERIFYING(CUS_DRIVER_FIELD)
 #undef CUS_DRIVER_FIELD
 };
 

@@ -147,6 +147,7 @@ static void fill_driver(void) {
         driver.name = CUS_REAL(name);
     CUS_DRIVER_NEEDED(FILL)
     CUS_DRIVER_OPTIONAL(FILL)
+    CUS_DRIVER_VERIFYING(FILL)
 #undef FILL
 }
 

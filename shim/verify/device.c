@@ -119,40 +119,45 @@ static bool wait(struct cus_saver *saver) {
     return saver->driver->cuStreamSynchronize(saver->stream) == CUDA_SUCCESS;
 }
 
-/* Between the ranges and where they are saved. `now` NULL: all of them. */
+/* Between the ranges and where they are saved. `now` NULL: all of them. What follows one that fails
+ * is moved all the same. */
 static bool move(struct cus_saver *saver, const struct cus_range_list *list, bool back,
-                 const uint64_t *now, const uint64_t *then) {
+                 const uint64_t *now, const uint64_t *then, bool *moved) {
     uint64_t at = 0, host_at = 0;
+    bool done = true;
+    *moved = false;
     for (uint32_t i = 0; i < list->n; i++) {
         const struct cus_range *range = &list->ranges[i];
-        bool wanted = !now || now[i] != then[i];
+        bool wanted = !now || now[i] != then[i], one = true;
         if (range->host) {
-            void *memory = (void *)(uintptr_t)range->start;
+            void *memory = (void *)(uintptr_t)range->start, *saved = saver->host_room + host_at;
             if (wanted)
-                memcpy(back ? memory : saver->host_room + host_at,
-                       back ? saver->host_room + host_at : memory, range->bytes);
+                memcpy(back ? memory : saved, back ? saved : memory, range->bytes);
             host_at += range->bytes;
-            continue;
-        }
-        CUdeviceptr saved = saver->room + at;
-        if (wanted && saver->driver->cuMemcpyDtoDAsync_v2(back ? range->start : saved,
+        } else {
+            CUdeviceptr saved = saver->room + at;
+            if (wanted)
+                one = saver->driver->cuMemcpyDtoDAsync_v2(back ? range->start : saved,
                                                           back ? saved : range->start, range->bytes,
-                                                          saver->stream) != CUDA_SUCCESS)
-            return false;
-        at += range->bytes;
+                                                          saver->stream) == CUDA_SUCCESS;
+            at += range->bytes;
+        }
+        *moved |= wanted && one;
+        done &= one;
     }
-    return wait(saver);
+    return wait(saver) && done;
 }
 
 bool cus_saver_save(struct cus_saver *saver, const struct cus_range_list *list) {
+    bool moved;
     return have_room(saver, cus_memory_bytes(list, false)) &&
            have_host_room(saver, cus_memory_bytes(list, true)) && have_sums(saver, list->n) &&
-           move(saver, list, false, NULL, NULL);
+           move(saver, list, false, NULL, NULL, &moved);
 }
 
 bool cus_saver_restore(struct cus_saver *saver, const struct cus_range_list *list,
-                       const uint64_t *now, const uint64_t *then) {
-    return move(saver, list, true, now, then);
+                       const uint64_t *now, const uint64_t *then, bool *moved) {
+    return move(saver, list, true, now, then, moved);
 }
 
 static uint64_t host_sum(const uint8_t *bytes, uint64_t n) {

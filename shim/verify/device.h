@@ -20,9 +20,10 @@ CUstream cus_saver_stream(const struct cus_saver *saver);
 bool cus_saver_save(struct cus_saver *saver, const struct cus_range_list *list);
 /* A checksum for each range, as it is now, into `sums` (list->n words). Waits for the GPU. */
 bool cus_saver_sums(struct cus_saver *saver, const struct cus_range_list *list, uint64_t *sums);
-/* Sets those ranges back whose checksum `now` differs from `then`. Waits for the GPU. */
+/* Sets those ranges back whose checksum `now` differs from `then`. Waits for the GPU. False: a call
+ * failed; *moved says whether any of them was set back all the same. */
 bool cus_saver_restore(struct cus_saver *saver, const struct cus_range_list *list,
-                       const uint64_t *now, const uint64_t *then);
+                       const uint64_t *now, const uint64_t *then, bool *moved);
 /* The contexts still live, and one of them, or more, is about to go: all memory is given back.
  * Nobody verifies. */
 void cus_saver_forget(void);

@@ -24,7 +24,8 @@ struct job {
     uint64_t *sums;     /* RUNS times list.n */
     const uint64_t *at; /* what memory is now */
     uint8_t *enabled;   /* nodes, as they are; NULL: not known */
-    bool lost;          /* the driver failed: nothing can be judged or set back any more */
+    bool lost;          /* the driver failed: nothing can be judged any more */
+    bool ops_stand;     /* what memory holds is what the ops did */
     CUresult result;
 };
 
@@ -37,13 +38,18 @@ static bool wait(struct job *job) {
     return !job->lost;
 }
 
-/* Memory as it was saved, if it is not. */
+/* Memory as it was saved, if it is not. False: it is not, and what it holds stays. */
 static bool set_back(struct job *job) {
     const uint64_t *base = sums_of(job, BASE);
-    if (job->at != base && !cus_saver_restore(job->saver, &job->list, job->at, base))
-        job->lost = true;
+    bool done = true, moved = true;
+    if (job->at != base)
+        done = cus_saver_restore(job->saver, &job->list, job->at, base, &moved);
+    job->lost |= !done;
+    if (!done && !moved)
+        return false;
     job->at = base;
-    return !job->lost;
+    job->ops_stand = false;
+    return true;
 }
 
 static bool sum_up(struct job *job, enum run run) {
@@ -59,11 +65,13 @@ static bool issue(struct job *job, uint32_t n, enum run run) {
     for (uint32_t i = 0; i < n; i++)
         job->result =
             cus_issue(job->v->driver, job->v->ops[i].kind, job->v->ops[i].asked, job->v->stream);
+    job->at = sums_of(job, run);
+    job->ops_stand = n == job->v->n;
     return wait(job) && sum_up(job, run);
 }
 
 static bool launch(struct job *job, enum run run) {
-    return set_back(job) &&
+    return set_back(job) && !job->lost &&
            cus_exec_launch(job->v->driver, job->v->exec, job->v->stream) == CUDA_SUCCESS &&
            wait(job) && sum_up(job, run);
 }
@@ -204,8 +212,10 @@ static bool begin(struct job *job, bool *all, enum cus_unverified *why) {
 
 /* Not the same: what is the graph's fault and what the kernels' way? */
 static enum cus_proof judge(struct job *job, struct cus_verify_counts *counts) {
-    if (!launch(job, AGAIN) || !issue(job, job->v->n, TWICE))
+    if (!launch(job, AGAIN) || !issue(job, job->v->n, TWICE)) {
+        counts->unjudged = 1;
         return CUS_PROOF_GOOD;
+    }
     int range = first_difference(job, AGAIN);
     if (range >= 0) {
         counts->differing = 1;
@@ -214,7 +224,6 @@ static enum cus_proof judge(struct job *job, struct cus_verify_counts *counts) {
         counts->unstable = 1;
         report_unstable(job);
     }
-    issue(job, job->v->n, EAGER);
     return range >= 0 ? CUS_PROOF_BAD : CUS_PROOF_GOOD;
 }
 
@@ -228,10 +237,10 @@ static enum cus_proof run(struct job *job, struct cus_verify_counts *counts) {
         counts->unjudged = 1;
         return CUS_PROOF_LAUNCHED;
     }
-    if (!issue(job, job->v->n, EAGER))
+    if (!issue(job, job->v->n, EAGER)) {
+        counts->unjudged = 1;
         return CUS_PROOF_GOOD;
-    counts->checked = 1;
-    counts->ops = job->v->n;
+    }
     if (!same(job, GRAPH, EAGER))
         return judge(job, counts);
     counts->same = 1;
@@ -250,7 +259,12 @@ enum cus_proof cus_verify(const struct cus_verify *verify, CUresult *result) {
         struct cus_planted planted;
         counts.planted = cus_plant(&planted_in, cus_saver_stream(job.saver), &planted);
         proof = run(&job, &counts);
+        /* Memory may be as it was saved, or what a part of the ops did. */
+        if (proof > CUS_PROOF_LAUNCHED && !job.ops_stand)
+            issue(&job, verify->n, EAGER);
         cus_unplant(&planted_in, &planted);
+        counts.checked = counts.same + counts.differing + counts.unstable;
+        counts.ops = counts.checked ? verify->n : 0;
         counts.bytes = cus_memory_bytes(&job.list, false) + cus_memory_bytes(&job.list, true);
         counts.all_memory = counts.checked && all;
         counts.by_pointers = counts.checked && !all;

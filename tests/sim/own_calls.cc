@@ -129,6 +129,7 @@ bool __wrap_cus_engine_start(const struct cus_driver *driver) {
         real.name ? &Marked<decltype(real.name)>::Call<&cus_driver::name, IsOp(#name)> : nullptr;
     CUS_DRIVER_NEEDED(MARK)
     CUS_DRIVER_OPTIONAL(MARK)
+    CUS_DRIVER_VERIFYING(MARK)
 #undef MARK
     marked.cuStreamBeginCapture_v2 = &Begin<&cus_driver::cuStreamBeginCapture_v2>;
     marked.cuStreamEndCapture = &End<&cus_driver::cuStreamEndCapture>;
