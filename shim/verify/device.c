@@ -115,8 +115,12 @@ static bool have_host_room(struct cus_saver *saver, uint64_t bytes) {
 
 /* ---- copies ---- */
 
+/* As in verify.c. */
 static bool wait(struct cus_saver *saver) {
-    return saver->driver->cuStreamSynchronize(saver->stream) == CUDA_SUCCESS;
+    if (saver->driver->cuStreamSynchronize(saver->stream) == CUDA_SUCCESS)
+        return true;
+    saver->driver->cuStreamSynchronize(saver->stream);
+    return false;
 }
 
 /* Between the ranges and where they are saved. `now` NULL: all of them. What follows one that fails

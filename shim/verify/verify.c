@@ -33,8 +33,12 @@ static uint64_t *sums_of(struct job *job, enum run run) {
     return job->sums + (size_t)run * job->list.n;
 }
 
+/* Where it fails, once more: nothing may be in flight, whatever the driver says. */
 static bool wait(struct job *job) {
-    job->lost |= job->v->driver->cuStreamSynchronize(job->v->stream) != CUDA_SUCCESS;
+    if (job->v->driver->cuStreamSynchronize(job->v->stream) != CUDA_SUCCESS) {
+        job->v->driver->cuStreamSynchronize(job->v->stream);
+        job->lost = true;
+    }
     return !job->lost;
 }
 
