@@ -196,7 +196,6 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     env["CUSPLICE_HOLD_US"] = r.Of<const char *>({"50", "200", "1000", "1000", "5000"});
     env["CUSPLICE_VARIANTS"] = r.Of<const char *>({"1", "2", "4"});
     env["CUSPLICE_BUILD_NODES"] = r.Of<const char *>({"512", "512", "64", "8"});
-    env["CUSPLICE_LIVE"] = "no"; // a file for each of many short processes
     env["CUSPLICE_DEMOTE"] = r.Of<const char *>({"no", "no", "yes"});
     if (r.Chance(5)) {
         env["CUSPLICE_MODE"] = r.Of<const char *>({"eager", "observe"});

@@ -98,6 +98,17 @@ TEST(Run, WhyIsASettingOfTheChild) {
     EXPECT_EQ(r.out, "CUSPLICE_WHY=(unset)\n");
 }
 
+TEST(Run, AProgramMayBeLookedAtUnlessTheUserSaysOtherwise) {
+    const Strings run = {"run", "--", Target(), "env=CUSPLICE_LIVE"};
+    EXPECT_EQ(Cusplice(run, kFine).out, "CUSPLICE_LIVE=yes\n");
+    Environment no = kFine;
+    no["CUSPLICE_LIVE"] = "no";
+    EXPECT_EQ(Cusplice(run, no).out, "CUSPLICE_LIVE=no\n");
+    std::string config = Write("live.conf", "live = no\n");
+    Result r = Cusplice({"run", "-c", config, "--", Target(), "env=CUSPLICE_LIVE"}, kFine);
+    EXPECT_EQ(r.out, "CUSPLICE_LIVE=(unset)\n") << "the file says it";
+}
+
 TEST(Run, RelativePathsAreMadeAbsolute) {
     Write("rel.conf", "hold_us = 60\n");
     Result r = RunProgram({"/bin/sh", "-c",

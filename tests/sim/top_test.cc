@@ -105,6 +105,7 @@ class Top : public testing::Test {
         env["LD_LIBRARY_PATH"] = libcuda.substr(0, libcuda.rfind('/'));
         env["LD_PRELOAD"] =
             (first && *first ? std::string(first) + ":" : "") + Runfile("shim/libcusplice.so");
+        env["CUSPLICE_LIVE"] = "yes";
         return env;
     }
 
@@ -234,7 +235,7 @@ TEST_F(Top, NoPageIsLeftBehindAndNoneIsMadeWhereNoneIsWanted) {
     EXPECT_EQ(clean.Wait(), 0) << clean.Err();
     EXPECT_FALSE(FileExists(PagePath(clean.Number())));
     auto env = Preloaded();
-    env["CUSPLICE_LIVE"] = "no";
+    env.erase("CUSPLICE_LIVE"); // nobody has asked for a file
     env["CUSPLICE_STATS"] = folder_ + "/stats";
     env["CUSPLICE_STATS_EVERY"] = "1";
     Background hidden(Program(), env);

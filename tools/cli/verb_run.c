@@ -177,6 +177,20 @@ static bool take_option(char **argv, int *at) {
 
 /* ---- the run ---- */
 
+static void notice_live(void *said, const struct cus_setting *setting) {
+    if (!*setting->section && strcmp(setting->key, "live") == 0)
+        *(bool *)said = true;
+}
+
+/* A program that is run by this command may be looked at by `cusplice top`, unless the user has
+ * said otherwise. */
+static bool let_look(void) {
+    bool said = false;
+    for (int source = 0; source < CUS_SOURCES; source++)
+        cus_config_read((enum cus_source)source, notice_live, NULL, &said);
+    return said || cli_run_set("live", "yes");
+}
+
 /* Everything that the child will read, read strictly. */
 static bool check_configuration(bool *mode_off) {
     struct cus_options options;
@@ -195,8 +209,8 @@ int cli_run_start(char **argv, cli_run_judge *judge) {
     char library[PATH_MAX];
     bool mode_off = false;
     int status = 0;
-    if (!check_configuration(&mode_off) || !cli_library_find(library, sizeof library) ||
-        (stats_path && !remove_stats(stats_path)))
+    if (!check_configuration(&mode_off) || !let_look() ||
+        !cli_library_find(library, sizeof library) || (stats_path && !remove_stats(stats_path)))
         return CLI_EXIT_REFUSED;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     if (!preload)

@@ -43,12 +43,11 @@ static const char help[] =
     "were\n"
     "timed in the process. What it costs to match a launch, some tens of ns, is not taken off.\n"
     "\n"
-    "Processes of this user alone, on this machine and in this container, which have withheld "
-    "launches and have "
-    "not\n"
-    "set live = no; modes off and observe have nothing to show. Pages are in $XDG_RUNTIME_DIR, "
-    "else in "
-    "/dev/shm.\n"
+    "Processes of this user alone, on this machine and in this container, which were started by "
+    "cusplice run, or\n"
+    "with live = yes, and have withheld launches; modes off and observe have nothing to show. "
+    "Pages are in\n"
+    "$XDG_RUNTIME_DIR, else in /dev/shm.\n"
     "\n"
     "Exit status: 0; 1 where there is no such process or it does not answer; 2 for a bad option.\n";
 

@@ -90,7 +90,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_STREQ(options.log, "warn");
     EXPECT_STREQ(options.log_file, "");
     EXPECT_FALSE(options.why);
-    EXPECT_TRUE(options.live);
+    EXPECT_FALSE(options.live); // no file unless asked
 }
 
 TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
@@ -131,7 +131,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"verify_report", "/tmp/v.json"},
                                                        {"verify_plant", "dropped"},
                                                        {"why", "yes"},
-                                                       {"live", "no"}};
+                                                       {"live", "yes"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)
