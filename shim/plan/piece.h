@@ -24,9 +24,9 @@ struct cus_variant {
     struct cus_exec *exec;
     uint64_t used; /* the plan's clock at its last launch */
     uint32_t
-        memory_epoch; /* the plan's when its memset and copy nodes were last known to be good */
-    bool verified;    /* it was launched in mode verify */
-    uint8_t image[];
+        memory_epoch;  /* the plan's when its memset and copy nodes were last known to be good */
+    uint32_t verified; /* 1: it was launched in mode verify */
+    uint8_t image[] __attribute__((aligned(8))); /* it is compared by words */
 };
 
 /* What is looked at for each op, in the order in which it is. */

@@ -89,7 +89,7 @@ static bool wanted(struct cus_variant *variant) {
     x ^= x << 17;
     __atomic_store_n(&state, x, __ATOMIC_RELAXED);
     bool first = !variant->verified;
-    variant->verified = true;
+    variant->verified = 1;
     return first || x % cus_options()->verify_every == 0;
 }
 
