@@ -48,6 +48,7 @@ std::vector<Case> MakeCases() {
         {"stream_recreate", 0, "", "", {}},
         {"many_streams", 0, "", "", {}},
         {"stream_values", 0, "", "", {}},
+        {"value_host", 0, "", "", {}},
         {"spin_pair", 0, "", "", {}},
         {"capture_once", 30, "", "", {}},
         {"capture_each_step", 0, "", "", {}},

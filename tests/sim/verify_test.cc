@@ -92,6 +92,14 @@ TEST(Verify, BesideAThreadThatWaits) {
     ExpectSum(v);
 }
 
+// What a stream waits for may come from the thread that launches: it must get there.
+TEST(Verify, AStreamThatWaitsForTheHost) {
+    Verified v = Verify("value_host");
+    EXPECT_GT(Launches(v), 0);
+    EXPECT_EQ(v.report.Number("not_verified.not_idle"), Launches(v));
+    ExpectSum(v);
+}
+
 TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
     Verified v = Verify("managed");
     EXPECT_GT(Launches(v), 0);
