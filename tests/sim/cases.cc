@@ -102,6 +102,7 @@ std::vector<Case> MakeCases() {
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},
         {"thread_waits", 30, "", "", {}},
+        {"thread_writes", 0, "", "", {}},
         {"thread_leaves", 0, "", "", {}},
         {"ptds", 0, "", "", kAnyStream},
         {"ptds_legacy", 0, "", "", kAnyStream},

@@ -100,6 +100,13 @@ TEST(Verify, AStreamThatWaitsForTheHost) {
     ExpectSum(v);
 }
 
+// Verifying takes longer here than a thread waits in front of the gate.
+TEST(Verify, WhatAThreadWritesMeanwhileStays) {
+    Verified v = Verify("thread_writes", {}, {"--steps", "190"});
+    EXPECT_EQ(v.report.Number("different"), 0);
+    ExpectSum(v);
+}
+
 TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
     Verified v = Verify("managed");
     EXPECT_GT(Launches(v), 0);
