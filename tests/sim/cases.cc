@@ -94,6 +94,7 @@ std::vector<Case> MakeCases() {
         {"copies_2d", 40, "", "", {}},
         {"families", 0, "", "", {}},
         {"free_reuse", 0, "", "", {}},
+        {"memory_late", 0, "", "", {}},
         {"pool_memory", 0, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},

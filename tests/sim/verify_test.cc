@@ -191,6 +191,13 @@ TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
     ExpectSum(few);
 }
 
+// What was saved there is given back also where no graph is left.
+TEST(Verify, TheProgramsMemoryComesFirst) {
+    Verified v = Verify("memory_late", {{"CUSIM_MEM_MB", "128"}});
+    EXPECT_GT(v.report.Number("with_all_memory"), 0);
+    EXPECT_EQ(v.report.Number("equal"), Launches(v));
+}
+
 // The modes whose graphs are looked at: with an eager rule, piecewise cuts and full does not.
 TEST(Verify, OtherModesToo) {
     std::map<std::string, std::string> rule = {{"CUSPLICE_EAGER", "saxpy_n"}};
