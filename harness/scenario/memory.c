@@ -227,6 +227,28 @@ int sc_run_copies_2d(struct sc *sc) {
     return 0;
 }
 
+/* Much memory asked for when the stream of all launches has gone. */
+int sc_run_memory_late(struct sc *sc) {
+    CUstream s;
+    CUdeviceptr before, late;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.MemAlloc(&before, 16 << 20));
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 12); step++) {
+        for (unsigned i = 0; i < 8; i++) {
+            sc_chain(sc, s, x, 3, step + i, 64);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    OK(sc->cu.StreamDestroy(s));
+    OK(sc->cu.MemAlloc(&late, 64 << 20));
+    OK(sc->cu.MemFree(late));
+    OK(sc->cu.MemFree(before));
+    sc_digest(sc);
+    return 0;
+}
+
 /* Freed right behind the launch, allocated again, at the same address with another size. */
 int sc_run_free_reuse(struct sc *sc) {
     CUstream s;

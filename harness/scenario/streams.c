@@ -295,3 +295,26 @@ int sc_run_stream_values(struct sc *sc) {
     sc_digest(sc);
     return 0;
 }
+
+/* A stream with nothing but waits for numbers that the host writes, beside one that launches. */
+int sc_run_value_host(struct sc *sc) {
+    CUstream a, b;
+    CUdeviceptr flag;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    unsigned *word = sc_pinned(sc, "word", 64);
+    OK(sc->cu.MemHostGetDevicePointer(&flag, word, 0));
+    OK(sc->cu.StreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.StreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 20); step++) {
+        OK(sc->cu.StreamWaitValue32(b, flag, step + 1, CU_STREAM_WAIT_VALUE_GEQ));
+        for (unsigned i = 0; i < 8; i++) {
+            sc_chain(sc, a, x, 3, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(a));
+        __atomic_store_n(word, step + 1, __ATOMIC_RELEASE);
+        OK(sc->cu.StreamSynchronize(b));
+    }
+    sc_digest(sc);
+    return 0;
+}

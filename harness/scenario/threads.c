@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 enum { N = 128, THREADS = 4, MANY = 8 };
 
@@ -244,6 +245,45 @@ int sc_run_thread_waits(struct sc *sc) {
     for (unsigned step = 0; step < w[0].steps; step++) {
         for (unsigned i = 0; i < 32; i++) {
             sc_chain(sc, w[0].s, w[0].x, 3, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(w[0].s));
+    }
+    pthread_join(thread, NULL);
+    sc_digest(sc);
+    return 0;
+}
+
+static atomic_bool long_begun;
+
+static void *writing_late(void *arg) {
+    struct worker *w = arg;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    while (!atomic_load(&long_begun)) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    nanosleep(&(struct timespec){0, 300000000}, NULL);
+    OK(sc->cu.MemsetD32Async(w->x, 7, N, w->s));
+    OK(sc->cu.StreamSynchronize(w->s));
+    return NULL;
+}
+
+/* A thread that writes memory of its own in the midst of another one's long kernels. */
+int sc_run_thread_writes(struct sc *sc) {
+    struct worker w[2];
+    pthread_t thread;
+    sc_start(sc);
+    prepare(sc, w, 2, 12);
+    int rounds = 20000 * (int)sc_steps(sc, 1);
+    atomic_store(&long_begun, false);
+    if (pthread_create(&thread, NULL, writing_late, &w[1])) {
+        sc_fail("no thread");
+    }
+    for (unsigned step = 0; step <= w[0].steps; step++) {
+        atomic_store(&long_begun, step == w[0].steps);
+        for (unsigned i = 0; i < 8; i++) {
+            bool is_long = step == w[0].steps && i < 4;
+            sc_saxpy_n(sc, w[0].s, w[0].y, w[0].x, 0.5f, N, is_long ? rounds : 1);
         }
         OK(sc->cu.StreamSynchronize(w[0].s));
     }

@@ -7,7 +7,7 @@
  */
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
-#include "shim/stream/state.h"
+#include "shim/stream/prove.h"
 
 /* Makes the engine's context current around its driver calls. A background or foreign thread may
  * have another one, or none. */
@@ -170,8 +170,13 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
     struct cus_thread *thread = &cus_thread_self;
     /* Not the state alone: another thread may be switching withholding off, and not have issued yet
      * what this call must see issued. */
-    if (scope == CUS_SCOPE_NONE || !__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
+    if (scope == CUS_SCOPE_NONE || __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
+        return;
+    /* In mode verify a stream is waited for that never had an op, and may itself wait for the host.
+     */
+    if (stream && cus_prove_on())
+        cus_registry_find(thread, *stream, current_context());
+    if (!__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
         return;
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
         flush_all(NULL, false, row, CUS_BREAK_API);

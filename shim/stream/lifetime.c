@@ -335,7 +335,8 @@ bool cus_engine_give_memory_back(void) {
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
-        !__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED))
+        (!__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) &&
+         !cus_saver_has_room(current)))
         return false;
     /* The wait below would be for ever, where what it waits for has yet to be launched. */
     if (any_spins())

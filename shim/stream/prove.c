@@ -31,8 +31,12 @@ struct cus_shadow {
     struct cus_verify_op ops[CUS_PIECE_MAX];
 };
 
+bool cus_prove_on(void) {
+    return cus_options()->mode == CUS_MODE_VERIFY;
+}
+
 struct cus_shadow *cus_prove_new(void) {
-    return cus_options()->mode == CUS_MODE_VERIFY ? cus_mem_alloc(sizeof(struct cus_shadow)) : NULL;
+    return cus_prove_on() ? cus_mem_alloc(sizeof(struct cus_shadow)) : NULL;
 }
 
 static bool have_room(uint8_t **memory, uint64_t *room, uint64_t kept, uint64_t wanted) {
@@ -125,7 +129,7 @@ static bool streams_idle(const struct cus_engine *engine) {
     return true;
 }
 
-/* And of those that are not. */
+/* And of those that are not: other threads' per-thread ones, and what no call named. */
 static bool idle(const struct cus_engine *engine) {
     return streams_idle(engine) && cus_process.driver->cuCtxSynchronize &&
            cus_process.driver->cuCtxSynchronize() == CUDA_SUCCESS;
@@ -183,7 +187,7 @@ enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant,
 /* ---- for the hooks ---- */
 
 static bool verifying(void) {
-    return cus_options()->mode == CUS_MODE_VERIFY && cus_process.driver;
+    return cus_prove_on() && cus_process.driver;
 }
 
 void cus_engine_memory_made(uint64_t address) {

@@ -7,6 +7,8 @@
 #include "shim/stream/state.h"
 #include "shim/verify/verify.h"
 
+/* Is this mode verify? All streams that calls name have to be known then. */
+bool cus_prove_on(void);
 /* For a new engine. NULL in other modes, and without memory: nothing is verified then. */
 struct cus_shadow *cus_prove_new(void);
 /* The op was withheld, as it is. */

@@ -224,6 +224,13 @@ void cus_saver_forget(void) {
     }
 }
 
+bool cus_saver_has_room(CUcontext context) {
+    for (unsigned i = 0; i < CONTEXTS; i++)
+        if (savers[i].context == context && savers[i].room)
+            return true;
+    return false;
+}
+
 void cus_saver_shrink(CUcontext context) {
     for (unsigned i = 0; i < CONTEXTS; i++)
         if (savers[i].context == context && !savers[i].refused)

@@ -27,7 +27,9 @@ bool cus_saver_restore(struct cus_saver *saver, const struct cus_range_list *lis
 /* The contexts still live, and one of them, or more, is about to go: all memory is given back.
  * Nobody verifies. */
 void cus_saver_forget(void);
-/* Gives back the memory, for the program needs it. */
+/* Does it hold memory there? Nobody verifies. */
+bool cus_saver_has_room(CUcontext context);
+/* Gives back the memory, for the program needs it. Nobody verifies. */
 void cus_saver_shrink(CUcontext context);
 
 #endif

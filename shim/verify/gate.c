@@ -55,8 +55,9 @@ void cus_gate_enter(void) {
         if (holder)
             cus_futex_wait(&shut_for, holder, TURN_NS);
         if (cus_clock_ns() > end) {
-            __atomic_store_n(&forced, 1, __ATOMIC_RELEASE);
+            /* In this order: whoever shuts sees one inside, or sees it forced. */
             __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&forced, 1, __ATOMIC_SEQ_CST);
             return;
         }
     }
@@ -95,7 +96,7 @@ bool cus_gate_shut(void) {
     if (!__atomic_compare_exchange_n(&shut_for, &open, me, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))
         return false;
-    __atomic_store_n(&forced, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&forced, 0, __ATOMIC_SEQ_CST);
     uint64_t end = cus_clock_ns() + ALONE_NS;
     while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) > 1 && cus_clock_ns() < end)
         ;

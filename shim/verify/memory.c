@@ -20,24 +20,31 @@ static uint32_t n_allocations, room;   /* lock */
 
 struct answer {
     uint64_t start, bytes;
-    bool device; /* memory of a device that is not managed */
+    bool device; /* memory of this context's device that is not managed */
+    bool remote; /* of another device, which may use it meanwhile */
 };
 
 /* False: no memory that CUDA knows. */
 static bool ask(const struct cus_driver *driver, uint64_t address, struct answer *answer) {
     CUmemorytype type = 0;
     unsigned managed = 0;
+    int at = 0;
     CUdeviceptr start = 0;
+    CUdevice here = 0;
     size_t size = 0;
     CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                  CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&type, &managed, &start, &size};
+                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void *values[] = {&type, &managed, &start, &size, &at};
     struct cus_relaxed relaxed = cus_relax(driver);
     CUresult result =
         driver->cuPointerGetAttributes(sizeof ids / sizeof *ids, ids, values, (CUdeviceptr)address);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuCtxGetDevice(&here);
     cus_relax_end(driver, relaxed);
-    *answer = (struct answer){start, size, type == CU_MEMORYTYPE_DEVICE && !managed};
+    bool device = type == CU_MEMORYTYPE_DEVICE && !managed;
+    *answer = (struct answer){start, size, device && at == here, device && at != here};
     return result == CUDA_SUCCESS && size > 0 && type != 0;
 }
 
@@ -134,7 +141,7 @@ static bool in_list(const struct cus_range_list *list, uint64_t address) {
     return false;
 }
 
-/* A word that may be an address. False: of memory that the host may use. */
+/* A word that may be an address. False: of memory that the host or another device may use. */
 static bool add_word(const struct cus_driver *driver, uint64_t word, struct cus_range_list *list) {
     struct answer answer;
     if (word < 4096 || in_list(list, word) || !ask(driver, word, &answer))
@@ -164,7 +171,7 @@ static bool add_copy(const struct cus_driver *driver, const struct cus_verify_op
     struct answer answer;
     memcpy(&params, op->asked->params, sizeof params);
     uint64_t bytes = op->asked->dims[0] | (uint64_t)op->asked->dims[1] << 32;
-    if (!ask(driver, params.dst, &answer))
+    if (!ask(driver, params.dst, &answer) || answer.remote)
         return false;
     if (answer.device)
         return add_word(driver, params.dst, list);

@@ -3,9 +3,9 @@
  * graph may write.
  *
  * Filled in mode verify alone, by the hooks of calls that allocate and free; read by the verifier.
- * Any thread; an innermost lock of its own. Calls nothing of the driver but cuCtxGetCurrent and
- * cuPointerGetAttributes. What a call of an unknown kind allocated is missing here; its ranges are
- * found when an op points at them.
+ * Any thread; an innermost lock of its own. Calls nothing of the driver but cuCtxGetCurrent,
+ * cuCtxGetDevice and cuPointerGetAttributes. What a call of an unknown kind allocated is missing
+ * here; its ranges are found when an op points at them.
  */
 #ifndef CUSPLICE_VERIFY_MEMORY_H
 #define CUSPLICE_VERIFY_MEMORY_H
@@ -42,7 +42,8 @@ void cus_memory_all(const struct cus_driver *driver, CUcontext context,
                     struct cus_range_list *list);
 /* What the ops have pointers to: the allocation around each word of their params that is an address
  * in one; what copies into pinned memory write. False where that is memory that the host may use at
- * the same time (managed, or pinned and given to a kernel): it cannot be set back. */
+ * the same time (managed, or pinned and given to a kernel), or another device: it cannot be set
+ * back. */
 bool cus_memory_of_ops(const struct cus_driver *driver, const struct cus_verify_op *ops, uint32_t n,
                        struct cus_range_list *list);
 /* Sorts, throws out doubles. */

@@ -26,6 +26,7 @@ struct job {
     uint8_t *enabled;   /* nodes, as they are; NULL: not known */
     bool lost;          /* the driver failed: nothing can be judged any more */
     bool ops_stand;     /* what memory holds is what the ops did */
+    bool part;          /* it is what a part of them did, or of the graph: it cannot stay so */
     CUresult result;
 };
 
@@ -42,10 +43,14 @@ static bool wait(struct job *job) {
     return !job->lost;
 }
 
-/* Memory as it was saved, if it is not. False: it is not, and what it holds stays. */
+/* Memory as it was saved, if it is not. False: it is not, and what it holds stays. Whoever came in
+ * meanwhile may have written what would be set back. */
 static bool set_back(struct job *job) {
     const uint64_t *base = sums_of(job, BASE);
-    bool done = true, moved = true;
+    bool done = true, moved = true, forced = cus_gate_forced();
+    job->lost |= forced;
+    if (job->at != base && !job->part && forced)
+        return false;
     if (job->at != base)
         done = cus_saver_restore(job->saver, &job->list, job->at, base, &moved);
     job->lost |= !done;
@@ -71,13 +76,17 @@ static bool issue(struct job *job, uint32_t n, enum run run) {
             cus_issue(job->v->driver, job->v->ops[i].kind, job->v->ops[i].asked, job->v->stream);
     job->at = sums_of(job, run);
     job->ops_stand = n == job->v->n;
+    job->part = n < job->v->n;
     return wait(job) && sum_up(job, run);
 }
 
-static bool launch(struct job *job, enum run run) {
-    return set_back(job) && !job->lost &&
-           cus_exec_launch(job->v->driver, job->v->exec, job->v->stream) == CUDA_SUCCESS &&
-           wait(job) && sum_up(job, run);
+/* `n` as for cut_off. */
+static bool launch(struct job *job, uint32_t n, enum run run) {
+    if (!set_back(job) || job->lost ||
+        cus_exec_launch(job->v->driver, job->v->exec, job->v->stream) != CUDA_SUCCESS)
+        return false;
+    job->part = n < job->v->n;
+    return wait(job) && sum_up(job, run);
 }
 
 /* The first range that is the same whenever the ops are issued, and another after the graph; -1:
@@ -108,7 +117,7 @@ static bool cut_off(struct job *job, uint32_t n) {
 /* Do the first `n` ops differ, as a graph (or, `graph` false, from themselves)? Ranges that the
  * whole of the ops does not leave the same twice are not looked at. */
 static bool differs_at(struct job *job, uint32_t n, bool graph, const bool *stable) {
-    if (graph ? !cut_off(job, n) || !launch(job, GRAPH) : !issue(job, n, GRAPH))
+    if (graph ? !cut_off(job, n) || !launch(job, n, GRAPH) : !issue(job, n, GRAPH))
         return false;
     if (!issue(job, n, AGAIN))
         return false;
@@ -216,7 +225,7 @@ static bool begin(struct job *job, bool *all, enum cus_unverified *why) {
 
 /* Not the same: what is the graph's fault and what the kernels' way? */
 static enum cus_proof judge(struct job *job, struct cus_verify_counts *counts) {
-    if (!launch(job, AGAIN) || !issue(job, job->v->n, TWICE)) {
+    if (!launch(job, job->v->n, AGAIN) || !issue(job, job->v->n, TWICE)) {
         counts->unjudged = 1;
         return CUS_PROOF_GOOD;
     }
@@ -236,7 +245,6 @@ static enum cus_proof run(struct job *job, struct cus_verify_counts *counts) {
         cus_report_skip(CUS_UNVERIFIED_LAUNCH);
         return CUS_PROOF_NONE;
     }
-    /* Whoever came in meanwhile may have written what would be set back. */
     if (!wait(job) || cus_gate_forced() || !sum_up(job, GRAPH)) {
         counts->unjudged = 1;
         return CUS_PROOF_LAUNCHED;

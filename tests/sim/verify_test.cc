@@ -92,6 +92,21 @@ TEST(Verify, BesideAThreadThatWaits) {
     ExpectSum(v);
 }
 
+// What a stream waits for may come from the thread that launches: it must get there.
+TEST(Verify, AStreamThatWaitsForTheHost) {
+    Verified v = Verify("value_host");
+    EXPECT_GT(Launches(v), 0);
+    EXPECT_EQ(v.report.Number("not_verified.not_idle"), Launches(v));
+    ExpectSum(v);
+}
+
+// Verifying takes longer here than a thread waits in front of the gate.
+TEST(Verify, WhatAThreadWritesMeanwhileStays) {
+    Verified v = Verify("thread_writes", {}, {"--steps", "190"});
+    EXPECT_EQ(v.report.Number("different"), 0);
+    ExpectSum(v);
+}
+
 TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
     Verified v = Verify("managed");
     EXPECT_GT(Launches(v), 0);
@@ -174,6 +189,13 @@ TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
     EXPECT_GT(few.report.Number("with_memory_of_pointers"), 0);
     EXPECT_EQ(few.report.Number("different"), 0);
     ExpectSum(few);
+}
+
+// What was saved there is given back also where no graph is left.
+TEST(Verify, TheProgramsMemoryComesFirst) {
+    Verified v = Verify("memory_late", {{"CUSIM_MEM_MB", "128"}});
+    EXPECT_GT(v.report.Number("with_all_memory"), 0);
+    EXPECT_EQ(v.report.Number("equal"), Launches(v));
 }
 
 // The modes whose graphs are looked at: with an eager rule, piecewise cuts and full does not.

@@ -17,6 +17,7 @@ struct Memory {
     uint64_t bytes;
     CUmemorytype type;
     bool managed;
+    int device;
 };
 std::map<uint64_t, Memory> memory; // by address
 CUcontext current;
@@ -39,6 +40,9 @@ CUresult Attributes(unsigned n, CUpointer_attribute *ids, void **values, CUdevic
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
             *(size_t *)values[i] = known ? std::prev(found)->second.bytes : 0;
             break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *(int *)values[i] = known ? std::prev(found)->second.device : -2;
+            break;
         default:
             return CUDA_ERROR_INVALID_VALUE;
         }
@@ -51,6 +55,11 @@ CUresult Current(CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
+CUresult Device(CUdevice *device) {
+    *device = 1;
+    return CUDA_SUCCESS;
+}
+
 CUresult Exchange(CUstreamCaptureMode *) {
     return CUDA_SUCCESS;
 }
@@ -60,6 +69,7 @@ class MemoryTest : public testing::Test {
     void SetUp() override {
         driver.cuPointerGetAttributes = Attributes;
         driver.cuCtxGetCurrent = Current;
+        driver.cuCtxGetDevice = Device;
         driver.cuThreadExchangeStreamCaptureMode = Exchange;
         current = (CUcontext)0x11;
         memory.clear();
@@ -72,8 +82,8 @@ class MemoryTest : public testing::Test {
     }
 
     void Make(uint64_t address, uint64_t bytes, CUmemorytype type = CU_MEMORYTYPE_DEVICE,
-              bool managed = false) {
-        memory[address] = {bytes, type, managed};
+              bool managed = false, int device = 1) {
+        memory[address] = {bytes, type, managed, device};
         cus_memory_made(&driver, address);
     }
 
@@ -146,7 +156,7 @@ TEST_F(MemoryTest, PointersInParams) {
     Make(0x10000, 0x1000);
     Make(0x20000, 0x1000);
     Make(0x30000, 0x1000);
-    memory[0x50000] = {0x100, CU_MEMORYTYPE_DEVICE, false}; // made unseen
+    memory[0x50000] = {0x100, CU_MEMORYTYPE_DEVICE, false, 1}; // made unseen
     // Inside of an allocation, in the middle of a struct, and behind an end.
     Launch launch(Arguments{{0x10abc}, {1, 0x20fff, 3}, {0x31000}});
     EXPECT_TRUE(cus_memory_of_ops(&driver, &launch.op, 1, &list));
@@ -169,9 +179,28 @@ TEST_F(MemoryTest, MemoryOfTheHostIsToldApart) {
     EXPECT_EQ(list.n, 0u);
 }
 
+// Its work may go on meanwhile: what it writes there would be lost.
+TEST_F(MemoryTest, MemoryOfAnotherDeviceIsToldApart) {
+    Make(0x10000, 64, CU_MEMORYTYPE_DEVICE, false, 0);
+    Launch launch(Arguments{{0x10000}});
+    EXPECT_FALSE(cus_memory_of_ops(&driver, &launch.op, 1, &list));
+    cus_kind kind = {};
+    kind.type = CUS_OP_COPY;
+    std::vector<uint8_t> held(sizeof(cus_held) + 16);
+    auto *asked = (cus_held *)held.data();
+    cus_copy_params params = {0x10000, 0x20000};
+    memcpy(asked->params, &params, sizeof params);
+    asked->dims[0] = 0x30;
+    cus_verify_op op = {&kind, asked, nullptr};
+    EXPECT_FALSE(cus_memory_of_ops(&driver, &op, 1, &list));
+    EXPECT_EQ(list.n, 0u);
+    cus_memory_all(&driver, current, &list); // as from a pool of that device
+    EXPECT_EQ(list.n, 0u);
+}
+
 TEST_F(MemoryTest, CopiesIntoPinnedMemoryWriteWhatTheyWrite) {
     Make(0x10000, 0x1000);
-    memory[0x20000] = {0x1000, CU_MEMORYTYPE_HOST, false};
+    memory[0x20000] = {0x1000, CU_MEMORYTYPE_HOST, false, 1};
     cus_kind kind = {};
     kind.type = CUS_OP_COPY;
     std::vector<uint8_t> held(sizeof(cus_held) + 16);
