@@ -1,9 +1,10 @@
 /*
  * The page's file: making, writing, and reading without believing it.
  *
- * In the target everything runs on the watchdog's thread; no lock, no allocation, no stdio stream.
- * Room for the file is reserved before it is mapped, so that a full tmpfs is an error here and no
- * SIGBUS later. A viewer reads by pread: a file that somebody cuts short is a short read.
+ * In the target everything but cus_page_place runs on the watchdog's thread; no lock, no
+ * allocation, no stdio stream. Room for the file is reserved before it is mapped, so that a full
+ * tmpfs is an error here and no SIGBUS later. A viewer reads by pread: a file that somebody cuts
+ * short is a short read.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include "shim/base/page.h"
@@ -74,11 +75,13 @@ static void fill_head(struct cus_page *page) {
     snprintf(page->program, sizeof page->program, "%s", slash ? slash + 1 : exe);
 }
 
-struct cus_page *cus_page_make(char path[CUS_PAGE_PATH]) {
+bool cus_page_place(char path[CUS_PAGE_PATH]) {
     char folders[2][CUS_PAGE_PATH];
     cus_page_folders(folders);
-    if (!cus_page_path(folders[0], (unsigned)geteuid(), (long)getpid(), path))
-        return NULL;
+    return cus_page_path(folders[0], (unsigned)geteuid(), (long)getpid(), path);
+}
+
+struct cus_page *cus_page_make(const char *path) {
     int fd = make_file(path);
     if (fd < 0)
         return NULL;

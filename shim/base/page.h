@@ -72,11 +72,13 @@ bool cus_page_path(const char *folder, unsigned uid, long pid, char path[CUS_PAG
 
 /* ---- the library's side ---- */
 
-/* Makes the page of this process in the best folder and maps it, shared, not to be had by forked
+/* Where the page of this process is to be: in the best folder. Reads the environment, hence runs on
+ * a thread of the program: others may not, while the program changes it. */
+bool cus_page_place(char path[CUS_PAGE_PATH]);
+/* Makes the page of this process at `path` and maps it, shared, not to be had by forked
  * children. A file of that name that is the user's is taken for one left by an older process and
- * replaced; a link or somebody else's file is left, and there is no page: NULL. `path` says where
- * it is. */
-struct cus_page *cus_page_make(char path[CUS_PAGE_PATH]);
+ * replaced; a link or somebody else's file is left, and there is no page: NULL. */
+struct cus_page *cus_page_make(const char *path);
 /* Writes the facts and says that they are there. One thread. */
 void cus_page_answer(struct cus_page *page, const struct cus_page_facts *facts);
 

@@ -1,10 +1,10 @@
 /*
  * The page of this process for `cusplice top`.
  *
- * Everything but cus_live_end and the samples runs on the watchdog's thread, which holds no lock
- * then; facts are gathered under one engine's lock at a time, and only if that can be had at once:
- * a thread may sleep in the driver with it, and the watchdog has others to look after. Nobody asks:
- * one load per look, and not even that while the watchdog sleeps.
+ * Everything but cus_live_place, cus_live_end and the samples runs on the watchdog's thread, which
+ * holds no lock then; facts are gathered under one engine's lock at a time, and only if that can be
+ * had at once: a thread may sleep in the driver with it, and the watchdog has others to look after.
+ * Nobody asks: one load per look, and not even that while the watchdog sleeps.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -35,14 +35,21 @@ static struct cus_page *page; /* the watchdog's; NULL: there is none */
 static uint32_t seen;         /* what was asked last */
 static uint64_t answered;     /* when */
 static bool no_waitv;
-static char path[CUS_PAGE_PATH];
-static uint32_t made; /* atomic, futex */
+static char path[CUS_PAGE_PATH]; /* set before the watchdog starts */
+static bool placed;              /* as well */
+static uint32_t made;            /* atomic, futex */
 enum { NONE, MAKING, MADE, ENDING, GONE };
+
+void cus_live_place(void) {
+    int saved = errno;
+    placed = cus_options()->live && cus_page_place(path);
+    errno = saved;
+}
 
 void cus_live_start(void) {
     uint32_t expected = NONE;
-    if (!cus_options()->live || !__atomic_compare_exchange_n(&made, &expected, MAKING, false,
-                                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (!placed || !__atomic_compare_exchange_n(&made, &expected, MAKING, false, __ATOMIC_ACQ_REL,
+                                                __ATOMIC_ACQUIRE))
         return;
     page = cus_page_make(path);
     expected = MAKING;

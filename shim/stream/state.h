@@ -312,8 +312,11 @@ uint64_t cus_why_let_pass(void);
 /* Keeps what is known of the engine's graphs, which are about to be dropped. Lock held. */
 void cus_why_keep_pieces(struct cus_engine *engine);
 
-/* ---- live.c: the page for `cusplice top`; on the watchdog's thread but for end and sample ---- */
+/* ---- live.c: the page for `cusplice top`; on the watchdog's thread but for place, end and
+ * sample ---- */
 
+/* Where it is to be; on the program's thread that starts the watchdog. */
+void cus_live_place(void);
 void cus_live_start(void);
 /* Answers if somebody asks. */
 void cus_live_look(void);

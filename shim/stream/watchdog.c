@@ -93,6 +93,7 @@ static void start(void) {
     sigset_t all, before;
     pthread_t thread;
     pthread_attr_t attr;
+    cus_live_place();
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     pthread_attr_init(&attr);

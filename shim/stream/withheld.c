@@ -317,7 +317,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
         result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
     } else {
-        if (choice != CUS_CHOICE_BUILD && counters->graph_launches % CUS_SAMPLE_EVERY == 0)
+        if (choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
+            counters->graph_launches % CUS_SAMPLE_EVERY == 0)
             cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
         counters->graph_launches++;
         counters->in_graphs += n;

@@ -4,7 +4,8 @@
  *
  * Every hook that acts goes through the gate on its way in and out; while it is shut, others wait
  * in front of it, two seconds at most: nothing that a program does may depend on us for longer.
- * Other modes never come here. Any thread; innermost: no lock is taken behind it.
+ * Of other modes the watchdog alone comes here, and finds it open. Any thread; innermost: no lock
+ * is taken behind it.
  */
 #ifndef CUSPLICE_VERIFY_GATE_H
 #define CUSPLICE_VERIFY_GATE_H

@@ -35,6 +35,7 @@ class Page : public testing::Test {
     // A page with facts in it, and the way to spoil it.
     cus_page *Make() {
         char path[CUS_PAGE_PATH];
+        EXPECT_TRUE(cus_page_place(path));
         cus_page *page = cus_page_make(path);
         EXPECT_TRUE(page);
         EXPECT_STREQ(path, path_);
@@ -128,8 +129,7 @@ TEST_F(Page, ALinkInItsPlaceIsLeftAlone) {
     std::string target = folder_ + "/target";
     std::ofstream(target) << "precious";
     ASSERT_EQ(symlink(target.c_str(), path_), 0);
-    char path[CUS_PAGE_PATH];
-    EXPECT_FALSE(cus_page_make(path));
+    EXPECT_FALSE(cus_page_make(path_));
     struct stat info;
     ASSERT_EQ(lstat(path_, &info), 0);
     EXPECT_TRUE(S_ISLNK(info.st_mode));
