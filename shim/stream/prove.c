@@ -85,16 +85,14 @@ void cus_prove_ready(struct cus_engine *engine, const struct cus_variant *varian
 }
 
 /* The first launch of each variant, then one in so many. */
-static bool wanted(struct cus_variant *variant) {
+static bool wanted(const struct cus_variant *variant) {
     static uint64_t state = 0x9e3779b97f4a7c15u; /* any thread; a number lost is as good */
     uint64_t x = __atomic_load_n(&state, __ATOMIC_RELAXED);
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
     __atomic_store_n(&state, x, __ATOMIC_RELAXED);
-    bool first = !variant->verified;
-    variant->verified = 1;
-    return first || x % cus_options()->verify_every == 0;
+    return !variant->verified || x % cus_options()->verify_every == 0;
 }
 
 /* A stream that captures must not be asked how far it is, and waiting for a context with one in it
@@ -172,12 +170,14 @@ enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant,
         cus_report_skip(CUS_UNVERIFIED_BUSY);
     } else {
         struct cus_relaxed relaxed = cus_relax(cus_process.driver);
-        if (anybody_captures())
+        if (anybody_captures()) {
             cus_report_skip(CUS_UNVERIFIED_CAPTURE);
-        else if (!idle(engine))
+        } else if (!idle(engine)) {
             cus_report_skip(CUS_UNVERIFIED_RUNNING);
-        else
+        } else {
             proof = verify(engine, variant, result);
+            variant->verified = 1; /* or it cannot be */
+        }
         cus_relax_end(cus_process.driver, relaxed);
         cus_gate_open();
     }
