@@ -10,6 +10,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
+#include "shim/stream/call.h"
 #include "shim/stream/prove.h"
 
 /* Ops and steps (or, where steps do not end, ops) after which a stream is judged; how many it is
@@ -22,106 +23,6 @@ enum {
     SLEEP_FACTOR = 4,
     SLEEP_MAX = 1 << 22
 };
-
-/* One call of the program, whichever of the three it is. */
-struct call {
-    enum cus_op_type type;
-    struct cus_stream_ref stream;
-    const struct cus_launch *launch;
-    const struct cus_memset *memset;
-    const struct cus_copy *copy;
-    union {
-        struct cus_memset_params memset;
-        struct cus_copy_params copy;
-    } flat;
-};
-
-/* ---- the program's own call ---- */
-
-typedef CUresult launch_fn(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                           unsigned, CUstream, void **, void **);
-typedef CUresult launch_ex_fn(const CUlaunchConfig *, CUfunction, void **, void **);
-typedef CUresult cooperative_fn(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                unsigned, unsigned, CUstream, void **);
-
-static CUresult real_launch(const struct cus_launch *l) {
-    const uint32_t *d = l->dims;
-    if (l->form == CUS_LAUNCH_EX)
-        return ((launch_ex_fn *)l->real)(l->config, l->f, l->params, l->extra);
-    if (l->form == CUS_LAUNCH_COOPERATIVE)
-        return ((cooperative_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
-                                           l->stream.handle, l->params);
-    return ((launch_fn *)l->real)(l->f, d[0], d[1], d[2], d[3], d[4], d[5], d[6], l->stream.handle,
-                                  l->params, l->extra);
-}
-
-static CUresult real_memset(const struct cus_memset *m) {
-    if (m->two_d) {
-        switch (m->elem) {
-        case 1:
-            return ((__typeof__(&cuMemsetD2D8Async))m->real)(
-                m->dst, m->pitch, (unsigned char)m->value, m->width, m->height, m->stream.handle);
-        case 2:
-            return ((__typeof__(&cuMemsetD2D16Async))m->real)(
-                m->dst, m->pitch, (unsigned short)m->value, m->width, m->height, m->stream.handle);
-        default:
-            return ((__typeof__(&cuMemsetD2D32Async))m->real)(m->dst, m->pitch, m->value, m->width,
-                                                              m->height, m->stream.handle);
-        }
-    }
-    switch (m->elem) {
-    case 1:
-        return ((__typeof__(&cuMemsetD8Async))m->real)(m->dst, (unsigned char)m->value, m->width,
-                                                       m->stream.handle);
-    case 2:
-        return ((__typeof__(&cuMemsetD16Async))m->real)(m->dst, (unsigned short)m->value, m->width,
-                                                        m->stream.handle);
-    default:
-        return ((__typeof__(&cuMemsetD32Async))m->real)(m->dst, m->value, m->width,
-                                                        m->stream.handle);
-    }
-}
-
-static CUresult real_copy(const struct cus_copy *c) {
-    switch (c->form) {
-    case CUS_COPY_DTOD:
-        return ((__typeof__(&cuMemcpyDtoDAsync_v2))c->real)(c->dst, c->src, c->bytes,
-                                                            c->stream.handle);
-    case CUS_COPY_HTOD:
-        return ((__typeof__(&cuMemcpyHtoDAsync_v2))c->real)(c->dst, (const void *)(uintptr_t)c->src,
-                                                            c->bytes, c->stream.handle);
-    case CUS_COPY_DTOH:
-        return ((__typeof__(&cuMemcpyDtoHAsync_v2))c->real)((void *)(uintptr_t)c->dst, c->src,
-                                                            c->bytes, c->stream.handle);
-    default:
-        return ((__typeof__(&cuMemcpyAsync))c->real)(c->dst, c->src, c->bytes, c->stream.handle);
-    }
-}
-
-static CUresult real_call(const struct call *call) {
-    CUresult result;
-    switch (call->type) {
-    case CUS_OP_MEMSET:
-        return real_memset(call->memset);
-    case CUS_OP_COPY:
-        cus_engine_copying(true); /* of pageable memory, for all we know */
-        result = real_copy(call->copy);
-        cus_engine_copying(false);
-        return result;
-    default:
-        return real_launch(call->launch);
-    }
-}
-
-/* Some launches are timed, for an estimate of what others save. */
-static CUresult timed_call(const struct call *call) {
-    if (call->type != CUS_OP_LAUNCH || ++cus_thread_self.issued % CUS_SAMPLE_EVERY)
-        return real_call(call);
-    uint64_t start = cus_clock_ns();
-    CUresult result = real_call(call);
-    cus_live_sample(&cus_process.launch_samples, cus_clock_ns() - start);
-    return result;
-}
 
 /* ---- what kind of op it is ---- */
 
@@ -194,7 +95,7 @@ static bool launch_op(const struct cus_launch *launch, const struct cus_kind *ki
     return launch->params || kind->param_bytes == 0;
 }
 
-static bool fill_op(struct call *call, const struct cus_kind *kind, struct cus_op *op) {
+static bool fill_op(struct cus_call *call, const struct cus_kind *kind, struct cus_op *op) {
     op->kind = kind;
     if (call->type == CUS_OP_LAUNCH)
         return launch_op(call->launch, kind, op);
@@ -212,7 +113,8 @@ static bool fill_op(struct call *call, const struct cus_kind *kind, struct cus_o
     return true;
 }
 
-static struct cus_kind *find_kind(struct cus_engine *engine, const struct call *call, bool *fresh) {
+static struct cus_kind *find_kind(struct cus_engine *engine, const struct cus_call *call,
+                                  bool *fresh) {
     *fresh = false;
     switch (call->type) {
     case CUS_OP_MEMSET:
@@ -224,7 +126,8 @@ static struct cus_kind *find_kind(struct cus_engine *engine, const struct call *
     }
 }
 
-static struct cus_kind *kind_of(struct cus_engine *engine, const struct call *call, bool *fresh) {
+static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call *call,
+                                bool *fresh) {
     const struct cus_kind *expected = cus_plan_expected(&engine->plan);
     if (call->type == CUS_OP_LAUNCH && expected && cus_kinds_is_launch(expected, call->launch)) {
         *fresh = false;
@@ -375,7 +278,7 @@ static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op
 
 /* Where an op without a kind is counted, and why it has none; NULL for a function that did not run
  * yet. */
-static struct cus_tally *no_kind(struct cus_engine *engine, const struct call *call,
+static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_call *call,
                                  enum cus_why *why) {
     *why = CUS_WHY_MEMORY;
     if (call->type != CUS_OP_LAUNCH)
@@ -396,7 +299,7 @@ static void blame(struct cus_engine *engine, unsigned cause, uint32_t ops, struc
 
 /* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
  * answer. False: it is to be issued now, counted under `*why`. Lock held. */
-static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct call *call,
+static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct cus_call *call,
                      struct cus_kind **kind, bool *fresh, struct fate *why,
                      struct cus_tally **tally, CUresult *result) {
     struct cus_op op;
@@ -463,7 +366,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
     }
 }
 
-static enum cus_policy policy_of(struct cus_context *context, const struct call *call) {
+static enum cus_policy policy_of(struct cus_context *context, const struct cus_call *call) {
     switch (call->type) {
     case CUS_OP_MEMSET:
         if (call->memset->two_d)
@@ -478,14 +381,14 @@ static enum cus_policy policy_of(struct cus_context *context, const struct call 
 }
 
 /* Is it an op that a rule never defers? Costs nothing where there is no such rule. */
-static bool spins(struct cus_context *context, const struct call *call) {
+static bool spins(struct cus_context *context, const struct cus_call *call) {
     return __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) &&
            policy_of(context, call) == CUS_POLICY_NEVER_DEFER;
 }
 
 /* After the first launch of a function succeeded. */
 static void learn_function(struct cus_engine *engine, struct cus_context *context,
-                           const struct call *call) {
+                           const struct cus_call *call) {
     cus_kinds_learn(context, call->launch);
     if (spins(context, call)) {
         cus_spinner_began(engine); /* nobody knew it before; now it may be running */
@@ -496,8 +399,9 @@ static void learn_function(struct cus_engine *engine, struct cus_context *contex
 /* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
  * op that had no kind for another reason has none now: it is not looked up again. Returns what a
  * fresh one is counted as. */
-static enum cus_why learn(struct cus_engine *engine, struct cus_context *context, struct call *call,
-                          struct cus_kind *kind, bool fresh, uint32_t generation) {
+static enum cus_why learn(struct cus_engine *engine, struct cus_context *context,
+                          struct cus_call *call, struct cus_kind *kind, bool fresh,
+                          uint32_t generation) {
     struct cus_op op;
     enum cus_why why = CUS_WHY_FIRST;
     if (fresh)
@@ -534,7 +438,7 @@ static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
 }
 
 /* The op goes out by the program's own call. Called with the lock held, returns without it. */
-static CUresult issue_now(struct cus_engine *engine, struct call *call, struct cus_kind *kind,
+static CUresult issue_now(struct cus_engine *engine, struct cus_call *call, struct cus_kind *kind,
                           bool fresh, struct fate why, struct cus_tally *tally) {
     uint32_t generation = engine->generation;
     struct cus_context *context = engine->context;
@@ -557,7 +461,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
                              CUS_BREAK_OTHER_STREAM);
     if (never_defer)
         cus_spinner_began(engine);
-    CUresult result = timed_call(call);
+    CUresult result = cus_call_timed(call);
     if (never_defer)
         cus_spinner_issued(engine);
     if (result == CUDA_SUCCESS)
@@ -571,7 +475,7 @@ static CUresult issue_now(struct cus_engine *engine, struct call *call, struct c
 
 /* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
  * another context withholds on this very stream. */
-static void flush_before_passing(struct cus_thread *thread, const struct call *call,
+static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
                                  CUcontext current) {
     cus_flush_own(thread);
     struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
@@ -588,14 +492,14 @@ static void flush_before_passing(struct cus_thread *thread, const struct call *c
 }
 
 /* Nothing of this call is withheld. */
-static CUresult pass_by(struct cus_thread *thread, const struct call *call, CUcontext current) {
+static CUresult pass_by(struct cus_thread *thread, const struct cus_call *call, CUcontext current) {
     if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
         flush_before_passing(thread, call, current);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
     bool on = __atomic_load_n(&cus_process.state, __ATOMIC_RELAXED) == CUS_WITHHOLD;
     cus_tally_alone(&cus_tally_none, on ? CUS_WHY_STREAM : CUS_WHY_OFF);
-    return real_call(call);
+    return cus_call_real(call);
 }
 
 /* An op that was reported as launched and failed later is answered for by the next one (HAZARDS
@@ -611,7 +515,7 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
  * be known all the same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the
  * kernel (B7, A16). Two threads that count down at once may count one op twice, which matters to
  * nobody. */
-static CUresult pass_dormant(struct cus_engine *engine, const struct call *call) {
+static CUresult pass_dormant(struct cus_engine *engine, const struct cus_call *call) {
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
     if (left)
         __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
@@ -624,7 +528,7 @@ static CUresult pass_dormant(struct cus_engine *engine, const struct call *call)
                              CUS_BREAK_OTHER_STREAM);
     if (spinner)
         cus_spinner_began(engine);
-    CUresult result = real_call(call);
+    CUresult result = cus_call_real(call);
     if (spinner)
         cus_spinner_issued(engine);
     if (fresh && result == CUDA_SUCCESS)
@@ -632,12 +536,12 @@ static CUresult pass_dormant(struct cus_engine *engine, const struct call *call)
     return answer(engine, result);
 }
 
-static CUresult run(struct call *call) {
+static CUresult run(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     CUcontext current = NULL;
     int state = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
     if (state == CUS_OFF)
-        return real_call(call);
+        return cus_call_real(call);
     cus_process.driver->cuCtxGetCurrent(&current);
     struct cus_engine *engine;
     for (;;) {
@@ -677,25 +581,25 @@ static CUresult run(struct call *call) {
 }
 
 CUresult cus_engine_launch(const struct cus_launch *launch) {
-    struct call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
+    struct cus_call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
     return run(&call);
 }
 
 /* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count
  * (HAZARDS A14). */
-static CUresult run_empty(const struct call *call) {
+static CUresult run_empty(const struct cus_call *call) {
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
     cus_tally_alone(&cus_tally_none, CUS_WHY_EMPTY);
-    return real_call(call);
+    return cus_call_real(call);
 }
 
 CUresult cus_engine_memset(const struct cus_memset *memset) {
-    struct call call = {.type = CUS_OP_MEMSET, .stream = memset->stream, .memset = memset};
+    struct cus_call call = {.type = CUS_OP_MEMSET, .stream = memset->stream, .memset = memset};
     return memset->width && memset->height ? run(&call) : run_empty(&call);
 }
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
-    struct call call = {.type = CUS_OP_COPY, .stream = copy->stream, .copy = copy};
+    struct cus_call call = {.type = CUS_OP_COPY, .stream = copy->stream, .copy = copy};
     return copy->bytes ? run(&call) : run_empty(&call);
 }
