@@ -22,11 +22,11 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128,   /* a turn is as many whole periods as reach this many ops */
-    SLOW_NS = 1000,    /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,     /* ops of a piece there */
-    SETTLE_STEPS = 24, /* after which it is looked whether pieces are what the pace allows; then
-                          after twice as many, and so on */
+    LOOP_STEP = 128,  /* a turn is as many whole periods as reach this many ops */
+    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
+    SLOW_MAX = 64,    /* ops of a piece there */
+    SETTLE_STEPS = 6, /* after which it is looked whether pieces are what the pace allows: soon, as
+                         variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
     NODE_NS =

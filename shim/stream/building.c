@@ -8,9 +8,28 @@
  * whoever is about to let it die takes its mark away first, under that lock.
  */
 #include "shim/base/hazard.h"
+#include "shim/base/log.h"
 #include "shim/stream/state.h"
 
+/* On a stream of which nothing is known: nobody can be asked when it ends, so it never does. */
+static void began_somewhere(void) {
+    if (__atomic_exchange_n(&cus_process.lone_spinner, true, __ATOMIC_ACQ_REL))
+        return;
+    cus_lock_take(&cus_process.build_lock);
+    __atomic_add_fetch(&cus_process.spinners, 1, __ATOMIC_ACQ_REL);
+    cus_lock_give(&cus_process.build_lock);
+    cus_fallback(CUS_FALLBACK_SPINNER);
+    CUS_LOG_ONCE(
+        CUS_WARN, "stream",
+        "a kernel of a never_defer rule runs on a stream that is left alone (per-thread, or of "
+        "another context): no more graphs are built");
+}
+
 void cus_spinner_began(struct cus_engine *engine) {
+    if (!engine) {
+        began_somewhere();
+        return;
+    }
     cus_lock_take(&cus_process.build_lock);
     engine->spin_calls++;
     if (!engine->spinning)
@@ -20,6 +39,8 @@ void cus_spinner_began(struct cus_engine *engine) {
 }
 
 void cus_spinner_issued(struct cus_engine *engine) {
+    if (!engine)
+        return;
     cus_lock_take(&cus_process.build_lock);
     engine->spin_calls -= engine->spin_calls > 0;
     cus_lock_give(&cus_process.build_lock);

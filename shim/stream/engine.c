@@ -476,52 +476,24 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call, stru
 /* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
  * another context withholds on this very stream. */
 static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
-                                 CUcontext current) {
+                                 CUcontext current, struct cus_context *context) {
     cus_flush_own(thread);
     struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
     if (engine) {
         cus_flush_ties(thread, engine);
         cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
     }
-    struct cus_context *context = cus_registry_context(current);
     struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
     if (CUS_HAZARD(B1) && legacy)
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
-    if (spins(context, call))
-        cus_flush_everything(CUS_CAUSE_RULE, CUS_BREAK_OTHER_STREAM);
 }
 
-/* Nothing of this call is withheld. */
-static CUresult pass_by(struct cus_thread *thread, const struct cus_call *call, CUcontext current) {
-    if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
-        flush_before_passing(thread, call, current);
-    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
-    bool on = __atomic_load_n(&cus_process.state, __ATOMIC_RELAXED) == CUS_WITHHOLD;
-    cus_tally_alone(&cus_tally_none, on ? CUS_WHY_STREAM : CUS_WHY_OFF);
-    return cus_call_real(call);
-}
-
-/* An op that was reported as launched and failed later is answered for by the next one (HAZARDS
- * E4). */
-static CUresult answer(struct cus_engine *engine, CUresult result) {
-    if (!CUS_HAZARD(E6) || result != CUDA_SUCCESS ||
-        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
-        return result;
-    return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
-}
-
-/* The stream is left alone, or the thread wants to be: nothing is withheld. What a function is must
- * be known all the same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the
- * kernel (B7, A16). Two threads that count down at once may count one op twice, which matters to
- * nobody. */
-static CUresult pass_dormant(struct cus_engine *engine, const struct cus_call *call) {
-    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    if (left)
-        __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
-    struct cus_context *context = engine->context;
-    bool fresh = call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
+/* The program's own call, of which nothing is withheld. What a function is must be known all the
+ * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7, A16).
+ * `engine` is NULL where the stream has none. */
+static CUresult pass(struct cus_engine *engine, struct cus_context *context,
+                     const struct cus_call *call) {
+    bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
     bool spinner = spins(context, call);
     if (spinner || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
@@ -533,7 +505,38 @@ static CUresult pass_dormant(struct cus_engine *engine, const struct cus_call *c
         cus_spinner_issued(engine);
     if (fresh && result == CUDA_SUCCESS)
         learn_function(engine, context, call);
-    return answer(engine, result);
+    return result;
+}
+
+/* The stream has no engine, or nothing is withheld in this process now. */
+static CUresult pass_by(struct cus_thread *thread, const struct cus_call *call, CUcontext current,
+                        bool on) {
+    struct cus_context *context = on ? cus_registry_context(current) : NULL;
+    if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
+        flush_before_passing(thread, call, current, context);
+    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    cus_tally_alone(&cus_tally_none, on ? CUS_WHY_STREAM : CUS_WHY_OFF);
+    return on ? pass(NULL, context, call) : cus_call_real(call);
+}
+
+/* An op that was reported as launched and failed later is answered for by the next one (HAZARDS
+ * E4). */
+static CUresult answer(struct cus_engine *engine, CUresult result) {
+    if (!CUS_HAZARD(E6) || result != CUDA_SUCCESS ||
+        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
+        return result;
+    return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
+}
+
+/* The stream is left alone, or the thread wants to be. Two threads that count down at once may
+ * count one op twice, which matters to nobody. */
+static CUresult pass_dormant(struct cus_engine *engine, const struct cus_call *call) {
+    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    if (left)
+        __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
+    return answer(engine, pass(engine, engine->context, call));
 }
 
 static CUresult run(struct cus_call *call) {
@@ -547,7 +550,7 @@ static CUresult run(struct cus_call *call) {
     for (;;) {
         engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
-            return pass_by(thread, call, current);
+            return pass_by(thread, call, current, state == CUS_WITHHOLD);
         cus_flush_ties(thread, engine);
         thread->last = engine;
         if (thread->suspended) {

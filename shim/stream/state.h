@@ -149,6 +149,7 @@ struct cus_process {
     uint32_t n_contexts;                                  /* atomic: contexts seen so far */
     uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
     uint32_t spinners;       /* atomic: engines whose `spinning` is set: nothing is built */
+    bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
     uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
     struct cus_lock
@@ -381,7 +382,8 @@ void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
 
 /* ---- building.c ---- */
 
-/* A never-defer kernel is about to be issued on this stream; the call has returned. */
+/* A never-defer kernel is about to be issued on this stream; the call has returned. NULL: a stream
+ * without an engine, which ends all building. */
 void cus_spinner_began(struct cus_engine *engine);
 void cus_spinner_issued(struct cus_engine *engine);
 /* The stream is about to go, or its object serves another one now. */

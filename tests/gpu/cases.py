@@ -677,18 +677,19 @@ BATCHES = "1,2,4,8,16"
 
 def case_variants(lab):
     """Batch sizes in turn, 100 rounds and a line end: the same text, and faster than plain with a variant for each size and with
-    too few, where graphs are patched."""
+    too few, where graphs are patched. With one for each size nothing is missed after the third round."""
     program = lab.runner.program("decode")
     if not program:
         lab.skip("decode is not built")
         return
     preset = os.path.join(lab.runner.root, "config", "presets", "decode-modes.conf")
-    command = [program, "--prompt", "A", "--batches", BATCHES, "--tokens", "10" if lab.quick else "100"]
+    command = [program, "--prompt", "A", "--batches", BATCHES, "--tokens"]
+    rounds = "10" if lab.quick else "100"
     variants = {"plain": None, "variants 8": "8", "variants 2": "2"}
 
-    def call(name, many):
+    def call(name, many, rounds=rounds):
         env = {"CUSPLICE_CONFIG": preset, "CUSPLICE_VARIANTS": many} if many else None
-        done = lab.runner.run(command, variant="preload" if many else "plain", env=env, limit=120)
+        done = lab.runner.run(command + [rounds], variant="preload" if many else "plain", env=env, limit=120)
         rate = tokens_per_second(done)
         done.result = {"s_per_token": 1 / rate} if rate else None
         return done
@@ -707,6 +708,16 @@ def case_variants(lab):
             limit = 1024 << 20
             lab.check(f"{name}: memory of graphs", 0 < stats["graph_bytes"] <= limit, stats["graph_bytes"], f"<= {limit}")
             lab.notes.append(f"{name}: {seen}, {stats['patched_nodes']} nodes patched")
+    # A run of three rounds beside each whole one: how soon pieces take their shape differs from run to run.
+    missed = {"3": [], rounds: []}
+    for many in ["3", rounds] * (1 if lab.quick else 4):
+        done = call("variants 8", "8", many)
+        if done.ok and done.stats:
+            missed[many].append(done.stats["signatures"]["missed"])
+    if all(missed.values()):
+        late = statistics.median(missed[rounds]) - statistics.median(missed["3"])
+        lab.check("variants 8: pieces missed after the third round", lab.quick or late <= 0, late, "0")
+        lab.notes.append(f"variants 8: pieces missed, of three rounds {missed['3']}, of {rounds} {missed[rounds]}")
 
 
 def case_modes(lab):

@@ -473,7 +473,7 @@ TEST(Plan, PiecesThatWouldBeTheSameAreNotFormedAnew) {
                 program.Op("k" + std::to_string(i % 7), i, i);
             }
             program.Sync();
-            if (step == 10)
+            if (step == 6)
                 before = program.plan.n_formed;
         }
         ExpectFaithful(program);
@@ -484,6 +484,30 @@ TEST(Plan, PiecesThatWouldBeTheSameAreNotFormedAnew) {
     EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one piece at either pace";
     EXPECT_GT(formed(4, 1000, 900, 350), 0u);
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
+}
+
+// Each piece that is formed anew misses once for every shape: not after the third round of five.
+TEST(Plan, PiecesOfFiveShapesInTurnAreSettledInThreeRounds) {
+    for (uint64_t warm : {900, 350, 100}) {
+        Program program({2, 4, 1024, 500000, 8, 100000, CUS_MODE_PIECEWISE});
+        uint64_t before = 0;
+        unsigned built = 0;
+        for (int step = 0; step < 500; step++) {
+            for (unsigned i = 0; i < 60; i++) {
+                cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 2000 : warm));
+                program.Op("k" + std::to_string(i % 7), i, i, 1 + step % 5);
+            }
+            program.Sync();
+            if (step == 14) {
+                before = program.plan.n_formed;
+                built = program.built;
+            }
+        }
+        ExpectFaithful(program);
+        EXPECT_GT(built, 5u);
+        EXPECT_EQ(program.plan.n_formed, before) << warm;
+        EXPECT_EQ(program.built, built) << warm;
+    }
 }
 
 // A thread that waits for a processor in the midst of a piece has not become slow.
@@ -513,14 +537,14 @@ TEST(Plan, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     std::vector<unsigned> formed;
     for (int step = 0; step < 2000; step++) {
-        bool slow = step < 5 || (step > 20 && step < 40);
+        bool slow = step < 5 || (step > 7 && step < 15);
         program.pieces.clear();
         for (unsigned i = 0; i < 1000; i++) {
             cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 100));
             program.Op("k" + std::to_string(i % 7), i, i);
         }
         program.Sync();
-        if (step == 40 || step == 100)
+        if (step == 15 || step == 100)
             formed.push_back((unsigned)program.plan.n_formed);
     }
     ExpectFaithful(program);

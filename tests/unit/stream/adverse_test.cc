@@ -359,8 +359,20 @@ TEST_F(Adverse, AKernelOfASuspendedThreadMaySpinToo) {
 // wait; from then on the function is known, and one that may spin keeps anything from being built.
 class FirstLaunch : public Adverse {
   protected:
-    // `quietly` launches on a stream of which nothing is withheld.
+    // `quietly` launches on a stream of which nothing is withheld, as it does with `other`.
     template <typename Quietly> void Check(CUstream other, Quietly quietly) {
+        Learned(quietly, [&] { fake::Of(other)->busy = true; });
+        int built = driver().calls["cuGraphInstantiateWithFlags"];
+        fake::Of(other)->busy = false;
+        Regrow(2);
+        EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+    }
+
+    // The first launch of a function goes behind what is withheld, as does each of one that may
+    // spin, which is known from the first one on: nothing is built then.
+    template <typename Quietly>
+    void Learned(
+        Quietly quietly, const std::function<void()> &runs = [] {}) {
         Steps(4);
         int built = driver().calls["cuGraphInstantiateWithFlags"];
         ASSERT_GT(built, 0);
@@ -374,16 +386,20 @@ class FirstLaunch : public Adverse {
         EXPECT_TRUE(Issued(0)) << "it has been launched";
         Sync();
         quietly(spin);
-        fake::Of(other)->busy = true;
-        Regrow();
+        runs();
+        Regrow(2);
         EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built) << "it may be running";
         Withhold();
         quietly(spin);
         EXPECT_TRUE(Issued(1)) << "it goes behind everything";
         Sync();
-        fake::Of(other)->busy = false;
-        Regrow();
-        EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+    }
+
+    // Steps of grids that no graph has been made for.
+    void Regrow(unsigned first) {
+        for (int round = 0; round < 4; round++)
+            for (unsigned grid : {first, first + 1, first + 2})
+                Steps(1, 0, grid);
     }
 
     void TearDown() override {
@@ -403,11 +419,6 @@ class FirstLaunch : public Adverse {
                        (!withheld || driver().journal[0] == Line(0, 0))
                    ? testing::AssertionSuccess()
                    : testing::AssertionFailure() << testing::PrintToString(driver().journal);
-    }
-    void Regrow() {
-        for (int round = 0; round < 4; round++)
-            for (unsigned grid : {2u, 3u, 4u})
-                Steps(1, 0, grid);
     }
 };
 
@@ -441,6 +452,35 @@ TEST_F(FirstLaunch, OnAStreamThatIsLeftAloneIsNoticed) {
 
 // Giving memory back waits for the context, and the kernel for somebody whom the program has yet to
 // launch.
+// Nobody can be asked when a kernel on a per-thread stream ends: nothing is built behind one that
+// may spin. Until then first launches there are noticed as elsewhere.
+TEST_F(FirstLaunch, OnAPerThreadStreamIsNoticed) {
+    auto quietly = [](CUfunction f) {
+        uint64_t a = 1;
+        uint32_t b = 2;
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.stream = {CU_STREAM_PER_THREAD, CUS_ABI_PTSZ};
+        launch.f = f;
+        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+    };
+    uint64_t passed = Counters().eager_by[CUS_EAGER_PASSTHROUGH];
+    uint64_t fallen = Counters().fallbacks[CUS_FALLBACK_SPINNER];
+    Learned(quietly);
+    EXPECT_EQ(Counters().eager_by[CUS_EAGER_PASSTHROUGH], passed + 4);
+    EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_SPINNER], fallen + 1) << "said once";
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    Regrow(5);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built) << "nobody knows that it ended";
+    forget_lone_spinner(); // as in a process of its own
+    Regrow(5);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
 TEST_F(Adverse, MemoryIsNotGivenBackWhileAKernelMaySpin) {
     static int waits;
     waits = 0;

@@ -22,3 +22,9 @@ bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
     return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
 }
+
+void forget_lone_spinner(void) {
+    if (cus_process.lone_spinner)
+        cus_process.spinners--;
+    cus_process.lone_spinner = false;
+}

@@ -1,4 +1,4 @@
-// The inlined hot path as functions, for tests in C++.
+// What only C can include, for tests in C++: the inlined hot path, and the process's state.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_HOT_CALL_H
 #define CUSPLICE_TESTS_UNIT_STREAM_HOT_CALL_H
 
@@ -11,5 +11,8 @@ bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CU
 bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
               enum cus_abi abi);
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f);
+
+// As if no never-defer kernel had been launched on a stream without an engine.
+void forget_lone_spinner(void);
 
 #endif
