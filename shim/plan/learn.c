@@ -95,6 +95,13 @@ static void drop_and_wait(struct cus_plan *plan, struct cus_piece *piece, uint32
     drop_piece(plan, piece);
 }
 
+void cus_learn_call(struct cus_node *at) {
+    if (at->boundary || ++at->cuts < CUTS_BY_OWNER)
+        return;
+    at->boundary = CUS_BOUNDARY_CUT;
+    at->passes = 0;
+}
+
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut) {
     if (!n || cut == CUS_CUT_REFUSED)
         return;

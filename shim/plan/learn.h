@@ -15,6 +15,8 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
 void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
 /* The graph of the piece was refused (plan.h, cus_plan_refused). May drop the piece. */
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
+/* A call came behind this node that would have cut a piece there. */
+void cus_learn_call(struct cus_node *at);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut);
 /* Is the piece that begins now to be timed? */

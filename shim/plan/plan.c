@@ -133,10 +133,13 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
     return alias->join;
 }
 
-/* Where a path goes on behind a boundary without a break, the boundary loses its reason; where the
- * host pauses, only after a long while. Pieces that are formed from then on may go across it. */
-static void age_boundary(struct cus_plan *plan) {
+/* The path goes on behind the last op. Where that is a boundary and no break came, the boundary
+ * loses its reason; where the host pauses, only after a long while. Pieces that are formed from
+ * then on may go across it. */
+static void leave(struct cus_plan *plan) {
     struct cus_node *at = plan->cur;
+    if (plan->called)
+        cus_learn_call(at);
     uint32_t enough = at->boundary == CUS_BOUNDARY_GAP ? GAP_PASSES : CUT_PASSES;
     if (at->boundary != CUS_BOUNDARY_NONE && at->boundary != CUS_BOUNDARY_FORK && !plan->broken &&
         ++at->passes > enough && at->passes > 8 * at->cuts) {
@@ -144,7 +147,7 @@ static void age_boundary(struct cus_plan *plan) {
         at->cuts = 0;
         at->passes = 0;
     }
-    plan->broken = false;
+    plan->broken = plan->called = false;
 }
 
 static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
@@ -276,7 +279,7 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan) {
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
-    age_boundary(plan);
+    leave(plan);
     plan->piece = next_node(plan)->piece;
     plan->n = 0;
     plan->then++;
@@ -358,6 +361,7 @@ static void restart(struct cus_plan *plan) {
     plan->loop_ops = 0;
     plan->looking = false;
     plan->broken = true;
+    plan->called = false;
     if (plan->now.graphs)
         cus_segments_copy(&plan->last, &plan->now);
     plan->now.n = 0;
@@ -483,7 +487,7 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
     enum cus_step_class step = cus_plan_step(plan, op);
     struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
     meet(plan, op->kind, step);
-    age_boundary(plan);
+    leave(plan);
     if (!node && plan->tree.n_nodes < plan->limits.nodes_max) {
         node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
         plan->fresh_nodes++;

@@ -69,6 +69,7 @@ struct cus_plan {
                                          anew, and from then to the next time */
     uint32_t memory_epoch;            /* as the caller said last: moves when memory may have gone */
     bool broken;                      /* a break came since the last op */
+    bool called;                      /* it was a call, while nothing was withheld */
     uint64_t clock;                   /* counts pieces begun: orders variants and pieces by use */
     uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
     uint64_t
@@ -233,8 +234,10 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant);
 /* The withheld ops were issued one by one. Returns true where a turn of a loop ended with them. */
 bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut);
 
-/* Something that is not an op came while nothing was withheld: the next op begins a new segment. */
+/* A call that is not an op came, which would cut a piece here; what was withheld has been flushed.
+ */
 static inline void cus_plan_break(struct cus_plan *plan) {
+    plan->called |= !plan->broken; /* a piece that was cut has counted it */
     plan->broken = true;
 }
 /* The step ended: the path starts at the root again. */

@@ -35,8 +35,8 @@ struct cus_node {
     uint32_t visits;         /* times reached while not inside a piece */
     uint32_t retry_at; /* no piece is formed here before so many visits: back-off after one that did
                           not pay */
-    uint16_t
-        cuts; /* flushes that cut a piece behind this node, by its own thread or the watchdog */
+    uint16_t cuts; /* flushes that cut a piece behind this node, by its own thread or the watchdog,
+                      and calls that would have */
     uint16_t passes;  /* times that the path went on behind this boundary without a break */
     uint16_t forks;   /* times that another op came than the expected one */
     uint8_t boundary; /* enum cus_boundary: a piece must end here */

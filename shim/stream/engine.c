@@ -318,7 +318,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OWNER,
                                CUS_EAGER_FLUSHED);
             blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, *tally, why->why);
-            cus_plan_break(&engine->plan);
+            if (!*fresh)
+                cus_plan_break(&engine->plan);
             return false;
         }
         enum cus_offer offer = cus_plan_offer(&engine->plan, &op);

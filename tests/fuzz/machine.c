@@ -461,7 +461,10 @@ static void op_sync_memset(struct turn *t) {
     if (!ordered && note(t, cuStreamSynchronize(t->l->s)) != CUDA_SUCCESS)
         return;
     note(t, cuMemsetD32(t->x, t->v, (size_t)t->n));
-    if (!ordered)
+    /* Whoever waits for the lane's stream has to wait for this memset, which may go on. */
+    if (ordered)
+        note(t, cuEventRecord(t->l->made, t->l->s));
+    else
         note(t, cuStreamSynchronize(CU_STREAM_LEGACY));
 }
 /*@ part op_take */

@@ -272,6 +272,43 @@ TEST(Plan, OwnersCutBecomesABoundary) {
     EXPECT_EQ(program.flushes, 0u);
 }
 
+// What comes between ops while they are observed would cut pieces later on: none is ever begun
+// across.
+TEST(Plan, CallsThatComeWhileOpsAreObservedAreBoundaries) {
+    Program program;
+    for (int step = 0; step < 40; step++) {
+        for (int i = 0; i < 60; i++) {
+            program.Op("k" + std::to_string(i), i, i);
+            if (i % 7 == 6)
+                program.Break();
+        }
+        program.Sync();
+        if (step == 3)
+            program.ResetCounts();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.flushes, 0u);
+    EXPECT_EQ(program.eager, 0u);
+    EXPECT_EQ(program.built, 0u) << "each piece is what it stays when it is first launched";
+}
+
+// A cut is counted once, though the call that made it says that it came.
+TEST(Plan, OneCutIsNoBoundary) {
+    Program program;
+    for (int step = 0; step < 12; step++) {
+        for (int i = 0; i < 28; i++) {
+            program.Op("k" + std::to_string(i), i, i);
+            if (i == 9 && step == 10)
+                program.Break();
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.flushes, 1u);
+    for (const cus_node *node = program.plan.tree.root.expect; node; node = node->expect)
+        EXPECT_EQ(node->boundary, CUS_BOUNDARY_NONE) << node->key.kind->name;
+}
+
 TEST(Plan, ForeignCutsTeachNothing) {
     Program program;
     for (int step = 0; step < 40; step++) {
