@@ -727,7 +727,7 @@ def case_modes(lab):
         lab.skip("decode is not built")
         return
     preset = os.path.join(lab.runner.root, "config", "presets", "decode-modes.conf")
-    argv = [program, "--batch", "4", "--mixed", "--prefill", "7", "--tokens", "200"]
+    argv = [program, "--batch", "4", "--mixed", "--prefill", "7", "--tokens", "200" if lab.quick else "1000"]
     modes = ("off",) if lab.plain_only else ("off", "eager", "piecewise", "full_decode_only", "full_and_piecewise", "full")
     runs, rates = {}, {mode: [] for mode in modes}
     for rep in range(3 if lab.quick else 7):
