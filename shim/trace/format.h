@@ -1,0 +1,253 @@
+/*
+ * The trace file, .cst: what a program asked of the GPU, when, and what became of it. README.md in
+ * this folder says it byte by byte; this header is what writers and readers share.
+ *
+ * Version 1. All numbers are little endian, all structs are packed by their own layout (no padding
+ * that is not named), all lengths of records are multiples of 8. A reader skips record types and
+ * block types that it does not know; what is there never changes its meaning.
+ */
+#ifndef CUSPLICE_TRACE_FORMAT_H
+#define CUSPLICE_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+#define CST_MAGIC "\211CST\r\n\032\n"
+
+enum {
+    CST_VERSION = 1,
+    CST_MARK = 0x01020304,    /* as a little-endian machine writes it */
+    CST_BLOCK_MAX = 64 << 20, /* raw bytes of a block at most */
+    CST_NONE = 0xffffffff,    /* in place of an id: there is none */
+};
+
+/* ---- the file: one of these, then blocks up to its end ---- */
+
+struct cst_file {
+    char magic[8];
+    uint32_t version;
+    uint32_t mark;
+    uint64_t reserved[2]; /* 0 */
+};
+
+enum cst_block_type {
+    CST_BLOCK_FACTS = 1,   /* a JSON object: what recorded what; the last one counts */
+    CST_BLOCK_RECORDS = 2, /* records, one behind the other */
+    CST_BLOCK_END = 3,     /* no payload: the file was closed in good order */
+};
+
+enum { CST_BLOCK_ZSTD = 1 }; /* flags: the payload is one zstd frame */
+
+struct cst_block {
+    uint32_t type, flags;
+    uint64_t bytes; /* of the payload as it stands in the file; padded with zeros to 8 */
+    uint64_t raw;   /* of the payload unpacked */
+    uint64_t check; /* XXH3_64bits of the payload as it stands, seeded with type + (flags << 32) */
+};
+
+/* ---- records ---- */
+
+enum cst_type {
+    /* Definitions. They may stand behind records that refer to them. */
+    CST_STRING = 1,
+    CST_THREAD = 2,
+    CST_STREAM = 3,
+    CST_KIND = 4,
+    CST_RANGE = 5,
+    /* What the program asked for. */
+    CST_OP = 16,
+    CST_CALL = 17,
+    /* What the library made of it. */
+    CST_FLUSH = 32,
+    CST_LAUNCH = 33,
+    CST_PIECE = 34,
+    CST_LOST = 35,
+};
+
+struct cst_record {
+    uint8_t type;
+    uint8_t flags;   /* of the type */
+    uint16_t words;  /* length with this head, in 8 bytes */
+    uint32_t thread; /* id of the CST_THREAD whose thread wrote it */
+    uint64_t ns;     /* when it began; CLOCK_MONOTONIC; definitions: when it was written */
+};
+
+/* Text, without a final NUL, padded with zeros. Id 0 is the empty string and never defined. */
+struct cst_string {
+    struct cst_record head;
+    uint32_t id, bytes;
+};
+
+struct cst_thread {
+    struct cst_record head; /* `thread` is its id, from 1 on */
+    uint32_t tid;           /* as the kernel numbers it */
+    uint32_t name;          /* string */
+};
+
+enum cst_stream_kind {
+    CST_STREAM_LEGACY = 1,
+    CST_STREAM_PER_THREAD = 2,
+    CST_STREAM_CREATED = 3,
+    CST_STREAM_UNKNOWN = 4, /* not asked: nothing of it is ever withheld */
+};
+
+struct cst_stream {
+    struct cst_record head;
+    uint32_t id;      /* from 1 on; a handle that comes back is another stream */
+    uint32_t context; /* numbered from 1 on */
+    uint64_t handle;  /* as the program passed it first */
+    uint32_t kind;    /* enum cst_stream_kind */
+    uint32_t flags;   /* as cuStreamGetFlags says */
+    int32_t priority;
+    uint32_t device;
+};
+
+/* What the driver said of an address when the library asked, because a memset or copy named it. */
+struct cst_range {
+    struct cst_record head;
+    uint32_t context;
+    int32_t result;       /* of cuPointerGetAttributes */
+    uint64_t asked;       /* the address */
+    uint64_t start, size; /* of the allocation that it lies in */
+    uint32_t type;        /* CUmemorytype */
+    uint32_t managed;
+    int32_t device;
+    uint32_t own; /* 1: memory of this very context; 2: of a pool */
+};
+
+enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY };
+
+enum {                      /* flags of cst_kind */
+       CST_KIND_OPAQUE = 1, /* params could not be read: its ops have none */
+       CST_KIND_COOPERATIVE = 2,
+       CST_KIND_KERNEL = 4,  /* the handle is a CUkernel */
+       CST_KIND_NO_NODE = 8, /* no graph node can stand for it */
+};
+
+/* What ops have in common: a function with its attributes, or a form of memset or copy. */
+struct cst_kind {
+    struct cst_record head;
+    uint32_t id; /* from 1 on */
+    uint32_t op; /* enum cst_op_type */
+    uint32_t flags;
+    uint32_t name; /* string: the kernel as it is mangled; the call of memsets and copies */
+    uint32_t file; /* string: the library or program that its code is from; 0: unknown */
+    uint32_t elem; /* memset: bytes of an element */
+    uint32_t form; /* copy: 0 cuMemcpyAsync, 1 DtoD, 2 HtoD, 3 DtoH */
+    uint32_t param_bytes;
+    uint32_t cluster[3];   /* the grid is a multiple of these; 1, 1, 1 otherwise */
+    uint32_t n_arguments;  /* struct cst_argument each, behind this struct */
+    uint32_t n_attributes; /* struct cst_attribute each, behind those */
+    uint32_t reserved;     /* 0 */
+    uint64_t handle;       /* the function as the program named it */
+};
+
+struct cst_argument {
+    uint32_t offset, bytes; /* in the params */
+};
+
+struct cst_attribute { /* a launch attribute */
+    uint32_t id, bytes;
+    uint64_t value[8];
+};
+
+enum cst_fate {
+    CST_WITHHELD = 1, /* reported as launched; the next LAUNCH or FLUSH of its stream says more */
+    CST_EAGER = 2,    /* issued by itself, by the program's own call */
+};
+
+/* A launch, memset or copy, with its params behind it (param_bytes of its kind, padded):
+ *   launch  the kernel's arguments at the offsets of the kind
+ *   memset  u64 address, u64 pitch, u32 value, u32 height
+ *   copy    u64 destination, u64 source */
+struct cst_op {
+    struct cst_record head; /* flags: enum cst_fate */
+    uint32_t kind, stream;
+    uint32_t host_ns; /* from the call to its return */
+    int32_t result;   /* CUresult that the program saw */
+    uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 where withheld */
+    uint32_t why;     /* string: key of why.def; 0 where withheld */
+    uint32_t dims[7]; /* launch: grid, block, shared memory; memset: elements (low, high); copy:
+                         bytes (low, high) */
+    uint32_t abi;     /* 1: a per-thread (_ptsz) form was called */
+};
+
+/* What a call that is not an op means to the library. */
+enum cst_what {
+    CST_CALL_FLUSH = 1, /* ordered with work: what `scope` covers is issued first */
+    CST_CALL_STEP_END,  /* the stream is complete, or is about to be waited for; a program's step */
+    CST_CALL_BREAK,     /* the program asked for a break (cusplice.h) */
+    CST_CALL_SUSPEND,   /* value 1, and 0 for resume */
+    CST_CALL_COPYING,   /* a copy that may sleep begins (1) or has ended (0) */
+    CST_CALL_STREAM_GONE,
+    CST_CALL_CONTEXT_GONE,
+    CST_CALL_CODE_GONE,
+    CST_CALL_MEMORY_GONE,
+    CST_CALL_GIVE_BACK,        /* memory ran out: graphs are dropped */
+    CST_CALL_FUNCTION_CHANGED, /* value: the handle; 0: any */
+    CST_CALL_STREAM_CHANGED,
+    CST_CALL_TAINT, /* value: the handle; 0: any */
+    CST_CALL_CAPTURE_BEGAN,
+    CST_CALL_CAPTURE_ENDED,
+    CST_CALL_UNKNOWN,   /* an entry point that the library does not know */
+    CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
+    CST_CALL_OFF,       /* nothing is withheld any more */
+    CST_CALL_DRAIN,     /* the program ends */
+};
+
+enum cst_scope { /* HAZARDS.md: stream, thread, context, context and thread, process */
+                 CST_SCOPE_NONE,
+                 CST_SCOPE_S,
+                 CST_SCOPE_T,
+                 CST_SCOPE_C,
+                 CST_SCOPE_CT,
+                 CST_SCOPE_P
+};
+
+struct cst_call {
+    struct cst_record head;
+    uint32_t name;   /* string: the API; 0: none */
+    uint32_t stream; /* CST_NONE: names none */
+    uint8_t what;    /* enum cst_what */
+    uint8_t scope;   /* enum cst_scope, of CST_CALL_FLUSH */
+    uint8_t abi;
+    uint8_t reserved;
+    uint32_t host_ns; /* spent in the library on it */
+    uint64_t value;
+};
+
+/* Ops that were withheld on a stream went out one by one, the oldest `n` of them. */
+struct cst_flush {
+    struct cst_record head;
+    uint32_t stream, n;
+    uint32_t cause;  /* string: the API, or a key of `flushes` */
+    uint32_t reason; /* string: a key of `breaks` */
+};
+
+enum cst_choice { CST_EXACT = 1, CST_PATCHED = 2, CST_BUILT = 3 };
+
+/* ... or in a graph. */
+struct cst_launch {
+    struct cst_record head; /* flags: enum cst_choice */
+    uint32_t stream, n;
+    uint32_t piece;    /* of CST_PIECE */
+    uint32_t variant;  /* numbered within the piece */
+    uint32_t patched;  /* nodes */
+    uint32_t host_ns;  /* patching and launching */
+    uint32_t build_ns; /* building, where it was built */
+    uint32_t bytes;    /* of the graph, where it was built: an estimate */
+};
+
+/* A run of ops that became one piece: cut here because of `reason`. */
+struct cst_piece {
+    struct cst_record head;
+    uint32_t id, stream, n;
+    uint32_t reserved;
+};
+
+/* Records of this thread that found no room. */
+struct cst_lost {
+    struct cst_record head;
+    uint64_t records, ops;
+};
+
+#endif

@@ -1,0 +1,523 @@
+/*
+ * The reader: maps the file, walks its blocks, checks every record once, and sorts pointers to
+ * them. Packed blocks are unpacked beside. Calls no driver, runs in tools alone.
+ */
+#define _GNU_SOURCE
+#include "shim/trace/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zstd.h>
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+struct cst_text {
+    uint32_t id, bytes;
+    const char *text; /* ends with a NUL */
+};
+
+/* Payloads that live beside the mapped file, and everything else that is freed with the trace. */
+struct piece_of_memory {
+    struct piece_of_memory *next;
+    char bytes[];
+};
+
+struct memory {
+    void *map;
+    size_t map_bytes;
+    struct piece_of_memory *first;
+};
+
+/* Pointers that are gathered; `n` of `room`. */
+struct list {
+    const void **at;
+    size_t n, room;
+};
+
+struct reading {
+    struct cst_trace *trace;
+    struct memory *memory;
+    struct list strings, threads, streams, kinds, ranges, events;
+    char *error;
+    size_t error_bytes;
+};
+
+static bool fail(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(struct reading *r, const char *format, ...) {
+    int n = snprintf(r->error, r->error_bytes, "%s: ", r->trace->path);
+    va_list arguments;
+    va_start(arguments, format);
+    if (n >= 0 && (size_t)n < r->error_bytes)
+        vsnprintf(r->error + n, r->error_bytes - (size_t)n, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool no_memory(struct reading *r) {
+    return fail(r, "not enough memory to read it");
+}
+
+static char *keep(struct memory *memory, size_t bytes) {
+    struct piece_of_memory *piece = malloc(sizeof *piece + bytes);
+    if (!piece)
+        return NULL;
+    piece->next = memory->first;
+    memory->first = piece;
+    return piece->bytes;
+}
+
+static bool push(struct reading *r, struct list *list, const void *what) {
+    if (list->n == list->room) {
+        size_t room = list->room ? list->room * 2 : 1024;
+        const void **at = realloc(list->at, room * sizeof *at);
+        if (!at)
+            return no_memory(r);
+        list->at = at;
+        list->room = room;
+    }
+    list->at[list->n++] = what;
+    return true;
+}
+
+/* ---- records ---- */
+
+static size_t least_bytes(uint8_t type) {
+    switch (type) {
+    case CST_STRING:
+        return sizeof(struct cst_string);
+    case CST_THREAD:
+        return sizeof(struct cst_thread);
+    case CST_STREAM:
+        return sizeof(struct cst_stream);
+    case CST_KIND:
+        return sizeof(struct cst_kind);
+    case CST_RANGE:
+        return sizeof(struct cst_range);
+    case CST_OP:
+        return sizeof(struct cst_op);
+    case CST_CALL:
+        return sizeof(struct cst_call);
+    case CST_FLUSH:
+        return sizeof(struct cst_flush);
+    case CST_LAUNCH:
+        return sizeof(struct cst_launch);
+    case CST_PIECE:
+        return sizeof(struct cst_piece);
+    case CST_LOST:
+        return sizeof(struct cst_lost);
+    default:
+        return sizeof(struct cst_record);
+    }
+}
+
+static struct list *list_of(struct reading *r, uint8_t type) {
+    switch (type) {
+    case CST_STRING:
+        return &r->strings;
+    case CST_THREAD:
+        return &r->threads;
+    case CST_STREAM:
+        return &r->streams;
+    case CST_KIND:
+        return &r->kinds;
+    case CST_RANGE:
+        return &r->ranges;
+    case CST_OP:
+    case CST_CALL:
+    case CST_FLUSH:
+    case CST_LAUNCH:
+    case CST_PIECE:
+    case CST_LOST:
+        return &r->events;
+    default:
+        return NULL; /* of a newer version: left out */
+    }
+}
+
+static bool sound_definition(const struct cst_record *record, size_t bytes) {
+    if (record->type == CST_STRING)
+        return ((const struct cst_string *)record)->bytes <= bytes - sizeof(struct cst_string);
+    if (record->type == CST_KIND) {
+        const struct cst_kind *kind = (const struct cst_kind *)record;
+        uint64_t need = sizeof *kind + (uint64_t)kind->n_arguments * sizeof(struct cst_argument) +
+                        (uint64_t)kind->n_attributes * sizeof(struct cst_attribute);
+        if (need > bytes || kind->op > CST_OP_COPY || kind->param_bytes > 65536)
+            return false;
+        const struct cst_argument *argument = cst_kind_arguments(kind);
+        for (uint32_t i = 0; i < kind->n_arguments; i++)
+            if ((uint64_t)argument[i].offset + argument[i].bytes > kind->param_bytes)
+                return false;
+    }
+    return true;
+}
+
+static bool read_records(struct reading *r, const char *payload, size_t bytes, uint64_t where) {
+    for (size_t at = 0; at < bytes;) {
+        const struct cst_record *record = (const struct cst_record *)(const void *)(payload + at);
+        size_t length = bytes - at >= sizeof *record ? (size_t)record->words * 8 : 0;
+        if (length < sizeof *record || length > bytes - at || length < least_bytes(record->type) ||
+            !sound_definition(record, length))
+            return fail(r,
+                        "corrupt: the record at byte %zu of the block at byte %" PRIu64
+                        " makes no sense (type %u, %zu bytes)",
+                        at, where, bytes - at >= sizeof *record ? record->type : 0, length);
+        struct list *list = list_of(r, record->type);
+        if (list && !push(r, list, record))
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+/* ---- blocks ---- */
+
+static const char *unpack(struct reading *r, const struct cst_block *block, const char *payload,
+                          uint64_t where) {
+    if (!(block->flags & CST_BLOCK_ZSTD))
+        return payload;
+    char *raw = keep(r->memory, block->raw + 8);
+    if (!raw) {
+        no_memory(r);
+        return NULL;
+    }
+    size_t n = ZSTD_decompress(raw, block->raw, payload, block->bytes);
+    if (ZSTD_isError(n) || n != block->raw) {
+        fail(r, "corrupt: the block at byte %" PRIu64 " does not unpack", where);
+        return NULL;
+    }
+    return raw;
+}
+
+static bool read_facts(struct reading *r, const char *payload, size_t bytes) {
+    char *text = keep(r->memory, bytes + 1);
+    if (!text)
+        return no_memory(r);
+    memcpy(text, payload, bytes);
+    text[bytes] = 0;
+    r->trace->facts = text;
+    return true;
+}
+
+static bool read_block(struct reading *r, const struct cst_block *block, const char *payload,
+                       uint64_t where) {
+    if (block->flags & ~(uint32_t)CST_BLOCK_ZSTD)
+        return fail(r,
+                    "the block at byte %" PRIu64 " is packed in a way that this version of "
+                    "cusplice does not know: read it with a newer one",
+                    where);
+    if (block->raw > CST_BLOCK_MAX ||
+        (!(block->flags & CST_BLOCK_ZSTD) && block->raw != block->bytes))
+        return fail(r, "corrupt: the block at byte %" PRIu64 " has impossible lengths", where);
+    if (XXH3_64bits_withSeed(payload, block->bytes, block->type + ((uint64_t)block->flags << 32)) !=
+        block->check)
+        return fail(r, "corrupt: the block at byte %" PRIu64 " does not match its checksum", where);
+    if (block->type != CST_BLOCK_FACTS && block->type != CST_BLOCK_RECORDS)
+        return true;
+    const char *raw = unpack(r, block, payload, where);
+    if (!raw)
+        return false;
+    return block->type == CST_BLOCK_FACTS ? read_facts(r, raw, block->raw)
+                                          : read_records(r, raw, block->raw, where);
+}
+
+static bool read_blocks(struct reading *r, const char *file, uint64_t bytes) {
+    struct cst_trace *trace = r->trace;
+    uint64_t at = sizeof(struct cst_file);
+    while (at < bytes && !trace->closed) {
+        const struct cst_block *block = (const struct cst_block *)(const void *)(file + at);
+        uint64_t left = bytes - at;
+        if (left < sizeof *block || block->bytes > left - sizeof *block) {
+            trace->torn = left;
+            return true;
+        }
+        uint64_t whole = sizeof *block + ((block->bytes + 7) & ~(uint64_t)7);
+        /* The tail of a file that was not closed may hold what never reached the disk. */
+        bool last = whole >= left;
+        char kept[256];
+        snprintf(kept, sizeof kept, "%s", r->error);
+        if (!read_block(r, block, file + at + sizeof *block, at)) {
+            if (!last || block->type == CST_BLOCK_END)
+                return false;
+            snprintf(r->error, r->error_bytes, "%s", kept);
+            trace->torn = left;
+            return true;
+        }
+        trace->closed = block->type == CST_BLOCK_END;
+        at += whole > left ? left : whole;
+    }
+    return true;
+}
+
+/* ---- what belongs together ---- */
+
+static uint32_t id_of(const struct cst_record *record) {
+    switch (record->type) {
+    case CST_THREAD:
+        return record->thread;
+    case CST_STREAM:
+        return ((const struct cst_stream *)record)->id;
+    default:
+        return ((const struct cst_kind *)record)->id;
+    }
+}
+
+/* A table by id out of a list. */
+static bool table(struct reading *r, const struct list *list, const char *what, const void ***out,
+                  uint32_t *n) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        uint32_t id = id_of(list->at[i]);
+        if (id >= 4 * list->n + 1024)
+            return fail(r, "corrupt: a %s has the number %u, though there are %zu", what, id,
+                        list->n);
+        if (id >= most)
+            most = id + 1;
+    }
+    *out = calloc(most ? most : 1, sizeof **out);
+    if (!*out)
+        return no_memory(r);
+    *n = most;
+    for (size_t i = 0; i < list->n; i++)
+        (*out)[id_of(list->at[i])] = list->at[i];
+    return true;
+}
+
+static int by_text_id(const void *a, const void *b) {
+    uint32_t x = ((const struct cst_text *)a)->id, y = ((const struct cst_text *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+static bool texts(struct reading *r) {
+    struct cst_trace *trace = r->trace;
+    size_t bytes = 0;
+    for (size_t i = 0; i < r->strings.n; i++)
+        bytes += ((const struct cst_string *)r->strings.at[i])->bytes + 1;
+    char *to = keep(r->memory, bytes + 1);
+    trace->texts = calloc(r->strings.n + 1, sizeof *trace->texts);
+    if (!to || !trace->texts)
+        return no_memory(r);
+    for (size_t i = 0; i < r->strings.n; i++) {
+        const struct cst_string *string = r->strings.at[i];
+        trace->texts[i] = (struct cst_text){string->id, string->bytes, to};
+        memcpy(to, string + 1, string->bytes);
+        to[string->bytes] = 0;
+        to += string->bytes + 1;
+    }
+    trace->n_texts = (uint32_t)r->strings.n;
+    qsort(trace->texts, trace->n_texts, sizeof *trace->texts, by_text_id);
+    return true;
+}
+
+const char *cst_string(const struct cst_trace *trace, uint32_t id) {
+    uint32_t low = 0, high = trace->n_texts;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (trace->texts[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < trace->n_texts && trace->texts[low].id == id ? trace->texts[low].text : "";
+}
+
+static bool known_stream(const struct cst_trace *trace, uint32_t id) {
+    return id < trace->n_streams && trace->streams[id];
+}
+
+static bool check_event(struct reading *r, const struct cst_record *record) {
+    struct cst_trace *trace = r->trace;
+    bool thread = record->thread < trace->n_threads && trace->threads[record->thread];
+    bool fits = thread;
+    uint32_t stream = CST_NONE;
+    switch (record->type) {
+    case CST_OP: {
+        const struct cst_op *op = (const struct cst_op *)record;
+        const struct cst_kind *kind = op->kind < trace->n_kinds ? trace->kinds[op->kind] : NULL;
+        fits &= kind && (uint64_t)record->words * 8 >=
+                            sizeof *op + (kind->flags & CST_KIND_OPAQUE ? 0 : kind->param_bytes);
+        stream = op->stream;
+        fits &= known_stream(trace, stream);
+        trace->ops++;
+        break;
+    }
+    case CST_CALL:
+        stream = ((const struct cst_call *)record)->stream;
+        break;
+    case CST_FLUSH:
+        stream = ((const struct cst_flush *)record)->stream;
+        break;
+    case CST_LAUNCH:
+        stream = ((const struct cst_launch *)record)->stream;
+        break;
+    case CST_PIECE:
+        stream = ((const struct cst_piece *)record)->stream;
+        break;
+    case CST_LOST:
+        trace->lost_records += ((const struct cst_lost *)record)->records;
+        trace->lost_ops += ((const struct cst_lost *)record)->ops;
+        break;
+    default:
+        break;
+    }
+    fits &= stream == CST_NONE || known_stream(trace, stream);
+    return fits || fail(r,
+                        "corrupt: a record of type %u at %" PRIu64
+                        " ns refers to a thread, kind or stream that is not defined",
+                        record->type, record->ns);
+}
+
+/* By time, and where that is one, as they stand: nearly sorted already, for each thread's records
+ * are but for what a call set off. */
+static bool sort(struct reading *r, struct list *list) {
+    const struct cst_record **at = (const struct cst_record **)list->at, **other;
+    size_t n = list->n;
+    bool sorted = true;
+    for (size_t i = 1; i < n && sorted; i++)
+        sorted = at[i - 1]->ns <= at[i]->ns;
+    if (sorted)
+        return true;
+    other = malloc(n * sizeof *other);
+    if (!other)
+        return no_memory(r);
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t low = 0; low < n; low += 2 * width) {
+            size_t middle = low + width < n ? low + width : n;
+            size_t high = middle + width < n ? middle + width : n;
+            size_t a = low, b = middle, to = low;
+            if (middle == high || at[middle - 1]->ns <= at[middle]->ns) {
+                memcpy(other + low, at + low, (high - low) * sizeof *at);
+                continue;
+            }
+            while (a < middle && b < high)
+                other[to++] = at[b]->ns < at[a]->ns ? at[b++] : at[a++];
+            while (a < middle)
+                other[to++] = at[a++];
+            while (b < high)
+                other[to++] = at[b++];
+        }
+        const struct cst_record **swap = at;
+        at = other;
+        other = swap;
+    }
+    free(other);
+    list->at = (const void **)at;
+    return true;
+}
+
+static bool assemble(struct reading *r) {
+    struct cst_trace *trace = r->trace;
+    if (!texts(r) ||
+        !table(r, &r->threads, "thread", (const void ***)&trace->threads, &trace->n_threads) ||
+        !table(r, &r->streams, "stream", (const void ***)&trace->streams, &trace->n_streams) ||
+        !table(r, &r->kinds, "kind", (const void ***)&trace->kinds, &trace->n_kinds) ||
+        !sort(r, &r->events) || !sort(r, &r->ranges))
+        return false;
+    for (size_t i = 0; i < r->events.n; i++)
+        if (!check_event(r, r->events.at[i]))
+            return false;
+    trace->events = (const struct cst_record **)r->events.at;
+    trace->n_events = r->events.n;
+    trace->ranges = (const struct cst_range **)r->ranges.at;
+    trace->n_ranges = r->ranges.n;
+    r->events.at = r->ranges.at = NULL;
+    if (trace->n_events) {
+        trace->begin_ns = trace->events[0]->ns;
+        trace->end_ns = trace->events[trace->n_events - 1]->ns;
+    }
+    return true;
+}
+
+static bool read_file(struct reading *r) {
+    struct cst_trace *trace = r->trace;
+    int fd = open(trace->path, O_RDONLY | O_CLOEXEC);
+    struct stat is;
+    if (fd < 0 || fstat(fd, &is) != 0) {
+        fail(r, "%s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    uint64_t bytes = S_ISREG(is.st_mode) ? (uint64_t)is.st_size : 0;
+    if (bytes >= sizeof(struct cst_file)) {
+        void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map != MAP_FAILED) {
+            r->memory->map = map;
+            r->memory->map_bytes = bytes;
+        }
+    }
+    close(fd);
+    if (bytes < sizeof(struct cst_file))
+        return fail(r, "not a trace of cusplice: %s", bytes ? "it is too short" : "it is empty");
+    if (!r->memory->map)
+        return fail(r, "cannot be mapped: %s", strerror(errno));
+    const struct cst_file *head = r->memory->map;
+    if (memcmp(head->magic, CST_MAGIC, sizeof head->magic) != 0)
+        return fail(r, "not a trace of cusplice (cusplice record makes them, cusplice import reads "
+                       "those of nsys)");
+    if (head->mark != CST_MARK)
+        return fail(r, "made on a machine with another byte order");
+    if (head->version > CST_VERSION)
+        return fail(r, "of version %u, and this cusplice reads versions up to %d: use a newer one",
+                    head->version, CST_VERSION);
+    if (head->version == 0)
+        return fail(r, "corrupt: of version 0");
+    trace->version = head->version;
+    return read_blocks(r, r->memory->map, bytes) && assemble(r);
+}
+
+struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
+    struct cst_trace *trace = calloc(1, sizeof *trace);
+    struct memory *memory = calloc(1, sizeof *memory);
+    struct reading r = {.trace = trace, .memory = memory, .error = error, .error_bytes = bytes};
+    if (bytes)
+        *error = 0;
+    if (!trace || !memory) {
+        free(trace);
+        free(memory);
+        snprintf(error, bytes, "%s: not enough memory", path);
+        return NULL;
+    }
+    trace->memory = memory;
+    trace->facts = "{}";
+    char *name = keep(memory, strlen(path) + 1);
+    trace->path = name ? strcpy(name, path) : "";
+    bool read = read_file(&r);
+    struct list *lists[] = {&r.strings, &r.threads, &r.streams, &r.kinds, &r.ranges, &r.events};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        free(lists[i]->at);
+    if (read)
+        return trace;
+    cst_free(trace);
+    return NULL;
+}
+
+void cst_free(struct cst_trace *trace) {
+    if (!trace)
+        return;
+    struct memory *memory = trace->memory;
+    while (memory->first) {
+        struct piece_of_memory *next = memory->first->next;
+        free(memory->first);
+        memory->first = next;
+    }
+    if (memory->map)
+        munmap(memory->map, memory->map_bytes);
+    free(memory);
+    free(trace->threads);
+    free(trace->streams);
+    free(trace->kinds);
+    free(trace->events);
+    free(trace->ranges);
+    free(trace->texts);
+    free(trace);
+}

@@ -1,0 +1,162 @@
+/* One pass over the events, with a queue of withheld ops for each stream. */
+#include "tools/trace/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+/* While the pass runs. */
+struct state {
+    uint32_t gone; /* ops of the stream from here on are withheld */
+    uint32_t step; /* the one that runs; CST_NONE: none does */
+    uint32_t room, step_room;
+};
+
+struct pass {
+    struct model *model;
+    struct state *state; /* by stream */
+    uint32_t step_room;
+};
+
+static bool grow(void **at, uint32_t n, uint32_t *room, size_t each) {
+    if (n < *room)
+        return true;
+    uint32_t more = *room ? *room * 2 : 64;
+    void *larger = realloc(*at, more * each);
+    if (!larger)
+        return false;
+    *at = larger;
+    *room = more;
+    return true;
+}
+
+/* The step of this stream that runs, begun here if none does; CST_NONE without memory. */
+static uint32_t step_of(struct pass *pass, uint32_t stream, const struct cst_record *at) {
+    struct model *model = pass->model;
+    struct model_stream *s = &model->streams[stream];
+    struct state *state = &pass->state[stream];
+    if (state->step != CST_NONE)
+        return state->step;
+    if (!grow((void **)&model->steps, model->n_steps, &pass->step_room, sizeof *model->steps) ||
+        !grow((void **)&s->steps, s->n_steps, &state->step_room, sizeof *s->steps))
+        return CST_NONE;
+    state->step = model->n_steps++;
+    model->steps[state->step] = (struct model_step){
+        .stream = stream,
+        .number = s->n_steps,
+        .first = s->n_ops,
+        .begin_ns = at->ns,
+        .end_ns = at->ns,
+    };
+    s->steps[s->n_steps++] = state->step;
+    return state->step;
+}
+
+static bool take_op(struct pass *pass, const struct cst_op *op) {
+    struct model *model = pass->model;
+    struct model_stream *s = &model->streams[op->stream];
+    struct state *state = &pass->state[op->stream];
+    uint32_t step = step_of(pass, op->stream, &op->head);
+    if (step == CST_NONE || !grow((void **)&s->ops, s->n_ops, &state->room, sizeof *s->ops))
+        return false;
+    struct model_step *in = &model->steps[step];
+    in->n_ops++;
+    in->end_ns = op->head.ns + op->host_ns;
+    in->signature = XXH3_64bits_withSeed(op->dims, sizeof op->dims, in->signature ^ op->kind);
+    s->ops[s->n_ops++] = model->n_ops;
+    model->ops[model->n_ops++] = (struct model_op){.op = op, .step = step};
+    if (op->head.flags == CST_EAGER) {
+        /* It went out behind everything that was withheld. */
+        state->gone = s->n_ops;
+        model->eager++;
+    }
+    return true;
+}
+
+/* The oldest `n` withheld ops went out. Fewer where records were lost. */
+static void take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
+    struct model *model = pass->model;
+    struct model_stream *s = &model->streams[stream];
+    struct state *state = &pass->state[stream];
+    bool graph = out->type == CST_LAUNCH;
+    for (uint32_t i = 0; i < n && state->gone < s->n_ops; i++, state->gone++) {
+        struct model_op *op = &model->ops[s->ops[state->gone]];
+        op->out = out;
+        op->place = i;
+        model->in_graphs += graph;
+        model->flushed += !graph;
+        model->steps[op->step].in_graphs += graph;
+        if (i == 0)
+            model->steps[op->step].graphs += graph;
+    }
+    model->graph_launches += graph;
+}
+
+static bool take(struct pass *pass, const struct cst_record *record) {
+    switch (record->type) {
+    case CST_OP:
+        return take_op(pass, (const struct cst_op *)record);
+    case CST_LAUNCH: {
+        const struct cst_launch *launch = (const struct cst_launch *)record;
+        take_out(pass, record, launch->stream, launch->n);
+        return true;
+    }
+    case CST_FLUSH: {
+        const struct cst_flush *flush = (const struct cst_flush *)record;
+        take_out(pass, record, flush->stream, flush->n);
+        return true;
+    }
+    case CST_CALL: {
+        const struct cst_call *call = (const struct cst_call *)record;
+        bool ends = call->what == CST_CALL_STEP_END || call->what == CST_CALL_STREAM_GONE;
+        if (!ends || call->stream == CST_NONE || pass->state[call->stream].step == CST_NONE)
+            return true;
+        struct model_step *step = &pass->model->steps[pass->state[call->stream].step];
+        step->end_ns = record->ns + call->host_ns;
+        step->end = call;
+        pass->state[call->stream].step = CST_NONE;
+        return true;
+    }
+    default:
+        return true;
+    }
+}
+
+struct model *model_make(const struct cst_trace *trace) {
+    struct model *model = calloc(1, sizeof *model);
+    struct pass pass = {.model = model};
+    bool made = model && trace->ops < CST_NONE;
+    if (made) {
+        model->trace = trace;
+        model->ops = calloc(trace->ops + 1, sizeof *model->ops);
+        model->streams = calloc(trace->n_streams + 1, sizeof *model->streams);
+        pass.state = calloc(trace->n_streams + 1, sizeof *pass.state);
+        made = model->ops && model->streams && pass.state;
+    }
+    for (uint32_t i = 0; made && i < trace->n_streams; i++)
+        pass.state[i].step = CST_NONE;
+    for (size_t i = 0; made && i < trace->n_events; i++)
+        made = take(&pass, trace->events[i]);
+    for (uint32_t i = 0; made && i < trace->n_streams; i++)
+        model->open += model->streams[i].n_ops - pass.state[i].gone;
+    free(pass.state);
+    if (made)
+        return model;
+    model_free(model);
+    return NULL;
+}
+
+void model_free(struct model *model) {
+    if (!model)
+        return;
+    for (uint32_t i = 0; model->streams && i < model->trace->n_streams; i++) {
+        free(model->streams[i].ops);
+        free(model->streams[i].steps);
+    }
+    free(model->streams);
+    free(model->steps);
+    free(model->ops);
+    free(model);
+}

@@ -1,0 +1,64 @@
+/*
+ * What a trace means: each op with what became of it, each stream's steps, one pass over the
+ * events. Reports, exports and diffs share it.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_MODEL_H
+#define CUSPLICE_TOOLS_TRACE_MODEL_H
+
+#include "shim/trace/reader.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct model_op {
+    const struct cst_op *op;
+    /* The LAUNCH (in a graph) or FLUSH (one by one, after being withheld) by which it went out;
+     * NULL: by itself, at once, or the trace ends before. */
+    const struct cst_record *out;
+    uint32_t place; /* which of the ops of `out` it is, from 0 on */
+    uint32_t step;  /* in model->steps */
+};
+
+struct model_step {
+    uint32_t stream;
+    uint32_t number; /* of its stream, from 0 on */
+    uint32_t n_ops, in_graphs, graphs;
+    uint32_t first;             /* its first op in the list of its stream (model_stream.ops) */
+    uint64_t begin_ns;          /* of the first op's call */
+    uint64_t end_ns;            /* of the wait that ended it, or of its last op */
+    uint64_t signature;         /* XXH3 of kinds and shapes of its ops in order */
+    const struct cst_call *end; /* the wait; NULL: the trace ends, or the stream's */
+};
+
+struct model_stream {
+    uint32_t *ops; /* in model->ops, in the order of the stream */
+    uint32_t n_ops;
+    uint32_t *steps; /* in model->steps; those of one stream are not neighbours there */
+    uint32_t n_steps;
+};
+
+struct model {
+    const struct cst_trace *trace;
+    struct model_op *ops; /* in the order of the trace */
+    uint32_t n_ops;
+    struct model_step *steps; /* in the order in which they began */
+    uint32_t n_steps;
+    struct model_stream *streams; /* by stream id; trace->n_streams of them */
+    uint64_t in_graphs, flushed, eager, graph_launches,
+        open; /* open: withheld when the trace ends */
+};
+
+/* NULL where memory does not suffice, or the trace has 4 billion ops. */
+struct model *model_make(const struct cst_trace *trace);
+void model_free(struct model *model);
+
+static inline bool model_in_graph(const struct model_op *op) {
+    return op->out && op->out->type == CST_LAUNCH;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
