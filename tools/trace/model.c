@@ -7,11 +7,12 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
-/* While the pass runs. */
+/* Of one stream, while the pass runs. */
 struct state {
-    uint32_t gone; /* ops of the stream from here on are withheld */
+    uint32_t *withheld; /* ops in model->ops; those before `gone` have gone out */
+    uint32_t n, gone, room;
     uint32_t step; /* the one that runs; CST_NONE: none does */
-    uint32_t room, step_room;
+    uint32_t op_room, step_room;
 };
 
 struct pass {
@@ -59,7 +60,8 @@ static bool take_op(struct pass *pass, const struct cst_op *op) {
     struct model_stream *s = &model->streams[op->stream];
     struct state *state = &pass->state[op->stream];
     uint32_t step = step_of(pass, op->stream, &op->head);
-    if (step == CST_NONE || !grow((void **)&s->ops, s->n_ops, &state->room, sizeof *s->ops))
+    if (step == CST_NONE || !grow((void **)&s->ops, s->n_ops, &state->op_room, sizeof *s->ops) ||
+        !grow((void **)&state->withheld, state->n, &state->room, sizeof *state->withheld))
         return false;
     struct model_step *in = &model->steps[step];
     in->n_ops++;
@@ -67,22 +69,20 @@ static bool take_op(struct pass *pass, const struct cst_op *op) {
     in->signature = XXH3_64bits_withSeed(op->dims, sizeof op->dims, in->signature ^ op->kind);
     s->ops[s->n_ops++] = model->n_ops;
     model->ops[model->n_ops++] = (struct model_op){.op = op, .step = step};
-    if (op->head.flags == CST_EAGER) {
-        /* It went out behind everything that was withheld. */
-        state->gone = s->n_ops;
+    if (op->head.flags == CST_WITHHELD)
+        state->withheld[state->n++] = model->n_ops - 1;
+    else
         model->eager++;
-    }
     return true;
 }
 
 /* The oldest `n` withheld ops went out. Fewer where records were lost. */
 static void take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
     struct model *model = pass->model;
-    struct model_stream *s = &model->streams[stream];
     struct state *state = &pass->state[stream];
     bool graph = out->type == CST_LAUNCH;
-    for (uint32_t i = 0; i < n && state->gone < s->n_ops; i++, state->gone++) {
-        struct model_op *op = &model->ops[s->ops[state->gone]];
+    for (uint32_t i = 0; i < n && state->gone < state->n; i++, state->gone++) {
+        struct model_op *op = &model->ops[state->withheld[state->gone]];
         op->out = out;
         op->place = i;
         model->in_graphs += graph;
@@ -140,7 +140,9 @@ struct model *model_make(const struct cst_trace *trace) {
     for (size_t i = 0; made && i < trace->n_events; i++)
         made = take(&pass, trace->events[i]);
     for (uint32_t i = 0; made && i < trace->n_streams; i++)
-        model->open += model->streams[i].n_ops - pass.state[i].gone;
+        model->open += pass.state[i].n - pass.state[i].gone;
+    for (uint32_t i = 0; pass.state && i < trace->n_streams; i++)
+        free(pass.state[i].withheld);
     free(pass.state);
     if (made)
         return model;
