@@ -64,6 +64,13 @@ struct string {
     char text[];
 };
 
+/* What the writer begins with; gone once it has tried. */
+struct file {
+    const char *path, *facts;
+    int error;
+    uint32_t tried; /* atomic futex */
+};
+
 uint32_t cus_record_on;
 static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
 
@@ -349,8 +356,28 @@ static void check_disk(void) {
     cus_record_give_up(strerror_r(out.error, why, sizeof why));
 }
 
-static void *write_out(void *unused) {
-    (void)unused;
+/* On the writer's thread, for a file may be no larger than a limit that is told by a signal. */
+static int open_file(const struct file *file) {
+    int error = cst_out_open(&out, file->path);
+    if (!error && !(sink.buffer = cus_mem_alloc(CST_SINK)))
+        error = ENOMEM;
+    if (!error)
+        cst_out_block(&out, CST_BLOCK_FACTS, 0, file->facts, strlen(file->facts),
+                      strlen(file->facts));
+    error = error ? error : out.error;
+    if (error)
+        cst_out_abandon(&out);
+    return error;
+}
+
+static void *write_out(void *argument) {
+    struct file *file = argument;
+    file->error = open_file(file);
+    bool opened = !file->error;
+    __atomic_store_n(&file->tried, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&file->tried, 1);
+    if (!opened)
+        return NULL;
     uint64_t block = cus_clock_ns();
     for (;;) {
         bool last_time = __atomic_load_n(&stop, __ATOMIC_ACQUIRE);
@@ -383,26 +410,24 @@ bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
     sigset_t all, before;
     pthread_t thread;
     char why[128];
-    int error = cst_out_open(&out, path);
-    sink.buffer = error ? NULL : cus_mem_alloc(CST_SINK);
-    if (!error && !sink.buffer)
-        error = ENOMEM;
+    struct file file = {.path = path, .facts = facts};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, write_out, &file);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error) {
-        cst_out_block(&out, CST_BLOCK_FACTS, 0, facts, strlen(facts), strlen(facts));
-        from = from_step;
-        until = until_step;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = pthread_create(&thread, NULL, write_out, NULL);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_detach(thread);
+        while (!__atomic_load_n(&file.tried, __ATOMIC_ACQUIRE))
+            cus_futex_wait(&file.tried, 0, END_NS);
+        error = file.error;
     }
     if (error) {
         cus_log(CUS_WARN, "trace", "nothing is recorded: %s: %s", path,
                 strerror_r(error, why, sizeof why));
-        cst_out_abandon(&out);
         return false;
     }
-    pthread_detach(thread);
+    from = from_step;
+    until = until_step;
     running = true;
     __atomic_store_n(&cus_record_on, from == 0, __ATOMIC_RELEASE);
     return true;
