@@ -248,9 +248,12 @@ void cus_record_commit(void) {
     struct ring *ring = mine;
     if (--ring->open)
         return;
-    __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
-    if (__builtin_expect(ring->next - ring->woke >= WAKE_AT, 0)) {
+    bool full = ring->next - ring->woke >= WAKE_AT;
+    if (full)
         ring->woke = ring->next;
+    /* The last touch: behind it, a ring whose thread has ended may go. */
+    __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
+    if (__builtin_expect(full, 0)) {
         __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
         cus_futex_wake(&wake, 1);
     }
