@@ -43,7 +43,8 @@ const char help[] =
 
 Status: 0 no difference, 1 a difference (or too few graphs), 2 a mistake in the command line.
 Environment, for tests of the fuzzer: FUZZ_PRELOAD=FILE preloads another library than libcusplice.so;
-FUZZ_PLANT=drop:N or swap:N is CUSIM_GRAPH_ERROR (harness/sim/README.md) of the preloaded side.
+FUZZ_PLANT=drop:N or swap:N is CUSIM_GRAPH_ERROR (harness/sim/README.md) of the preloaded side;
+FUZZ_RECORD=FOLDER leaves its traces there.
 )";
 
 struct Options {

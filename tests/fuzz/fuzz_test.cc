@@ -4,10 +4,15 @@
 // program did.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "shim/trace/reader.h"
 #include "tests/fuzz/servers.h"
 #include "tests/sim/child.h"
+#include "tools/trace/model.h"
 
 namespace {
 
@@ -59,6 +64,34 @@ TEST(Differential, ProgramsRunAlikeWhereCallsOfTheLibraryFail) {
     EXPECT_EQ(r.status, 0) << r.out << r.err;
     EXPECT_NE(r.out.find(" 0 differences"), std::string::npos) << r.out;
     printf("%s\n", LastLine(r.out).c_str());
+}
+
+// While it is recorded a program runs alike, and the trace is whole.
+TEST(Differential, RecordedProgramsRunAlike) {
+    std::string dir = sim::TempDir() + "/traces";
+    ASSERT_EQ(mkdir(dir.c_str(), 0700), 0);
+    Result r =
+        Fuzz({"--programs", Count(600), "--seed", "3", "--jobs", "2", "--out", sim::TempDir()},
+             {{"FUZZ_RECORD", dir}});
+    EXPECT_EQ(r.status, 0) << r.out << r.err;
+    uint64_t ops = 0, in_graphs = 0, traces = 0;
+    for (const auto &file : std::filesystem::directory_iterator(dir)) {
+        char error[512];
+        cst_trace *trace = cst_open(file.path().c_str(), error, sizeof error);
+        ASSERT_TRUE(trace) << error;
+        model *model = model_make(trace);
+        ASSERT_TRUE(model);
+        EXPECT_TRUE(trace->closed) << file.path();
+        EXPECT_EQ(trace->lost_records, 0u) << file.path();
+        EXPECT_EQ(model->in_graphs + model->flushed + model->eager, trace->ops) << file.path();
+        ops += trace->ops;
+        in_graphs += model->in_graphs;
+        traces++;
+        model_free(model);
+        cst_free(trace);
+    }
+    EXPECT_GE(traces, 2u);
+    EXPECT_GT(in_graphs, ops / 20);
 }
 
 TEST(Differential, ProgramsHaveOneRightAnswer) {

@@ -130,6 +130,9 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         env.push_back("CUSIM_NODE_ORDER=mixed");    // which the programs never ask for
         const char *planted = getenv("FUZZ_PLANT"); // an error for the preloaded side alone
         env.push_back(std::string("CUSIM_GRAPH_ERROR=") + (planted ? planted : ""));
+        if (const char *folder = getenv("FUZZ_RECORD")) {
+            env.push_back(std::string("CUSPLICE_RECORD=") + folder + "/%p.cst");
+        }
         char name[] = "/tmp/fuzz-stats-XXXXXX";
         int fd = mkstemp(name);
         if (fd >= 0) {
