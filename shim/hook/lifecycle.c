@@ -117,7 +117,7 @@ static void at_exit(void) {
     cus_depth = 1;
     cus_futex_wake(&leaving, 1);
     cus_engine_drain();
-    cus_record_end();
+    cus_recording_end();
     if (CUS_HAZARD(E10))
         __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
     static struct cus_counters last;

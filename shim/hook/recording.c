@@ -29,6 +29,8 @@
 
 enum { FACTS = 256 << 10, ARGUMENTS = 64 << 10 };
 
+static bool gpu_times; /* CUPTI was asked */
+
 /* JSON on its way; what does not fit is left out, and closing brackets always fit. */
 struct text {
     char *at;
@@ -204,5 +206,12 @@ bool cus_recording_start(void) {
     put(&facts, "}");
     bool started = cus_record_start(path, facts.at, options->record_from, options->record_until);
     cus_mem_free(facts.at);
+    gpu_times = started && options->record_gpu && cus_gpu_times_start();
     return started;
+}
+
+void cus_recording_end(void) {
+    if (gpu_times)
+        cus_gpu_times_end();
+    cus_record_end();
 }

@@ -9,5 +9,13 @@
 /* The settings are read, the driver works, and nothing has been launched yet. True: a trace is
  * being made. */
 bool cus_recording_start(void);
+/* At exit, before the trace is closed. */
+void cus_recording_end(void);
+
+/* gpu_times.c: asks CUPTI for what runs on the GPU and when. False, having said why: nobody will
+ * tell. */
+bool cus_gpu_times_start(void);
+/* What CUPTI still has goes into the trace. */
+void cus_gpu_times_end(void);
 
 #endif

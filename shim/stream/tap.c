@@ -106,6 +106,8 @@ static void define_stream(uint32_t number, struct cus_stream_ref ref, CUcontext 
     if (engine && !engine->blocking)
         stream.flags = CU_STREAM_NON_BLOCKING;
     cus_record_define(&stream.head);
+    if (cus_record_on_stream && stream.kind != CST_STREAM_UNKNOWN)
+        cus_record_on_stream(number, context, ref.handle, stream.kind == CST_STREAM_PER_THREAD);
 }
 
 static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {

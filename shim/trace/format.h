@@ -61,6 +61,9 @@ enum cst_type {
     CST_LAUNCH = 33,
     CST_PIECE = 34,
     CST_LOST = 35,
+    /* What the GPU did, as CUPTI says; only where it was asked for. */
+    CST_GPU = 48,
+    CST_GPU_STREAM = 49,
 };
 
 struct cst_record {
@@ -243,6 +246,29 @@ struct cst_piece {
     struct cst_record head;
     uint32_t id, stream, n;
     uint32_t reserved;
+};
+
+enum cst_gpu_what { CST_GPU_KERNEL, CST_GPU_MEMCPY, CST_GPU_MEMSET };
+
+/* Something ran. Streams are ordered: the n-th op of a stream is the n-th that ran there, but for
+ * what the program launched in graphs of its own. */
+struct cst_gpu {
+    struct cst_record
+        head;        /* ns: when it began on the GPU, by the host's clock; flags: cst_gpu_what */
+    uint64_t gpu_ns; /* how long it ran */
+    uint32_t device, context, gpu_stream; /* CUPTI's numbers */
+    uint32_t correlation;                 /* CUPTI's, of the call that launched it */
+    uint32_t name;                        /* string: a kernel's, mangled */
+    uint32_t grid[3];
+    uint64_t bytes; /* of a copy or memset */
+    uint64_t node;  /* CUPTI's, of the graph node; 0: it was in no graph */
+};
+
+/* A stream is known to CUPTI by another number. */
+struct cst_gpu_stream {
+    struct cst_record head;
+    uint32_t stream;
+    uint32_t gpu_stream;
 };
 
 /* Records of this thread that found no room. */

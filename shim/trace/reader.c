@@ -47,7 +47,7 @@ struct list {
 struct reading {
     struct cst_trace *trace;
     struct memory *memory;
-    struct list strings, threads, streams, kinds, ranges, events;
+    struct list strings, threads, streams, kinds, ranges, events, gpu, gpu_streams;
     char *error;
     size_t error_bytes;
 };
@@ -115,6 +115,10 @@ static size_t least_bytes(uint8_t type) {
         return sizeof(struct cst_piece);
     case CST_LOST:
         return sizeof(struct cst_lost);
+    case CST_GPU:
+        return sizeof(struct cst_gpu);
+    case CST_GPU_STREAM:
+        return sizeof(struct cst_gpu_stream);
     default:
         return sizeof(struct cst_record);
     }
@@ -132,6 +136,10 @@ static struct list *list_of(struct reading *r, uint8_t type) {
         return &r->kinds;
     case CST_RANGE:
         return &r->ranges;
+    case CST_GPU:
+        return &r->gpu;
+    case CST_GPU_STREAM:
+        return &r->gpu_streams;
     case CST_OP:
     case CST_CALL:
     case CST_FLUSH:
@@ -420,8 +428,14 @@ static bool assemble(struct reading *r) {
         !table(r, &r->threads, "thread", (const void ***)&trace->threads, &trace->n_threads) ||
         !table(r, &r->streams, "stream", (const void ***)&trace->streams, &trace->n_streams) ||
         !table(r, &r->kinds, "kind", (const void ***)&trace->kinds, &trace->n_kinds) ||
-        !sort(r, &r->events) || !sort(r, &r->ranges))
+        !sort(r, &r->events) || !sort(r, &r->ranges) || !sort(r, &r->gpu))
         return false;
+    for (size_t i = 0; i < r->gpu_streams.n; i++) {
+        const struct cst_gpu_stream *of = r->gpu_streams.at[i];
+        if (!known_stream(trace, of->stream))
+            return fail(r, "corrupt: CUPTI's stream %u is of a stream that is not defined",
+                        of->gpu_stream);
+    }
     for (size_t i = 0; i < r->events.n; i++)
         if (!check_event(r, r->events.at[i]))
             return false;
@@ -429,7 +443,11 @@ static bool assemble(struct reading *r) {
     trace->n_events = r->events.n;
     trace->ranges = (const struct cst_range **)r->ranges.at;
     trace->n_ranges = r->ranges.n;
-    r->events.at = r->ranges.at = NULL;
+    trace->gpu = (const struct cst_gpu **)r->gpu.at;
+    trace->n_gpu = r->gpu.n;
+    trace->gpu_streams = (const struct cst_gpu_stream **)r->gpu_streams.at;
+    trace->n_gpu_streams = r->gpu_streams.n;
+    r->events.at = r->ranges.at = r->gpu.at = r->gpu_streams.at = NULL;
     if (trace->n_events) {
         trace->begin_ns = trace->events[0]->ns;
         trace->end_ns = trace->events[trace->n_events - 1]->ns;
@@ -492,7 +510,8 @@ struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
     char *name = keep(memory, strlen(path) + 1);
     trace->path = name ? strcpy(name, path) : "";
     bool read = read_file(&r);
-    struct list *lists[] = {&r.strings, &r.threads, &r.streams, &r.kinds, &r.ranges, &r.events};
+    struct list *lists[] = {&r.strings, &r.threads, &r.streams, &r.kinds,
+                            &r.ranges,  &r.events,  &r.gpu,     &r.gpu_streams};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->at);
     if (read)
@@ -518,6 +537,8 @@ void cst_free(struct cst_trace *trace) {
     free(trace->kinds);
     free(trace->events);
     free(trace->ranges);
+    free(trace->gpu);
+    free(trace->gpu_streams);
     free(trace->texts);
     free(trace);
 }

@@ -34,6 +34,10 @@ struct cst_trace {
     size_t n_events;
     const struct cst_range **ranges; /* in the order of time */
     size_t n_ranges;
+    const struct cst_gpu **gpu; /* in the order in which it began */
+    size_t n_gpu;
+    const struct cst_gpu_stream **gpu_streams; /* in no order */
+    size_t n_gpu_streams;
     uint64_t ops, lost_records, lost_ops;
     uint64_t begin_ns, end_ns; /* of the first and last event; 0 where there is none */
     struct cst_text *texts;    /* private */

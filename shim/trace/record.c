@@ -72,6 +72,8 @@ struct file {
 };
 
 uint32_t cus_record_on;
+void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
+static uint64_t since, upto; /* atomic: when recording began and ended; 0: it did not */
 static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
@@ -259,14 +261,30 @@ void cus_record_commit(void) {
     }
 }
 
+static void switch_on(void) {
+    __atomic_store_n(&since, cus_clock_ns(), __ATOMIC_RELEASE);
+    __atomic_store_n(&cus_record_on, 1, __ATOMIC_RELEASE);
+}
+
+static void switch_off(void) {
+    if (__atomic_exchange_n(&cus_record_on, 0, __ATOMIC_ACQ_REL))
+        __atomic_store_n(&upto, cus_clock_ns(), __ATOMIC_RELEASE);
+}
+
+bool cus_record_covers(uint64_t ns) {
+    uint64_t begin = __atomic_load_n(&since, __ATOMIC_ACQUIRE);
+    uint64_t end = __atomic_load_n(&upto, __ATOMIC_ACQUIRE);
+    return running && begin && ns >= begin && (!end || ns <= end);
+}
+
 void cus_record_step(void) {
     if (!running)
         return;
     uint64_t now = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
     if (until && now >= until)
-        __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
+        switch_off();
     else if (now == from && !out.error)
-        __atomic_store_n(&cus_record_on, 1, __ATOMIC_RELEASE);
+        switch_on();
 }
 
 /* ---- what the writer does ---- */
@@ -432,7 +450,8 @@ bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
     from = from_step;
     until = until_step;
     running = true;
-    __atomic_store_n(&cus_record_on, from == 0, __ATOMIC_RELEASE);
+    if (from == 0)
+        switch_on();
     return true;
 }
 

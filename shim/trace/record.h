@@ -29,6 +29,10 @@ bool cus_record_start(const char *path, const char *facts, uint64_t from, uint64
 void cus_record_end(void);
 /* In a forked child, which records nothing. */
 void cus_record_child(void);
+/* Was that moment recorded? For what is heard of later. */
+bool cus_record_covers(uint64_t ns);
+/* A stream was given its number (as of cus_record_number); called by the thread that defines it. */
+extern void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
 /* A step ended. */
 void cus_record_step(void);
 

@@ -29,6 +29,8 @@ static const char help[] =
     "                      is recorded. FILE.partial while the program runs, and if it is killed\n"
     "      --steps A-B     record these steps alone: a step ends where the host waits for the GPU; "
     "counted from 0\n"
+    "      --gpu-times     GPU times as well, by CUPTI; said if it is not found. Costs time at "
+    "each launch\n"
     "  -c, --config FILE, --set KEY=VALUE, --stats FILE, --why, -h, --help: as for cusplice run\n"
     "\n"
     "Exit status: as for cusplice run.\n";
@@ -102,8 +104,8 @@ static bool choose_output(const char *program) {
 }
 
 static bool take_option(char **argv, int *at) {
-    static const char *const names[] = {"--output", "--steps", "--config", "--set",
-                                        "--stats",  "--why",   "--help",   NULL};
+    static const char *const names[] = {"--output", "--steps", "--gpu-times", "--config", "--set",
+                                        "--stats",  "--why",   "--help",      NULL};
     const char *word = argv[*at], *value;
     int taken = cli_run_value(argv, at, "--output", "-o", &value);
     if (taken) {
@@ -113,6 +115,8 @@ static bool take_option(char **argv, int *at) {
     taken = cli_run_value(argv, at, "--steps", NULL, &value);
     if (taken)
         return taken > 0 && take_steps(value);
+    if (strcmp(word, "--gpu-times") == 0)
+        return cli_run_set("record_gpu", "yes");
     taken = cli_run_option(argv, at);
     if (taken)
         return taken > 0;
@@ -143,7 +147,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_record = {
     "record",
-    "record [-o FILE] [--steps A-B] [-c FILE] [--set KEY=VALUE]... -- PROGRAM ARGS...",
+    "record [-o FILE] [--steps A-B] [--gpu-times] [-c FILE] [--set KEY=VALUE]... -- PROGRAM "
+    "ARGS...",
     "run a program and leave a trace of what it asked of the GPU",
     help,
     run,

@@ -133,6 +133,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"why", "yes"},
                                                        {"live", "yes"},
                                                        {"record", "/tmp/t.cst"},
+                                                       {"record_gpu", "yes"},
                                                        {"record_from", "3"},
                                                        {"record_until", "5"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
