@@ -187,7 +187,7 @@ bool cus_gpu_times_start(void) {
     if (!load())
         why = "libcupti.so was not found (it comes with the CUDA toolkit)";
     else if (!set_clock() || (error = cupti.cuptiActivityRegisterCallbacks(request, complete)))
-        why = "CUPTI is in use by another profiler";
+        why = "CUPTI refuses (another profiler uses it, or it does not know this driver)";
     for (size_t i = 0; !why && i < sizeof kinds / sizeof *kinds; i++)
         if ((error = cupti.cuptiActivityEnable(kinds[i])))
             why = "CUPTI does not record here (permission to read GPU counters?)";
