@@ -173,10 +173,11 @@ void cus_lifecycle_start(void) {
     fill_driver();
     pthread_atfork(NULL, NULL, in_child);
     bool withholds = cus_engine_start(&driver);
+    /* Before the exit handler is registered: CUPTI's own handlers run behind it. */
+    bool recorded = cus_recording_start();
     /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
     atexit(at_exit);
     at_quick_exit(at_exit);
-    bool recorded = cus_recording_start();
     state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
                : recorded                             ? CUS_STATE_RECORDED
                                                       : CUS_STATE_ON;

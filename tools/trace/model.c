@@ -124,6 +124,45 @@ static bool take(struct pass *pass, const struct cst_record *record) {
     }
 }
 
+/* ---- GPU times ---- */
+
+enum { AHEAD = 256 }; /* ops that the GPU may have skipped, for there was nothing to do */
+
+static bool ran(const struct cst_trace *trace, const struct cst_op *op, const struct cst_gpu *gpu) {
+    const struct cst_kind *kind = trace->kinds[op->kind];
+    switch (kind->op) {
+    case CST_OP_LAUNCH:
+        return gpu->head.flags == CST_GPU_KERNEL &&
+               memcmp(op->dims, gpu->grid, sizeof gpu->grid) == 0 &&
+               strcmp(cst_string(trace, kind->name), cst_string(trace, gpu->name)) == 0;
+    case CST_OP_MEMSET:
+        return gpu->head.flags == CST_GPU_MEMSET;
+    default:
+        return gpu->head.flags == CST_GPU_MEMCPY;
+    }
+}
+
+/* A stream runs its ops in order. What ran there without being an op (a graph of the program's own)
+ * is passed over, and so are ops that came to nothing. */
+static void find_gpu_times(struct model *model, const struct cst_gpu_stream *of) {
+    const struct cst_trace *trace = model->trace;
+    const struct model_stream *stream = &model->streams[of->stream];
+    uint32_t next = 0;
+    for (size_t i = 0; i < trace->n_gpu && next < stream->n_ops; i++) {
+        const struct cst_gpu *gpu = trace->gpu[i];
+        if (gpu->gpu_stream != of->gpu_stream)
+            continue;
+        uint32_t end = stream->n_ops - next > AHEAD ? next + AHEAD : stream->n_ops, at = next;
+        while (at < end && !ran(trace, model->ops[stream->ops[at]].op, gpu))
+            at++;
+        if (at == end)
+            continue;
+        model->ops[stream->ops[at]].gpu = gpu;
+        model->gpu_known++;
+        next = at + 1;
+    }
+}
+
 struct model *model_make(const struct cst_trace *trace) {
     struct model *model = calloc(1, sizeof *model);
     struct pass pass = {.model = model};
@@ -144,6 +183,8 @@ struct model *model_make(const struct cst_trace *trace) {
     for (uint32_t i = 0; pass.state && i < trace->n_streams; i++)
         free(pass.state[i].withheld);
     free(pass.state);
+    for (size_t i = 0; made && i < trace->n_gpu_streams; i++)
+        find_gpu_times(model, trace->gpu_streams[i]);
     if (made)
         return model;
     model_free(model);

@@ -16,8 +16,9 @@ struct model_op {
     /* The LAUNCH (in a graph) or FLUSH (one by one, after being withheld) by which it went out;
      * NULL: by itself, at once, or the trace ends before. */
     const struct cst_record *out;
-    uint32_t place; /* which of the ops of `out` it is, from 0 on */
-    uint32_t step;  /* in model->steps */
+    const struct cst_gpu *gpu; /* when it ran; NULL: not known */
+    uint32_t place;            /* which of the ops of `out` it is, from 0 on */
+    uint32_t step;             /* in model->steps */
 };
 
 struct model_step {
@@ -45,8 +46,8 @@ struct model {
     struct model_step *steps; /* in the order in which they began */
     uint32_t n_steps;
     struct model_stream *streams; /* by stream id; trace->n_streams of them */
-    uint64_t in_graphs, flushed, eager, graph_launches,
-        open; /* open: withheld when the trace ends */
+    uint64_t in_graphs, flushed, eager, graph_launches, open; /* withheld when the trace ends */
+    uint64_t gpu_known; /* ops of which the GPU times are known */
 };
 
 /* NULL where memory does not suffice, or the trace has 4 billion ops. */
