@@ -11,19 +11,12 @@
 
 #include <sqlite3.h>
 
-#define XXH_INLINE_ALL
-#include "xxhash.h"
-
-struct text {
-    char *text;
-    int64_t id;
-};
+#include "tools/trace/intern.h"
 
 struct database {
     sqlite3 *sqlite;
     sqlite3_stmt *insert[SCHEMA_N];
-    struct text *texts; /* a table by hash, at most half full; its length is a power of two */
-    size_t n_texts, room;
+    struct intern texts; /* of StringIds */
     bool failed;
     char why[256];
     struct beside beside;
@@ -105,44 +98,15 @@ struct database *database_open(const char *path, bool force, char *error, size_t
     return database;
 }
 
-static struct text *slot(const struct database *database, const char *text) {
-    size_t at = XXH3_64bits(text, strlen(text)) & (database->room - 1);
-    while (database->texts[at].text && strcmp(database->texts[at].text, text) != 0)
-        at = (at + 1) & (database->room - 1);
-    return &database->texts[at];
-}
-
-static bool grow(struct database *database) {
-    struct text *old = database->texts;
-    size_t n = database->room;
-    database->room = n ? n * 2 : 1024;
-    database->texts = calloc(database->room, sizeof *database->texts);
-    if (!database->texts) {
-        database->texts = old;
-        database->room = n;
-        fail(database, "not enough memory");
-        return false;
-    }
-    for (size_t i = 0; i < n; i++)
-        if (old[i].text)
-            *slot(database, old[i].text) = old[i];
-    free(old);
-    return true;
-}
-
 int64_t database_string(struct database *database, const char *text) {
-    if (database->failed || (2 * database->n_texts >= database->room && !grow(database)))
+    bool made;
+    if (database->failed)
         return 0;
-    struct text *at = slot(database, text);
-    if (at->text)
-        return at->id;
-    at->text = strdup(text);
-    if (!at->text) {
+    int64_t id = intern_add(&database->texts, text, strlen(text), &made);
+    if (!id)
         fail(database, "not enough memory");
-        return 0;
-    }
-    int64_t id = at->id = (int64_t)++database->n_texts;
-    database_row(database, SCHEMA_StringIds, "it", id, text);
+    if (made)
+        database_row(database, SCHEMA_StringIds, "it", id, text);
     return id;
 }
 
@@ -195,9 +159,7 @@ bool database_close(struct database *database, uint64_t *size, char *error, size
     int result = sqlite3_close(database->sqlite);
     if (result != SQLITE_OK)
         fail(database, sqlite3_errstr(result));
-    for (size_t i = 0; i < database->room; i++)
-        free(database->texts[i].text);
-    free(database->texts);
+    intern_free(&database->texts);
     if (database->failed) {
         beside_remove(&database->beside);
     } else {
