@@ -351,9 +351,9 @@ static void put_events(struct writer *w) {
     uint32_t ops = 0;
     for (size_t i = 0; i < w->trace->n_events && !database_failed(w->db); i++) {
         const struct cst_record *record = w->trace->events[i];
-        w->last[record->thread].what = record->type == CST_CALL ? w->last[record->thread].what : 0;
         switch (record->type) {
         case CST_OP:
+            w->last[record->thread].what = 0;
             put_op(w, ops++);
             break;
         case CST_CALL:

@@ -342,6 +342,8 @@ static void write_call(struct writer *w, const struct import_call *call) {
     struct api *api = api_of(w, call->name);
     bool first = !api->seen;
     api->seen = true;
+    if (call->expanded)
+        return;
     if (!api->class.known) {
         if (!w->counts->unknown++)
             snprintf(w->counts->unknown_name, sizeof w->counts->unknown_name, "%s",
@@ -389,8 +391,7 @@ static int by_time(const void *a, const void *b) {
     return 0;
 }
 
-static const struct import_call *call_of(const struct import_call **calls, size_t n,
-                                         int64_t correlation) {
+static struct import_call *call_of(struct import_call **calls, size_t n, int64_t correlation) {
     size_t low = 0, high = n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -415,7 +416,7 @@ static void order_calls(struct writer *w, const struct import_call *calls, size_
 
 static bool order(struct writer *w) {
     struct import_data *data = w->data;
-    const struct import_call **calls = malloc((data->n_calls + 1) * sizeof *calls);
+    struct import_call **calls = malloc((data->n_calls + 1) * sizeof *calls);
     w->events = malloc((data->n_ops + data->n_calls + data->n_made + 1) * sizeof *w->events);
     if (!calls || !w->events) {
         free(calls);
@@ -426,7 +427,7 @@ static bool order(struct writer *w) {
     qsort(calls, data->n_calls, sizeof *calls, by_correlation);
     for (size_t i = 0; i < data->n_ops; i++) {
         const struct import_op *op = &data->ops[i];
-        const struct import_call *call = call_of(calls, data->n_calls, op->correlation);
+        struct import_call *call = call_of(calls, data->n_calls, op->correlation);
         if (op->in_graph && !data->own && !w->options->graphs) {
             w->counts->in_graphs++;
             continue;
@@ -435,6 +436,8 @@ static bool order(struct writer *w) {
             w->counts->in_calls++;
             continue;
         }
+        if (call && op->in_graph)
+            call->expanded = true;
         w->events[w->n_events++] = (struct event){.time = call ? call->start : op->start,
                                                   .correlation = op->correlation,
                                                   .start = op->start,

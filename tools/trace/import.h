@@ -55,6 +55,7 @@ struct import_call {
     int64_t stream; /* CST_NONE: not known. What comes from cusplice: its id there */
     uint8_t what;   /* 0: by its name; else enum cst_what, from cusplice */
     uint8_t scope, abi;
+    bool expanded; /* the launch of a graph whose ops stand in its place */
     uint64_t value;
 };
 

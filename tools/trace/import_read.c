@@ -478,6 +478,9 @@ const char *import_text(const struct import_data *data, int64_t id) {
 
 static bool read_all(struct reader *r) {
     char name[64];
+    if (sqlite3_exec(r->sqlite, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL) !=
+        SQLITE_OK)
+        return broken(r);
     if (!has(r, KERNEL, NULL))
         return fail(r, "holds no kernels (no table " KERNEL "): profile with nsys profile "
                        "--trace=cuda, then nsys export --type=sqlite");
