@@ -259,6 +259,30 @@ TEST(Import, KernelsOfGraphsAreOpsWhereThatIsAskedFor) {
     EXPECT_FALSE(Has(Calls(trace.get()), "cudaGraphLaunch")) << Calls(trace.get());
 }
 
+// Times before 0 move all others; those of another world are cut.
+TEST(Import, OddTimesAreBorne) {
+    std::string database = Path("odd.sqlite"), out = Path("odd.cst");
+    Database(database,
+             std::string(kStrings) +
+                 "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, streamId INT, "
+                 "shortName INT, gridX INT, gridY INT, gridZ INT, blockX INT, blockY INT, blockZ "
+                 "INT, correlationId INT);"
+                 "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-50,-40,7,2,1,1,1,1,1,1,1),"
+                 "(9223372036854775807,-9223372036854775807,7,5,2,1,1,1,1,1,2);"
+                 "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, correlationId INT, "
+                 "nameId INT);"
+                 "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (-60,-55,1,10), "
+                 "(-9,9223372036854775807,9,11);");
+    Result r = Import(database, out);
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    Trace trace = Open(out);
+    EXPECT_EQ(Ops(trace.get(), false), "0+5 legacy 0/0/1 launch k e0 f0 1 1 1 1 1 1 0\n"
+                                       "2305843009213694012+0 legacy 0/0/1 launch other e0 f0 2 1 "
+                                       "1 1 1 1 0\n");
+    EXPECT_EQ(Calls(trace.get()), "51+0 cudaStreamSynchronize_v3020 flush T 1\n"
+                                  "51+4294967295 cudaStreamSynchronize_v3020 step_end none 1\n");
+}
+
 TEST(Import, OneProcessIsChosen) {
     std::string database = Path("two.sqlite"), out = Path("two.cst");
     unlink(out.c_str());

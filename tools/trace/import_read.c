@@ -132,6 +132,13 @@ static int64_t number(sqlite3_stmt *row, int i) {
     return sqlite3_column_int64(row, i);
 }
 
+/* Nanoseconds; no file is trusted to have sane ones, and differences must fit. */
+static int64_t time_of(sqlite3_stmt *row, int i) {
+    const int64_t most = INT64_C(1) << 61;
+    int64_t time = sqlite3_column_int64(row, i);
+    return time > most ? most : time < -most ? -most : time;
+}
+
 static int64_t number_or(sqlite3_stmt *row, int i, int64_t none) {
     return sqlite3_column_type(row, i) == SQLITE_NULL ? none : sqlite3_column_int64(row, i);
 }
@@ -169,6 +176,8 @@ static void read_origin(struct reader *r) {
     if (data->own)
         first_text(r, "SELECT value FROM CUSPLICE_FACTS WHERE name = 'base_ns'", base, sizeof base);
     data->base = strtoll(base, NULL, 10);
+    if (data->base < 0 || data->base > INT64_C(1) << 61)
+        data->base = 0;
 }
 
 static bool choose_process(struct reader *r) {
@@ -216,8 +225,8 @@ static struct import_op *add_op(struct reader *r, sqlite3_stmt *row, uint8_t typ
         return NULL;
     r->data->n_ops++;
     op->type = type;
-    op->start = number(row, 0);
-    op->end = number(row, 1);
+    op->start = time_of(row, 0);
+    op->end = time_of(row, 1);
     op->device = (uint32_t)number(row, 2);
     op->context = (uint32_t)number(row, 3);
     op->stream = (uint32_t)number(row, 4);
@@ -301,8 +310,8 @@ static bool read_calls(struct reader *r) {
         if (!call)
             break;
         r->data->n_calls++;
-        *call = (struct import_call){.start = number(row, 0),
-                                     .end = number(row, 1),
+        *call = (struct import_call){.start = time_of(row, 0),
+                                     .end = time_of(row, 1),
                                      .thread = number(row, 2) & 0xffffff,
                                      .correlation = number_or(row, 3, -1),
                                      .name = number(row, 4),
@@ -336,8 +345,8 @@ static bool read_made(struct reader *r) {
         const char *scope = (const char *)sqlite3_column_text(row, 6);
         r->data->n_made++;
         *call =
-            (struct import_call){.start = number(row, 0),
-                                 .end = number(row, 1),
+            (struct import_call){.start = time_of(row, 0),
+                                 .end = time_of(row, 1),
                                  .thread = number(row, 2) & 0xffffff,
                                  .correlation = -1,
                                  .name = number(row, 3),
