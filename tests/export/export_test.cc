@@ -10,6 +10,8 @@
 
 namespace {
 
+// No UTF-8: a lone byte, a surrogate, an overlong form, beyond the last character.
+const char kOdd[] = "a\"b\\\xff\n \xed\xa0\x80 \xe0\x80\x80 \xf4\x90\x80\x80 \xc3\xa9";
 const char kScaled[] = "_ZN3app6scaledIfEEvPT_i";
 
 bool Has(const std::string &text, const std::string &part) {
@@ -119,7 +121,7 @@ TEST(Perfetto, NestsWhateverTheTimesAre) {
         std::string trace = Path("random.cst"), out = Path("random.json");
         Maker m(trace);
         m.Facts(round % 2 ? "{\"a\": tru}" : "{}");
-        uint32_t threads[] = {m.Thread(10), m.Thread(0), m.Thread(12, "a\"b\\\xff\n")};
+        uint32_t threads[] = {m.Thread(10), m.Thread(0), m.Thread(12, kOdd)};
         uint32_t streams[] = {m.Stream(), m.Stream(CST_STREAM_PER_THREAD, 1, 3)};
         uint32_t kind = m.Kernel("odd \"name\" \xc3\x28");
         uint64_t base = round == 5 ? 0xfffffffffff00000 - 100000 : 5000000000, withheld[2] = {0, 0};

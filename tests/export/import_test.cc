@@ -199,7 +199,7 @@ std::string New() {
            "globalTid "
            "INT, correlationId INT, nameId INT, returnValue INT, callchainId INT);"
            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES "
-           "(100,110,0,(77<<24)|80,1,10,0,NULL),(100,110,67,(77<<24)|80,1,10,0,1),"
+           "(100,110,0,(77<<24)|80,1,10,0,NULL),(610,700,67,(77<<24)|80,9,11,0,1),"
            "(120,140,0,(77<<24)|80,2,10,0,NULL),(200,210,0,(77<<24)|80,3,12,0,NULL),"
            "(220,230,0,(77<<24)|80,4,12,0,NULL),(300,400,0,(77<<24)|80,5,13,0,NULL),"
            "(500,510,1,(77<<24)|81,6,20,0,NULL),(520,530,0,(77<<24)|80,7,18,0,NULL),"
@@ -356,6 +356,15 @@ TEST(Import, WhatIsThereIsNotReplacedUnaskedAndAFullDiskLeavesNothing) {
         EXPECT_EQ(r.Exit(), 1);
         EXPECT_TRUE(Has(r.err, to + ": cannot be written: File too large")) << r.err;
     }
+    // Full at the last byte.
+    ASSERT_EQ(Import(database, Path("whole.cst")).Exit(), 0);
+    size_t last = Read(Path("whole.cst")).size() - 1;
+    r = RunProgram({"/usr/bin/env", "python3", "-c",
+                    "import os,resource,sys; resource.setrlimit(resource.RLIMIT_FSIZE, "
+                    "(int(sys.argv[1]), ) * 2); os.execv(sys.argv[2], sys.argv[2:])",
+                    std::to_string(last), CuspliceProgram(), "import", "-o", Path("full.cst"),
+                    database});
+    EXPECT_TRUE(Has(r.err, "full.cst: cannot be written: File too large")) << r.err;
     EXPECT_EQ(Read(out), "mine");
     EXPECT_NE(access(Path("full.cst").c_str(), F_OK), 0);
     EXPECT_EQ(FilesWith(".partial"), Strings{});

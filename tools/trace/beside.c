@@ -9,21 +9,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int beside_open(struct beside *beside, const char *path, bool force) {
+int beside_plan(struct beside *beside, const char *path, bool force) {
     struct stat there;
     beside->force = force;
-    if (strlen(path) >= sizeof beside->path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    if (strlen(path) >= sizeof beside->path)
+        return ENAMETOOLONG;
     snprintf(beside->path, sizeof beside->path, "%s", path);
     snprintf(beside->partial, sizeof beside->partial, "%s.%d.partial", path, (int)getpid());
     if (lstat(path, &there) == 0) {
-        if (S_ISDIR(there.st_mode) || !force) {
-            errno = force ? EISDIR : EEXIST;
-            return -1;
-        }
+        if (!force)
+            return EEXIST;
+        if (S_ISDIR(there.st_mode))
+            return EISDIR;
     }
+    unlink(beside->partial); /* of a process with this number that was killed */
+    return 0;
+}
+
+int beside_open(struct beside *beside, const char *path, bool force) {
+    errno = beside_plan(beside, path, force);
+    if (errno)
+        return -1;
     return open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 

@@ -18,8 +18,11 @@ struct beside {
     char path[BESIDE_PATH], partial[BESIDE_PATH + 32];
 };
 
-/* Makes the empty file PATH.PID.partial and opens it for writing. Returns its descriptor, or -1
- * with errno; EEXIST: PATH is there, and `force` is not set. */
+/* Says what the file is to be called meanwhile: PATH.PID.partial, which is not there then. Returns
+ * 0 or an errno; EEXIST: PATH is there, and `force` is not set. */
+int beside_plan(struct beside *beside, const char *path, bool force);
+/* The same, and makes the empty file and opens it for writing. Returns its descriptor, or -1
+ * with errno. */
 int beside_open(struct beside *beside, const char *path, bool force);
 /* Gives it its name. Returns 0 or an errno; the partial file is gone either way. */
 int beside_name(struct beside *beside);

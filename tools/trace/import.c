@@ -503,30 +503,20 @@ static void write_all(struct writer *w) {
     write_facts(w);
 }
 
-/* cst_out_close never replaces a file, so one that may be replaced is made under another name. */
 static bool write_file(struct writer *w, char *error, size_t bytes) {
-    char path[CST_PATH];
-    const char *to = w->options->to;
-    snprintf(path, sizeof path, "%s", to);
-    if (w->options->force)
-        snprintf(path, sizeof path, "%s.%d", to, (int)getpid());
-    int failed = strlen(to) + 16 > sizeof path ? ENAMETOOLONG : cst_out_open(&w->out, path);
-    if (!failed) {
+    struct beside beside;
+    int failed = beside_plan(&beside, w->options->to, w->options->force);
+    if (!failed && !(failed = cst_out_open(&w->out, beside.partial))) {
         write_all(w);
         failed = w->no_memory ? ENOMEM : w->out.error;
-        if (failed)
-            cst_out_abandon(&w->out);
-        else if ((failed = cst_out_close(&w->out)))
+        if (!failed && (failed = cst_out_close(&w->out)))
             unlink(w->out.partial);
-        if (!failed && w->options->force && rename(path, to) != 0) {
-            failed = errno;
-            unlink(path);
-        }
-    } else {
-        cst_out_abandon(&w->out);
+        if (!failed)
+            failed = beside_name(&beside);
     }
+    cst_out_abandon(&w->out); /* nothing where it was closed */
     if (failed)
-        snprintf(error, bytes, "%s: cannot be written: %s", to, beside_why(failed));
+        snprintf(error, bytes, "%s: cannot be written: %s", w->options->to, beside_why(failed));
     return !failed;
 }
 
