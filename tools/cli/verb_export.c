@@ -141,7 +141,7 @@ static bool convert(const struct cst_trace *trace, const struct request *request
         return false;
     }
     struct model *model = model_make(trace);
-    struct names *names = names_make(trace);
+    struct kind_name *names = kind_names_make(trace);
     struct timeline_span *spans = model ? timeline_make(model) : NULL;
     bool written = false;
     job.model = model;
@@ -152,7 +152,7 @@ static bool convert(const struct cst_trace *trace, const struct request *request
     else
         cli_say("%s: not enough memory", trace->path);
     free(spans);
-    names_free(names, trace->n_kinds);
+    kind_names_free(names, trace->n_kinds);
     model_free(model);
     return written;
 }

@@ -4,8 +4,8 @@
 #ifndef CUSPLICE_TOOLS_TRACE_EXPORT_H
 #define CUSPLICE_TOOLS_TRACE_EXPORT_H
 
+#include "tools/trace/kind_names.h"
 #include "tools/trace/model.h"
-#include "tools/trace/names.h"
 #include "tools/trace/out.h"
 #include "tools/trace/timeline.h"
 
@@ -16,7 +16,7 @@ extern "C" {
 struct export_job {
     const struct cst_trace *trace;
     const struct model *model;
-    const struct names *names;         /* by kind */
+    const struct kind_name *names;     /* by kind */
     const struct timeline_span *spans; /* by op of the model */
     bool force;                        /* files that are there are replaced */
     bool flows;                        /* Perfetto: arrows from calls to executions */

@@ -183,7 +183,7 @@ struct place {
 
 static void put_kernel(struct writer *w, const struct cst_op *op, const struct place *at) {
     const struct cst_kind *kind = w->trace->kinds[op->kind];
-    const struct names *names = &w->job->names[op->kind];
+    const struct kind_name *names = &w->job->names[op->kind];
     const uint32_t *dims = op->dims;
     const int64_t launch_type = kind->flags & CST_KIND_COOPERATIVE ? 2 : 1, none = 0;
     database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_KERNEL, "iiii0iiiSSSi0iiiiiiiiiiii0i0iiii",

@@ -1,4 +1,4 @@
-#include "tools/trace/names.h"
+#include "tools/trace/kind_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static char *demangled_of(const char *mangled) {
     return name ? name : strdup(mangled);
 }
 
-struct names *names_make(const struct cst_trace *trace) {
-    struct names *names = calloc(trace->n_kinds + 1, sizeof *names);
+struct kind_name *kind_names_make(const struct cst_trace *trace) {
+    struct kind_name *names = calloc(trace->n_kinds + 1, sizeof *names);
     bool made = names;
     for (uint32_t i = 0; made && i < trace->n_kinds; i++) {
         if (!trace->kinds[i])
@@ -36,11 +36,11 @@ struct names *names_make(const struct cst_trace *trace) {
     }
     if (made)
         return names;
-    names_free(names, trace->n_kinds);
+    kind_names_free(names, trace->n_kinds);
     return NULL;
 }
 
-void names_free(struct names *names, uint32_t n) {
+void kind_names_free(struct kind_name *names, uint32_t n) {
     for (uint32_t i = 0; names && i < n; i++) {
         free(names[i].base);
         free(names[i].demangled);
