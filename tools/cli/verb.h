@@ -17,8 +17,16 @@ struct cli_verb {
                char **argv); /* argv[0] is the verb; returns the exit status */
 };
 
-extern const struct cli_verb cli_verb_run, cli_verb_config, cli_verb_record, cli_verb_top,
+/* clang-format off */
+extern const struct cli_verb
+    cli_verb_config,
+    cli_verb_export,
+    cli_verb_import,
+    cli_verb_record,
+    cli_verb_run,
+    cli_verb_top,
     cli_verb_verify;
+/* clang-format on */
 
 /* `cusplice: ` and a line, on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,52 @@
+// Writes traces record by record, as the library's recorder would.
+#ifndef CUSPLICE_TESTS_EXPORT_MAKE_H
+#define CUSPLICE_TESTS_EXPORT_MAKE_H
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shim/trace/file.h"
+
+class Maker {
+  public:
+    explicit Maker(const std::string &path);
+    // Closes in good order.
+    void Close(bool end_block = true);
+
+    uint32_t String(const std::string &text); // defined once
+    uint32_t Thread(uint32_t tid, const std::string &name = "");
+    uint32_t Stream(uint32_t kind = CST_STREAM_CREATED, uint32_t context = 1, uint32_t device = 0,
+                    int32_t priority = 0);
+    uint32_t Kernel(const std::string &mangled, uint32_t flags = 0, uint32_t param_bytes = 8);
+    uint32_t Memset(const std::string &call, uint32_t elem);
+    uint32_t Copy(const std::string &call, uint32_t form);
+    void Facts(const std::string &json);
+
+    using Dims = std::array<uint32_t, 7>;
+    void Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
+            cst_fate fate, uint32_t host_ns = 100, uint32_t param = 0);
+    void Call(uint64_t ns, uint32_t thread, const std::string &name, cst_what what,
+              uint32_t stream = CST_NONE, cst_scope scope = CST_SCOPE_NONE, uint32_t host_ns = 50);
+    void Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t piece,
+                uint32_t host_ns = 60, cst_choice choice = CST_EXACT);
+    void Flush(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, const std::string &cause,
+               const std::string &reason);
+    void Piece(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t id);
+    void Lost(uint64_t ns, uint32_t thread, uint64_t records, uint64_t ops);
+
+  private:
+    template <class T> T *Add(cst_type type, uint64_t ns, uint32_t thread, size_t more = 0);
+    uint32_t Kind(uint32_t op, const std::string &name, uint32_t flags, uint32_t param_bytes,
+                  uint32_t elem, uint32_t form);
+
+    cst_out out_;
+    std::vector<uint8_t> buffer_;
+    cst_sink sink_;
+    std::map<std::string, uint32_t> strings_;
+    std::vector<uint32_t> param_bytes_; // by kind
+    uint32_t threads_ = 0, streams_ = 0;
+};
+
+#endif

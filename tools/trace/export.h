@@ -1,0 +1,52 @@
+/*
+ * A trace in the formats of other tools. tools/README.md says what stands in each.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_EXPORT_H
+#define CUSPLICE_TOOLS_TRACE_EXPORT_H
+
+#include "tools/trace/kind_names.h"
+#include "tools/trace/model.h"
+#include "tools/trace/out.h"
+#include "tools/trace/timeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct export_job {
+    const struct cst_trace *trace;
+    const struct model *model;
+    const struct kind_name *names;     /* by kind */
+    const struct timeline_span *spans; /* by op of the model */
+    bool force;                        /* files that are there are replaced */
+    bool flows;                        /* Perfetto: arrows from calls to executions */
+    uint64_t pid;                      /* of the program; see export_pid */
+    uint64_t bytes;                    /* out: of the file */
+};
+
+/* Each writes a file, or leaves nothing and says in `error` what failed. */
+bool export_perfetto(struct export_job *job, const char *path, char *error, size_t bytes);
+bool export_jsonl(struct export_job *job, const char *path, char *error, size_t bytes);
+bool export_sqlite(struct export_job *job, const char *path, char *error, size_t bytes);
+
+/* The process that a trace is of: "pid" of its facts, else its first thread. */
+uint64_t export_pid(const struct cst_trace *trace);
+
+/* Words for what records hold. */
+const char *export_what(unsigned what);     /* enum cst_what */
+const char *export_scope(unsigned scope);   /* enum cst_scope */
+const char *export_choice(unsigned choice); /* enum cst_choice */
+const char *export_op(unsigned op);         /* enum cst_op_type */
+const char *export_stream(unsigned kind);   /* enum cst_stream_kind */
+/* "graph", "flushed", "eager" or "open". */
+const char *export_fate(const struct model_op *op);
+/* The driver function that the op was asked for by. */
+const char *export_api(const struct cst_kind *kind, const struct cst_op *op);
+/* Of memsets and copies. */
+uint64_t export_op_bytes(const struct cst_kind *kind, const struct cst_op *op);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

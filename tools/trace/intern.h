@@ -1,0 +1,25 @@
+/* Numbers for byte strings: the same for the same bytes, from 1 on. */
+#ifndef CUSPLICE_TOOLS_TRACE_INTERN_H
+#define CUSPLICE_TOOLS_TRACE_INTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct intern_entry {
+    void *bytes;
+    size_t n;
+    uint32_t number; /* 0: free */
+};
+
+struct intern { /* zero at first */
+    struct intern_entry *table;
+    size_t room; /* a power of two; at most half of it is in use */
+    uint32_t n;
+};
+
+/* 0 without memory. *made: it is new. */
+uint32_t intern_add(struct intern *intern, const void *bytes, size_t n, bool *made);
+void intern_free(struct intern *intern);
+
+#endif

@@ -1,0 +1,58 @@
+#include "tools/trace/timeline.h"
+
+#include <stdlib.h>
+
+static const uint64_t NOMINAL = 1000; /* ns */
+
+bool timeline_fits(const struct cst_trace *trace) {
+    return trace->end_ns - trace->begin_ns < TIMELINE_MOST - UINT32_MAX;
+}
+
+static bool is_open(const struct model_op *op) {
+    return !op->out && op->op->head.flags == CST_WITHHELD;
+}
+
+static uint64_t issued(const struct model *model, const struct model_op *op) {
+    uint64_t ns = op->out ? op->out->ns : op->op->head.ns + op->op->host_ns;
+    return ns - model->trace->begin_ns;
+}
+
+/* Ops first..last-1 of a stream, issued at once, share what there is up to `end`. */
+static void spread(const struct model_stream *stream, struct timeline_span *spans, uint32_t first,
+                   uint32_t last, uint64_t start, uint64_t end) {
+    uint64_t n = last - first, length = end - start < n * NOMINAL ? end - start : n * NOMINAL;
+    for (uint32_t i = first; i < last; i++) {
+        struct timeline_span *span = &spans[stream->ops[i]];
+        span->start = start + length * (i - first) / n;
+        span->end = start + length * (i - first + 1) / n;
+    }
+}
+
+static void place(const struct model *model, const struct model_stream *stream,
+                  struct timeline_span *spans) {
+    uint64_t start = 0;
+    uint32_t first = 0, last = 0; /* those issued last: they wait for the end of their time */
+    for (uint32_t i = 0; i < stream->n_ops;) {
+        const struct model_op *op = &model->ops[stream->ops[i]];
+        if (is_open(op)) {
+            spans[stream->ops[i++]] = (struct timeline_span){TIMELINE_NEVER, TIMELINE_NEVER};
+            continue;
+        }
+        uint64_t next = issued(model, op);
+        next = next < start ? start : next;
+        spread(stream, spans, first, last, start, next);
+        start = next;
+        first = i++;
+        while (op->out && i < stream->n_ops && model->ops[stream->ops[i]].out == op->out)
+            i++;
+        last = i;
+    }
+    spread(stream, spans, first, last, start, UINT64_MAX);
+}
+
+struct timeline_span *timeline_make(const struct model *model) {
+    struct timeline_span *spans = calloc((size_t)model->n_ops + 1, sizeof *spans);
+    for (uint32_t i = 0; spans && i < model->trace->n_streams; i++)
+        place(model, &model->streams[i], spans);
+    return spans;
+}
