@@ -249,6 +249,8 @@ TEST(Report, PatchedNodesAreThoseThatChanged) {
             s->Launch(1, 3, 1, turn ? CST_PATCHED : CST_BUILT, turn ? 1 : 0);
             s->Sync(1);
         }
+        s->Op(1, a), s->Op(1, b), s->Op(1, c); // built anew: nothing is patched
+        s->Launch(1, 3, 1, CST_BUILT);
         // Another variant of the piece holds ops of its own.
         s->Op(1, a), s->Op(1, b), s->Op(1, c);
         s->Launch(1, 3, 1, CST_BUILT)->variant = 1;
@@ -307,25 +309,27 @@ TEST(Report, SegmentsOfTheGoldenTrace) {
 TEST(Report, SegmentsSayWhatCameBehindThem) {
     std::string path = Make("ended.cst", [](Synth *s) {
         uint32_t a = s->Kernel("a"), b = s->Kernel("b");
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < 7; i++) {
             s->Op(1, a), s->Op(1, a);
             s->Launch(1, 2, static_cast<uint32_t>(i % 2), CST_EXACT);
-            if (i < 3) {
+            if (i < 2) {
                 s->Op(1, b); // another piece
                 s->Launch(1, 1, 9, CST_EXACT);
             } else if (i < 5) {
                 s->Op(1, b);
                 s->Flush(1, 1, "cuMemAlloc", "api");
             }
-            if (i < 5)
+            if (i < 6)
                 s->Sync(1);
         }
     });
     sim::Json j = Report("segments", path);
     std::string row = Row(j, "list", "a x2");
-    EXPECT_EQ(j.text[row + "ended"], "next piece 3, flush:cuMemAlloc 2, end of trace 1");
+    // The three most frequent ones, and of those that are as frequent the first.
+    EXPECT_EQ(j.text[row + "ended"],
+              "flush:cuMemAlloc 3, next piece 2, call:cuStreamSynchronize 1");
     EXPECT_EQ(j.Number(row + "pieces"), 2);
-    EXPECT_EQ(j.text[Row(j, "list", "b") + "ended"], "call:cuStreamSynchronize 3");
+    EXPECT_EQ(j.text[Row(j, "list", "b") + "ended"], "call:cuStreamSynchronize 2");
 }
 
 TEST(Report, CacheOfTheGoldenTrace) {
@@ -341,6 +345,26 @@ TEST(Report, CacheOfTheGoldenTrace) {
     EXPECT_EQ(j.text["rows.1.list"], "gemm x3");
     EXPECT_EQ(j.Number("rows.1.first_seen_ns"), 27000);
     EXPECT_FALSE(j.Has("rows.2.steps"));
+}
+
+TEST(Report, SignaturesTellOrderAndShapeAndNotParams) {
+    std::string path = Make("signatures.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a"), b = s->Kernel("b"), c = s->Kernel("c");
+        for (auto [x, y] : {std::pair{a, b}, {b, a}, {c, b}, {b, b}, {a, b}}) {
+            s->param++;
+            s->Eager(1, x, "rule", "rule");
+            s->Eager(1, y, "rule", "rule");
+            s->Sync(1);
+        }
+        s->grid = 7;
+        s->Eager(1, a, "rule", "rule");
+        s->grid = 1;
+        s->Eager(1, b, "rule", "rule");
+    });
+    sim::Json j = Report("cache", path);
+    EXPECT_TRUE(j.Has("rows.4.steps"));
+    EXPECT_FALSE(j.Has("rows.5.steps"));
+    EXPECT_EQ(j.Number("rows.0.steps"), 2);
 }
 
 TEST(Report, BreaksOfTheGoldenTrace) {
