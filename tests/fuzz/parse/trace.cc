@@ -1,5 +1,6 @@
-// The reader of trace files, and the model of what it read: any file, with its checksums made right
-// (or else all that is behind them would never be reached), and any records in a sound file.
+// The reader of trace files, the model of what it read, and the verbs that show it: any file, with
+// its checksums made right (or else all that is behind them would never be reached), and any
+// records in a sound file.
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +11,10 @@
 #define XXH_INLINE_ALL
 #include "shim/trace/reader.h"
 #include "tests/fuzz/parse/check.h"
-#include "tools/trace/model.h"
+extern "C" {
+#include "tools/trace/dump.h"
+#include "tools/trace/report.h"
+}
 #include "xxhash.h"
 
 namespace {
@@ -74,6 +78,41 @@ uint64_t Look(const cst_trace *trace) {
     return sum;
 }
 
+void Print(void (*fill)(const look *, const look *, table *), const look *of, FILE *nowhere) {
+    for (table_format format : {TABLE_TEXTUAL, TABLE_JSON}) {
+        table t = {};
+        table_view view = {};
+        view.format = format;
+        char error[200];
+        fill(of, of, &t);
+        CHECK(!t.failed && table_check(&t, &view, error, sizeof error));
+        table_print(&t, &view, nowhere);
+        table_free(&t);
+    }
+}
+
+// Everything that the verbs print, of a trace that the reader took.
+void Show(const char *path) {
+    static FILE *nowhere = fopen("/dev/null", "w");
+    look of;
+    char error[300];
+    CHECK(look_open(&of, path, NAMES_DEMANGLED, error, sizeof error));
+    Print([](const look *a, const look *, table *t) { report_kernels(a, t); }, &of, nowhere);
+    Print([](const look *a, const look *, table *t) { report_segments(a, t); }, &of, nowhere);
+    Print([](const look *a, const look *, table *t) { report_cache(a, t); }, &of, nowhere);
+    Print([](const look *a, const look *, table *t) { report_breaks(a, t); }, &of, nowhere);
+    Print([](const look *a, const look *, table *t) { report_coverage(a, t); }, &of, nowhere);
+    Print(diff_kernels, &of, nowhere);
+    Print(diff_steps, &of, nowhere);
+    selection all;
+    if (select_steps(&of, 0, false, 0, 0, &all, error, sizeof error))
+        dump_lines(&of, &all, 0, nowhere);
+    select_free(&all);
+    for (uint32_t i = 0; i < of.model->n_steps; i++)
+        dump_dot(&of, i, nowhere);
+    look_close(&of);
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -107,5 +146,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(ops == m->n_ops);
     model_free(m);
     cst_free(trace);
+    Show(path.c_str());
     return 0;
 }
