@@ -15,6 +15,11 @@
 static const struct cli_verb *const verbs[] = {
     &cli_verb_run,
     &cli_verb_record,
+    &cli_verb_info,
+    &cli_verb_dump,
+    &cli_verb_report,
+    &cli_verb_diff,
+    &cli_verb_trim,
     &cli_verb_export,
     &cli_verb_import,
     &cli_verb_verify,

@@ -20,11 +20,16 @@ struct cli_verb {
 /* clang-format off */
 extern const struct cli_verb
     cli_verb_config,
+    cli_verb_diff,
+    cli_verb_dump,
     cli_verb_export,
     cli_verb_import,
+    cli_verb_info,
     cli_verb_record,
+    cli_verb_report,
     cli_verb_run,
     cli_verb_top,
+    cli_verb_trim,
     cli_verb_verify;
 /* clang-format on */
 
