@@ -355,12 +355,15 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         break;
     case CST_FLUSH:
         stream = ((const struct cst_flush *)record)->stream;
+        fits &= known_stream(trace, stream);
         break;
     case CST_LAUNCH:
         stream = ((const struct cst_launch *)record)->stream;
+        fits &= known_stream(trace, stream);
         break;
     case CST_PIECE:
         stream = ((const struct cst_piece *)record)->stream;
+        fits &= known_stream(trace, stream);
         break;
     case CST_LOST:
         trace->lost_records += ((const struct cst_lost *)record)->records;

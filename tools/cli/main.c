@@ -10,8 +10,9 @@
 
 #include "shim/base/version.h"
 
-static const struct cli_verb *const verbs[] = {&cli_verb_run, &cli_verb_record, &cli_verb_verify,
-                                               &cli_verb_top, &cli_verb_config};
+static const struct cli_verb *const verbs[] = {
+    &cli_verb_run,  &cli_verb_record, &cli_verb_verify, &cli_verb_top,  &cli_verb_config,
+    &cli_verb_info, &cli_verb_dump,   &cli_verb_report, &cli_verb_diff, &cli_verb_trim};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 void cli_say(const char *fmt, ...) {

@@ -19,6 +19,8 @@ struct cli_verb {
 
 extern const struct cli_verb cli_verb_run, cli_verb_config, cli_verb_record, cli_verb_top,
     cli_verb_verify;
+extern const struct cli_verb cli_verb_info, cli_verb_dump, cli_verb_report, cli_verb_diff,
+    cli_verb_trim;
 
 /* `cusplice: ` and a line, on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,58 @@
+/*
+ * Options that verbs about traces have in common, read by one table; each verb says which of them
+ * it takes. Errors are told on stderr.
+ */
+#ifndef CUSPLICE_TOOLS_CLI_TRACE_ARGS_H
+#define CUSPLICE_TOOLS_CLI_TRACE_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/trace/look.h"
+#include "tools/trace/table.h"
+
+enum trace_option {
+    TRACE_FORMAT = 1 << 0,
+    TRACE_SORT = 1 << 1,
+    TRACE_FIELDS = 1 << 2,
+    TRACE_NAMES = 1 << 3,
+    TRACE_TOP = 1 << 4,
+    TRACE_JSON = 1 << 5,
+    TRACE_STEPS = 1 << 6,
+    TRACE_STREAM = 1 << 7,
+    TRACE_DOT = 1 << 8,
+    TRACE_STEP = 1 << 9,
+    TRACE_OUT = 1 << 10,
+    TRACE_PACK = 1 << 11,
+    TRACE_BY = 1 << 12,
+};
+
+enum { TRACE_WORDS = 3 };
+
+struct trace_args {
+    unsigned given;                 /* enum trace_option */
+    const char *words[TRACE_WORDS]; /* what is no option */
+    unsigned n_words;
+    struct table_view view;
+    enum names_form names;
+    uint32_t from, to; /* of --steps; both are --step */
+    uint32_t stream;
+    const char *out, *by;
+};
+
+/* False where something is wrong, which was told: the exit status is 2. `needed`: what each word is
+ * ("TRACE"), as many as there have to be, then NULL. */
+bool trace_args_read(struct trace_args *args, int argc, char **argv, unsigned allowed,
+                     const char *const *needed);
+
+/* Opens a trace, or says why not: the exit status is 1. */
+bool trace_args_open(const struct trace_args *args, const char *path, struct look *look);
+
+/* stdout is complete; 0, or 1 where it could not be written, which is told (not for a pipe that was
+ * closed). */
+int trace_args_end(void);
+
+/* Checks a filled table against the options and prints it; the exit status. */
+int trace_args_print(const struct trace_args *args, struct table *table);
+
+#endif

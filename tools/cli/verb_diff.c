@@ -1,0 +1,61 @@
+/* cusplice diff: two traces against each other. */
+#include <string.h>
+
+#include "tools/cli/trace_args.h"
+#include "tools/cli/verb.h"
+#include "tools/trace/report.h"
+
+static const char help[] =
+    "What is different in B. Steps are aligned by signature (kernels and shapes in order) and\n"
+    "occurrence, never by time; the ops of two aligned steps one by one.\n"
+    "\n"
+    "      --by kernels      by kernel: calls, how many are aligned, how many are in one trace "
+    "only,\n"
+    "                        in graphs, aligned ops that went into a graph in B and not in A\n"
+    "                        (gained) or the other way round (lost), host time (delta: B less A, "
+    "of\n"
+    "                        aligned ops), runs ended. Without --by, this\n"
+    "      --by steps        by signature: steps, ops, in graphs, graph launches, time on average\n"
+    "      --sort, --fields, --top, --format, --names   as for cusplice report\n"
+    "  -h, --help\n"
+    "\n"
+    "The field `in` says A or B for what is in one trace only.\n"
+    "\n"
+    "Exit status: 0, also where they differ; 1 where a trace cannot be read; 2 for a bad option.\n";
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const needed[] = {"trace A", "trace B", NULL};
+    static const char *const ways[] = {"kernels", "steps", NULL};
+    struct trace_args args;
+    struct look a, b;
+    struct table table = {0};
+    int status = 1;
+    (void)self;
+    if (!trace_args_read(
+            &args, argc, argv,
+            TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP | TRACE_BY, needed))
+        return 2;
+    bool steps = args.by && strcmp(args.by, "steps") == 0;
+    if (args.by && !steps && strcmp(args.by, "kernels") != 0) {
+        cli_say("--by: there is no '%s'; the nearest is '%s'", args.by, cus_nearest(args.by, ways));
+        return 2;
+    }
+    if (!trace_args_open(&args, args.words[0], &a))
+        return 1;
+    if (trace_args_open(&args, args.words[1], &b)) {
+        (steps ? diff_steps : diff_kernels)(&a, &b, &table);
+        status = trace_args_print(&args, &table);
+        table_free(&table);
+        look_close(&b);
+    }
+    look_close(&a);
+    return status;
+}
+
+const struct cli_verb cli_verb_diff = {
+    "diff",
+    "diff [--by kernels|steps] [--sort FIELD] [--fields A,B] [--format F] A B",
+    "two traces against each other",
+    help,
+    run,
+};

@@ -1,0 +1,90 @@
+/* cusplice dump: a trace as JSON lines, or a step as a graph for Graphviz. */
+#include <stdio.h>
+
+#include "tools/cli/trace_args.h"
+#include "tools/cli/verb.h"
+#include "tools/trace/dump.h"
+
+static const char help[] =
+    "One JSON object a line on stdout: a header (facts, threads, streams), then each event in the\n"
+    "order of time, `ns` from the first one on: op (with its fate: graph, eager, flushed or "
+    "open),\n"
+    "call, flush, graph, piece, lost.\n"
+    "\n"
+    "      --steps A-B       steps A to B of the busiest stream, or of --stream, and of the other\n"
+    "                        streams those that begin in that time\n"
+    "      --stream N        events of this stream alone\n"
+    "      --names FORM      base, demangled or mangled; base without it\n"
+    "      --dot             one step as a digraph for Graphviz (dump --dot T | dot -Tsvg): "
+    "graphs\n"
+    "                        are boxes around their ops, eager ops are octagons with their reason\n"
+    "      --step N          with --dot: which step; without it the last one that came to its end\n"
+    "  -h, --help\n"
+    "\n"
+    "Exit status: 0; 1 where the trace cannot be read or has no such step; 2 for a bad option.\n";
+
+/* The step to draw when none was named: the stream's last that was waited for, else its last. */
+static uint32_t last_step(const struct look *look, uint32_t stream) {
+    const struct model_stream *s = &look->model->streams[stream];
+    for (uint32_t i = s->n_steps; i > 0; i--)
+        if (look->model->steps[s->steps[i - 1]].end)
+            return s->steps[i - 1];
+    return s->n_steps ? s->steps[s->n_steps - 1] : CST_NONE;
+}
+
+static int draw(const struct look *look, const struct trace_args *args,
+                const struct selection *selection) {
+    const struct model_stream *s = &look->model->streams[selection->stream];
+    uint32_t step =
+        args->given & TRACE_STEP ? s->steps[args->from] : last_step(look, selection->stream);
+    if (step == CST_NONE) {
+        cli_say("%s: there is no step to draw", look->trace->path);
+        return 1;
+    }
+    dump_dot(look, step, stdout);
+    return trace_args_end();
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const needed[] = {"TRACE", NULL};
+    struct trace_args args;
+    struct look look;
+    struct selection selection;
+    char error[4600];
+    int status = 1;
+    (void)self;
+    if (!trace_args_read(&args, argc, argv,
+                         TRACE_STEPS | TRACE_STREAM | TRACE_NAMES | TRACE_DOT | TRACE_STEP, needed))
+        return 2;
+    bool step = args.given & TRACE_STEP, dot = args.given & TRACE_DOT;
+    if (step && !dot) {
+        cli_say("--step goes with --dot; --steps %u is for lines", args.from);
+        return 2;
+    }
+    if (dot && !step && (args.given & TRACE_STEPS)) {
+        cli_say("--dot draws one step: --step %u", args.from);
+        return 2;
+    }
+    if (!trace_args_open(&args, args.words[0], &look))
+        return 1;
+    if (!select_steps(&look, args.stream, args.given & TRACE_STEPS, args.from, args.to, &selection,
+                      error, sizeof error)) {
+        cli_say("%s", error);
+    } else if (dot) {
+        status = draw(&look, &args, &selection);
+    } else {
+        dump_lines(&look, &selection, args.stream, stdout);
+        status = trace_args_end();
+    }
+    select_free(&selection);
+    look_close(&look);
+    return status;
+}
+
+const struct cli_verb cli_verb_dump = {
+    "dump",
+    "dump [--steps A-B] [--stream N] [--names FORM] [--dot [--step N]] TRACE",
+    "a trace as JSON lines, or a step as a drawing",
+    help,
+    run,
+};

@@ -1,0 +1,199 @@
+/* cusplice info: what a trace is, and what is in it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/trace_args.h"
+#include "tools/cli/verb.h"
+#include "tools/trace/facts.h"
+#include "tools/trace/jsonl.h"
+
+static const char help[] =
+    "What recorded the trace, how long it is, its streams, threads and kinds of ops, what became "
+    "of\n"
+    "the ops, and whether anything is missing.\n"
+    "\n"
+    "      --json            as JSON\n"
+    "  -h, --help\n"
+    "\n"
+    "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
+
+static const char *const stream_kinds[] = {"?", "legacy", "per thread", "created", "unknown"};
+
+struct counts {
+    uint32_t threads, streams, kinds[3], opaque, cooperative;
+    uint64_t calls, flushes, pieces;
+};
+
+static struct counts count(const struct cst_trace *trace) {
+    struct counts counts = {0};
+    for (uint32_t i = 0; i < trace->n_threads; i++)
+        counts.threads += trace->threads[i] != NULL;
+    for (uint32_t i = 0; i < trace->n_streams; i++)
+        counts.streams += trace->streams[i] != NULL;
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (trace->kinds[i]) {
+            counts.kinds[trace->kinds[i]->op]++;
+            counts.opaque += !!(trace->kinds[i]->flags & CST_KIND_OPAQUE);
+            counts.cooperative += !!(trace->kinds[i]->flags & CST_KIND_COOPERATIVE);
+        }
+    for (size_t i = 0; i < trace->n_events; i++) {
+        counts.calls += trace->events[i]->type == CST_CALL;
+        counts.flushes += trace->events[i]->type == CST_FLUSH;
+        counts.pieces += trace->events[i]->type == CST_PIECE;
+    }
+    return counts;
+}
+
+static const char *kind_word(uint32_t kind) {
+    return kind < sizeof stream_kinds / sizeof *stream_kinds ? stream_kinds[kind] : "?";
+}
+
+static void stream_json(struct jsonl *json, const struct look *look, uint32_t i) {
+    const struct cst_stream *stream = look->trace->streams[i];
+    char handle[24];
+    snprintf(handle, sizeof handle, "0x%" PRIx64, stream->handle);
+    jsonl_open(json, NULL, '{');
+    jsonl_number(json, "id", i);
+    jsonl_text(json, "kind", kind_word(stream->kind));
+    jsonl_text(json, "handle", handle);
+    jsonl_number(json, "context", stream->context);
+    jsonl_number(json, "device", stream->device);
+    jsonl_number(json, "priority", stream->priority);
+    jsonl_number(json, "ops", look->model->streams[i].n_ops);
+    jsonl_number(json, "steps", look->model->streams[i].n_steps);
+    jsonl_close(json, '}');
+}
+
+static void print_json(const struct look *look, const struct counts *counts) {
+    const struct cst_trace *trace = look->trace;
+    const struct model *model = look->model;
+    struct jsonl json = {.to = stdout};
+    jsonl_open(&json, NULL, '{');
+    jsonl_text(&json, "trace", trace->path);
+    jsonl_number(&json, "version", trace->version);
+    jsonl_raw(&json, "facts", look->facts);
+    jsonl_bool(&json, "facts_readable", !look->facts_bad);
+    jsonl_bool(&json, "closed", trace->closed);
+    jsonl_number(&json, "torn_bytes", (int64_t)trace->torn);
+    jsonl_number(&json, "lost_records", (int64_t)trace->lost_records);
+    jsonl_number(&json, "lost_ops", (int64_t)trace->lost_ops);
+    jsonl_number(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
+    jsonl_number(&json, "ops", model->n_ops);
+    jsonl_number(&json, "in_graphs", (int64_t)model->in_graphs);
+    jsonl_number(&json, "eager", (int64_t)model->eager);
+    jsonl_number(&json, "flushed", (int64_t)model->flushed);
+    jsonl_number(&json, "open", (int64_t)model->open);
+    jsonl_real(&json, "share", look_share(model->in_graphs, model->n_ops));
+    jsonl_number(&json, "graph_launches", (int64_t)model->graph_launches);
+    jsonl_number(&json, "pieces", (int64_t)counts->pieces);
+    jsonl_number(&json, "calls", (int64_t)counts->calls);
+    jsonl_number(&json, "flushes", (int64_t)counts->flushes);
+    jsonl_number(&json, "steps", model->n_steps);
+    jsonl_open(&json, "kinds", '{');
+    jsonl_number(&json, "launch", counts->kinds[CST_OP_LAUNCH]);
+    jsonl_number(&json, "memset", counts->kinds[CST_OP_MEMSET]);
+    jsonl_number(&json, "copy", counts->kinds[CST_OP_COPY]);
+    jsonl_number(&json, "opaque", counts->opaque);
+    jsonl_number(&json, "cooperative", counts->cooperative);
+    jsonl_close(&json, '}');
+    jsonl_open(&json, "threads", '[');
+    for (uint32_t i = 0; i < trace->n_threads; i++)
+        if (trace->threads[i]) {
+            jsonl_open(&json, NULL, '{');
+            jsonl_number(&json, "id", i);
+            jsonl_number(&json, "tid", trace->threads[i]->tid);
+            jsonl_text(&json, "name", cst_string(trace, trace->threads[i]->name));
+            jsonl_close(&json, '}');
+        }
+    jsonl_close(&json, ']');
+    jsonl_open(&json, "streams", '[');
+    for (uint32_t i = 0; i < trace->n_streams; i++)
+        if (trace->streams[i])
+            stream_json(&json, look, i);
+    jsonl_close(&json, ']');
+    jsonl_close(&json, '}');
+    jsonl_end(&json);
+}
+
+/* ---- for people ---- */
+
+static void print_fact(void *context, const char *key, size_t key_bytes, const char *value,
+                       size_t value_bytes) {
+    char name[64], text[600];
+    snprintf(name, sizeof name, "%.*s", (int)(key_bytes - 2), key + 1);
+    look_fact(context, name, text, sizeof text);
+    (void)value;
+    printf("  %-16s %s%s\n", name, text, strlen(text) < value_bytes / 2 ? " ..." : "");
+}
+
+static void print_problems(const struct look *look) {
+    const struct cst_trace *trace = look->trace;
+    if (look->facts_bad)
+        printf("  its facts are not JSON, and not shown\n");
+    if (!trace->closed)
+        printf("  the recording did not end in good order%s\n",
+               trace->torn ? "" : "; nothing of it was cut off");
+    if (trace->torn)
+        printf("  %" PRIu64 " bytes at its end are no whole block and left out\n", trace->torn);
+    if (trace->lost_records)
+        printf("  lost: %" PRIu64 " records, %" PRIu64 " of them ops\n", trace->lost_records,
+               trace->lost_ops);
+}
+
+static void print_text(const struct look *look, const struct counts *counts) {
+    const struct cst_trace *trace = look->trace;
+    const struct model *model = look->model;
+    char time[32];
+    table_human(TABLE_NS, (union table_value){.number = (int64_t)(trace->end_ns - trace->begin_ns)},
+                time, sizeof time);
+    printf("%s: trace of version %u, %s\n", trace->path, trace->version, time);
+    print_problems(look);
+    facts_each(look->facts, print_fact, (void *)look);
+    printf("  %-16s %u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
+           " flushed, %" PRIu64 " open\n",
+           "ops", model->n_ops, model->in_graphs, look_share(model->in_graphs, model->n_ops),
+           model->eager, model->flushed, model->open);
+    printf("  %-16s %" PRIu64 ", of %" PRIu64 " pieces\n", "graph launches", model->graph_launches,
+           counts->pieces);
+    printf("  %-16s %u; %" PRIu64 " calls that are no ops, %" PRIu64 " flushes\n", "steps",
+           model->n_steps, counts->calls, counts->flushes);
+    printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies\n", "kinds",
+           counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
+           counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY]);
+    printf("  streams: %u\n", counts->streams);
+    for (uint32_t i = 0; i < trace->n_streams; i++)
+        if (trace->streams[i])
+            printf("    %u: %s, 0x%" PRIx64 ", context %u, device %u, priority %d: %u ops, %u "
+                   "steps\n",
+                   i, kind_word(trace->streams[i]->kind), trace->streams[i]->handle,
+                   trace->streams[i]->context, trace->streams[i]->device,
+                   trace->streams[i]->priority, model->streams[i].n_ops, model->streams[i].n_steps);
+    printf("  threads: %u\n", counts->threads);
+    for (uint32_t i = 0; i < trace->n_threads; i++)
+        if (trace->threads[i])
+            printf("    %u: %u %s\n", i, trace->threads[i]->tid,
+                   cst_string(trace, trace->threads[i]->name));
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const needed[] = {"TRACE", NULL};
+    struct trace_args args;
+    struct look look;
+    (void)self;
+    if (!trace_args_read(&args, argc, argv, TRACE_JSON, needed))
+        return 2;
+    if (!trace_args_open(&args, args.words[0], &look))
+        return 1;
+    struct counts counts = count(look.trace);
+    if (args.given & TRACE_JSON)
+        print_json(&look, &counts);
+    else
+        print_text(&look, &counts);
+    look_close(&look);
+    return trace_args_end();
+}
+
+const struct cli_verb cli_verb_info = {
+    "info", "info [--json] TRACE", "what a trace is and what is in it", help, run,
+};

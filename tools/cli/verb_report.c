@@ -1,0 +1,84 @@
+/* cusplice report: a table of what a trace says. */
+#include <string.h>
+
+#include "tools/cli/trace_args.h"
+#include "tools/cli/verb.h"
+#include "tools/trace/report.h"
+
+static const char help[] =
+    "Reports, each a table:\n"
+    "  kernels   by kernel, memset and copy: calls, what became of them (in_graphs; eager: issued "
+    "by\n"
+    "            the program's own call; flushed: withheld, then issued one by one; open: "
+    "withheld\n"
+    "            when the trace ends), share in graphs, nodes patched, runs of graphs that it "
+    "ended\n"
+    "            (breaks), host time of its calls in all, on average, and that which 99 % keep\n"
+    "  segments  by list of ops: graph launches (exact, patched, built), pieces and variants, "
+    "nodes\n"
+    "            patched, host time, build time, the three most frequent things that came behind\n"
+    "  cache     by signature (kernels and shapes in order): steps that are alike, their ops, "
+    "graph\n"
+    "            launches, share, when first seen, time on average\n"
+    "  breaks    by reason: how often (count: calls of eager ops, flushes), ops issued one by "
+    "one,\n"
+    "            runs of graphs that ended there\n"
+    "  coverage  by step: ops, what became of them, share in graphs\n"
+    "\n"
+    "      --sort FIELD      largest first, texts from A on; -FIELD (as --sort=-FIELD) the other\n"
+    "                        way round\n"
+    "      --fields A,B      these columns, in this order\n"
+    "      --top N           N rows at most\n"
+    "      --format FORMAT   table, csv, json or md; table and md show units, csv and json do "
+    "not:\n"
+    "                        fields that end in _ns are nanoseconds, share is in percent\n"
+    "      --names FORM      base, demangled or mangled; kernels of one name are one row. base\n"
+    "                        without it\n"
+    "  -h, --help\n"
+    "\n"
+    "A field that does not exist is told with the nearest one; csv's first line lists them all.\n"
+    "\n"
+    "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
+
+static const struct report *find(const char *name) {
+    const char *names[16] = {NULL};
+    for (unsigned i = 0; report_list[i].name; i++) {
+        names[i] = report_list[i].name;
+        if (strcmp(names[i], name) == 0)
+            return &report_list[i];
+    }
+    cli_say("there is no report '%s'; the nearest is '%s'", name, cus_nearest(name, names));
+    return NULL;
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const needed[] = {"a report (kernels, segments, cache, breaks, coverage)",
+                                         "TRACE", NULL};
+    struct trace_args args;
+    struct look look;
+    struct table table = {0};
+    (void)self;
+    if (!trace_args_read(&args, argc, argv,
+                         TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP,
+                         needed))
+        return 2;
+    const struct report *report = find(args.words[0]);
+    if (!report)
+        return 2;
+    if (!trace_args_open(&args, args.words[1], &look))
+        return 1;
+    report->fill(&look, &table);
+    int status = trace_args_print(&args, &table);
+    table_free(&table);
+    look_close(&look);
+    return status;
+}
+
+const struct cli_verb cli_verb_report = {
+    "report",
+    "report kernels|segments|cache|breaks|coverage [--sort FIELD] [--fields A,B] [--top N] "
+    "[--format F] TRACE",
+    "tables of a trace: kernels, segments, cache, breaks, coverage",
+    help,
+    run,
+};

@@ -1,0 +1,120 @@
+/* cusplice trim: some steps of a trace as a trace of their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/trace/file.h"
+#include "tools/cli/trace_args.h"
+#include "tools/cli/verb.h"
+#include "tools/trace/jsonl.h"
+#include "tools/trace/trim.h"
+
+static const char help[] =
+    "Writes steps A to B of the busiest stream, of every other stream the steps that begin in "
+    "that\n"
+    "time, and what they need of definitions, into a new trace. Its facts say what it was made "
+    "from.\n"
+    "\n"
+    "      --steps A-B       from 0 on; cusplice report coverage lists them. Without it, all\n"
+    "      --stream N        count the steps of this stream\n"
+    "  -o, --out FILE        without it, X.cst becomes X.trim.cst. Never over a file that is "
+    "there\n"
+    "      --pack            compress it (zstd)\n"
+    "  -h, --help\n"
+    "\n"
+    "Exit status: 0; 1 where the trace cannot be read or the new one not be written; 2 for a bad\n"
+    "option. Where something fails no new file is left.\n";
+
+static bool default_out(const char *path, char *out, size_t bytes) {
+    size_t stem = strlen(path);
+    if (stem > 4 && strcmp(path + stem - 4, ".cst") == 0)
+        stem -= 4;
+    return (size_t)snprintf(out, bytes, "%.*s.trim.cst", (int)stem, path) < bytes;
+}
+
+/* A JSON object: what the new trace is a part of. The caller frees it. */
+static char *note_of(const struct look *look, const struct trace_args *args,
+                     const struct selection *selection) {
+    char *text = NULL, steps[32];
+    size_t bytes;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to)
+        return NULL;
+    struct jsonl json = {.to = to};
+    jsonl_open(&json, NULL, '{');
+    jsonl_text(&json, "from", look->trace->path);
+    if (args->given & TRACE_STEPS) {
+        snprintf(steps, sizeof steps, "%u-%u", args->from, args->to);
+        jsonl_text(&json, "steps", steps);
+        jsonl_number(&json, "stream", selection->stream);
+    }
+    jsonl_number(&json, "ops_before", look->model->n_ops);
+    jsonl_bool(&json, "closed", look->trace->closed);
+    jsonl_close(&json, '}');
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int trim(const struct look *look, const struct trace_args *args,
+                const struct selection *selection, const char *out) {
+    struct trim_result result;
+    char error[9000];
+    char *note = note_of(look, args, selection);
+    if (!note) {
+        cli_say("not enough memory");
+        return 1;
+    }
+    bool made = trim_write(look, selection, note, args->given & TRACE_PACK, out, &result, error,
+                           sizeof error);
+    free(note);
+    if (!made) {
+        cli_say("%s", error);
+        return 1;
+    }
+    printf("%s: %llu of %u ops, %llu bytes\n", out, (unsigned long long)result.ops,
+           look->model->n_ops, (unsigned long long)result.bytes);
+    return trace_args_end();
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const needed[] = {"TRACE", NULL};
+    struct trace_args args;
+    struct look look;
+    struct selection selection;
+    char error[4600], path[CST_PATH];
+    int status = 1;
+    (void)self;
+    if (!trace_args_read(&args, argc, argv, TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK,
+                         needed))
+        return 2;
+    if (!(args.given & (TRACE_STEPS | TRACE_PACK))) {
+        cli_say("--steps A-B is missing (or --pack)");
+        return 2;
+    }
+    if (!args.out && !default_out(args.words[0], path, sizeof path)) {
+        cli_say("%s: the name is too long; -o FILE names the new one", args.words[0]);
+        return 2;
+    }
+    if (!trace_args_open(&args, args.words[0], &look))
+        return 1;
+    if (!select_steps(&look, args.stream, args.given & TRACE_STEPS, args.from, args.to, &selection,
+                      error, sizeof error))
+        cli_say("%s", error);
+    else if (!selection.steps)
+        cli_say("%s: it has no ops", look.trace->path);
+    else
+        status = trim(&look, &args, &selection, args.out ? args.out : path);
+    select_free(&selection);
+    look_close(&look);
+    return status;
+}
+
+const struct cli_verb cli_verb_trim = {
+    "trim",
+    "trim --steps A-B [--stream N] [-o OUT] [--pack] TRACE",
+    "some steps of a trace as a trace of their own",
+    help,
+    run,
+};

@@ -1,0 +1,256 @@
+/*
+ * Two traces against each other. Steps are aligned by signature and occurrence: the third step of a
+ * signature in A is the third one of it in B, whenever they ran. Steps of one signature have the
+ * same ops in the same order, so their ops are aligned one by one. What has no partner is in one
+ * trace only.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/trace/report.h"
+
+struct occurrence {
+    uint64_t signature;
+    uint32_t step;
+};
+
+/* Steps of both traces side by side; CST_NONE: the other has none. */
+struct pair {
+    uint64_t signature;
+    uint32_t a, b;
+};
+
+struct pairs {
+    struct pair *at;
+    size_t n, aligned;
+};
+
+static int by_signature(const void *x, const void *y) {
+    const struct occurrence *a = x, *b = y;
+    if (a->signature != b->signature)
+        return a->signature < b->signature ? -1 : 1;
+    return a->step < b->step ? -1 : a->step > b->step;
+}
+
+static struct occurrence *occurrences(const struct look *look) {
+    struct occurrence *at = malloc((look->model->n_steps + (size_t)1) * sizeof *at);
+    for (uint32_t i = 0; at && i < look->model->n_steps; i++)
+        at[i] = (struct occurrence){look->signatures[i], i};
+    if (at)
+        qsort(at, look->model->n_steps, sizeof *at, by_signature);
+    return at;
+}
+
+static bool align(const struct look *a, const struct look *b, struct pairs *pairs) {
+    struct occurrence *x = occurrences(a), *y = occurrences(b);
+    size_t n = a->model->n_steps, m = b->model->n_steps, i = 0, j = 0;
+    pairs->at = malloc((n + m + 1) * sizeof *pairs->at);
+    bool made = x && y && pairs->at;
+    while (made && (i < n || j < m)) {
+        struct pair *pair = &pairs->at[pairs->n++];
+        if (j == m || (i < n && x[i].signature < y[j].signature)) {
+            *pair = (struct pair){x[i].signature, x[i].step, CST_NONE};
+            i++;
+        } else if (i == n || y[j].signature < x[i].signature) {
+            *pair = (struct pair){y[j].signature, CST_NONE, y[j].step};
+            j++;
+        } else {
+            *pair = (struct pair){x[i].signature, x[i].step, y[j].step};
+            pairs->aligned++;
+            i++, j++;
+        }
+    }
+    free(x);
+    free(y);
+    return made;
+}
+
+static void notes(const struct look *a, const struct look *b, const struct pairs *pairs,
+                  struct table *table) {
+    table_note(table, "trace_a", a->trace->path);
+    table_note(table, "trace_b", b->trace->path);
+    table_note_number(table, "ops_a", a->model->n_ops);
+    table_note_number(table, "ops_b", b->model->n_ops);
+    table_note_number(table, "in_graphs_a", (int64_t)a->model->in_graphs);
+    table_note_number(table, "in_graphs_b", (int64_t)b->model->in_graphs);
+    table_note_number(table, "steps_aligned", (int64_t)pairs->aligned);
+    table_note_number(table, "steps_only_a", (int64_t)(a->model->n_steps - pairs->aligned));
+    table_note_number(table, "steps_only_b", (int64_t)(b->model->n_steps - pairs->aligned));
+    if (a->trace->lost_records || b->trace->lost_records)
+        table_note(table, "lost", "records were lost: see cusplice info");
+}
+
+/* ---- by kernel ---- */
+
+enum {
+    CALLS_A,
+    CALLS_B,
+    ALIGNED,
+    ONLY_A,
+    ONLY_B,
+    GRAPHS_A,
+    GRAPHS_B,
+    GAINED,
+    LOST,
+    HOST_A,
+    HOST_B,
+    DELTA,
+    BREAKS_A,
+    BREAKS_B,
+    IN,
+    NAME
+};
+
+static const struct table_column kernel_columns[] = {
+    {"calls_a", TABLE_COUNT},     {"calls_b", TABLE_COUNT},  {"aligned", TABLE_COUNT},
+    {"only_a", TABLE_COUNT},      {"only_b", TABLE_COUNT},   {"in_graphs_a", TABLE_COUNT},
+    {"in_graphs_b", TABLE_COUNT}, {"gained", TABLE_COUNT},   {"lost", TABLE_COUNT},
+    {"host_a_ns", TABLE_NS},      {"host_b_ns", TABLE_NS},   {"host_delta_ns", TABLE_NS},
+    {"breaks_a", TABLE_COUNT},    {"breaks_b", TABLE_COUNT}, {"in", TABLE_TEXT},
+    {"name", TABLE_TEXT},
+};
+enum { KERNEL_COLUMNS = sizeof kernel_columns / sizeof *kernel_columns };
+
+/* Rows of the kinds of a trace, made where there are none; `side`: 0 for A, 1 for B. */
+static uint32_t *rows_of(const struct look *look, unsigned side, struct report_rows *rows,
+                         struct table *table) {
+    uint32_t *row_of = malloc((look->trace->n_kinds + 1) * sizeof *row_of);
+    table->failed |= !row_of;
+    for (uint32_t i = 0; !table->failed && i < look->trace->n_kinds; i++)
+        row_of[i] = CST_NONE;
+    for (uint32_t s = 0; s < look->trace->n_streams; s++)
+        for (uint32_t i = 0; !table->failed && i < look->model->streams[s].n_ops; i++) {
+            const struct model_op *op = look_op(look, s, i);
+            uint32_t kind = op->op->kind;
+            if (row_of[kind] == CST_NONE) {
+                const char *name = names_of(look->names, kind);
+                row_of[kind] = report_row(rows, look->trace->kinds[kind]->op, name);
+                union table_value *row = NULL;
+                if (row_of[kind] == CST_NONE ||
+                    (row_of[kind] >= table->n_rows && !(row = table_row(table)))) {
+                    table->failed = true;
+                    break;
+                }
+                if (row)
+                    row[NAME].text = name;
+            }
+            union table_value *row = table->values + (size_t)row_of[kind] * KERNEL_COLUMNS;
+            enum look_fate fate = look_fate(op);
+            row[CALLS_A + side].number++;
+            row[GRAPHS_A + side].number += fate == LOOK_GRAPH;
+            row[HOST_A + side].number += op->op->host_ns;
+            row[BREAKS_A + side].number += fate == LOOK_EAGER && look_ends_run(look, s, i);
+        }
+    return row_of;
+}
+
+static void compare(const struct look *a, const struct look *b, const struct pair *pair,
+                    const uint32_t *row_of, struct table *table) {
+    const struct model_step *x = &a->model->steps[pair->a], *y = &b->model->steps[pair->b];
+    for (uint32_t i = 0; i < x->n_ops && i < y->n_ops; i++) {
+        const struct model_op *p = look_op(a, x->stream, x->first + i);
+        const struct model_op *q = look_op(b, y->stream, y->first + i);
+        union table_value *row = table->values + (size_t)row_of[p->op->kind] * KERNEL_COLUMNS;
+        row[ALIGNED].number++;
+        row[GAINED].number += !model_in_graph(p) && model_in_graph(q);
+        row[LOST].number += model_in_graph(p) && !model_in_graph(q);
+        row[DELTA].number += (int64_t)q->op->host_ns - (int64_t)p->op->host_ns;
+    }
+}
+
+void diff_kernels(const struct look *a, const struct look *b, struct table *table) {
+    struct pairs pairs = {0};
+    struct report_rows rows = {0};
+    table_init(table, "diff", kernel_columns, KERNEL_COLUMNS, "calls_a");
+    table->failed |= !align(a, b, &pairs);
+    notes(a, b, &pairs, table);
+    uint32_t *row_of_a = rows_of(a, 0, &rows, table), *row_of_b = rows_of(b, 1, &rows, table);
+    for (size_t i = 0; !table->failed && i < pairs.n; i++)
+        if (pairs.at[i].a != CST_NONE && pairs.at[i].b != CST_NONE)
+            compare(a, b, &pairs.at[i], row_of_a, table);
+    for (size_t i = 0; i < table->n_rows; i++) {
+        union table_value *row = table->values + i * KERNEL_COLUMNS;
+        row[ONLY_A].number = row[CALLS_A].number - row[ALIGNED].number;
+        row[ONLY_B].number = row[CALLS_B].number - row[ALIGNED].number;
+        row[IN].text = !row[CALLS_B].number ? "A" : !row[CALLS_A].number ? "B" : "both";
+    }
+    free(row_of_a);
+    free(row_of_b);
+    free(pairs.at);
+    report_rows_free(&rows);
+}
+
+/* ---- by signature ---- */
+
+enum {
+    STEPS_A,
+    STEPS_B,
+    STEPS_ALIGNED,
+    OPS,
+    IN_A,
+    IN_B,
+    LAUNCHES_A,
+    LAUNCHES_B,
+    TIME_A,
+    TIME_B,
+    STEP_IN,
+    SIGNATURE,
+    LIST
+};
+
+static const struct table_column step_columns[] = {
+    {"steps_a", TABLE_COUNT},    {"steps_b", TABLE_COUNT},     {"aligned", TABLE_COUNT},
+    {"ops", TABLE_COUNT},        {"in_graphs_a", TABLE_COUNT}, {"in_graphs_b", TABLE_COUNT},
+    {"graphs_a", TABLE_COUNT},   {"graphs_b", TABLE_COUNT},    {"time_avg_a_ns", TABLE_NS},
+    {"time_avg_b_ns", TABLE_NS}, {"in", TABLE_TEXT},           {"signature", TABLE_TEXT},
+    {"list", TABLE_TEXT},
+};
+enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
+
+static void add_step(union table_value *row, const struct look *look, uint32_t step,
+                     unsigned side) {
+    const struct model_step *s = &look->model->steps[step];
+    row[STEPS_A + side].number++;
+    row[OPS].number = s->n_ops;
+    row[IN_A + side].number += s->in_graphs;
+    row[LAUNCHES_A + side].number += s->graphs;
+    row[TIME_A + side].number += (int64_t)(s->end_ns - s->begin_ns);
+}
+
+void diff_steps(const struct look *a, const struct look *b, struct table *table) {
+    struct pairs pairs = {0};
+    union table_value *row = NULL;
+    table_init(table, "diff", step_columns, STEP_COLUMNS, "steps_a");
+    table->failed |= !align(a, b, &pairs);
+    notes(a, b, &pairs, table);
+    for (size_t i = 0; i < pairs.n && !table->failed; i++) {
+        const struct pair *pair = &pairs.at[i];
+        if (!i || pair[-1].signature != pair->signature) {
+            char text[1024];
+            const struct look *look = pair->a != CST_NONE ? a : b;
+            const struct model_step *step =
+                &look->model->steps[pair->a != CST_NONE ? pair->a : pair->b];
+            row = table_row(table);
+            if (!row)
+                break;
+            snprintf(text, sizeof text, "%016" PRIx64, pair->signature);
+            row[SIGNATURE].text = table_keep(table, text);
+            look_list(look, step->stream, step->first, step->n_ops, text, sizeof text);
+            row[LIST].text = table_keep(table, text);
+        }
+        if (pair->a != CST_NONE)
+            add_step(row, a, pair->a, 0);
+        if (pair->b != CST_NONE)
+            add_step(row, b, pair->b, 1);
+        row[STEPS_ALIGNED].number += pair->a != CST_NONE && pair->b != CST_NONE;
+    }
+    for (size_t i = 0; i < table->n_rows; i++) {
+        row = table->values + i * STEP_COLUMNS;
+        for (unsigned side = 0; side < 2; side++)
+            if (row[STEPS_A + side].number)
+                row[TIME_A + side].number /= row[STEPS_A + side].number;
+        row[STEP_IN].text = !row[STEPS_B].number ? "A" : !row[STEPS_A].number ? "B" : "both";
+    }
+    free(pairs.at);
+}

@@ -1,0 +1,23 @@
+/*
+ * The facts of a trace: a JSON object that somebody else wrote. Checked, made one line, and its
+ * members told one by one.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_FACTS_H
+#define CUSPLICE_TOOLS_TRACE_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The object without the space between its parts, on one line; the caller frees it. NULL where it
+ * is no JSON object, or without memory. */
+char *facts_line(const char *facts);
+
+/* Tells each member of an object that facts_line gave, in order; `key` and `value` are JSON, not
+ * terminated. */
+typedef void facts_fn(void *context, const char *key, size_t key_bytes, const char *value,
+                      size_t value_bytes);
+void facts_each(const char *line, facts_fn *tell, void *context);
+
+bool facts_has(const char *line, const char *key);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Names of kinds in the form that was asked for: made when first asked for, kept until the end.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_NAMES_H
+#define CUSPLICE_TOOLS_TRACE_NAMES_H
+
+#include "shim/trace/reader.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum names_form { NAMES_BASE, NAMES_DEMANGLED, NAMES_MANGLED };
+extern const char *const names_forms[]; /* in the order of the enumeration, then NULL */
+
+struct names;
+
+/* NULL without memory. The trace must stay. */
+struct names *names_make(const struct cst_trace *trace, enum names_form form);
+void names_free(struct names *names);
+
+/* Of a kind of the trace; of memsets and copies the call. Never NULL. */
+const char *names_of(struct names *names, uint32_t kind);
+
+/* What the C++ runtime makes of a mangled name; the caller frees it. NULL: it is none. */
+char *names_demangle(const char *mangled);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * The reports: each fills a table from a trace. One file each; the list is in report.c.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_REPORT_H
+#define CUSPLICE_TOOLS_TRACE_REPORT_H
+
+#include "tools/trace/look.h"
+#include "tools/trace/table.h"
+
+struct report {
+    const char *name;
+    const char *summary;
+    /* The table comes zeroed. Where memory does not suffice table->failed is set. */
+    void (*fill)(const struct look *look, struct table *table);
+};
+
+extern const struct report report_list[]; /* ends with a NULL name */
+
+void report_kernels(const struct look *look, struct table *table);
+void report_segments(const struct look *look, struct table *table);
+void report_cache(const struct look *look, struct table *table);
+void report_breaks(const struct look *look, struct table *table);
+void report_coverage(const struct look *look, struct table *table);
+
+/* Two traces against each other: ops by kernel, or steps by signature. */
+void diff_kernels(const struct look *a, const struct look *b, struct table *table);
+void diff_steps(const struct look *a, const struct look *b, struct table *table);
+
+/* Rows by a text: their numbers, from 0 on in the order of being added. */
+struct report_rows {
+    struct report_slot *slots;
+    uint32_t n, room;
+};
+/* The row of a key; CST_NONE without memory. The key is not copied. */
+uint32_t report_row(struct report_rows *rows, uint64_t salt, const char *key);
+void report_rows_free(struct report_rows *rows);
+
+#endif

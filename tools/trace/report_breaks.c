@@ -1,0 +1,85 @@
+/*
+ * report breaks: what went out one by one, by why. Eager ops by their reason; flushes by their
+ * reason and cause; ops that were withheld when the trace ended.
+ */
+#include "tools/trace/report.h"
+
+enum { COUNT, OPS, RUNS, SHARE, HOW, REASON, BY };
+
+static const struct table_column columns[] = {
+    {"count", TABLE_COUNT}, {"ops", TABLE_COUNT},   {"runs", TABLE_COUNT}, {"share", TABLE_PERCENT},
+    {"how", TABLE_TEXT},    {"reason", TABLE_TEXT}, {"by", TABLE_TEXT},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+struct pass {
+    const struct look *look;
+    struct table *table;
+    struct report_rows rows;
+};
+
+static union table_value *row_of(struct pass *pass, enum look_fate how, uint32_t reason,
+                                 uint32_t by) {
+    static const char *const words[] = {"", "eager", "flush", "open"};
+    const char *why = cst_string(pass->look->trace, reason);
+    const char *cause = cst_string(pass->look->trace, by);
+    uint32_t known = pass->rows.n;
+    /* Texts of one trace: the same text may have two numbers, but then both are in the key. */
+    uint32_t at = report_row(&pass->rows, (uint64_t)reason << 34 | (uint64_t)how << 32 | by, why);
+    if (at == CST_NONE) {
+        pass->table->failed = true;
+        return NULL;
+    }
+    if (at < known)
+        return pass->table->values + (size_t)at * COLUMNS;
+    union table_value *row = table_row(pass->table);
+    if (row) {
+        row[HOW].text = words[how];
+        row[REASON].text = why;
+        row[BY].text = cause;
+    }
+    return row;
+}
+
+static void take(struct pass *pass, uint32_t stream, uint32_t i) {
+    const struct model_op *op = look_op(pass->look, stream, i);
+    enum look_fate fate = look_fate(op);
+    uint32_t reason = 0, by = 0;
+    if (fate == LOOK_GRAPH)
+        return;
+    if (fate == LOOK_EAGER) {
+        reason = op->op->eager;
+        by = op->op->why;
+    } else if (fate == LOOK_FLUSHED) {
+        reason = ((const struct cst_flush *)op->out)->reason;
+        by = ((const struct cst_flush *)op->out)->cause;
+    }
+    union table_value *row = row_of(pass, fate, reason, by);
+    if (!row)
+        return;
+    row[COUNT].number += fate != LOOK_FLUSHED;
+    row[OPS].number++;
+    row[RUNS].number += look_ends_run(pass->look, stream, i);
+}
+
+void report_breaks(const struct look *look, struct table *table) {
+    const struct cst_trace *trace = look->trace;
+    struct pass pass = {.look = look, .table = table};
+    table_init(table, "breaks", columns, COLUMNS, "ops");
+    look_notes(look, table);
+    for (uint32_t s = 0; s < trace->n_streams; s++)
+        for (uint32_t i = 0; i < look->model->streams[s].n_ops && !table->failed; i++)
+            take(&pass, s, i);
+    for (size_t i = 0; i < trace->n_events && !table->failed; i++)
+        if (trace->events[i]->type == CST_FLUSH) {
+            const struct cst_flush *flush = (const struct cst_flush *)trace->events[i];
+            union table_value *row = row_of(&pass, LOOK_FLUSHED, flush->reason, flush->cause);
+            if (row)
+                row[COUNT].number++;
+        }
+    for (size_t i = 0; i < table->n_rows; i++) {
+        union table_value *row = table->values + i * COLUMNS;
+        row[SHARE].real = look_share((uint64_t)row[OPS].number, look->model->n_ops);
+    }
+    report_rows_free(&pass.rows);
+}

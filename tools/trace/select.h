@@ -1,0 +1,22 @@
+/*
+ * A part of a trace: steps A to B of the busiest stream, or of one that is named, and of every
+ * other stream the steps that begin in that time.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_SELECT_H
+#define CUSPLICE_TOOLS_TRACE_SELECT_H
+
+#include "tools/trace/look.h"
+
+struct selection {
+    uint32_t stream;     /* whose steps were counted */
+    uint8_t *steps;      /* by step of the model: it is one of them */
+    uint64_t begin, end; /* the time that counts for what belongs to no step: [begin, end) */
+};
+
+/* `stream` 0: the busiest one. Without `ranged`, everything. False with a sentence in `error`
+ * (which begins with the trace's path). */
+bool select_steps(const struct look *look, uint32_t stream, bool ranged, uint32_t from, uint32_t to,
+                  struct selection *selection, char *error, size_t bytes);
+void select_free(struct selection *selection);
+
+#endif

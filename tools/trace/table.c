@@ -1,0 +1,388 @@
+/* See the header. Texts are shown as they are but for what would break the form. */
+#include "tools/trace/table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/config.h"
+#include "tools/trace/jsonl.h"
+
+enum { COLUMNS_MAX = 32, HUMAN = 32 };
+
+const char *const table_formats[] = {"table", "csv", "json", "md", NULL};
+
+struct table_note {
+    const char *key, *text; /* text NULL: a number */
+    int64_t number;
+};
+
+struct table_text {
+    struct table_text *next;
+    char text[];
+};
+
+void table_init(struct table *table, const char *name, const struct table_column *columns,
+                unsigned n_columns, const char *sort) {
+    table->name = name;
+    table->columns = columns;
+    table->n_columns = n_columns;
+    table->sort = sort;
+}
+
+void table_free(struct table *table) {
+    while (table->texts) {
+        struct table_text *next = table->texts->next;
+        free(table->texts);
+        table->texts = next;
+    }
+    free(table->values);
+    free(table->notes);
+}
+
+union table_value *table_row(struct table *table) {
+    if (table->n_rows == table->room) {
+        size_t room = table->room ? 2 * table->room : 64;
+        void *values = realloc(table->values, room * table->n_columns * sizeof *table->values);
+        if (!values) {
+            table->failed = true;
+            return NULL;
+        }
+        table->values = values;
+        table->room = room;
+    }
+    union table_value *row = table->values + table->n_rows++ * table->n_columns;
+    memset(row, 0, table->n_columns * sizeof *row);
+    return row;
+}
+
+const char *table_keep(struct table *table, const char *text) {
+    size_t bytes = strlen(text) + 1;
+    struct table_text *kept = malloc(sizeof *kept + bytes);
+    if (!kept) {
+        table->failed = true;
+        return "";
+    }
+    memcpy(kept->text, text, bytes);
+    kept->next = table->texts;
+    table->texts = kept;
+    return kept->text;
+}
+
+static void add_note(struct table *table, const char *key, const char *text, int64_t number) {
+    void *notes = realloc(table->notes, (table->n_notes + 1) * sizeof *table->notes);
+    if (!notes) {
+        table->failed = true;
+        return;
+    }
+    table->notes = notes;
+    table->notes[table->n_notes++] =
+        (struct table_note){key, text ? table_keep(table, text) : NULL, number};
+}
+
+void table_note(struct table *table, const char *key, const char *text) {
+    add_note(table, key, text, 0);
+}
+
+void table_note_number(struct table *table, const char *key, int64_t number) {
+    add_note(table, key, NULL, number);
+}
+
+/* ---- which columns ---- */
+
+/* The column of that key, of `bytes` bytes; -1: there is none, and *nearest is the nearest. */
+static int column_of(const struct table *table, const char *key, size_t bytes,
+                     const char **nearest) {
+    const char *keys[COLUMNS_MAX + 1] = {NULL};
+    char word[64];
+    for (unsigned i = 0; i < table->n_columns; i++) {
+        keys[i] = table->columns[i].key;
+        if (strlen(keys[i]) == bytes && memcmp(keys[i], key, bytes) == 0)
+            return (int)i;
+    }
+    snprintf(word, sizeof word, "%.*s", (int)(bytes < 60 ? bytes : 60), key);
+    *nearest = cus_nearest(word, keys);
+    return -1;
+}
+
+/* Fills `columns`; returns how many, or 0 with a sentence in `error`. */
+static unsigned choose(const struct table *table, const char *fields, unsigned *columns,
+                       char *error, size_t error_bytes) {
+    unsigned n = 0;
+    const char *nearest = "";
+    if (!fields) {
+        for (; n < table->n_columns; n++)
+            columns[n] = n;
+        return n;
+    }
+    for (const char *at = fields;; at++) {
+        size_t bytes = strcspn(at, ",");
+        int column = column_of(table, at, bytes, &nearest);
+        if (column < 0 || n == COLUMNS_MAX) {
+            snprintf(error, error_bytes,
+                     column < 0 ? "--fields: %s has no field '%.*s'; the nearest is '%s'"
+                                : "--fields: %s: there are too many, from '%.*s' on",
+                     table->name, (int)bytes, at, nearest);
+            return 0;
+        }
+        columns[n++] = (unsigned)column;
+        at += bytes;
+        if (!*at)
+            return n;
+    }
+}
+
+static int sort_column(const struct table *table, const char *sort, bool *reversed, char *error,
+                       size_t bytes) {
+    const char *key = sort ? sort : table->sort, *nearest = "";
+    *reversed = *key == '-';
+    key += *reversed;
+    int column = column_of(table, key, strlen(key), &nearest);
+    if (column < 0)
+        snprintf(error, bytes, "--sort: %s has no field '%s'; the nearest is '%s'", table->name,
+                 key, nearest);
+    return column;
+}
+
+bool table_check(const struct table *table, const struct table_view *view, char *error,
+                 size_t bytes) {
+    unsigned columns[COLUMNS_MAX];
+    bool reversed;
+    return choose(table, view->fields, columns, error, bytes) &&
+           sort_column(table, view->sort, &reversed, error, bytes) >= 0;
+}
+
+/* ---- the order ---- */
+
+struct order {
+    unsigned column, n_columns;
+    enum table_unit unit;
+    bool reversed;
+    const union table_value *values;
+};
+
+/* Texts from A on, numbers from the largest on; rows that are equal as they were. */
+static int by_column(const void *a, const void *b, void *context) {
+    const struct order *order = context;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    union table_value x = order->values[i * order->n_columns + order->column];
+    union table_value y = order->values[j * order->n_columns + order->column];
+    int result;
+    if (order->unit == TABLE_TEXT)
+        result = strcmp(x.text ? x.text : "", y.text ? y.text : "");
+    else if (order->unit == TABLE_PERCENT)
+        result = (x.real < y.real) - (x.real > y.real);
+    else
+        result = (x.number < y.number) - (x.number > y.number);
+    if (order->reversed)
+        result = -result;
+    return result ? result : (i > j) - (i < j);
+}
+
+/* ---- printing ---- */
+
+void table_human(enum table_unit unit, union table_value value, char *out, size_t bytes) {
+    static const char *const times[] = {"ns", "us", "ms", "s"};
+    static const char *const sizes[] = {"B", "KiB", "MiB", "GiB"};
+    double real = unit == TABLE_PERCENT ? value.real : (double)value.number;
+    double base = unit == TABLE_NS ? 1000 : 1024, size = real < 0 ? -real : real;
+    unsigned step = 0;
+    if (unit == TABLE_COUNT) {
+        snprintf(out, bytes, "%" PRId64, value.number);
+    } else if (unit == TABLE_PERCENT) {
+        snprintf(out, bytes, "%.1f %%", real);
+    } else {
+        while (step < 3 && size >= base)
+            size /= base, real /= base, step++;
+        const char *name = unit == TABLE_NS ? times[step] : sizes[step];
+        snprintf(out, bytes, step ? "%.2f %s" : "%.0f %s", real, name);
+    }
+}
+
+struct printing {
+    const struct table *table;
+    FILE *to;
+    const unsigned *columns;
+    unsigned n;
+    const size_t *rows;
+    size_t n_rows;
+};
+
+static union table_value value_of(const struct printing *p, size_t row, unsigned i) {
+    return p->table->values[p->rows[row] * p->table->n_columns + p->columns[i]];
+}
+
+static const struct table_column *column(const struct printing *p, unsigned i) {
+    return &p->table->columns[p->columns[i]];
+}
+
+static void cell(const struct printing *p, size_t row, unsigned i, char human[HUMAN],
+                 const char **text) {
+    union table_value value = value_of(p, row, i);
+    *text = human;
+    if (column(p, i)->unit == TABLE_TEXT)
+        *text = value.text ? value.text : "";
+    else
+        table_human(column(p, i)->unit, value, human, HUMAN);
+}
+
+/* One line, whatever the text holds; Markdown's bar is escaped. */
+static void put_text(FILE *to, const char *text, bool md) {
+    for (; *text; text++) {
+        if (md && (*text == '|' || *text == '\\' || *text == '<'))
+            putc('\\', to);
+        putc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, to);
+    }
+}
+
+static void print_notes(const struct printing *p) {
+    for (unsigned i = 0; i < p->table->n_notes; i++) {
+        const struct table_note *note = &p->table->notes[i];
+        fprintf(p->to, "# %s: ", note->key);
+        if (note->text)
+            put_text(p->to, note->text, false);
+        else
+            fprintf(p->to, "%" PRId64, note->number);
+        putc('\n', p->to);
+    }
+}
+
+static void print_table(const struct printing *p) {
+    size_t width[COLUMNS_MAX];
+    char human[HUMAN];
+    const char *text;
+    print_notes(p);
+    for (unsigned i = 0; i < p->n; i++) {
+        width[i] = strlen(column(p, i)->key);
+        for (size_t row = 0; row < p->n_rows; row++) {
+            cell(p, row, i, human, &text);
+            if (strlen(text) > width[i])
+                width[i] = strlen(text);
+        }
+    }
+    for (size_t row = 0; row <= p->n_rows; row++) { /* row 0: the keys */
+        for (unsigned i = 0; i < p->n; i++) {
+            bool left = column(p, i)->unit == TABLE_TEXT, last = i + 1 == p->n;
+            if (row)
+                cell(p, row - 1, i, human, &text);
+            else
+                text = column(p, i)->key;
+            int room = (int)(width[i] - strlen(text));
+            fprintf(p->to, "%s%*s", i ? "  " : "", left ? 0 : room, "");
+            put_text(p->to, text, false);
+            if (left && !last)
+                fprintf(p->to, "%*s", room, "");
+        }
+        putc('\n', p->to);
+    }
+}
+
+static void print_md(const struct printing *p) {
+    char human[HUMAN];
+    const char *text;
+    for (unsigned i = 0; i < p->n; i++)
+        fprintf(p->to, "%s%s", i ? " | " : "| ", column(p, i)->key);
+    fputs(" |\n", p->to);
+    for (unsigned i = 0; i < p->n; i++)
+        fprintf(p->to, "%s%s", i ? " | " : "| ", column(p, i)->unit == TABLE_TEXT ? "---" : "---:");
+    fputs(" |\n", p->to);
+    for (size_t row = 0; row < p->n_rows; row++) {
+        for (unsigned i = 0; i < p->n; i++) {
+            cell(p, row, i, human, &text);
+            fputs(i ? " | " : "| ", p->to);
+            put_text(p->to, text, true);
+        }
+        fputs(" |\n", p->to);
+    }
+}
+
+static void print_csv_text(FILE *to, const char *text) {
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, to);
+        return;
+    }
+    putc('"', to);
+    for (; *text; text++)
+        fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    putc('"', to);
+}
+
+static void print_csv(const struct printing *p) {
+    for (unsigned i = 0; i < p->n; i++)
+        fprintf(p->to, "%s%s", i ? "," : "", column(p, i)->key);
+    putc('\n', p->to);
+    for (size_t row = 0; row < p->n_rows; row++) {
+        for (unsigned i = 0; i < p->n; i++) {
+            union table_value value = value_of(p, row, i);
+            if (i)
+                putc(',', p->to);
+            if (column(p, i)->unit == TABLE_TEXT)
+                print_csv_text(p->to, value.text ? value.text : "");
+            else if (column(p, i)->unit == TABLE_PERCENT)
+                fprintf(p->to, "%.6g", value.real);
+            else
+                fprintf(p->to, "%" PRId64, value.number);
+        }
+        putc('\n', p->to);
+    }
+}
+
+static void print_json(const struct printing *p) {
+    struct jsonl json = {.to = p->to};
+    jsonl_open(&json, NULL, '{');
+    jsonl_text(&json, "report", p->table->name);
+    jsonl_open(&json, "about", '{');
+    for (unsigned i = 0; i < p->table->n_notes; i++) {
+        const struct table_note *note = &p->table->notes[i];
+        if (note->text)
+            jsonl_text(&json, note->key, note->text);
+        else
+            jsonl_number(&json, note->key, note->number);
+    }
+    jsonl_close(&json, '}');
+    jsonl_open(&json, "rows", '[');
+    for (size_t row = 0; row < p->n_rows; row++) {
+        if (row)
+            putc(',', p->to);
+        json.follows = false;
+        fputs("\n  ", p->to);
+        jsonl_open(&json, NULL, '{');
+        for (unsigned i = 0; i < p->n; i++) {
+            union table_value value = value_of(p, row, i);
+            const char *key = column(p, i)->key;
+            if (column(p, i)->unit == TABLE_TEXT)
+                jsonl_text(&json, key, value.text ? value.text : "");
+            else if (column(p, i)->unit == TABLE_PERCENT)
+                jsonl_real(&json, key, value.real);
+            else
+                jsonl_number(&json, key, value.number);
+        }
+        jsonl_close(&json, '}');
+    }
+    jsonl_close(&json, ']');
+    jsonl_close(&json, '}');
+    jsonl_end(&json);
+}
+
+void table_print(struct table *table, const struct table_view *view, FILE *to) {
+    char error[1];
+    unsigned columns[COLUMNS_MAX];
+    struct order order = {.n_columns = table->n_columns, .values = table->values};
+    size_t *rows = malloc((table->n_rows + 1) * sizeof *rows);
+    if (!rows) {
+        table->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < table->n_rows; i++)
+        rows[i] = i;
+    order.column = (unsigned)sort_column(table, view->sort, &order.reversed, error, sizeof error);
+    order.unit = table->columns[order.column].unit;
+    qsort_r(rows, table->n_rows, sizeof *rows, by_column, &order);
+    struct printing p = {.table = table, .to = to, .columns = columns, .rows = rows};
+    p.n = choose(table, view->fields, columns, error, sizeof error);
+    p.n_rows = view->top && view->top < table->n_rows ? (size_t)view->top : table->n_rows;
+    static void (*const print[])(const struct printing *) = {print_table, print_csv, print_json,
+                                                             print_md};
+    print[view->format](&p);
+    free(rows);
+}

@@ -1,0 +1,77 @@
+/*
+ * A table of numbers and texts, sorted by a column, printed as text, CSV, JSON or Markdown: what
+ * `report` and `diff` show. One thread; nothing of a trace is known here.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_TABLE_H
+#define CUSPLICE_TOOLS_TRACE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum table_unit {
+    TABLE_COUNT,
+    TABLE_PERCENT, /* 0 to 100, in `real` */
+    TABLE_NS,
+    TABLE_BYTES,
+    TABLE_TEXT,
+};
+
+struct table_column {
+    const char *key;
+    enum table_unit unit;
+};
+
+union table_value {
+    int64_t number;
+    double real;
+    const char *text; /* lives as long as the table; NULL: "" */
+};
+
+struct table {
+    const char *name;
+    const struct table_column *columns;
+    unsigned n_columns;
+    const char *sort; /* unless another is asked for; with '-' in front the other way round */
+    union table_value *values;
+    size_t n_rows, room;
+    bool failed; /* memory did not suffice */
+    struct table_note *notes;
+    unsigned n_notes;
+    struct table_text *texts;
+};
+
+/* Zeroed but for its name. */
+void table_init(struct table *table, const char *name, const struct table_column *columns,
+                unsigned n_columns, const char *sort);
+void table_free(struct table *table);
+
+/* A new row, zeroed: n_columns values. NULL where memory does not suffice. */
+union table_value *table_row(struct table *table);
+/* A copy that lives as long as the table. */
+const char *table_keep(struct table *table, const char *text);
+/* What the rows are made from: a `#` line, a member of "about" in JSON. */
+void table_note(struct table *table, const char *key, const char *text);
+void table_note_number(struct table *table, const char *key, int64_t number);
+
+enum table_format { TABLE_TEXTUAL, TABLE_CSV, TABLE_JSON, TABLE_MD };
+extern const char *const table_formats[]; /* "table", ..., in that order, then NULL */
+
+struct table_view {
+    enum table_format format;
+    const char *sort;   /* a column's key; NULL: the table's own */
+    const char *fields; /* keys with commas between; NULL: all */
+    uint64_t top;       /* rows at most; 0: all */
+};
+
+/* False where a field does not exist, with a sentence in `error`. */
+bool table_check(const struct table *table, const struct table_view *view, char *error,
+                 size_t bytes);
+/* Sorts and prints. table_check must have been content. */
+void table_print(struct table *table, const struct table_view *view, FILE *to);
+
+/* `2.50 us`, `4.0 KiB`, `33.3 %`, `17`. */
+void table_human(enum table_unit unit, union table_value value, char *out, size_t bytes);
+
+#endif

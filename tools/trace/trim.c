@@ -1,0 +1,298 @@
+/*
+ * Two passes over the events: the first finds what definitions are needed, the second writes. A
+ * LAUNCH or FLUSH that took ops which are left out says how many of them are still there.
+ */
+#include "tools/trace/trim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "shim/trace/file.h"
+#include "tools/trace/facts.h"
+
+enum { LEVEL = 3 };
+
+/* A set of ids, none of which is 0. */
+struct ids {
+    uint32_t *at;
+    uint32_t n, room;
+};
+
+struct trim {
+    const struct look *look;
+    const struct selection *selection;
+    struct cst_out out;
+    struct cst_sink sink;
+    char *frame; /* where blocks are packed; NULL: they are not */
+    struct ids strings;
+    uint32_t *kinds;  /* new number by old one; 0: left out */
+    uint32_t *cursor; /* by stream: the first op that went out in no record seen so far */
+    const struct cst_call **end; /* of the steps that are kept, by address */
+    size_t n_ends;
+    bool no_memory;
+};
+
+/* ---- ids ---- */
+
+static uint32_t *id_slot(uint32_t *at, uint32_t room, uint32_t id) {
+    uint32_t i = id * 2654435761u;
+    while (at[i & (room - 1)] && at[i & (room - 1)] != id)
+        i++;
+    return &at[i & (room - 1)];
+}
+
+static void need_string(struct trim *t, uint32_t id) {
+    struct ids *ids = &t->strings;
+    if (!id)
+        return;
+    if (2 * ids->n >= ids->room) {
+        uint32_t room = ids->room ? 2 * ids->room : 256;
+        uint32_t *at = calloc(room, sizeof *at);
+        if (!at) {
+            t->no_memory = true;
+            return;
+        }
+        for (uint32_t i = 0; i < ids->room; i++)
+            if (ids->at[i])
+                *id_slot(at, room, ids->at[i]) = ids->at[i];
+        free(ids->at);
+        ids->at = at;
+        ids->room = room;
+    }
+    uint32_t *slot = id_slot(ids->at, ids->room, id);
+    ids->n += !*slot;
+    *slot = id;
+}
+
+/* ---- what is kept ---- */
+
+static int by_address(const void *a, const void *b) {
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    return x < y ? -1 : x > y;
+}
+
+static bool in_time(const struct trim *t, const struct cst_record *record) {
+    return record->ns >= t->selection->begin && record->ns < t->selection->end;
+}
+
+/* How many of its ops a LAUNCH or FLUSH speaks of when others are left out; 0: it is left out. */
+static uint32_t left_of(struct trim *t, const struct cst_record *record, uint32_t stream,
+                        uint32_t n) {
+    const struct model_stream *s = &t->look->model->streams[stream];
+    uint32_t took = 0, kept = 0;
+    for (; t->cursor[stream] < s->n_ops; t->cursor[stream]++) {
+        const struct model_op *op = look_op(t->look, stream, t->cursor[stream]);
+        if (op->out && op->out != record)
+            break;
+        took += op->out == record;
+        kept += op->out == record && t->selection->steps[op->step];
+    }
+    if (!took)
+        return in_time(t, record) ? n : 0;
+    return kept ? n - (took - kept) : 0;
+}
+
+/* Calls `keep` with each event that is kept, and with `n` where it is a LAUNCH or FLUSH. */
+static void each(struct trim *t, void (*keep)(struct trim *, const struct cst_record *, uint32_t)) {
+    const struct cst_trace *trace = t->look->trace;
+    uint32_t op = 0, n;
+    memset(t->cursor, 0, trace->n_streams * sizeof *t->cursor);
+    for (size_t i = 0; i < trace->n_events && !t->no_memory && !t->out.error; i++) {
+        const struct cst_record *record = trace->events[i];
+        switch (record->type) {
+        case CST_OP:
+            if (t->selection->steps[t->look->model->ops[op++].step])
+                keep(t, record, 0);
+            break;
+        case CST_FLUSH: {
+            const struct cst_flush *flush = (const struct cst_flush *)record;
+            n = left_of(t, record, flush->stream, flush->n);
+            if (n)
+                keep(t, record, n);
+            break;
+        }
+        case CST_LAUNCH: {
+            const struct cst_launch *launch = (const struct cst_launch *)record;
+            n = left_of(t, record, launch->stream, launch->n);
+            if (n)
+                keep(t, record, n);
+            break;
+        }
+        case CST_CALL:
+            if (in_time(t, record) ||
+                bsearch(&record, t->end, t->n_ends, sizeof(void *), by_address))
+                keep(t, record, 0);
+            break;
+        default:
+            if (in_time(t, record))
+                keep(t, record, 0);
+        }
+    }
+}
+
+static void need(struct trim *t, const struct cst_record *record, uint32_t n) {
+    (void)n;
+    if (record->type == CST_OP) {
+        const struct cst_op *op = (const struct cst_op *)record;
+        t->kinds[op->kind] = 1;
+        need_string(t, op->eager);
+        need_string(t, op->why);
+    } else if (record->type == CST_CALL) {
+        need_string(t, ((const struct cst_call *)record)->name);
+    } else if (record->type == CST_FLUSH) {
+        need_string(t, ((const struct cst_flush *)record)->cause);
+        need_string(t, ((const struct cst_flush *)record)->reason);
+    }
+}
+
+/* ---- writing ---- */
+
+static void end_block(struct trim *t) {
+    if (!t->frame || !t->sink.used) {
+        cst_sink_flush(&t->sink);
+        return;
+    }
+    size_t n =
+        ZSTD_compress(t->frame, ZSTD_compressBound(CST_SINK), t->sink.buffer, t->sink.used, LEVEL);
+    if (ZSTD_isError(n))
+        t->no_memory = true;
+    else
+        cst_out_block(&t->out, CST_BLOCK_RECORDS, CST_BLOCK_ZSTD, t->frame, n, t->sink.used);
+    t->sink.used = 0;
+}
+
+/* A copy of the record, where it now stands. */
+static void *put(struct trim *t, const struct cst_record *record) {
+    size_t bytes = record->words * (size_t)8;
+    if (t->sink.used + bytes > CST_SINK)
+        end_block(t);
+    cst_sink_put(&t->sink, record, bytes);
+    return t->sink.buffer + t->sink.used - bytes;
+}
+
+static void put_event(struct trim *t, const struct cst_record *record, uint32_t n) {
+    void *copy = put(t, record);
+    if (record->type == CST_OP)
+        ((struct cst_op *)copy)->kind = t->kinds[((const struct cst_op *)record)->kind];
+    else if (record->type == CST_LAUNCH)
+        ((struct cst_launch *)copy)->n = n;
+    else if (record->type == CST_FLUSH)
+        ((struct cst_flush *)copy)->n = n;
+}
+
+static void put_definitions(struct trim *t) {
+    const struct cst_trace *trace = t->look->trace;
+    uint32_t kinds = 0;
+    for (uint32_t i = 0; i < trace->n_threads; i++)
+        if (trace->threads[i])
+            need_string(t, trace->threads[i]->name);
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (t->kinds[i]) {
+            need_string(t, trace->kinds[i]->name);
+            need_string(t, trace->kinds[i]->file);
+        }
+    for (uint32_t i = 0; i < t->strings.room; i++)
+        if (t->strings.at[i]) {
+            const char *text = cst_string(trace, t->strings.at[i]);
+            if (t->sink.used + sizeof(struct cst_string) + strlen(text) + 8 > CST_SINK)
+                end_block(t);
+            cst_sink_string(&t->sink, t->strings.at[i], text);
+        }
+    for (uint32_t i = 0; i < trace->n_threads; i++)
+        if (trace->threads[i])
+            put(t, &trace->threads[i]->head);
+    for (uint32_t i = 0; i < trace->n_streams; i++)
+        if (trace->streams[i])
+            put(t, &trace->streams[i]->head);
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (t->kinds[i]) {
+            struct cst_kind *kind = put(t, &trace->kinds[i]->head);
+            kind->id = t->kinds[i] = ++kinds;
+        }
+    for (size_t i = 0; i < trace->n_ranges; i++)
+        if (trace->ranges[i]->head.ns < t->selection->end)
+            put(t, &trace->ranges[i]->head);
+}
+
+/* The facts with the note as one more member. */
+static void put_facts(struct trim *t, const char *note) {
+    const char *line = t->look->facts;
+    char key[32] = "trimmed";
+    for (unsigned i = 2; facts_has(line, key); i++)
+        snprintf(key, sizeof key, "trimmed_%u", i);
+    size_t bytes = strlen(line) + strlen(note) + sizeof key + 16;
+    char *text = malloc(bytes);
+    if (!text) {
+        t->no_memory = true;
+        return;
+    }
+    int n = snprintf(text, bytes, "%.*s%s\"%s\":%s}", (int)strlen(line) - 1, line,
+                     strlen(line) > 2 ? "," : "", key, note);
+    cst_out_block(&t->out, CST_BLOCK_FACTS, 0, text, (size_t)n, (size_t)n);
+    free(text);
+}
+
+static bool prepare(struct trim *t, bool packed) {
+    const struct model *model = t->look->model;
+    t->sink = (struct cst_sink){.out = &t->out, .buffer = malloc(CST_SINK)};
+    t->frame = packed ? malloc(ZSTD_compressBound(CST_SINK)) : NULL;
+    t->kinds = calloc(t->look->trace->n_kinds + (size_t)1, sizeof *t->kinds);
+    t->cursor = calloc(t->look->trace->n_streams + (size_t)1, sizeof *t->cursor);
+    t->end = calloc(model->n_steps + (size_t)1, sizeof *t->end);
+    if (!t->sink.buffer || (packed && !t->frame) || !t->kinds || !t->cursor || !t->end)
+        return false;
+    for (uint32_t i = 0; i < model->n_steps; i++)
+        if (t->selection->steps[i] && model->steps[i].end)
+            t->end[t->n_ends++] = model->steps[i].end;
+    qsort(t->end, t->n_ends, sizeof *t->end, by_address);
+    return true;
+}
+
+static bool refuse(const struct trim *t, const char *path, char *error, size_t bytes) {
+    if (t->no_memory)
+        snprintf(error, bytes, "%s: not enough memory", path);
+    else if (t->out.error == EEXIST)
+        snprintf(error, bytes,
+                 "%s: it, or %s.partial, is there already: remove it or name another with -o", path,
+                 path);
+    else
+        snprintf(error, bytes, "%s: cannot be written: %s", path, strerror(t->out.error));
+    return false;
+}
+
+bool trim_write(const struct look *look, const struct selection *selection, const char *note,
+                bool packed, const char *path, struct trim_result *result, char *error,
+                size_t bytes) {
+    struct trim t = {.look = look, .selection = selection, .out = {.fd = -1}};
+    bool opened = false;
+    t.no_memory = !prepare(&t, packed);
+    if (!t.no_memory)
+        opened = cst_out_open(&t.out, path) == 0;
+    if (opened) {
+        put_facts(&t, note);
+        each(&t, need);
+        put_definitions(&t);
+        each(&t, put_event);
+        end_block(&t);
+    }
+    if (opened && !t.no_memory && !t.out.error) {
+        cst_out_close(&t.out);
+        if (t.out.error)
+            unlink(t.out.partial);
+    } else {
+        cst_out_abandon(&t.out);
+    }
+    *result = (struct trim_result){.bytes = t.out.bytes};
+    for (uint32_t i = 0; i < look->model->n_steps; i++)
+        result->ops += selection->steps[i] ? look->model->steps[i].n_ops : 0;
+    free(t.sink.buffer);
+    free(t.frame);
+    free(t.kinds);
+    free(t.cursor);
+    free(t.end);
+    free(t.strings.at);
+    return (!t.no_memory && !t.out.error) || refuse(&t, path, error, bytes);
+}

@@ -1,0 +1,18 @@
+/* A part of a trace as a trace of its own. */
+#ifndef CUSPLICE_TOOLS_TRACE_TRIM_H
+#define CUSPLICE_TOOLS_TRACE_TRIM_H
+
+#include "tools/trace/select.h"
+
+struct trim_result {
+    uint64_t ops, bytes;
+};
+
+/* Writes what is selected, with the definitions that it needs, to `path`, which must not be there.
+ * `note`: what the facts say of it, a JSON object. Kinds are numbered anew; threads, streams and
+ * strings keep their numbers. False with a sentence in `error`; then nothing is left. */
+bool trim_write(const struct look *look, const struct selection *selection, const char *note,
+                bool packed, const char *path, struct trim_result *result, char *error,
+                size_t bytes);
+
+#endif
