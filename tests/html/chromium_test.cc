@@ -169,6 +169,7 @@ told.usedCalls = page.hits.reduce((a, b) => a + b, 0);
 page.search("");
 const strip = page.strip, first = strip.ops[0];
 told.usedTip = page.opLines(first).join("|");
+told.usedBuilt = page.opLines(strip.ops[10]).join("|");
 told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
 }</script></body>)js";
 
@@ -235,6 +236,9 @@ TEST_F(Chromium, CanBeUsed) {
                                     "6|graph of 4 ops, as it was: piece 1, variant 0"),
               std::string::npos)
         << data["used-tip"];
+    EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: piece 3"),
+              std::string::npos)
+        << data["used-built"];
     EXPECT_NE(data["used-why"].find("|eager: rule (never_defer): a never_defer rule names it"),
               std::string::npos)
         << data["used-why"];

@@ -89,6 +89,7 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
                 launch->piece = graph + 1;
                 launch->patched = graph == 1 ? 2 : 0;
                 launch->host_ns = 1500;
+                launch->build_ns = graph == 2 ? 3456789012 : 0; /* five bytes of seven bits */
                 counts.in_graphs += 4;
                 counts.graph_launches++;
                 w.ns += 1500;
