@@ -26,6 +26,8 @@ static const struct {
     {"--out", TRACE_OUT, "FILE"},
     {"--pack", TRACE_PACK, NULL},
     {"--by", TRACE_BY, "WHAT"},
+    {"--html", TRACE_HTML, "FILE"},
+    {"--force", TRACE_FORCE, NULL},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -99,6 +101,9 @@ static bool take(struct trace_args *args, unsigned i, const char *value) {
         return take_number("--step", value, 0, &args->from) && ((args->to = args->from), true);
     case TRACE_OUT:
         args->out = value;
+        return true;
+    case TRACE_HTML:
+        args->html = value;
         return true;
     case TRACE_BY:
         args->by = value;

@@ -25,6 +25,8 @@ enum trace_option {
     TRACE_OUT = 1 << 10,
     TRACE_PACK = 1 << 11,
     TRACE_BY = 1 << 12,
+    TRACE_HTML = 1 << 13,
+    TRACE_FORCE = 1 << 14,
 };
 
 enum { TRACE_WORDS = 3 };
@@ -37,7 +39,7 @@ struct trace_args {
     enum names_form names;
     uint32_t from, to; /* of --steps; both are --step */
     uint32_t stream;
-    const char *out, *by;
+    const char *out, *by, *html;
 };
 
 /* False where something is wrong, which was told: the exit status is 2. `needed`: what each word is

@@ -3,6 +3,7 @@
 
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/html.h"
 #include "tools/trace/report.h"
 
 static const char help[] =
@@ -25,6 +26,12 @@ static const char help[] =
     "            runs of graphs that ended there\n"
     "  coverage  by step: ops, what became of them, share in graphs\n"
     "\n"
+    "Or one page for a browser, which needs no network: the tables, the ops of a step, and the "
+    "streams\n"
+    "and threads by host time, to search and to zoom.\n"
+    "\n"
+    "      --html FILE       writes the page; it holds 5,000,000 ops at most\n"
+    "      --force           over a FILE that is there\n"
     "      --sort FIELD      largest first, texts from A on; -FIELD (as --sort=-FIELD) the other\n"
     "                        way round\n"
     "      --fields A,B      these columns, in this order\n"
@@ -51,13 +58,38 @@ static const struct report *find(const char *name) {
     return NULL;
 }
 
+static bool wants_html(char **argv) {
+    for (; *argv && strcmp(*argv, "--") != 0; argv++)
+        if (strcmp(*argv, "--html") == 0 || strncmp(*argv, "--html=", 7) == 0)
+            return true;
+    return false;
+}
+
+static int html(int argc, char **argv) {
+    static const char *const needed[] = {"TRACE", NULL};
+    struct trace_args args;
+    struct look look;
+    char error[9000];
+    if (!trace_args_read(&args, argc, argv, TRACE_HTML | TRACE_FORCE | TRACE_NAMES, needed))
+        return 2;
+    if (!trace_args_open(&args, args.words[0], &look))
+        return 1;
+    int status = trace_html(&look, args.html, args.given & TRACE_FORCE, error, sizeof error);
+    look_close(&look);
+    if (status)
+        cli_say("%s", error);
+    return status;
+}
+
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const needed[] = {"a report (kernels, segments, cache, breaks, coverage)",
-                                         "TRACE", NULL};
+    static const char *const needed[] = {
+        "a report (kernels, segments, cache, breaks, coverage; or --html FILE)", "TRACE", NULL};
     struct trace_args args;
     struct look look;
     struct table table = {0};
     (void)self;
+    if (wants_html(argv))
+        return html(argc, argv);
     if (!trace_args_read(&args, argc, argv,
                          TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP,
                          needed))
@@ -77,7 +109,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_report = {
     "report",
     "report kernels|segments|cache|breaks|coverage [--sort FIELD] [--fields A,B] [--top N] "
-    "[--format F] TRACE",
+    "[--format F] TRACE\n"
+    "       cusplice report --html FILE [--force] [--names FORM] TRACE",
     "tables of a trace: kernels, segments, cache, breaks, coverage",
     help,
     run,

@@ -1,0 +1,286 @@
+// The page of `report --html` in a browser: what it shows is what the reports say, nothing in it
+// goes to the network, and it can be used.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include "tests/html/chromium.h"
+#include "tests/html/synthetic.h"
+
+extern "C" {
+#include "tools/trace/html.h"
+#include "tools/trace/report.h"
+}
+
+namespace {
+
+std::string Temp(const std::string &name) {
+    return testing::TempDir() + "/" + name;
+}
+
+std::string Read(const std::string &path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// "1 234 ns", as the page writes a time's title.
+std::string Grouped(int64_t number) {
+    std::string digits = std::to_string(number);
+    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+        digits.insert(static_cast<size_t>(at), "\xe2\x80\x89");
+    return digits + " ns";
+}
+
+// The rows of a report as the page's cells have them in their titles.
+std::vector<std::vector<std::string>> Expected(const struct look *look, const char *name) {
+    std::vector<std::vector<std::string>> rows;
+    struct table table = {};
+    for (const report *report = report_list; report->name; report++)
+        if (strcmp(report->name, name) == 0)
+            report->fill(look, &table);
+    EXPECT_FALSE(table.failed);
+    for (size_t i = 0; i < table.n_rows; i++) {
+        rows.emplace_back();
+        for (unsigned c = 0; c < table.n_columns; c++) {
+            table_value value = table.values[i * table.n_columns + c];
+            char text[64];
+            snprintf(text, sizeof text, "%.6g", value.real);
+            switch (table.columns[c].unit) {
+            case TABLE_TEXT:
+                rows.back().push_back(value.text ? value.text : "");
+                break;
+            case TABLE_PERCENT:
+                rows.back().push_back(text);
+                break;
+            case TABLE_NS:
+                rows.back().push_back(Grouped(value.number));
+                break;
+            default:
+                rows.back().push_back(std::to_string(value.number));
+            }
+            std::string &cell = rows.back().back();
+            size_t bad = cell.find('\xff'); // no UTF-8
+            if (bad != std::string::npos)
+                cell.replace(bad, 1, "\xef\xbf\xbd");
+        }
+    }
+    table_free(&table);
+    std::sort(rows.begin(), rows.end());
+    return rows;
+}
+
+// The same rows in the page; a report's columns are the first ones there.
+std::vector<std::vector<std::string>> Shown(const std::string &dom, const char *name,
+                                            size_t columns) {
+    auto rows = Cells(dom, std::string("t-") + name);
+    for (auto &row : rows)
+        if (row.size() > columns)
+            row.resize(columns);
+    std::sort(rows.begin(), rows.end());
+    return rows;
+}
+
+class Chromium : public testing::Test {
+  protected:
+    void Make(unsigned steps, const std::vector<std::string> &names) {
+        std::string trace = Temp("chromium.cst");
+        char error[9000];
+        page_ = Temp("chromium.html");
+        unlink(page_.c_str());
+        counts_ = WriteSynthetic(trace, steps, names);
+        ASSERT_TRUE(look_open(&look_, trace.c_str(), NAMES_BASE, error, sizeof error)) << error;
+        open_ = true;
+        ASSERT_EQ(trace_html(&look_, page_.c_str(), false, error, sizeof error), 0) << error;
+    }
+    void TearDown() override {
+        if (open_)
+            look_close(&look_);
+    }
+    void ExpectCounts(const Rendered &rendered) {
+        auto data = rendered.data;
+        EXPECT_EQ(data["ready"], "yes") << rendered.log << data["error"];
+        EXPECT_EQ(data["ops"], std::to_string(counts_.ops));
+        EXPECT_EQ(data["in-graphs"], std::to_string(counts_.in_graphs));
+        EXPECT_EQ(data["eager"], std::to_string(counts_.eager));
+        EXPECT_EQ(data["flushed"], std::to_string(counts_.flushed));
+        EXPECT_EQ(data["open"], "1");
+        EXPECT_EQ(data["graph-launches"], std::to_string(counts_.graph_launches));
+        EXPECT_EQ(data["steps"], std::to_string(counts_.steps));
+        EXPECT_EQ(data.count("error"), 0u) << data["error"];
+        EXPECT_EQ(data.count("harm"), 0u) << data["harm"];
+        EXPECT_EQ(rendered.console, "");
+    }
+
+    SyntheticCounts counts_;
+    struct look look_;
+    std::string page_;
+    bool open_ = false;
+};
+
+#define NEEDS_CHROMIUM()                                                                           \
+    if (FindChromium().empty())                                                                    \
+    GTEST_SKIP() << "no chromium here; tools/setup installs it"
+
+// What a user does, and what the page has become, in data- attributes.
+const char kUse[] = R"js(<script>{
+const told = document.body.dataset, input = document.getElementById("search");
+const lanes = document.getElementById("lanes"), place = lanes.getBoundingClientRect();
+const press = (key) =>
+    document.getElementById("lanes-box").dispatchEvent(new KeyboardEvent("keydown", { key }));
+const boxes = () => Number(told.painted);
+
+told.usedAll = boxes();
+lanes.dispatchEvent(new WheelEvent("wheel",
+    { deltaY: -400, clientX: place.left + 600, clientY: place.top + 40, cancelable: true }));
+told.usedWheel = boxes();
+press("+");
+told.usedPlus = boxes();
+press("0");
+told.usedKey = boxes();
+const point = (type, x, shiftKey) => lanes.dispatchEvent(new PointerEvent(type,
+    { clientX: place.left + x, clientY: place.top + 40, button: 0, pointerId: 1, shiftKey }));
+lanes.setPointerCapture = () => {};
+point("pointerdown", 400, true), point("pointermove", 700, true), point("pointerup", 700, true);
+told.usedRange = boxes();
+const from = page.timeline.from;
+point("pointerdown", 400, false), point("pointermove", 500, false), point("pointerup", 500, false);
+told.usedDrag = page.timeline.from < from ? "back" : "not";
+press("0");
+
+const head = document.querySelector("#t-kernels button[data-key=name]");
+head.click();
+told.usedSort = document.querySelector("#t-kernels tbody td:last-child").title;
+document.querySelector("#t-kernels button[data-key=name]").click();
+told.usedSortDown = document.querySelector("#t-kernels tbody td:last-child").title;
+document.getElementById("step-number").value = 3;
+document.getElementById("step-number").dispatchEvent(new Event("change"));
+told.usedStep = `${told.step} ${told.stepOps} ${told.stepInGraphs} ${told.stepGraphs} ${told.cells}`;
+page.search("__PROTO__");
+told.usedFound = `${told.found} ${document.getElementById("t-kernels").dataset.rows}`;
+told.usedHits = page.hits.reduce((a, b) => a + b, 0);
+page.search("cuStreamSync");
+told.usedCalls = page.hits.reduce((a, b) => a + b, 0);
+page.search("");
+const strip = page.strip, first = strip.ops[0];
+told.usedTip = page.opLines(first).join("|");
+told.usedBuilt = page.opLines(strip.ops[10]).join("|");
+told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
+}</script></body>)js";
+
+TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
+    NEEDS_CHROMIUM();
+    ASSERT_NO_FATAL_FAILURE(Make(6, HostileNames()));
+    auto other = std::async(std::launch::async, [this] { return Render(page_, true); });
+    Rendered online = Render(page_, false), offline = other.get();
+    ExpectCounts(online);
+    ExpectCounts(offline);
+    EXPECT_EQ(online.dom, offline.dom);
+
+    for (const char *name : {"kernels", "breaks", "cache", "segments"}) {
+        auto expected = Expected(&look_, name);
+        ASSERT_FALSE(expected.empty()) << name;
+        EXPECT_EQ(Shown(offline.dom, name, expected[0].size()), expected) << name;
+    }
+    // Each of 193 ops is in two lanes but for the outs and the waits; nothing is left out.
+    unsigned long all =
+        2 * counts_.ops + counts_.graph_launches + 12 /* flushes */ + 12 /* waits */;
+    EXPECT_EQ(offline.data["painted"], std::to_string(all));
+    EXPECT_EQ(offline.data["cells"], "16");
+    EXPECT_EQ(offline.data["step-in-graphs"], "12");
+    EXPECT_EQ(offline.data["step-graphs"], "3");
+    EXPECT_NE(offline.dom.find("<dd>mode"), 0u);
+    EXPECT_NE(offline.dom.find("<dd>warmup = 7</dd>"), std::string::npos);
+    EXPECT_NE(offline.dom.find("<dd>2023-11-14 22:13:20 UTC</dd>"), std::string::npos);
+    EXPECT_NE(offline.dom.find("<dd>prog &lt;/script&gt;&lt;b&gt;\"&amp;'</dd>"),
+              std::string::npos);
+}
+
+TEST_F(Chromium, CanBeUsed) {
+    NEEDS_CHROMIUM();
+    ASSERT_NO_FATAL_FAILURE(Make(6, HostileNames()));
+    std::string text = Read(page_), used = Temp("used.html");
+    size_t end = text.rfind("</body>");
+    ASSERT_NE(end, std::string::npos);
+    std::ofstream(used) << text.substr(0, end) << kUse << text.substr(end + strlen("</body>"));
+    Rendered rendered = Render(used, true);
+    auto data = rendered.data;
+    EXPECT_EQ(data.count("error"), 0u) << data["error"];
+    EXPECT_EQ(rendered.console, "");
+    auto number = [&](const char *key) { return atol(data[key].c_str()); };
+    EXPECT_GT(number("used-all"), number("used-wheel"));
+    EXPECT_GT(number("used-wheel"), number("used-plus"));
+    EXPECT_EQ(data["used-key"], data["used-all"]);
+    EXPECT_GT(number("used-range"), 0);
+    EXPECT_LT(number("used-range"), number("used-all"));
+    EXPECT_EQ(data["used-drag"], "back");
+
+    auto names = HostileNames();
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(data["used-sort"], names.front());
+    EXPECT_EQ(data["used-sort-down"], "line\xe2\x80\xa8separator");
+    EXPECT_EQ(data["used-step"], "3 16 12 3 16");
+    // Of each step ops 5 and 13 bear that name; the graph that holds the one is found with it.
+    EXPECT_EQ(data["used-found"], "24 1");
+    EXPECT_EQ(data["used-hits"], "36");
+    EXPECT_EQ(data["used-calls"], "24"); // the waits, and the flushes that they caused
+    EXPECT_NE(data["used-tip"].find("|grid 1\xc3\x97"
+                                    "2\xc3\x97"
+                                    "3, block 4\xc3\x97"
+                                    "5\xc3\x97"
+                                    "6|graph of 4 ops, as it was: piece 1, variant 0"),
+              std::string::npos)
+        << data["used-tip"];
+    EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: piece 3"),
+              std::string::npos)
+        << data["used-built"];
+    EXPECT_NE(data["used-why"].find("|eager: rule (never_defer): a never_defer rule names it"),
+              std::string::npos)
+        << data["used-why"];
+}
+
+// By hand: bazel test //tests/html:million_test --test_output=all
+TEST_F(Chromium, DISABLED_AMillionOps) {
+    NEEDS_CHROMIUM();
+    auto begin = std::chrono::steady_clock::now();
+    auto passed = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    ASSERT_NO_FATAL_FAILURE(Make(31250, {"gemm", "norm", "rope", "add", "softmax"}));
+    std::string text = Read(page_), used = Temp("used.html");
+    printf("%lu ops: trace and page made in %.1f s, page of %.1f MB\n", counts_.ops, passed(),
+           static_cast<double>(text.size()) / 1e6);
+    EXPECT_LT(text.size(), 25000000u);
+    size_t end = text.rfind("</body>");
+    std::ofstream(used) << text.substr(0, end) << R"js(<script>
+        document.body.dataset.open = performance.now().toFixed(0);
+        let at = performance.now();
+        for (let i = 0; i < 20; i++) page.timeline.zoom(i < 10 ? 0.7 : 1 / 0.7);
+        document.body.dataset.draw = ((performance.now() - at) / 20).toFixed(1);
+        at = performance.now();
+        page.search("rope");
+        document.body.dataset.search = (performance.now() - at).toFixed(0);
+        page.search("");
+        </script></body>)js"
+                        << text.substr(end + strlen("</body>"));
+    begin = std::chrono::steady_clock::now();
+    Rendered rendered = Render(used, true, 300);
+    auto data = rendered.data;
+    printf("opened by chromium in %.1f s; in the page: ready after %s ms, a picture in %s ms, a "
+           "search in %s ms; %s boxes by %s rectangles\n",
+           passed(), data["open"].c_str(), data["draw"].c_str(), data["search"].c_str(),
+           data["painted"].c_str(), data["rects"].c_str());
+    EXPECT_EQ(data["ops"], std::to_string(counts_.ops));
+    EXPECT_EQ(data["in-graphs"], std::to_string(counts_.in_graphs));
+    EXPECT_EQ(data["steps"], std::to_string(counts_.steps));
+    EXPECT_GT(atol(data["painted"].c_str()), 2000000);
+    EXPECT_LT(atol(data["rects"].c_str()), 100000);
+    EXPECT_EQ(rendered.console, "");
+}
+
+} // namespace

@@ -1,0 +1,34 @@
+// Traces that no program made: steps of two streams in which every fate of an op comes.
+#ifndef CUSPLICE_TESTS_HTML_SYNTHETIC_H
+#define CUSPLICE_TESTS_HTML_SYNTHETIC_H
+
+#include <string>
+#include <vector>
+
+// Names that would do harm if they got into a page as they are.
+inline const std::vector<std::string> &HostileNames() {
+    static const std::vector<std::string> names = {
+        "</script><script>document.body.dataset.harm='script'</script>",
+        "<img src=x onerror=\"document.body.dataset.harm='image'\">",
+        "<!--<script>",
+        "]]>&lt;&amp;\"'`${1}",
+        "@data@ @js@ </style>",
+        "__proto__",
+        "line\xe2\x80\xa8"
+        "separator",
+        "byte\xff",
+    };
+    return names;
+}
+
+struct SyntheticCounts {
+    unsigned long ops, in_graphs, eager, flushed, graph_launches, steps;
+};
+
+// Writes a trace at `path` in which each stream has `steps` steps of 16 ops: 4 in each of three
+// graphs (as it was, patched, built), 2 eager by a rule, 2 flushed. One op at the end stays
+// withheld. Kernels are those of `names`.
+SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
+                               const std::vector<std::string> &names);
+
+#endif

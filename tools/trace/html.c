@@ -1,0 +1,254 @@
+/* The page put together: its parts in their places, its tables, and how it becomes a file. */
+#include "tools/trace/html.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/options.h"
+#include "shim/base/tally.h"
+#include "tools/trace/jsonl.h"
+#include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */
+#include "tools/trace/report.h"
+
+/* ---- JSON in a page ---- */
+
+bool html_json(FILE *to, const char *id, html_json_fn *fill, const struct look *look,
+               const void *context) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory)
+        return false;
+    bool made = fill(memory, look, context);
+    made = fclose(memory) == 0 && made;
+    fprintf(to, "<script type=\"application/json\" id=\"%s\">", id);
+    /* '<' is in texts alone, where it may be written so. */
+    for (size_t i = 0; made && i < bytes; i++)
+        if (text[i] == '<')
+            fputs("\\u003c", to);
+        else
+            putc(text[i], to);
+    fputs("</script>\n", to);
+    free(text);
+    return made;
+}
+
+static const char *const units[] = {"count", "percent", "ns", "bytes", "text"};
+
+/* What `report NAME --format json` prints, and what its columns are. */
+static bool put_table(FILE *to, const struct look *look, const void *context) {
+    struct table *table = (struct table *)context;
+    struct table_view view = {.format = TABLE_JSON, .top = HTML_ROWS_MAX};
+    struct jsonl json = {.to = to};
+    (void)look;
+    jsonl_open(&json, NULL, '{');
+    jsonl_open(&json, "columns", '[');
+    for (unsigned i = 0; i < table->n_columns; i++) {
+        jsonl_open(&json, NULL, '[');
+        jsonl_text(&json, NULL, table->columns[i].key);
+        jsonl_text(&json, NULL, units[table->columns[i].unit]);
+        jsonl_close(&json, ']');
+        json.follows = true;
+    }
+    jsonl_close(&json, ']');
+    jsonl_number(&json, "all", (int64_t)table->n_rows);
+    jsonl_raw(&json, "report", "");
+    table_print(table, &view, to);
+    jsonl_close(&json, '}');
+    return !table->failed;
+}
+
+/* ---- totals and facts ---- */
+
+struct counted {
+    size_t kernels, signatures;
+};
+
+static unsigned there(const void *const *at, uint32_t n) {
+    unsigned count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += at[i] != NULL;
+    return count;
+}
+
+/* Under the names of `about` in reports, where they are there. */
+static bool put_totals(FILE *to, const struct look *look, const void *context) {
+    const struct counted *counted = context;
+    const struct model *model = look->model;
+    const struct cst_trace *trace = look->trace;
+    struct jsonl json = {.to = to};
+    jsonl_open(&json, NULL, '{');
+    jsonl_number(&json, "ops", model->n_ops);
+    jsonl_number(&json, "in_graphs", (int64_t)model->in_graphs);
+    jsonl_number(&json, "eager", (int64_t)model->eager);
+    jsonl_number(&json, "flushed", (int64_t)model->flushed);
+    jsonl_number(&json, "open", (int64_t)model->open);
+    jsonl_number(&json, "graph_launches", (int64_t)model->graph_launches);
+    jsonl_number(&json, "steps", model->n_steps);
+    jsonl_number(&json, "kernels", (int64_t)counted->kernels);
+    jsonl_number(&json, "signatures", (int64_t)counted->signatures);
+    jsonl_number(&json, "streams", there((const void *const *)trace->streams, trace->n_streams));
+    jsonl_number(&json, "threads", there((const void *const *)trace->threads, trace->n_threads));
+    jsonl_number(&json, "lost_records", (int64_t)trace->lost_records);
+    jsonl_number(&json, "lost_ops", (int64_t)trace->lost_ops);
+    jsonl_number(&json, "torn_bytes", (int64_t)trace->torn);
+    jsonl_bool(&json, "closed", trace->closed);
+    jsonl_number(&json, "time_ns", (int64_t)(trace->end_ns - trace->begin_ns));
+    jsonl_close(&json, '}');
+    return true;
+}
+
+/* The trace's own facts, what the options are where nobody sets them, and what the reasons mean. */
+static bool put_facts(FILE *to, const struct look *look, const void *context) {
+    const struct cst_trace *trace = look->trace;
+    const struct cus_option_row *row;
+    struct jsonl json = {.to = to};
+    (void)context;
+    jsonl_open(&json, NULL, '{');
+    jsonl_text(&json, "trace", trace->path);
+    jsonl_number(&json, "version", trace->version);
+    jsonl_number(&json, "begin_ns", (int64_t)trace->begin_ns);
+    jsonl_raw(&json, "facts", look->facts);
+    jsonl_open(&json, "defaults", '{');
+    for (unsigned i = 0; (row = cus_options_row(i)); i++)
+        jsonl_text(&json, row->key, row->value);
+    jsonl_close(&json, '}');
+    jsonl_open(&json, "why", '{');
+    for (unsigned i = 0; i < CUS_WHYS; i++) {
+        jsonl_open(&json, cus_why_key(i), '[');
+        jsonl_text(&json, NULL, cus_why_what(i));
+        jsonl_text(&json, NULL, cus_why_advice(i));
+        jsonl_close(&json, ']');
+    }
+    jsonl_close(&json, '}');
+    jsonl_close(&json, '}');
+    return true;
+}
+
+static bool put_data(FILE *to, const struct look *look) {
+    static const char *const shown[] = {"kernels", "breaks", "cache", "segments"};
+    struct table tables[4] = {0};
+    bool made = true;
+    for (unsigned i = 0; i < 4; i++)
+        for (const struct report *report = report_list; report->name; report++)
+            if (strcmp(report->name, shown[i]) == 0)
+                report->fill(look, &tables[i]);
+    struct counted counted = {tables[0].n_rows, tables[2].n_rows};
+    made = html_json(to, "totals", put_totals, look, &counted) &&
+           html_json(to, "facts", put_facts, look, NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "table-%s", shown[i]);
+        made = made && !tables[i].failed && html_json(to, id, put_table, look, &tables[i]);
+        table_free(&tables[i]);
+    }
+    return made && html_data(to, look);
+}
+
+/* ---- the page ---- */
+
+/* The template, with what stands for `@css@`, `@data@` and `@js@` in their places. */
+static bool put_page(FILE *to, const struct look *look) {
+    const char *at = (const char *)page_html;
+    bool made = true;
+    while (*at && made) {
+        size_t plain = strcspn(at, "@");
+        fwrite(at, 1, plain, to);
+        at += plain;
+        if (strncmp(at, "@css@", 5) == 0) {
+            fputs((const char *)page_css, to);
+            at += 5;
+        } else if (strncmp(at, "@js@", 4) == 0) {
+            fputs((const char *)page_js, to);
+            at += 4;
+        } else if (strncmp(at, "@data@", 6) == 0) {
+            made = put_data(to, look);
+            at += 6;
+        } else if (*at) {
+            putc(*at++, to);
+        }
+    }
+    return made;
+}
+
+/* ---- the file ---- */
+
+static int fail(char *error, size_t bytes, const char *path, int number, const char *what) {
+    if (number)
+        snprintf(error, bytes, "%s: %s: %s", path, what, strerror(number));
+    else
+        snprintf(error, bytes, "%s: %s", path, what);
+    return 1;
+}
+
+/* Gives the file its name; an errno. */
+static int settle(const char *partial, const char *out, bool force) {
+    struct stat there;
+    if (force)
+        return rename(partial, out) == 0 ? 0 : errno;
+    if (renameat2(AT_FDCWD, partial, AT_FDCWD, out, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (lstat(out, &there) == 0)
+        return EEXIST;
+    return rename(partial, out) == 0 ? 0 : errno;
+}
+
+static int write_page(const struct look *look, int fd, const char *partial, const char *out,
+                      bool force, char *error, size_t bytes) {
+    FILE *to = fdopen(fd, "w");
+    if (!to) {
+        close(fd);
+        return fail(error, bytes, out, ENOMEM, "cannot be written");
+    }
+    errno = 0;
+    bool made = put_page(to, look);
+    bool written = fflush(to) == 0 && !ferror(to);
+    int number = errno;
+    if (fclose(to) != 0 && written) {
+        written = false;
+        number = errno;
+    }
+    if (!written)
+        return fail(error, bytes, out, number ? number : EIO, "cannot be written");
+    if (!made)
+        return fail(error, bytes, out, 0,
+                    "not enough memory: cusplice trim --steps A-B makes a smaller trace");
+    number = settle(partial, out, force);
+    if (number == EEXIST)
+        return fail(error, bytes, out, 0, "is there already: name another file, or remove it");
+    return number ? fail(error, bytes, out, number, "cannot get its name") : 0;
+}
+
+int trace_html(const struct look *look, const char *out, bool force, char *error, size_t bytes) {
+    char partial[PATH_MAX + 16];
+    struct stat there;
+    if (look->model->n_ops > HTML_OPS_MAX) {
+        snprintf(error, bytes,
+                 "%s: it has %u ops, and a page holds %d: cusplice trim --steps A-B makes a part "
+                 "of it",
+                 look->trace->path, look->model->n_ops, HTML_OPS_MAX);
+        return 1;
+    }
+    if (strlen(out) >= PATH_MAX)
+        return fail(error, bytes, out, ENAMETOOLONG, "cannot be written");
+    if (!force && lstat(out, &there) == 0)
+        return fail(error, bytes, out, 0, "is there already: name another file, or remove it");
+    snprintf(partial, sizeof partial, "%s.partial", out);
+    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST)
+        return fail(error, bytes, partial, 0,
+                    "is there already, left behind or being written: remove it");
+    if (fd < 0)
+        return fail(error, bytes, out, errno, "cannot be written");
+    int status = write_page(look, fd, partial, out, force, error, bytes);
+    if (status)
+        unlink(partial);
+    return status;
+}

@@ -1,0 +1,438 @@
+/*
+ * The columns of a page. Each is a script element with an id that begins with `c-`: numbers of
+ * seven bits a byte, the lowest first, in base64. Times are differences to the one before.
+ *
+ *   c-op-*    by op, in the order of the trace: time (ns), host (ns), shape, stream, thread,
+ *             out (0: none, else 1 + the zigzag difference to the last out), alone (why it is in
+ *             no graph, in the JSON `lists`; 0: see its out)
+ *   c-out-*   by LAUNCH and FLUSH: time, host, build (ns), stream, n, how (1 to 3: enum cst_choice,
+ *             0: FLUSH), piece, variant, patched; of a FLUSH piece and variant are its cause and
+ *             reason, by number in `texts`
+ *   c-call-*  by call that is no op: time, host, stream (0: none, else 1 + it), thread, label
+ *   c-shape-* by kind and dimensions that came together: kind, d0 to d6
+ *   c-step-*  by step of the model: stream, n, signature, begin (zigzag), time
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/trace/html.h"
+#include "tools/trace/jsonl.h"
+#include "tools/trace/report.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+struct column {
+    uint8_t *at;
+    size_t n, room;
+};
+
+enum { TIME, HOST, SHAPE, STREAM, THREAD, OUT, ALONE, OPS };
+enum { O_TIME, O_HOST, O_BUILD, O_STREAM, O_N, O_HOW, O_PIECE, O_VARIANT, O_PATCHED, OUTS };
+enum { C_TIME, C_HOST, C_STREAM, C_THREAD, C_LABEL, CALLS };
+enum { S_KIND, S_D0, S_D6 = S_D0 + 6, SHAPES };
+enum { T_STREAM, T_N, T_SIGNATURE, T_BEGIN, T_TIME, STEPS };
+
+static const char *const op_ids[] = {"time", "host", "shape", "stream", "thread", "out", "alone"};
+static const char *const out_ids[] = {"time", "host",  "build",   "stream", "n",
+                                      "how",  "piece", "variant", "patched"};
+static const char *const call_ids[] = {"time", "host", "stream", "thread", "label"};
+static const char *const shape_ids[] = {"kind", "d0", "d1", "d2", "d3", "d4", "d5", "d6"};
+static const char *const step_ids[] = {"stream", "n", "signature", "begin", "time"};
+
+/* What ops or calls have in common, numbered as they come. Keys are bytes. */
+struct number_of {
+    struct slot {
+        uint64_t hash;
+        const void *key;
+        uint32_t number;
+    } * slots;
+    uint32_t n, room;
+};
+
+struct data {
+    const struct look *look;
+    struct column op[OPS], out[OUTS], call[CALLS], shape[SHAPES], step[STEPS];
+    struct number_of shapes;
+    struct report_rows alone, labels, texts, signatures;
+    struct jsonl lists_alone, lists_labels, lists_texts, lists_signatures;
+    char *json[4];
+    size_t json_bytes[4];
+    struct where {
+        const struct cst_record *out;
+        uint32_t number;
+    } * outs; /* by address */
+    uint32_t n_outs, n_calls;
+    bool failed;
+};
+
+/* ---- columns ---- */
+
+static void put(struct data *data, struct column *column, uint64_t value) {
+    if (column->n + 10 > column->room) {
+        size_t room = column->room ? 2 * column->room : 4096;
+        uint8_t *larger = realloc(column->at, room);
+        if (!larger) {
+            data->failed = true;
+            return;
+        }
+        column->at = larger;
+        column->room = room;
+    }
+    for (; value >= 0x80; value >>= 7)
+        column->at[column->n++] = (uint8_t)(value | 0x80);
+    column->at[column->n++] = (uint8_t)value;
+}
+
+static uint64_t zigzag(int64_t value) {
+    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+}
+
+static void put_columns(FILE *to, const char *of, const char *const *ids, struct column *columns,
+                        unsigned n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (unsigned c = 0; c < n; c++) {
+        const struct column *column = &columns[c];
+        fprintf(to, "<script type=\"text/plain\" id=\"c-%s-%s\">", of, ids[c]);
+        for (size_t i = 0; i < column->n; i += 3) {
+            size_t left = column->n - i;
+            uint32_t three = (uint32_t)column->at[i] << 16 |
+                             (uint32_t)(left > 1 ? column->at[i + 1] : 0) << 8 |
+                             (left > 2 ? column->at[i + 2] : 0);
+            putc(digits[three >> 18], to);
+            putc(digits[three >> 12 & 63], to);
+            putc(left > 1 ? digits[three >> 6 & 63] : '=', to);
+            putc(left > 2 ? digits[three & 63] : '=', to);
+        }
+        fputs("</script>\n", to);
+        free(column->at);
+        columns[c] = (struct column){0};
+    }
+}
+
+/* ---- numbering ---- */
+
+struct shape_key {
+    uint32_t kind, dims[7];
+};
+
+static bool grow(struct number_of *map) {
+    uint32_t room = map->room ? 2 * map->room : 256;
+    struct slot *slots = calloc(room, sizeof *slots);
+    if (!slots)
+        return false;
+    for (uint32_t i = 0; i < map->room; i++) {
+        uint64_t at = map->slots[i].hash;
+        if (!map->slots[i].key)
+            continue;
+        while (slots[at & (room - 1)].key)
+            at++;
+        slots[at & (room - 1)] = map->slots[i];
+    }
+    free(map->slots);
+    map->slots = slots;
+    map->room = room;
+    return true;
+}
+
+/* The number of an op's kind and dimensions; new ones go into their columns. */
+static uint32_t shape_of(struct data *data, const struct cst_op *op) {
+    struct number_of *map = &data->shapes;
+    if (2 * map->n >= map->room && !grow(map)) {
+        data->failed = true;
+        return 0;
+    }
+    uint64_t hash = XXH3_64bits_withSeed(op->dims, sizeof op->dims, op->kind), at = hash;
+    for (;; at++) {
+        struct slot *slot = &map->slots[at & (map->room - 1)];
+        const struct cst_op *other = slot->key;
+        if (!other) {
+            *slot = (struct slot){hash, op, map->n++};
+            put(data, &data->shape[S_KIND], op->kind);
+            for (unsigned i = 0; i < 7; i++)
+                put(data, &data->shape[S_D0 + i], op->dims[i]);
+            return slot->number;
+        }
+        if (other->kind == op->kind && memcmp(other->dims, op->dims, sizeof op->dims) == 0)
+            return slot->number;
+    }
+}
+
+/* The number of a text among those of a list, which it is added to. */
+static uint32_t text_of(struct data *data, struct report_rows *rows, struct jsonl *list,
+                        const char *text) {
+    uint32_t known = rows->n, number = report_row(rows, 0, text);
+    if (number == CST_NONE) {
+        data->failed = true;
+        return 0;
+    }
+    if (number == known)
+        jsonl_text(list, NULL, text);
+    return number;
+}
+
+/* ---- the pass ---- */
+
+static int by_address(const void *a, const void *b) {
+    const struct where *x = a, *y = b;
+    return (x->out > y->out) - (x->out < y->out);
+}
+
+/* One and all of an op's answers to "why is it in no graph", from 1 on. */
+static uint32_t alone_of(struct data *data, const struct cst_op *op) {
+    const struct cst_trace *trace = data->look->trace;
+    if (op->head.flags == CST_WITHHELD && !op->result)
+        return 0;
+    const char *eager = cst_string(trace, op->eager);
+    uint32_t known = data->alone.n;
+    uint64_t salt = (uint64_t)(uint32_t)op->result << 32 ^ (uint64_t)op->why << 1 ^ op->head.flags;
+    uint32_t number = report_row(&data->alone, salt, eager);
+    if (number == CST_NONE) {
+        data->failed = true;
+        return 0;
+    }
+    if (number == known) {
+        jsonl_open(&data->lists_alone, NULL, '[');
+        jsonl_bool(&data->lists_alone, NULL, op->head.flags == CST_EAGER);
+        jsonl_text(&data->lists_alone, NULL, eager);
+        jsonl_text(&data->lists_alone, NULL, cst_string(trace, op->why));
+        jsonl_number(&data->lists_alone, NULL, op->result);
+        jsonl_close(&data->lists_alone, ']');
+    }
+    return number + 1;
+}
+
+static void take_ops(struct data *data) {
+    const struct model *model = data->look->model;
+    uint64_t before = data->look->trace->begin_ns;
+    int64_t last = 0;
+    const struct where *found = NULL;
+    for (uint32_t i = 0; i < model->n_ops && !data->failed; i++) {
+        const struct model_op *m = &model->ops[i];
+        const struct cst_op *op = m->op;
+        put(data, &data->op[TIME], op->head.ns - before);
+        put(data, &data->op[HOST], op->host_ns);
+        put(data, &data->op[SHAPE], shape_of(data, op));
+        put(data, &data->op[STREAM], op->stream);
+        put(data, &data->op[THREAD], op->head.thread);
+        put(data, &data->op[ALONE], alone_of(data, op));
+        before = op->head.ns;
+        struct where wanted = {.out = m->out};
+        if (m->out && (!found || found->out != m->out))
+            found = bsearch(&wanted, data->outs, data->n_outs, sizeof wanted, by_address);
+        put(data, &data->op[OUT], m->out ? 1 + zigzag((int64_t)found->number - last) : 0);
+        if (m->out)
+            last = found->number;
+    }
+}
+
+static void take_out(struct data *data, const struct cst_record *record, uint64_t since) {
+    const struct cst_trace *trace = data->look->trace;
+    struct column *to = data->out;
+    put(data, &to[O_TIME], since);
+    if (record->type == CST_LAUNCH) {
+        const struct cst_launch *launch = (const struct cst_launch *)record;
+        const uint64_t values[] = {launch->host_ns, launch->build_ns, launch->stream,
+                                   launch->n,       record->flags,    launch->piece,
+                                   launch->variant, launch->patched};
+        for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
+            put(data, &to[O_HOST + i], values[i]);
+    } else {
+        const struct cst_flush *flush = (const struct cst_flush *)record;
+        uint32_t cause =
+            text_of(data, &data->texts, &data->lists_texts, cst_string(trace, flush->cause));
+        uint32_t reason =
+            text_of(data, &data->texts, &data->lists_texts, cst_string(trace, flush->reason));
+        const uint64_t values[] = {0, 0, flush->stream, flush->n, 0, cause, reason, 0};
+        for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
+            put(data, &to[O_HOST + i], values[i]);
+    }
+    data->outs[data->n_outs] = (struct where){record, data->n_outs};
+    data->n_outs++;
+}
+
+/* enum cst_what in words, for calls without a name and beside it. */
+static const char *const what_words[] = {
+    "",
+    "flush",
+    "end of step",
+    "break",
+    "suspend",
+    "copy that may sleep",
+    "stream gone",
+    "context gone",
+    "code gone",
+    "memory gone",
+    "memory ran out",
+    "function changed",
+    "stream changed",
+    "taint",
+    "capture began",
+    "capture ended",
+    "unknown entry point",
+    "profiler",
+    "off",
+    "drain",
+    "stream complete",
+};
+
+static void take_call(struct data *data, const struct cst_call *call, uint64_t since) {
+    char label[300];
+    const char *name = cst_string(data->look->trace, call->name);
+    const char *what =
+        call->what < sizeof what_words / sizeof *what_words ? what_words[call->what] : "";
+    snprintf(label, sizeof label, "%.200s%s%s", name, *name && *what ? ": " : "", what);
+    /* The key must stay, and the label does not: the name and what stand for it. */
+    uint32_t known = data->labels.n, number = report_row(&data->labels, call->what, name);
+    if (number == CST_NONE) {
+        data->failed = true;
+        return;
+    }
+    if (number == known)
+        jsonl_text(&data->lists_labels, NULL, label);
+    put(data, &data->call[C_TIME], since);
+    put(data, &data->call[C_HOST], call->host_ns);
+    put(data, &data->call[C_STREAM], call->stream == CST_NONE ? 0 : 1 + (uint64_t)call->stream);
+    put(data, &data->call[C_THREAD], call->head.thread);
+    put(data, &data->call[C_LABEL], number);
+    data->n_calls++;
+}
+
+static void take_events(struct data *data) {
+    const struct cst_trace *trace = data->look->trace;
+    uint64_t out = trace->begin_ns, call = trace->begin_ns;
+    for (size_t i = 0; i < trace->n_events && !data->failed; i++) {
+        const struct cst_record *record = trace->events[i];
+        if (record->type == CST_LAUNCH || record->type == CST_FLUSH) {
+            take_out(data, record, record->ns - out);
+            out = record->ns;
+        } else if (record->type == CST_CALL) {
+            take_call(data, (const struct cst_call *)record, record->ns - call);
+            call = record->ns;
+        }
+    }
+}
+
+static void take_steps(struct data *data) {
+    const struct model *model = data->look->model;
+    uint64_t before = data->look->trace->begin_ns;
+    for (uint32_t i = 0; i < model->n_steps && !data->failed; i++) {
+        const struct model_step *step = &model->steps[i];
+        uint32_t known = data->signatures.n;
+        uint32_t number = report_row(&data->signatures, data->look->signatures[i], "");
+        if (number == CST_NONE) {
+            data->failed = true;
+            return;
+        }
+        if (number == known) {
+            char text[20];
+            snprintf(text, sizeof text, "%016" PRIx64, data->look->signatures[i]);
+            jsonl_text(&data->lists_signatures, NULL, text);
+        }
+        put(data, &data->step[T_STREAM], step->stream);
+        put(data, &data->step[T_N], step->n_ops);
+        put(data, &data->step[T_SIGNATURE], number);
+        put(data, &data->step[T_BEGIN], zigzag((int64_t)(step->begin_ns - before)));
+        put(data, &data->step[T_TIME], step->end_ns - step->begin_ns);
+        before = step->begin_ns;
+    }
+}
+
+/* ---- the lists ---- */
+
+static void put_kinds(struct jsonl *json, const struct look *look) {
+    const struct cst_trace *trace = look->trace;
+    jsonl_open(json, "kinds", '[');
+    for (uint32_t i = 0; i < trace->n_kinds; i++) {
+        const struct cst_kind *kind = trace->kinds[i];
+        if (!kind) {
+            jsonl_raw(json, NULL, "null");
+            continue;
+        }
+        jsonl_open(json, NULL, '{');
+        jsonl_number(json, "op", kind->op);
+        jsonl_text(json, "name", names_of(look->names, i));
+        if (strcmp(names_of(look->names, i), cst_string(trace, kind->name)) != 0)
+            jsonl_text(json, "symbol", cst_string(trace, kind->name));
+        jsonl_text(json, "file", cst_string(trace, kind->file));
+        jsonl_number(json, "elem", kind->elem);
+        jsonl_number(json, "form", kind->form);
+        jsonl_close(json, '}');
+    }
+    jsonl_close(json, ']');
+}
+
+static bool put_lists(FILE *to, const struct look *look, const void *context) {
+    const struct data *data = context;
+    const struct cst_trace *trace = look->trace;
+    struct jsonl json = {.to = to};
+    static const char *const keys[] = {"alone", "labels", "texts", "signatures"};
+    jsonl_open(&json, NULL, '{');
+    jsonl_number(&json, "ops", look->model->n_ops);
+    jsonl_number(&json, "outs", data->n_outs);
+    jsonl_number(&json, "calls", data->n_calls);
+    jsonl_number(&json, "shapes", data->shapes.n);
+    jsonl_number(&json, "steps", look->model->n_steps);
+    put_kinds(&json, look);
+    jsonl_open(&json, "streams", '[');
+    for (uint32_t i = 0; i < trace->n_streams; i++) {
+        const struct cst_stream *stream = trace->streams[i];
+        jsonl_number(&json, NULL, stream ? stream->kind : 0);
+    }
+    jsonl_close(&json, ']');
+    jsonl_open(&json, "threads", '[');
+    for (uint32_t i = 0; i < trace->n_threads; i++) {
+        const struct cst_thread *thread = trace->threads[i];
+        jsonl_open(&json, NULL, '[');
+        jsonl_number(&json, NULL, thread ? thread->tid : 0);
+        jsonl_text(&json, NULL, thread ? cst_string(trace, thread->name) : "");
+        jsonl_close(&json, ']');
+    }
+    jsonl_close(&json, ']');
+    for (unsigned i = 0; i < 4; i++)
+        jsonl_raw(&json, keys[i], data->json[i]);
+    jsonl_close(&json, '}');
+    return true;
+}
+
+bool html_data(FILE *to, const struct look *look) {
+    struct data data = {.look = look};
+    struct jsonl *lists[] = {&data.lists_alone, &data.lists_labels, &data.lists_texts,
+                             &data.lists_signatures};
+    data.outs = malloc((look->trace->n_events + 1) * sizeof *data.outs);
+    data.failed = !data.outs;
+    for (unsigned i = 0; i < 4; i++) {
+        lists[i]->to = open_memstream(&data.json[i], &data.json_bytes[i]);
+        if (lists[i]->to)
+            jsonl_open(lists[i], NULL, '[');
+        data.failed |= !lists[i]->to;
+    }
+    if (!data.failed) {
+        take_events(&data);
+        qsort(data.outs, data.n_outs, sizeof *data.outs, by_address);
+        take_ops(&data);
+        take_steps(&data);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        if (!lists[i]->to)
+            continue;
+        jsonl_close(lists[i], ']');
+        data.failed |= fclose(lists[i]->to) != 0;
+    }
+    data.failed = data.failed || !html_json(to, "lists", put_lists, look, &data);
+    put_columns(to, "op", op_ids, data.op, OPS);
+    put_columns(to, "out", out_ids, data.out, OUTS);
+    put_columns(to, "call", call_ids, data.call, CALLS);
+    put_columns(to, "shape", shape_ids, data.shape, SHAPES);
+    put_columns(to, "step", step_ids, data.step, STEPS);
+    for (unsigned i = 0; i < 4; i++)
+        free(data.json[i]);
+    report_rows_free(&data.alone);
+    report_rows_free(&data.labels);
+    report_rows_free(&data.texts);
+    report_rows_free(&data.signatures);
+    free(data.shapes.slots);
+    free(data.outs);
+    return !data.failed;
+}
