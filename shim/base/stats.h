@@ -78,6 +78,9 @@ struct cus_stats_step {
 };
 enum { CUS_STATS_STEPS = 8 };
 
+/* As the stats file names them. */
+extern const char *const cus_eager_keys[CUS_EAGERS], *const cus_break_keys[CUS_BREAKS];
+
 /* Adds every counter of `from` to `to`. */
 void cus_counters_add(struct cus_counters *to, const struct cus_counters *from);
 

@@ -19,14 +19,6 @@
 #include "shim/base/process.h"
 #include "shim/base/version.h"
 
-static const char *const eager_keys[] = {
-#define CUS_EAGER(id, key) key,
-#include "shim/base/reasons.def"
-};
-static const char *const break_keys[] = {
-#define CUS_BREAK(id, key) key,
-#include "shim/base/reasons.def"
-};
 static const char *const cause_keys[] = {
 #define CUS_CAUSE(id, key) key,
 #include "shim/base/reasons.def"
@@ -168,7 +160,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "in_graphs", c->in_graphs);
     cus_json_number(w, "eager", sum(c->eager_by, CUS_EAGERS));
     cus_json_close(w, '}');
-    put_reasons(w, "eager_by", eager_keys, c->eager_by, CUS_EAGERS);
+    put_reasons(w, "eager_by", cus_eager_keys, c->eager_by, CUS_EAGERS);
     cus_json_number(w, "graph_launches", c->graph_launches);
     cus_json_number(w, "pieces", c->pieces);
     cus_json_number(w, "built", c->built);
@@ -181,7 +173,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_close(w, '}');
     cus_json_number(w, "patched_nodes", c->patched_nodes);
     put_flushes(w, c->flushes, api_name);
-    put_reasons(w, "breaks", break_keys, c->breaks, CUS_BREAKS);
+    put_reasons(w, "breaks", cus_break_keys, c->breaks, CUS_BREAKS);
     cus_json_number(w, "graph_bytes", c->graph_bytes);
     cus_json_number(w, "build_us", c->build_ns / 1000);
     put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);

@@ -22,9 +22,10 @@ enum cus_state {
                          */
     CUS_STATE_OFF,      /* for ever: mode off, drained at exit, or a forked child */
     CUS_STATE_ON = CUS_ENTRY_STATE_ON,
-    CUS_STATE_ATTEND, /* as ON, and the next hook has something to do first (cus_lifecycle_attend)
-                       */
-    CUS_STATE_GATED   /* as ON, in mode verify: each hook goes through the gate (verify/gate.h) */
+    CUS_STATE_ATTEND,  /* as ON, and the next hook has something to do first (cus_lifecycle_attend)
+                        */
+    CUS_STATE_GATED,   /* as ON, in mode verify: each hook goes through the gate (verify/gate.h) */
+    CUS_STATE_RECORDED /* as ON, and the engine is asked about each op, for the trace */
 };
 
 extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */

@@ -26,11 +26,13 @@
 #include "shim/hook/guard.h"
 #include "shim/hook/handshake.h"
 #include "shim/hook/real.h"
+#include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
 #include "shim/stream/engine.h"
+#include "shim/trace/record.h"
 
 uint32_t cus_state;
-static uint32_t state_on; /* ON, or GATED in mode verify; set before the state is */
+static uint32_t state_on; /* ON, GATED in mode verify, RECORDED; set before the state is */
 _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
 static struct cus_driver driver;    /* frozen when the engine has started */
@@ -115,6 +117,7 @@ static void at_exit(void) {
     cus_depth = 1;
     cus_futex_wake(&leaving, 1);
     cus_engine_drain();
+    cus_record_end();
     if (CUS_HAZARD(E10))
         __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
     static struct cus_counters last;
@@ -138,6 +141,7 @@ static void at_exit(void) {
 static void in_child(void) {
     __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
     cus_depth = 0;
+    cus_record_child();
     cus_engine_child();
 }
 
@@ -172,7 +176,10 @@ void cus_lifecycle_start(void) {
     /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
     atexit(at_exit);
     at_quick_exit(at_exit);
-    state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED : CUS_STATE_ON;
+    bool recorded = cus_recording_start();
+    state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
+               : recorded                             ? CUS_STATE_RECORDED
+                                                      : CUS_STATE_ON;
     __atomic_store_n(&cus_state, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
             withholds ? "" : ", nothing is withheld");

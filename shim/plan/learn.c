@@ -31,7 +31,7 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece) {
         plan->pieces->prev = piece;
     plan->pieces = piece;
     plan->n_pieces++;
-    plan->n_formed++;
+    piece->id = (uint32_t)++plan->n_formed;
 }
 
 static void unindex(struct cus_plan *plan, struct cus_piece *piece) {

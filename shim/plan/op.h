@@ -74,6 +74,7 @@ struct cus_kind {
                           eager */
     uint16_t n_attrs;
     bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
+    uint32_t traced; /* atomic: its number in the trace; 0: none yet */
     int rule;        /* the rule that decided its policy, -1: none */
     uint32_t param_bytes;
     uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */

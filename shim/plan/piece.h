@@ -37,6 +37,7 @@ struct cus_place {
 
 struct cus_piece {
     uint32_t n;
+    uint32_t id; /* counts the pieces of a plan */
     uint32_t n_variants;
     uint32_t predicted; /* index of the variant launched last */
     uint32_t begun;     /* times that ops were withheld for it */

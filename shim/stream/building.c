@@ -9,7 +9,7 @@
  */
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
-#include "shim/stream/state.h"
+#include "shim/stream/tap.h"
 
 /* On a stream of which nothing is known: nobody can be asked when it ends, so it never does. */
 static void began_somewhere(void) {
@@ -75,6 +75,7 @@ static bool complete(const struct cus_engine *engine) {
 }
 
 void cus_engine_copying(bool begins) {
+    CUS_TAP(.what = CST_CALL_COPYING, .value = begins);
     __atomic_add_fetch(&cus_process.copiers, begins ? 1u : ~0u, __ATOMIC_ACQ_REL);
 }
 

@@ -6,6 +6,7 @@
 #define CUSPLICE_STREAM_CALL_H
 
 #include "shim/stream/state.h"
+#include "shim/trace/format.h"
 
 struct cus_call {
     enum cus_op_type type;
@@ -17,6 +18,13 @@ struct cus_call {
         struct cus_memset_params memset;
         struct cus_copy_params copy;
     } flat;
+    /* For the trace (tap.h). */
+    uint64_t began; /* 0: it is not told */
+    struct cst_op *record;
+    bool told; /* what it is has been said, if there was room */
+    bool withheld;
+    enum cus_eager eager; /* otherwise: why not */
+    enum cus_why why;
 };
 
 /* The program's own call, by the real function of the very symbol that was called. No lock held. */

@@ -12,6 +12,7 @@
 #include "shim/base/options.h"
 #include "shim/stream/call.h"
 #include "shim/stream/prove.h"
+#include "shim/stream/tap.h"
 
 /* Ops and steps (or, where steps do not end, ops) after which a stream is judged; how many it is
  * left alone for. */
@@ -322,6 +323,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
                 cus_plan_break(&engine->plan);
             return false;
         }
+        if (call->began)
+            cus_tap_op_is(call, engine, *kind, &op);
         enum cus_offer offer = cus_plan_offer(&engine->plan, &op);
         if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && engine->plan.timed)
             cus_plan_came(&engine->plan, cus_clock_ns());
@@ -331,8 +334,10 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         case CUS_OFFER_HELD:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
             thread->pending = engine; /* another thread may have begun the piece */
+            call->withheld = true;
             return true;
         case CUS_OFFER_FULL:
+            call->withheld = true;
             *result = cus_withheld_fire(engine);
             return true;
         case CUS_OFFER_DIVERGED: {
@@ -417,12 +422,15 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
         if (kind && fill_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
             cus_plan_record(&engine->plan, &op);
+            if (call->began)
+                cus_tap_op_is(call, engine, kind, &op);
             if (fresh && !cus_plan_allows(&engine->plan, &op)) {
                 /* Counted before its name was known. */
                 engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
                 struct fate known = forbidden(&engine->plan, &op);
                 engine->counters.eager_by[known.eager]++;
                 why = known.why;
+                call->eager = known.eager;
             }
             judge(engine);
         }
@@ -451,6 +459,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call, stru
         engine->counters.segments++;
     }
     engine->counters.eager_by[why.eager]++;
+    call->eager = why.eager;
     bool ended = cus_run_ended(engine);
     cus_lock_give(&engine->lock);
     if (!fresh)
@@ -465,9 +474,11 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call, stru
     CUresult result = cus_call_timed(call);
     if (never_defer)
         cus_spinner_issued(engine);
+    call->why = why.why;
     if (result == CUDA_SUCCESS)
         why.why = learn(engine, context, call, kind, fresh, generation);
     if (fresh) {
+        call->why = why.why;
         enum cus_why unused;
         count_alone(cus_kinds_tally(context, call->launch->f, &unused), why.why, ended);
     }
@@ -489,11 +500,22 @@ static void flush_before_passing(struct cus_thread *thread, const struct cus_cal
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
 }
 
+/* What an op is of which nothing is withheld, for the trace. */
+static void tell(struct cus_engine *engine, struct cus_call *call) {
+    struct cus_op op;
+    bool fresh;
+    cus_lock_take(&engine->lock);
+    struct cus_kind *kind = engine->closed ? NULL : find_kind(engine, call, &fresh);
+    if (kind && fill_op(call, kind, &op))
+        cus_tap_op_is(call, engine, kind, &op);
+    cus_lock_give(&engine->lock);
+}
+
 /* The program's own call, of which nothing is withheld. What a function is must be known all the
  * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7, A16).
  * `engine` is NULL where the stream has none. */
 static CUresult pass(struct cus_engine *engine, struct cus_context *context,
-                     const struct cus_call *call) {
+                     struct cus_call *call) {
     bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
     bool spinner = spins(context, call);
     if (spinner || (CUS_HAZARD(C5) && fresh))
@@ -506,18 +528,21 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
         cus_spinner_issued(engine);
     if (fresh && result == CUDA_SUCCESS)
         learn_function(engine, context, call);
+    if (engine && call->began)
+        tell(engine, call);
     return result;
 }
 
 /* The stream has no engine, or nothing is withheld in this process now. */
-static CUresult pass_by(struct cus_thread *thread, const struct cus_call *call, CUcontext current,
+static CUresult pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current,
                         bool on) {
     struct cus_context *context = on ? cus_registry_context(current) : NULL;
     if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
         flush_before_passing(thread, call, current, context);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
-    cus_tally_alone(&cus_tally_none, on ? CUS_WHY_STREAM : CUS_WHY_OFF);
+    call->why = on ? CUS_WHY_STREAM : CUS_WHY_OFF;
+    cus_tally_alone(&cus_tally_none, call->why);
     return on ? pass(NULL, context, call) : cus_call_real(call);
 }
 
@@ -532,7 +557,7 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
 
 /* The stream is left alone, or the thread wants to be. Two threads that count down at once may
  * count one op twice, which matters to nobody. */
-static CUresult pass_dormant(struct cus_engine *engine, const struct cus_call *call) {
+static CUresult pass_dormant(struct cus_engine *engine, struct cus_call *call) {
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
     if (left)
         __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
@@ -540,7 +565,7 @@ static CUresult pass_dormant(struct cus_engine *engine, const struct cus_call *c
     return answer(engine, pass(engine, engine->context, call));
 }
 
-static CUresult run(struct cus_call *call) {
+static CUresult carry_out(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     CUcontext current = NULL;
     int state = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
@@ -557,9 +582,11 @@ static CUresult run(struct cus_call *call) {
         if (thread->suspended) {
             /* Behind what other threads withhold there; a kernel that may spin is still one. */
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
-            cus_tally_alone(&cus_tally_none, CUS_WHY_SUSPENDED);
+            call->why = CUS_WHY_SUSPENDED;
+            cus_tally_alone(&cus_tally_none, call->why);
             return pass_dormant(engine, call);
         }
+        call->why = CUS_WHY_DORMANT;
         if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
             return pass_dormant(engine, call);
         cus_lock_take(&engine->lock);
@@ -584,26 +611,36 @@ static CUresult run(struct cus_call *call) {
     return answer(engine, result);
 }
 
-CUresult cus_engine_launch(const struct cus_launch *launch) {
-    struct cus_call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
-    return run(&call);
-}
-
 /* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count
  * (HAZARDS A14). */
-static CUresult run_empty(const struct cus_call *call) {
+static CUresult pass_empty(struct cus_call *call) {
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
-    cus_tally_alone(&cus_tally_none, CUS_WHY_EMPTY);
+    call->why = CUS_WHY_EMPTY;
+    cus_tally_alone(&cus_tally_none, call->why);
     return cus_call_real(call);
+}
+
+static CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
+    if (!cus_recording())
+        return way(call);
+    cus_tap_op_begin(call);
+    CUresult result = way(call);
+    cus_tap_op_end(call, result);
+    return result;
+}
+
+CUresult cus_engine_launch(const struct cus_launch *launch) {
+    struct cus_call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
+    return run(&call, carry_out);
 }
 
 CUresult cus_engine_memset(const struct cus_memset *memset) {
     struct cus_call call = {.type = CUS_OP_MEMSET, .stream = memset->stream, .memset = memset};
-    return memset->width && memset->height ? run(&call) : run_empty(&call);
+    return run(&call, memset->width && memset->height ? carry_out : pass_empty);
 }
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
     struct cus_call call = {.type = CUS_OP_COPY, .stream = copy->stream, .copy = copy};
-    return copy->bytes ? run(&call) : run_empty(&call);
+    return run(&call, copy->bytes ? carry_out : pass_empty);
 }

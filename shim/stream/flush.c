@@ -8,6 +8,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/prove.h"
+#include "shim/stream/tap.h"
 
 /* Makes the engine's context current around its driver calls. A background or foreign thread may
  * have another one, or none. */
@@ -168,6 +169,7 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
 
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row) {
     struct cus_thread *thread = &cus_thread_self;
+    CUS_TAP(.what = CST_CALL_FLUSH, .scope = scope, .stream = stream, .name = cus_tap_cause(row));
     /* Not the state alone: another thread may be switching withholding off, and not have issued yet
      * what this call must see issued. */
     if (scope == CUS_SCOPE_NONE || __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
@@ -202,6 +204,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
 
 void cus_engine_force_break(unsigned cause) {
     struct cus_thread *thread = &cus_thread_self;
+    CUS_TAP(.what = CST_CALL_BREAK, .name = cus_tap_cause(cause));
     cus_engine_flush(CUS_SCOPE_T, NULL, cause);
     if (thread->last && !__atomic_load_n(&thread->last->closed, __ATOMIC_ACQUIRE))
         flush_named(thread->last, cause, CUS_BREAK_API);
@@ -209,6 +212,7 @@ void cus_engine_force_break(unsigned cause) {
 
 void cus_engine_suspend(bool on) {
     struct cus_thread *thread = &cus_thread_self;
+    CUS_TAP(.what = CST_CALL_SUSPEND, .value = on);
     if (on || thread->suspended)
         thread->suspended += on ? 1 : -1;
 }
@@ -219,6 +223,7 @@ static void end_step(struct cus_engine *engine) {
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->plan.piece && engine->plan.step_ops) {
         cus_plan_step_end(&engine->plan);
+        cus_record_step();
         cus_withheld_destroy_dropped(engine, false);
         engine->build_left = cus_options()->build_nodes;
         engine->counters.steps++;
@@ -230,12 +235,14 @@ static void end_step(struct cus_engine *engine) {
 }
 
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
+    CUS_TAP(.what = CST_CALL_STEP_END, .stream = stream);
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream) {
+    CUS_TAP(.what = CST_CALL_WAITED, .stream = stream);
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (!engine || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return CUDA_SUCCESS;

@@ -204,6 +204,22 @@ struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t c
     return call_rules[call_of(type, elem, copy_form)][abi];
 }
 
+const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form) {
+    return symbols[call_of(type, elem, copy_form)][CUS_ABI_LEGACY];
+}
+
+const char *cus_kinds_name(struct cus_context *context, const void *handle,
+                           char name[CUS_TAP_NAME]) {
+    cus_lock_take(&context->lock);
+    struct cus_func *func = find_func(context, handle);
+    size_t bytes = func && func->name ? strnlen(func->name, CUS_TAP_NAME - 1) : 0;
+    if (bytes)
+        memcpy(name, func->name, bytes);
+    name[bytes] = 0;
+    cus_lock_give(&context->lock);
+    return name;
+}
+
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
                                   enum cus_abi abi) {

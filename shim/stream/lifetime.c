@@ -14,7 +14,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
-#include "shim/stream/state.h"
+#include "shim/stream/tap.h"
 #include "shim/verify/device.h"
 
 /* ---- process ---- */
@@ -105,6 +105,7 @@ static void drain_all(void) {
 }
 
 void cus_engine_drain(void) {
+    CUS_TAP(.what = CST_CALL_DRAIN);
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
     /* From here on every op passes; then what is withheld goes out, then the watchdog stays out of
@@ -121,6 +122,7 @@ void cus_engine_child(void) {
 }
 
 void cus_engine_withhold_off(const char *why) {
+    CUS_TAP(.what = CST_CALL_OFF, .name = why);
     int expected = CUS_WITHHOLD;
     if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -131,6 +133,7 @@ void cus_engine_withhold_off(const char *why) {
 }
 
 void cus_engine_profiling(bool on) {
+    CUS_TAP(.what = CST_CALL_PROFILING, .value = on);
     if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_ACQ_REL) == on)
         return;
     if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD)
@@ -254,6 +257,7 @@ static void forget_capture(CUstream stream) {
 }
 
 void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
+    CUS_TAP(.what = CST_CALL_STREAM_GONE, .stream = stream);
     CUcontext current = current_context();
     struct cus_engine *engine = cus_registry_peek(&cus_thread_self, *stream, current);
     forget_capture(stream->handle);
@@ -295,11 +299,13 @@ static void drop_code(void (*change)(struct cus_engine *, const void *)) {
 }
 
 void cus_engine_code_gone(void) {
+    CUS_TAP(.what = CST_CALL_CODE_GONE);
     if (CUS_HAZARD(A29))
         drop_code(forget_paths);
 }
 
 void cus_engine_context_gone(void) {
+    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
     drop_code(close_engine);
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
         __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
@@ -311,6 +317,7 @@ void cus_engine_context_gone(void) {
 }
 
 void cus_engine_memory_gone(void) {
+    CUS_TAP(.what = CST_CALL_MEMORY_GONE);
     if (CUS_HAZARD(C4))
         cus_ranges_forget();
 }
@@ -331,6 +338,7 @@ static bool any_spins(void) {
 }
 
 bool cus_engine_give_memory_back(void) {
+    CUS_TAP(.what = CST_CALL_GIVE_BACK);
     const struct cus_driver *driver = cus_process.driver;
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
@@ -360,6 +368,7 @@ static void drop_handle(struct cus_engine *engine, const void *handle) {
 }
 
 void cus_engine_function_changed(const void *handle) {
+    CUS_TAP(.what = CST_CALL_FUNCTION_CHANGED, .value = (uint64_t)(uintptr_t)handle);
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_forget_shapes(context, handle);
     if (CUS_HAZARD(A9))
@@ -373,6 +382,7 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
 }
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
+    CUS_TAP(.what = CST_CALL_STREAM_CHANGED, .stream = stream);
     CUcontext current = current_context();
     struct cus_engine *engine =
         stream ? cus_registry_peek(&cus_thread_self, *stream, current) : NULL;
@@ -393,6 +403,7 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_taint(const void *handle) {
+    CUS_TAP(.what = CST_CALL_TAINT, .value = (uint64_t)(uintptr_t)handle);
     /* References of a whole module (A20), the old launch API of one function (A24). */
     bool counts = handle ? CUS_HAZARD(A24) : CUS_HAZARD(A20);
     if (!counts || !cus_kinds_note_taint(handle))
@@ -403,6 +414,7 @@ void cus_engine_taint(const void *handle) {
 }
 
 void cus_engine_unknown_call(void) {
+    CUS_TAP(.what = CST_CALL_UNKNOWN);
     cus_ranges_forget();
 }
 
@@ -437,6 +449,7 @@ void cus_engine_code_unloaded(const void *code) {
 /* ---- captures of the program ---- */
 
 void cus_engine_capture_began(const struct cus_stream_ref *stream) {
+    CUS_TAP(.what = CST_CALL_CAPTURE_BEGAN, .stream = stream);
     struct cus_context *context = cus_registry_context(current_context());
     if (!context)
         return;
@@ -453,5 +466,6 @@ void cus_engine_capture_began(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_capture_ended(const struct cus_stream_ref *stream) {
+    CUS_TAP(.what = CST_CALL_CAPTURE_ENDED, .stream = stream);
     (void)stream; /* Each stream is asked at the start of the next piece. */
 }

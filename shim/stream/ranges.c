@@ -8,7 +8,7 @@
  */
 #include "shim/base/hazard.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/state.h"
+#include "shim/stream/tap.h"
 
 enum { RANGES = 64 };
 
@@ -53,6 +53,19 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
     CUresult result = cus_process.driver->cuPointerGetAttributes(sizeof ids / sizeof *ids, ids,
                                                                  values, (CUdeviceptr)address);
     cus_relax_end(cus_process.driver, relaxed);
+    if (cus_recording())
+        cus_tap_range(
+            &(struct cst_range){
+                .result = (int32_t)result,
+                .asked = address,
+                .start = start,
+                .size = size,
+                .type = type,
+                .managed = managed,
+                .device = ordinal,
+                .own = pool ? 2 : context == current,
+            },
+            current);
     if (result != CUDA_SUCCESS || (CUS_HAZARD(C10) && managed) || size == 0)
         return CUS_FAMILY_UNKNOWN;
     range->start = start;

@@ -67,6 +67,7 @@ struct cus_context *cus_registry_context(CUcontext handle) {
     if (!context && (context = cus_mem_alloc(sizeof *context))) {
         CUS_LOCK_RANK(&context->lock, CUS_RANK_CONTEXT);
         context->handle = handle;
+        context->number = cus_process.n_contexts + 1;
         context->next = contexts;
         contexts = context;
         __atomic_add_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);

@@ -58,6 +58,7 @@ struct cus_kind_entry {
 
 struct cus_context {
     CUcontext handle;
+    uint32_t number; /* from 1 on, in the order in which they were seen */
     struct cus_lock lock;
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: memsets and copies */
@@ -130,6 +131,7 @@ struct cus_thread {
         *last; /* where this thread worked last: what event and context synchronise end */
     struct cus_context *seen; /* the context looked up last: entries live for ever */
     uint32_t issued;          /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
+    bool tapped;              /* what it does is part of something that the trace is told of */
     uint32_t suspended;       /* suspends of the program that no resume has answered */
 };
 
@@ -251,6 +253,12 @@ enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle
  * where it did not run here. */
 struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handle,
                                   enum cus_why *why);
+/* Its mangled name, cut to what fits; "" for one that did not run here. */
+enum { CUS_TAP_NAME = 16384 };
+const char *cus_kinds_name(struct cus_context *context, const void *handle,
+                           char name[CUS_TAP_NAME]);
+/* The name of the call that asks for such a memset or copy. */
+const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
                                   enum cus_abi abi);

@@ -15,6 +15,7 @@
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/prove.h"
+#include "shim/stream/tap.h"
 
 /* A thread that is cancelled in the driver would never give the engine's lock back (HAZARDS E11). A
  * thread that may be cancelled at any instruction must not call the driver anyway. */
@@ -97,6 +98,7 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     int cancel = cancel_off();
     note_late(engine, issue_all(engine, n));
     cancel_back(cancel);
+    cus_tap_flush(engine, n, cus_tap_cause(cause), reason);
     engine->counters.eager_by[counted] += n;
     engine->counters.flushes[cause] += n > 0;
     engine->counters.cut_ops[cause] += n;
@@ -114,6 +116,7 @@ void cus_withheld_lose(struct cus_engine *engine) {
     if (!plan->piece)
         return;
     note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    cus_tap_flush(engine, plan->n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
     cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
     cus_plan_flushed(plan, CUS_CUT_REFUSED);
@@ -249,6 +252,7 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant, uint32
 static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
                           enum cus_eager counted, enum cus_why why, uint32_t culprit) {
     struct cus_plan *plan = &engine->plan;
+    cus_tap_flush(engine, plan->n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
     cus_tally_cut(plan->piece->places[culprit].kind->tally, why, plan->n);
     engine->cut_at = engine->counters.in_graphs;
     engine->counters.eager_by[counted] += plan->n;
@@ -281,12 +285,20 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, bool *lat
     return variant;
 }
 
+static uint32_t variant_number(const struct cus_piece *piece, const struct cus_variant *variant) {
+    uint32_t i = 0;
+    while (i + 1 < piece->n_variants && piece->variants[i] != variant)
+        i++;
+    return i;
+}
+
 CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     struct cus_counters *counters = &engine->counters;
     struct cus_variant *variant;
     bool later = false;
     uint32_t n = plan->piece->n, refused = 0;
+    uint64_t patched = counters->patched_nodes, built_ns = counters->build_ns;
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t now = cus_clock_ns();
@@ -328,6 +340,19 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
             counters->sig_patched++;
         else
             counters->sig_missed++;
+        if (cus_recording())
+            cus_tap_launch(engine, &(struct cus_tapped_launch){
+                                       .began = now,
+                                       .n = n,
+                                       .piece = plan->piece->id,
+                                       .variant = variant_number(plan->piece, variant),
+                                       .patched = (uint32_t)(counters->patched_nodes - patched),
+                                       .choice = choice == CUS_CHOICE_EXACT   ? CST_EXACT
+                                                 : choice == CUS_CHOICE_PATCH ? CST_PATCHED
+                                                                              : CST_BUILT,
+                                       .build_ns = counters->build_ns - built_ns,
+                                       .bytes = cus_exec_bytes(variant->exec),
+                                   });
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }

@@ -192,6 +192,7 @@ enum cst_what {
     CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
     CST_CALL_OFF,       /* nothing is withheld any more */
     CST_CALL_DRAIN,     /* the program ends */
+    CST_CALL_WAITED,    /* the host has seen the stream complete */
 };
 
 enum cst_scope { /* HAZARDS.md: stream, thread, context, context and thread, process */

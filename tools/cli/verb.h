@@ -17,7 +17,8 @@ struct cli_verb {
                char **argv); /* argv[0] is the verb; returns the exit status */
 };
 
-extern const struct cli_verb cli_verb_run, cli_verb_config, cli_verb_top, cli_verb_verify;
+extern const struct cli_verb cli_verb_run, cli_verb_config, cli_verb_record, cli_verb_top,
+    cli_verb_verify;
 
 /* `cusplice: ` and a line, on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -131,7 +131,10 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"verify_report", "/tmp/v.json"},
                                                        {"verify_plant", "dropped"},
                                                        {"why", "yes"},
-                                                       {"live", "yes"}};
+                                                       {"live", "yes"},
+                                                       {"record", "/tmp/t.cst"},
+                                                       {"record_from", "3"},
+                                                       {"record_until", "5"}};
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = cus_options_row(i)->key, name = "CUSPLICE_";
         for (char c : key)

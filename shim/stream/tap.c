@@ -1,0 +1,412 @@
+/*
+ * Turns what the engine knows into records. Runs on program threads inside hooks, wherever the
+ * engine is; its own lock is innermost, and no record or definition is written with it held.
+ */
+#include "shim/stream/tap.h"
+
+#include <string.h>
+
+#include "shim/api/api.h"
+#include "shim/base/mem.h"
+#include "shim/base/uthash.h"
+
+/* A stream or a kind that has no object of its own to keep its number in. */
+struct key {
+    const void *context; /* NULL where the handle alone says which */
+    const void *handle;
+    uint32_t of; /* streams: the thread, for per-thread ones; kinds: type, form, size */
+    uint32_t stream;
+};
+
+struct entry {
+    struct key key;
+    uint32_t number;
+    bool known; /* a stream: it had an engine when it was written down */
+    UT_hash_handle hh;
+};
+
+static struct cus_lock tap_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static struct entry *entries; /* tap_lock */
+static uint32_t epoch = 1;    /* atomic: moves when entries go */
+
+/* Each thread's last stream. */
+static __thread struct {
+    struct cus_stream_ref ref;
+    CUcontext context;
+    uint32_t epoch, number;
+    bool known;
+} at __attribute__((tls_model("initial-exec")));
+
+static CUcontext current_context(void) {
+    CUcontext context = NULL;
+    return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* *made: it is new, or was not known before, and is to be written down. 0 without memory. */
+static uint32_t number_of(const struct key *key, bool known, bool *made) {
+    struct entry *entry;
+    bool added = true;
+    *made = false;
+    cus_lock_take(&tap_lock);
+    HASH_FIND(hh, entries, key, sizeof *key, entry);
+    if (!entry && (entry = cus_mem_alloc(sizeof *entry))) {
+        entry->key = *key;
+        entry->number = cus_record_number(!key->stream);
+        *made = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+        HASH_ADD(hh, entries, key, sizeof entry->key, entry);
+    }
+    uint32_t number = entry ? entry->number : 0;
+    if (entry && known && !entry->known)
+        *made = entry->known = true;
+    if (!added)
+        cus_mem_free(entry);
+    cus_lock_give(&tap_lock);
+    return number;
+}
+
+/* Streams, or also kinds by their handles. */
+static void forget(const void *handle, bool all) {
+    struct entry *entry, *next;
+    cus_lock_take(&tap_lock);
+    HASH_ITER(hh, entries, entry, next) {
+        if (!all && (!entry->key.stream || entry->key.handle != handle))
+            continue;
+        HASH_DEL(entries, entry);
+        cus_mem_free(entry);
+    }
+    __atomic_add_fetch(&epoch, 1, __ATOMIC_ACQ_REL);
+    cus_lock_give(&tap_lock);
+}
+
+/* ---- streams ---- */
+
+static uint32_t context_number(CUcontext context) {
+    struct cus_context *known = context ? cus_registry_context(context) : NULL;
+    return known ? known->number : 0;
+}
+
+static void define_stream(uint32_t number, struct cus_stream_ref ref, CUcontext context,
+                          const struct cus_engine *engine) {
+    struct cst_stream stream = {.head = {.type = CST_STREAM, .words = sizeof stream / 8},
+                                .id = number,
+                                .context = context_number(context),
+                                .handle = (uint64_t)(uintptr_t)ref.handle,
+                                .kind = CST_STREAM_UNKNOWN};
+    CUdevice device = 0;
+    if (context && cus_process.driver->cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        stream.device = (uint32_t)device;
+    if (cus_ref_is_per_thread(ref))
+        stream.kind = CST_STREAM_PER_THREAD;
+    else if (cus_ref_is_legacy(ref))
+        stream.kind = CST_STREAM_LEGACY;
+    else if (engine)
+        stream.kind = CST_STREAM_CREATED;
+    if (engine && !engine->blocking)
+        stream.flags = CU_STREAM_NON_BLOCKING;
+    cus_record_define(&stream.head);
+}
+
+static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {
+    uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
+    struct cus_thread *thread = &cus_thread_self;
+    struct cus_engine *engine = cus_registry_found(thread, ref, context) ? thread->found : NULL;
+    if (at.epoch == now && at.context == context && at.ref.handle == ref.handle &&
+        at.ref.abi == ref.abi && (at.known || !engine))
+        return at.number;
+    bool own = cus_ref_is_per_thread(ref), legacy = cus_ref_is_legacy(ref);
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.stream = 1;
+    key.context = own || legacy ? context : NULL;
+    key.handle = own ? CU_STREAM_PER_THREAD : legacy ? CU_STREAM_LEGACY : ref.handle;
+    key.of = own ? cus_record_thread() : 0;
+    bool made;
+    uint32_t number = number_of(&key, engine != NULL, &made);
+    if (made)
+        define_stream(number, ref, context, engine);
+    at.ref = ref;
+    at.context = context;
+    at.epoch = now;
+    at.number = number;
+    at.known = engine != NULL;
+    return number;
+}
+
+/* Of an engine, whoever asks. */
+static uint32_t engine_number(const struct cus_engine *engine) {
+    struct cus_stream_ref ref = {engine->handle, CUS_ABI_LEGACY};
+    struct cus_context *context = engine->context;
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.stream = 1;
+    key.context = engine->legacy ? context->handle : NULL;
+    key.handle = engine->handle;
+    bool made;
+    uint32_t number = number_of(&key, true, &made);
+    if (made)
+        define_stream(number, ref, context->handle, engine);
+    return number;
+}
+
+/* ---- kinds ---- */
+
+/* Room for the layout and attributes of any kernel. */
+enum { ARGUMENTS = 4096 };
+
+static void define_kind(uint32_t number, struct cus_context *context, const struct cus_kind *kind) {
+    const struct cus_layout *layout = kind->layout;
+    uint32_t n_arguments = layout ? layout->n : 0;
+    size_t bytes = sizeof(struct cst_kind) + n_arguments * sizeof(struct cst_argument) +
+                   kind->n_attrs * sizeof(struct cst_attribute);
+    struct cst_kind *record = n_arguments <= ARGUMENTS ? cus_mem_alloc(bytes) : NULL;
+    if (!record) {
+        cus_record_give_up("no memory");
+        return;
+    }
+    char name[CUS_TAP_NAME], file[CUS_FILE_NAME];
+    record->head.type = CST_KIND;
+    record->head.words = (uint16_t)(bytes / 8);
+    record->id = number;
+    record->op = kind->type;
+    record->flags = (kind->cooperative ? CST_KIND_COOPERATIVE : 0u) |
+                    (kind->deferrable ? 0u : CST_KIND_NO_NODE);
+    record->elem = kind->elem;
+    record->form = kind->copy_form;
+    record->param_bytes = kind->param_bytes;
+    memcpy(record->cluster, kind->cluster, sizeof record->cluster);
+    record->n_arguments = n_arguments;
+    record->n_attributes = kind->n_attrs;
+    record->handle = (uint64_t)(uintptr_t)kind->handle;
+    if (kind->type == CUS_OP_LAUNCH) {
+        record->name = cus_record_string(cus_kinds_name(context, kind->handle, name));
+        if (cus_engine_asks_library())
+            record->file = cus_record_string(cus_origins_file(kind->handle, file));
+    } else {
+        record->name = cus_record_string(
+            cus_kinds_call((enum cus_op_type)kind->type, kind->elem, kind->copy_form));
+    }
+    struct cst_argument *argument = (struct cst_argument *)(void *)(record + 1);
+    for (uint32_t i = 0; i < n_arguments; i++, argument++)
+        *argument = (struct cst_argument){layout->arguments[i].offset, layout->arguments[i].size};
+    struct cst_attribute *attribute = (struct cst_attribute *)(void *)argument;
+    for (uint32_t i = 0; i < kind->n_attrs; i++, attribute++) {
+        attribute->id = kind->attrs[i].id;
+        attribute->bytes = kind->attrs[i].bytes;
+        memcpy(attribute->value, kind->attrs[i].value, sizeof attribute->value);
+    }
+    cus_record_define(&record->head);
+    cus_mem_free(record);
+}
+
+static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) {
+    uint32_t number = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
+    if (number)
+        return number;
+    number = cus_record_number(1);
+    uint32_t none = 0;
+    if (!__atomic_compare_exchange_n(&kind->traced, &none, number, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return none;
+    define_kind(number, context, kind);
+    return number;
+}
+
+/* Of an op without a kind: what can be told without its params. */
+static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
+    struct cus_context *context = current ? cus_registry_context(current) : NULL;
+    uint8_t elem = call->type == CUS_OP_MEMSET ? (uint8_t)call->memset->elem : 0;
+    uint8_t form = call->type == CUS_OP_COPY ? (uint8_t)call->copy->form : 0;
+    bool launch = call->type == CUS_OP_LAUNCH;
+    bool named = launch && context && cus_kinds_met(context, call->launch->f);
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.context = current;
+    key.handle = launch ? call->launch->f : NULL;
+    key.of = (uint32_t)call->type << 16 | (uint32_t)elem << 8 | form;
+    bool made;
+    uint32_t number = number_of(&key, named, &made);
+    if (!made)
+        return number;
+    char name[CUS_TAP_NAME];
+    struct cst_kind kind = {
+        .head = {.type = CST_KIND, .words = sizeof kind / 8},
+        .id = number,
+        .op = call->type,
+        .flags = CST_KIND_OPAQUE,
+        .elem = elem,
+        .form = form,
+        .cluster = {1, 1, 1},
+        .handle = (uint64_t)(uintptr_t)key.handle,
+    };
+    kind.name = cus_record_string(named    ? cus_kinds_name(context, call->launch->f, name)
+                                  : launch ? NULL
+                                           : cus_kinds_call(call->type, elem, form));
+    cus_record_define(&kind.head);
+    return number;
+}
+
+/* ---- ops ---- */
+
+void cus_tap_op_begin(struct cus_call *call) {
+    call->told = cus_thread_self.tapped;
+    if (call->told)
+        return;
+    cus_thread_self.tapped = true;
+    call->eager = CUS_EAGER_PASSTHROUGH; /* who knows better says so */
+    call->began = cus_clock_ns();
+}
+
+static void put_params(const struct cus_op *op, uint8_t *to) {
+    const struct cus_kind *kind = op->kind;
+    if (!op->params) {
+        memcpy(to, op->flat, kind->param_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < kind->layout->n; i++)
+        memcpy(to + kind->layout->arguments[i].offset, op->params[i],
+               kind->layout->arguments[i].size);
+}
+
+void cus_tap_op_is(struct cus_call *call, const struct cus_engine *engine, struct cus_kind *kind,
+                   const struct cus_op *op) {
+    if (call->told)
+        return;
+    call->told = true;
+    struct cus_context *context = engine->context;
+    uint32_t number = kind_number(context, kind);
+    uint32_t stream = stream_number(call->stream, context->handle);
+    call->record = cus_record_begin(CST_OP, sizeof *call->record + kind->param_bytes, call->began);
+    if (!call->record)
+        return;
+    call->record->kind = number;
+    call->record->stream = stream;
+    memcpy(call->record->dims, op->dims, sizeof op->dims);
+    put_params(op, (uint8_t *)(call->record + 1));
+}
+
+static void opaque(struct cus_call *call) {
+    CUcontext current = current_context();
+    uint32_t kind = opaque_number(call, current);
+    uint32_t stream = stream_number(call->stream, current);
+    struct cst_op *record = cus_record_begin(CST_OP, sizeof *record, call->began);
+    call->record = record;
+    if (!record)
+        return;
+    record->kind = kind;
+    record->stream = stream;
+    if (call->type == CUS_OP_LAUNCH) {
+        memcpy(record->dims, call->launch->dims, sizeof record->dims);
+        return;
+    }
+    uint64_t size = call->type == CUS_OP_MEMSET
+                        ? (uint64_t)call->memset->width * call->memset->height
+                        : call->copy->bytes;
+    record->dims[0] = (uint32_t)size;
+    record->dims[1] = (uint32_t)(size >> 32);
+}
+
+void cus_tap_op_end(struct cus_call *call, CUresult result) {
+    if (!call->began)
+        return;
+    cus_thread_self.tapped = false;
+    uint64_t now = cus_clock_ns();
+    if (!call->told)
+        opaque(call);
+    struct cst_op *record = call->record;
+    if (!record)
+        return;
+    record->head.flags = call->withheld ? CST_WITHHELD : CST_EAGER;
+    record->host_ns = (uint32_t)(now - call->began);
+    record->result = (int32_t)result;
+    record->abi = call->stream.abi == CUS_ABI_PTSZ;
+    if (!call->withheld) {
+        record->eager = cus_record_string(cus_eager_keys[call->eager]);
+        record->why = cus_record_string(cus_why_key(call->why));
+    }
+    cus_record_commit();
+}
+
+/* ---- calls ---- */
+
+_Static_assert((int)CST_SCOPE_S == CUS_SCOPE_S && (int)CST_SCOPE_T == CUS_SCOPE_T &&
+                   (int)CST_SCOPE_C == CUS_SCOPE_C && (int)CST_SCOPE_CT == CUS_SCOPE_CT &&
+                   (int)CST_SCOPE_P == CUS_SCOPE_P,
+               "a file has the numbers of format.h");
+
+const char *cus_tap_cause(unsigned cause) {
+    return cause >= CUS_API_ROWS_MAX ? cus_cause_key(cause - CUS_API_ROWS_MAX)
+                                     : cus_api_name(cause);
+}
+
+void cus_tap_tell(const struct cus_tapped *call) {
+    struct cus_thread *thread = &cus_thread_self;
+    uint32_t stream = CST_NONE, name = cus_record_string(call->name);
+    uint64_t value = call->value;
+    bool waits = call->what == CST_CALL_STEP_END || call->what == CST_CALL_WAITED;
+    if (call->stream) {
+        stream = stream_number(*call->stream, current_context());
+    } else if (waits && thread->last && !__atomic_load_n(&thread->last->closed, __ATOMIC_ACQUIRE)) {
+        stream = engine_number(thread->last);
+        value = 1;
+    }
+    struct cst_call *record = cus_record_begin(CST_CALL, sizeof *record, call->began);
+    if (record) {
+        record->name = name;
+        record->stream = stream;
+        record->what = (uint8_t)call->what;
+        record->scope = (uint8_t)call->scope;
+        record->abi = call->stream && call->stream->abi == CUS_ABI_PTSZ;
+        record->host_ns = (uint32_t)(cus_clock_ns() - call->began);
+        record->value = value;
+        cus_record_commit();
+    }
+    if (call->what == CST_CALL_STREAM_GONE)
+        forget(call->stream->handle, false);
+    if (call->what == CST_CALL_CONTEXT_GONE || call->what == CST_CALL_CODE_GONE)
+        forget(NULL, true);
+    thread->tapped = false;
+}
+
+/* ---- what came of it ---- */
+
+void cus_tap_flush(const struct cus_engine *engine, uint32_t n, const char *cause,
+                   enum cus_break reason) {
+    if (!cus_recording() || !n)
+        return;
+    uint32_t stream = engine_number(engine), text = cus_record_string(cause);
+    uint32_t why = cus_record_string(cus_break_keys[reason]);
+    struct cst_flush *record = cus_record_begin(CST_FLUSH, sizeof *record, cus_clock_ns());
+    if (!record)
+        return;
+    record->stream = stream;
+    record->n = n;
+    record->cause = text;
+    record->reason = why;
+    cus_record_commit();
+}
+
+void cus_tap_launch(const struct cus_engine *engine, const struct cus_tapped_launch *launch) {
+    uint32_t stream = engine_number(engine);
+    struct cst_launch *record = cus_record_begin(CST_LAUNCH, sizeof *record, launch->began);
+    if (!record)
+        return;
+    record->head.flags = (uint8_t)launch->choice;
+    record->stream = stream;
+    record->n = launch->n;
+    record->piece = launch->piece;
+    record->variant = launch->variant;
+    record->patched = launch->patched;
+    record->host_ns = (uint32_t)(cus_clock_ns() - launch->began);
+    record->build_ns = (uint32_t)launch->build_ns;
+    record->bytes = (uint32_t)launch->bytes;
+    cus_record_commit();
+}
+
+void cus_tap_range(const struct cst_range *range, CUcontext current) {
+    struct cst_range record = *range;
+    record.head = (struct cst_record){.type = CST_RANGE, .words = sizeof record / 8};
+    record.context = context_number(current);
+    cus_record_define(&record.head);
+}

@@ -1,0 +1,64 @@
+/*
+ * What the engine tells the trace (shim/trace): ops as they were asked for, calls by what they
+ * mean, and what went out when. While nothing is recorded each place costs one load.
+ */
+#ifndef CUSPLICE_STREAM_TAP_H
+#define CUSPLICE_STREAM_TAP_H
+
+#include "shim/base/clock.h"
+#include "shim/stream/call.h"
+#include "shim/trace/record.h"
+
+/* One call into the engine, from its beginning to the end of the block. Calls that it makes of
+ * other entry points are its own doing and not told. */
+struct cus_tapped {
+    uint64_t began; /* 0: not told */
+    enum cst_what what;
+    enum cus_scope scope;
+    const struct cus_stream_ref *stream;
+    const char *name;
+    uint64_t value;
+};
+
+static inline struct cus_tapped cus_tap_begin(struct cus_tapped call) {
+    if (cus_recording() && !cus_thread_self.tapped) {
+        cus_thread_self.tapped = true;
+        call.began = cus_clock_ns();
+    }
+    return call;
+}
+void cus_tap_tell(const struct cus_tapped *call);
+static inline void cus_tap_end(struct cus_tapped *call) {
+    if (__builtin_expect(call->began != 0, 0))
+        cus_tap_tell(call);
+}
+
+/* At the top of an entry point: CUS_TAP(.what = CST_CALL_FLUSH, .stream = stream ...). */
+#define CUS_TAP(...)                                                                               \
+    struct cus_tapped tapped_ __attribute__((cleanup(cus_tap_end), unused)) =                      \
+        cus_tap_begin((struct cus_tapped){__VA_ARGS__})
+
+/* The name of a flush's cause: a call, or why the library did it. */
+const char *cus_tap_cause(unsigned cause);
+
+/* An op is about to be carried out, and has been. `call->began` says whether it is told. */
+void cus_tap_op_begin(struct cus_call *call);
+void cus_tap_op_end(struct cus_call *call, CUresult result);
+/* ... and in between: it is of this kind. Engine's lock held. */
+void cus_tap_op_is(struct cus_call *call, const struct cus_engine *engine, struct cus_kind *kind,
+                   const struct cus_op *op);
+
+/* The oldest `n` ops that the engine withholds went out one by one, or in a graph. Lock held. */
+void cus_tap_flush(const struct cus_engine *engine, uint32_t n, const char *cause,
+                   enum cus_break reason);
+struct cus_tapped_launch {
+    uint64_t began;
+    uint32_t n, piece, variant, patched;
+    enum cst_choice choice;
+    uint64_t build_ns, bytes;
+};
+void cus_tap_launch(const struct cus_engine *engine, const struct cus_tapped_launch *launch);
+/* The driver was asked about an address. */
+void cus_tap_range(const struct cst_range *range, CUcontext current);
+
+#endif

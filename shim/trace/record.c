@@ -1,0 +1,454 @@
+/*
+ * Rings, definitions, and the writer thread.
+ *
+ * A ring has one producer, its thread, and one consumer, the writer: `tail` is published by the
+ * one, `head` by the other. Definitions go through a list under a lock, for they may come from any
+ * thread and must not be lost. The writer blocks all signals, calls no driver, and is the only one
+ * that touches the file once it runs.
+ */
+#include "shim/trace/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/lock.h"
+#include "shim/base/log.h"
+#include "shim/base/mem.h"
+#include "shim/base/uthash.h"
+#include "shim/trace/file.h"
+
+#include "shim/base/forbid.h"
+
+enum {
+    RING = 4 << 20,     /* bytes; touched as they are used */
+    WAKE_AT = RING / 4, /* filled since it was woken last: the writer is woken */
+    CHUNK = 64 << 10,   /* bytes of definitions */
+    IDLE_NS = 20000000, /* the writer looks that often where nobody wakes it */
+    BLOCK_NS =
+        1000000000, /* records are on disk after that long, if the program should be killed */
+    END_NS = 1000000000,
+    ENDS = 20, /* times END_NS that the end waits for the writer */
+    PAD = 0    /* type of a record that is none */
+};
+
+struct ring {
+    uint8_t *bytes;
+    uint64_t tail; /* atomic: published by the producer */
+    uint64_t head; /* atomic: published by the writer */
+    uint64_t next; /* the producer's: room is given from here on */
+    uint64_t woke; /* the producer's: `tail` when it woke the writer last */
+    uint32_t open; /* the producer's: records begun and not ended */
+    uint32_t id, tid;
+    uint64_t lost_records, lost_ops; /* atomic */
+    uint64_t told_records, told_ops; /* the writer's: of those, in the file */
+    uint64_t end;                    /* the writer's: `tail` before it took the definitions */
+    struct ring *link;
+};
+
+struct chunk {
+    struct chunk *next;
+    size_t used;
+    uint8_t bytes[CHUNK];
+};
+
+struct string {
+    uint32_t id;
+    UT_hash_handle hh;
+    char text[];
+};
+
+/* What the writer begins with; gone once it has tried. */
+struct file {
+    const char *path, *facts;
+    int error;
+    uint32_t tried; /* atomic futex */
+};
+
+uint32_t cus_record_on;
+static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
+
+static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static struct ring *rings;         /* lock to add; the writer alone removes */
+static struct chunk *first, *last; /* lock: definitions that the writer has not taken */
+static struct string *strings;     /* lock */
+static uint32_t n_strings, n_threads, numbers[2]; /* lock; numbers: atomic */
+
+static uint64_t steps, from, until; /* steps: atomic */
+static uint32_t wake, stop, done;   /* atomic futexes */
+static bool running;                /* the writer was started, in this process */
+static struct cst_out out;          /* the writer's */
+static struct cst_sink sink = {.out = &out};
+
+void cus_record_give_up(const char *why) {
+    if (__atomic_exchange_n(&cus_record_on, 0, __ATOMIC_ACQ_REL))
+        cus_log(CUS_WARN, "trace", "recording ends here: %s", why);
+}
+
+/* ---- what the program's threads do ---- */
+
+static struct chunk *room_for(size_t bytes) {
+    if (last && last->used + bytes <= CHUNK)
+        return last;
+    struct chunk *chunk = cus_mem_alloc(sizeof *chunk);
+    if (!chunk)
+        return NULL;
+    if (last)
+        last->next = chunk;
+    else
+        first = chunk;
+    return last = chunk;
+}
+
+/* Lock held. */
+static bool define(struct cst_record *definition) {
+    size_t bytes = (size_t)definition->words * 8;
+    struct chunk *chunk = room_for(bytes);
+    if (!chunk)
+        return false;
+    definition->ns = cus_clock_ns();
+    memcpy(chunk->bytes + chunk->used, definition, bytes);
+    chunk->used += bytes;
+    return true;
+}
+
+void cus_record_define(struct cst_record *definition) {
+    cus_lock_take(&lock);
+    bool defined = define(definition);
+    cus_lock_give(&lock);
+    if (!defined)
+        cus_record_give_up("no memory");
+}
+
+uint32_t cus_record_number(unsigned of) {
+    return __atomic_add_fetch(&numbers[of], 1, __ATOMIC_RELAXED);
+}
+
+/* Lock held. */
+static uint32_t add_string(const char *text, size_t bytes) {
+    struct string *string = cus_mem_alloc(sizeof *string + bytes + 1);
+    size_t record_bytes = (sizeof(struct cst_string) + bytes + 7) & ~(size_t)7;
+    struct chunk *chunk = room_for(record_bytes);
+    if (!string || !chunk) {
+        cus_mem_free(string);
+        return 0;
+    }
+    memcpy(string->text, text, bytes);
+    bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+    HASH_ADD_KEYPTR(hh, strings, string->text, bytes, string);
+    if (!added) {
+        cus_mem_free(string);
+        return 0;
+    }
+    string->id = ++n_strings;
+    struct cst_string *record = (struct cst_string *)(void *)(chunk->bytes + chunk->used);
+    record->head = (struct cst_record){
+        .type = CST_STRING, .words = (uint16_t)(record_bytes / 8), .ns = cus_clock_ns()};
+    record->id = string->id;
+    record->bytes = (uint32_t)bytes;
+    memcpy(record + 1, text, bytes);
+    chunk->used += record_bytes;
+    return string->id;
+}
+
+uint32_t cus_record_string(const char *text) {
+    size_t bytes = text ? strnlen(text, CHUNK / 2) : 0;
+    if (!bytes)
+        return 0;
+    struct string *string;
+    cus_lock_take(&lock);
+    HASH_FIND(hh, strings, text, bytes, string);
+    uint32_t id = string ? string->id : add_string(text, bytes);
+    cus_lock_give(&lock);
+    if (!id)
+        cus_record_give_up("no memory");
+    return id;
+}
+
+static struct ring *new_ring(void) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    struct ring *ring = cus_mem_alloc(sizeof *ring);
+    void *bytes = mmap(NULL, RING, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct cst_thread thread = {.head = {.type = CST_THREAD, .words = sizeof thread / 8},
+                                .tid = (uint32_t)syscall(SYS_gettid),
+                                .name = cus_record_string(name)};
+    if (!ring || bytes == MAP_FAILED) {
+        cus_mem_free(ring);
+        if (bytes != MAP_FAILED)
+            munmap(bytes, RING);
+        return NULL;
+    }
+    ring->bytes = bytes;
+    ring->tid = thread.tid;
+    cus_lock_take(&lock);
+    ring->id = thread.head.thread = ++n_threads;
+    bool defined = define(&thread.head);
+    ring->link = rings;
+    __atomic_store_n(&rings, ring, __ATOMIC_RELEASE);
+    cus_lock_give(&lock);
+    if (!defined)
+        cus_record_give_up("no memory");
+    return ring;
+}
+
+/* Room for so many bytes in one piece, behind a record that is none where the end comes before. */
+static struct cst_record *room(struct ring *ring, size_t bytes) {
+    uint64_t at = ring->next % RING, pad = at + bytes > RING ? RING - at : 0;
+    if (ring->next + pad + bytes - __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) > RING)
+        return NULL;
+    if (pad) {
+        struct cst_record *none = (struct cst_record *)(void *)(ring->bytes + at);
+        /* Eight bytes may be all there are. */
+        none->type = PAD;
+        none->words = (uint16_t)(pad / 8);
+        ring->next += pad;
+        at = 0;
+    }
+    ring->next += bytes;
+    return (struct cst_record *)(void *)(ring->bytes + at);
+}
+
+uint32_t cus_record_thread(void) {
+    if (!mine)
+        mine = new_ring();
+    return mine ? mine->id : 0;
+}
+
+void *cus_record_begin(enum cst_type type, size_t bytes, uint64_t ns) {
+    struct ring *ring = mine;
+    if (__builtin_expect(!ring, 0) && !(ring = mine = new_ring()))
+        return NULL;
+    bytes = (bytes + 7) & ~(size_t)7;
+    struct cst_record *record = room(ring, bytes);
+    if (__builtin_expect(!record, 0)) {
+        __atomic_add_fetch(&ring->lost_records, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&ring->lost_ops, type == CST_OP, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    ring->open++;
+    memset(record, 0, bytes);
+    record->type = (uint8_t)type;
+    record->words = (uint16_t)(bytes / 8);
+    record->thread = ring->id;
+    record->ns = ns;
+    return record;
+}
+
+void cus_record_commit(void) {
+    struct ring *ring = mine;
+    if (--ring->open)
+        return;
+    bool full = ring->next - ring->woke >= WAKE_AT;
+    if (full)
+        ring->woke = ring->next;
+    /* The last touch: behind it, a ring whose thread has ended may go. */
+    __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
+    if (__builtin_expect(full, 0)) {
+        __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
+        cus_futex_wake(&wake, 1);
+    }
+}
+
+void cus_record_step(void) {
+    if (!running)
+        return;
+    uint64_t now = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
+    if (until && now >= until)
+        __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
+    else if (now == from && !out.error)
+        __atomic_store_n(&cus_record_on, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- what the writer does ---- */
+
+static void write_definitions(void) {
+    cus_lock_take(&lock);
+    struct chunk *chunk = first;
+    first = last = NULL;
+    cus_lock_give(&lock);
+    while (chunk) {
+        struct chunk *next = chunk->next;
+        cst_sink_put(&sink, chunk->bytes, chunk->used);
+        cus_mem_free(chunk);
+        chunk = next;
+    }
+}
+
+static void write_lost(struct ring *ring) {
+    uint64_t records = __atomic_load_n(&ring->lost_records, __ATOMIC_RELAXED);
+    uint64_t ops = __atomic_load_n(&ring->lost_ops, __ATOMIC_RELAXED);
+    if (records == ring->told_records)
+        return;
+    struct cst_lost *lost = cst_sink_add(&sink, CST_LOST, sizeof *lost);
+    lost->head.thread = ring->id;
+    lost->head.ns = cus_clock_ns();
+    lost->records = records - ring->told_records;
+    lost->ops = ops - ring->told_ops;
+    ring->told_records = records;
+    ring->told_ops = ops;
+}
+
+/* Moves what was published up to `end` into the file. False: there was nothing. */
+static bool drain(struct ring *ring) {
+    uint64_t head = ring->head;
+    if (head == ring->end)
+        return false;
+    while (head != ring->end) {
+        const struct cst_record *record =
+            (const struct cst_record *)(const void *)(ring->bytes + head % RING);
+        size_t bytes = (size_t)record->words * 8;
+        if (record->type != PAD)
+            cst_sink_put(&sink, record, bytes);
+        head += bytes;
+        __atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
+    }
+    return true;
+}
+
+static bool ended(const struct ring *ring) {
+    return syscall(SYS_tgkill, getpid(), ring->tid, 0) != 0 && errno == ESRCH;
+}
+
+/* What a record refers to has been defined before it was published: so it is in the file before it,
+ * wherever the file ends. */
+static bool collect(void) {
+    struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
+    bool some = false;
+    for (struct ring *ring = all; ring; ring = ring->link)
+        ring->end = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+    write_definitions();
+    for (struct ring *ring = all; ring; ring = ring->link) {
+        some |= drain(ring);
+        write_lost(ring);
+    }
+    return some;
+}
+
+/* Rings of threads that are no more, once they are empty. */
+static void bury(void) {
+    for (struct ring *ring = __atomic_load_n(&rings, __ATOMIC_ACQUIRE), *next; ring; ring = next) {
+        next = ring->link;
+        if (!ended(ring) || __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) != ring->head)
+            continue;
+        write_lost(ring);
+        cus_lock_take(&lock);
+        struct ring **at = &rings;
+        while (*at != ring)
+            at = &(*at)->link;
+        *at = ring->link;
+        cus_lock_give(&lock);
+        munmap(ring->bytes, RING);
+        cus_mem_free(ring);
+    }
+}
+
+static void check_disk(void) {
+    if (!out.error)
+        return;
+    char why[128];
+    cus_record_give_up(strerror_r(out.error, why, sizeof why));
+}
+
+/* On the writer's thread, for a file may be no larger than a limit that is told by a signal. */
+static int open_file(const struct file *file) {
+    int error = cst_out_open(&out, file->path);
+    if (!error && !(sink.buffer = cus_mem_alloc(CST_SINK)))
+        error = ENOMEM;
+    if (!error)
+        cst_out_block(&out, CST_BLOCK_FACTS, 0, file->facts, strlen(file->facts),
+                      strlen(file->facts));
+    error = error ? error : out.error;
+    if (error)
+        cst_out_abandon(&out);
+    return error;
+}
+
+static void *write_out(void *argument) {
+    struct file *file = argument;
+    file->error = open_file(file);
+    bool opened = !file->error;
+    __atomic_store_n(&file->tried, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&file->tried, 1);
+    if (!opened)
+        return NULL;
+    uint64_t block = cus_clock_ns();
+    for (;;) {
+        bool last_time = __atomic_load_n(&stop, __ATOMIC_ACQUIRE);
+        __atomic_store_n(&wake, 0, __ATOMIC_RELEASE);
+        bool some = collect();
+        uint64_t now = cus_clock_ns();
+        if (now - block >= BLOCK_NS || last_time) {
+            cst_sink_flush(&sink);
+            bury();
+            block = now;
+        }
+        check_disk();
+        if (last_time)
+            break;
+        if (!some)
+            cus_futex_wait(&wake, 0, IDLE_NS);
+    }
+    if (cst_out_close(&out) != 0) {
+        char why[128];
+        cus_log(CUS_WARN, "trace", "%s was not finished: %s; what there is of it is in %s",
+                out.path, strerror_r(out.error, why, sizeof why), out.partial);
+    }
+    __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&done, 1);
+    return NULL;
+}
+
+bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
+                      uint64_t until_step) {
+    sigset_t all, before;
+    pthread_t thread;
+    char why[128];
+    struct file file = {.path = path, .facts = facts};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, write_out, &file);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error) {
+        pthread_detach(thread);
+        while (!__atomic_load_n(&file.tried, __ATOMIC_ACQUIRE))
+            cus_futex_wait(&file.tried, 0, END_NS);
+        error = file.error;
+    }
+    if (error) {
+        cus_log(CUS_WARN, "trace", "nothing is recorded: %s: %s", path,
+                strerror_r(error, why, sizeof why));
+        return false;
+    }
+    from = from_step;
+    until = until_step;
+    running = true;
+    __atomic_store_n(&cus_record_on, from == 0, __ATOMIC_RELEASE);
+    return true;
+}
+
+void cus_record_end(void) {
+    if (!running)
+        return;
+    running = false;
+    __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&wake, 1);
+    for (int i = 0; i < ENDS && !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++)
+        cus_futex_wait(&done, 0, END_NS);
+}
+
+void cus_record_child(void) {
+    running = false;
+    __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,248 @@
+// Promise: a program that is recorded does what it does plain, and its trace says of every op what
+// became of it: as many of each sort, in graphs and by themselves and for the same reasons, as the
+// stats file counts.
+#include "tests/sim/cases.h"
+
+#include "shim/trace/reader.h"
+#include "tools/trace/model.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+
+namespace sim {
+namespace {
+
+struct Trace {
+    ~Trace() {
+        model_free(model);
+        cst_free(trace);
+    }
+    cst_trace *trace = nullptr;
+    ::model *model = nullptr;
+    std::string error;
+};
+
+std::unique_ptr<Trace> Read(const std::string &path) {
+    auto read = std::make_unique<Trace>();
+    char error[1024];
+    read->trace = cst_open(path.c_str(), error, sizeof error);
+    read->error = error;
+    if (read->trace) {
+        read->model = model_make(read->trace);
+    }
+    return read;
+}
+
+std::string NewPath() {
+    static int n;
+    std::string path = testing::TempDir() + "record_" + std::to_string(getpid()) + "_" +
+                       std::to_string(n++) + ".cst";
+    unlink(path.c_str());
+    unlink((path + ".partial").c_str());
+    return path;
+}
+
+Setting Recorded(const std::string &path) {
+    Setting setting;
+    setting.preload = true;
+    setting.env = {{"CUSPLICE_RECORD", path}, {"CUSIM_DELAY_US", "5"}};
+    return setting;
+}
+
+struct Counts {
+    std::map<std::string, double> eager;
+    double ops[3] = {}, choices[4] = {}, patched = 0, launches = 0, in_launches = 0, flushed = 0;
+};
+
+Counts Count(const cst_trace *trace) {
+    Counts counts;
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const cst_record *record = trace->events[i];
+        if (record->type == CST_OP) {
+            auto *op = (const cst_op *)record;
+            counts.ops[trace->kinds[op->kind]->op]++;
+            if (record->flags == CST_EAGER) {
+                counts.eager[cst_string(trace, op->eager)]++;
+            }
+        } else if (record->type == CST_LAUNCH) {
+            auto *launch = (const cst_launch *)record;
+            counts.launches++;
+            counts.in_launches += launch->n;
+            counts.choices[record->flags]++;
+            counts.patched += launch->patched;
+        } else if (record->type == CST_FLUSH) {
+            counts.flushed += ((const cst_flush *)record)->n;
+        }
+    }
+    return counts;
+}
+
+class Record : public testing::TestWithParam<Case> {};
+
+TEST_P(Record, TraceSaysWhatTheStatsSay) {
+    const Case &c = GetParam();
+    Setting plain;
+    plain.env = {{"CUSIM_DELAY_US", "5"}};
+    std::string path = NewPath();
+    Outcome recorded = RunCase(c, Recorded(path));
+    ASSERT_SAME(c, RunCase(c, plain), recorded);
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_TRUE(read->trace->closed);
+    if (c.name == "idle") {
+        EXPECT_EQ(read->trace->ops, 0u);
+        return;
+    }
+    ASSERT_STATS(recorded);
+    ASSERT_EQ(read->trace->lost_records, 0u);
+    Counts counts = Count(read->trace);
+    const Json &s = recorded.stats;
+    EXPECT_EQ(counts.ops[CST_OP_LAUNCH], s.Number("ops.launches"));
+    EXPECT_EQ(counts.ops[CST_OP_MEMSET], s.Number("ops.memsets"));
+    EXPECT_EQ(counts.ops[CST_OP_COPY], s.Number("ops.copies"));
+    EXPECT_EQ(counts.in_launches, s.Number("issued.in_graphs"));
+    EXPECT_EQ(counts.launches, s.Number("graph_launches"));
+    EXPECT_EQ(counts.choices[CST_EXACT], s.Number("signatures.exact"));
+    EXPECT_EQ(counts.choices[CST_PATCHED], s.Number("signatures.patched"));
+    if (s.Number("fallbacks.setparams_refused") == 0) {
+        EXPECT_EQ(counts.patched, s.Number("patched_nodes"));
+    } else {
+        EXPECT_LE(counts.patched, s.Number("patched_nodes"))
+            << "some for a graph that was not launched";
+    }
+    double eager = counts.flushed;
+    for (const auto &[reason, n] : counts.eager) {
+        eager += n;
+        EXPECT_LE(n, s.Number("eager_by." + reason)) << reason;
+    }
+    EXPECT_EQ(eager, s.Number("issued.eager"));
+    EXPECT_EQ(counts.eager["passthrough"], s.Number("eager_by.passthrough"));
+    EXPECT_EQ(counts.eager["rule"], s.Number("eager_by.rule"));
+    // The model tells of each op where it went.
+    const ::model *model = read->model;
+    ASSERT_TRUE(model);
+    EXPECT_EQ(model->in_graphs, counts.in_launches);
+    EXPECT_EQ(model->flushed, counts.flushed);
+    EXPECT_EQ(model->open, 0u);
+    EXPECT_EQ(model->n_ops, read->trace->ops);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Record, testing::ValuesIn(Cases()),
+                         [](const auto &given) { return given.param.Title(); });
+
+TEST(Recording, KeepsShapesAndParams) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.args = {"--steps", "6"};
+    Outcome run = RunCase(CaseOf("growing_grid"), setting);
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    std::map<std::string, std::vector<uint32_t>> grids;
+    for (uint32_t i = 0; i < read->model->n_ops; i++) {
+        const cst_op *op = read->model->ops[i].op;
+        const cst_kind *kind = read->trace->kinds[op->kind];
+        EXPECT_EQ(kind->flags & CST_KIND_OPAQUE, 0u) << cst_string(read->trace, kind->name);
+        if (kind->op != CST_OP_LAUNCH) {
+            continue;
+        }
+        grids[cst_string(read->trace, kind->name)].push_back(op->dims[0]);
+        ASSERT_GT(kind->n_arguments, 0u);
+        uint64_t pointer = 0;
+        memcpy(&pointer, cst_op_params(op) + cst_kind_arguments(kind)[0].offset, 8);
+        EXPECT_NE(pointer, 0u) << "the first argument of these kernels is an address";
+        EXPECT_GT(op->host_ns, 0u);
+        EXPECT_EQ(op->result, 0);
+    }
+    bool grew = false;
+    for (const auto &[name, seen] : grids) {
+        grew |= seen.size() > 1 && seen.back() > seen.front();
+    }
+    EXPECT_TRUE(grew);
+}
+
+TEST(Recording, ChosenStepsAlone) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.env["CUSPLICE_RECORD_FROM"] = "5";
+    setting.env["CUSPLICE_RECORD_UNTIL"] = "8";
+    setting.args = {"--steps", "20"};
+    Outcome run = RunCase(CaseOf("launch_bound"), setting);
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_EQ(read->model->n_steps, 3u);
+    EXPECT_EQ(read->trace->ops, 3000u);
+}
+
+TEST(Recording, FileThatIsThereIsLeftAlone) {
+    std::string path = NewPath();
+    std::ofstream(path) << "precious";
+    Outcome run = RunCase(CaseOf("launch_bound"), Recorded(path));
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+    EXPECT_NE(run.result.err.find("nothing is recorded: " + path), std::string::npos)
+        << run.result.err;
+    std::string text;
+    std::ifstream(path) >> text;
+    EXPECT_EQ(text, "precious");
+    EXPECT_NE(access((path + ".partial").c_str(), F_OK), 0);
+}
+
+TEST(Recording, NobodyElseMayReadIt) {
+    std::string path = NewPath();
+    ASSERT_EQ(RunCase(CaseOf("launch_bound"), Recorded(path)).result.status, 0);
+    struct stat is;
+    ASSERT_EQ(stat(path.c_str(), &is), 0);
+    EXPECT_EQ(is.st_mode & 0777, 0600u);
+}
+
+TEST(Recording, FolderThatIsNotThereIsSaid) {
+    Outcome run = RunCase(CaseOf("launch_bound"), Recorded(testing::TempDir() + "no/such/t.cst"));
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+    EXPECT_NE(run.result.err.find("nothing is recorded"), std::string::npos) << run.result.err;
+    EXPECT_NE(run.result.err.find("No such file"), std::string::npos) << run.result.err;
+}
+
+// A disk that is full ends the recording and nothing else.
+TEST(Recording, FullDiskIsSaidAndTheProgramGoesOn) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.env["CUSIM_LOG"] = "/dev/null"; // which would be cut short as well
+    std::string program = Runfile(setting.binary);
+    Outcome plain = RunProgram({program, "launch_bound", "--steps", "50"}, Setting());
+    Outcome run = RunProgram({"/bin/sh", "-c", "ulimit -f 3000; exec \"$0\" \"$@\"", program,
+                              "launch_bound", "--steps", "50"},
+                             setting);
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+    EXPECT_EQ(run.result.out, plain.result.out);
+    EXPECT_NE(run.result.err.find("recording ends here: File too large"), std::string::npos)
+        << run.result.err;
+    EXPECT_NE(access(path.c_str(), F_OK), 0) << "not under its final name";
+    auto read = Read(path + ".partial");
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_FALSE(read->trace->closed);
+    EXPECT_GT(read->trace->ops, 0u);
+}
+
+// What a program leaves that is killed: whole blocks, under the name of a file that was not closed.
+TEST(Recording, OfAProgramThatIsKilledThereIsAPart) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.args = {"--steps", "100000"};
+    setting.timeout_s = 4; // then it is killed
+    Outcome run = RunCase(CaseOf("launch_bound"), setting);
+    EXPECT_NE(access(path.c_str(), F_OK), 0);
+    auto read = Read(path + ".partial");
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_FALSE(read->trace->closed);
+    EXPECT_GT(read->trace->ops, 10000u);
+}
+
+} // namespace
+} // namespace sim

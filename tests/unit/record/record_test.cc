@@ -1,0 +1,227 @@
+// What the recorder promises to threads that record at full speed: every record is in the file,
+// whole and in its thread's order, or counted as lost; what is defined is never lost; nobody waits.
+#include "shim/trace/reader.h"
+
+extern "C" {
+#include "shim/trace/record.h"
+}
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+namespace {
+
+std::string Fresh(const char *name) {
+    std::string path = testing::TempDir() + name + std::to_string(getpid()) + ".cst";
+    unlink(path.c_str());
+    unlink((path + ".partial").c_str());
+    return path;
+}
+
+// Each test is a process of its own: a recording is begun once.
+template <typename Work> void InChild(Work work) {
+    pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        work();
+        _exit(testing::Test::HasFailure());
+    }
+    int status;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+struct Read {
+    explicit Read(const std::string &path) : trace(cst_open(path.c_str(), error, sizeof error)) {}
+    ~Read() { cst_free(trace); }
+    char error[512];
+    cst_trace *trace;
+};
+
+void Call(uint64_t value, uint64_t ns) {
+    auto *call = (cst_call *)cus_record_begin(CST_CALL, sizeof(cst_call), ns);
+    if (!call)
+        return;
+    call->stream = CST_NONE;
+    call->what = CST_CALL_UNKNOWN;
+    call->value = value;
+    cus_record_commit();
+}
+
+// An op of a kind and stream that are defined by the way, with params of some size.
+uint32_t DefineKind(uint32_t param_bytes) {
+    cst_kind kind = {};
+    kind.head.type = CST_KIND;
+    kind.head.words = sizeof kind / 8;
+    kind.id = cus_record_number(1);
+    kind.op = CST_OP_LAUNCH;
+    kind.param_bytes = param_bytes;
+    kind.name = cus_record_string(("kernel" + std::to_string(param_bytes)).c_str());
+    cus_record_define(&kind.head);
+    return kind.id;
+}
+uint32_t DefineStream() {
+    cst_stream stream = {};
+    stream.head.type = CST_STREAM;
+    stream.head.words = sizeof stream / 8;
+    stream.id = cus_record_number(0);
+    cus_record_define(&stream.head);
+    return stream.id;
+}
+
+TEST(Record, EveryRecordIsThereOrCountedAsLost) {
+    enum { THREADS = 4, RECORDS = 150000, KINDS = 7 };
+    std::string path = Fresh("full");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        std::vector<std::thread> threads;
+        for (int t = 0; t < THREADS; t++)
+            threads.emplace_back([] {
+                uint32_t stream = DefineStream(), kinds[KINDS];
+                for (uint32_t k = 0; k < KINDS; k++)
+                    kinds[k] = DefineKind(k * k * 24);
+                for (uint32_t i = 0; i < RECORDS; i++) {
+                    uint32_t k = i % KINDS, bytes = k * k * 24;
+                    auto *op = (cst_op *)cus_record_begin(CST_OP, sizeof(cst_op) + bytes, i + 1);
+                    if (!op)
+                        continue;
+                    op->kind = kinds[k];
+                    op->stream = stream;
+                    op->dims[0] = i;
+                    memset(op + 1, (int)(i & 0xff), bytes);
+                    cus_record_commit();
+                }
+            });
+        for (std::thread &thread : threads)
+            thread.join();
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    EXPECT_TRUE(read.trace->closed);
+    EXPECT_EQ(read.trace->ops + read.trace->lost_ops, (uint64_t)THREADS * RECORDS);
+    EXPECT_GT(read.trace->ops, (uint64_t)THREADS * RECORDS / 100);
+    std::map<uint32_t, uint64_t> last;
+    for (size_t i = 0; i < read.trace->n_events; i++) {
+        if (read.trace->events[i]->type != CST_OP)
+            continue;
+        auto *op = (const cst_op *)read.trace->events[i];
+        ASSERT_EQ(op->head.ns, op->dims[0] + 1u);
+        ASSERT_GT(op->head.ns, last[op->head.thread]) << "once, and in order";
+        last[op->head.thread] = op->head.ns;
+        uint32_t bytes = read.trace->kinds[op->kind]->param_bytes;
+        const uint8_t *params = cst_op_params(op);
+        ASSERT_TRUE(std::all_of(params, params + bytes,
+                                [&](uint8_t b) { return b == (op->dims[0] & 0xff); }));
+    }
+    EXPECT_EQ(last.size(), (size_t)THREADS);
+}
+
+// What a call sets off is written while the call's own record is open.
+TEST(Record, NestedRecordsAreHeldBackUntilTheOuterOneEnds) {
+    std::string path = Fresh("nested");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        auto *outer = (cst_call *)cus_record_begin(CST_CALL, sizeof(cst_call), 10);
+        ASSERT_TRUE(outer);
+        Call(2, 20);
+        usleep(100000); // the writer looks meanwhile
+        outer->stream = CST_NONE;
+        outer->value = 1;
+        cus_record_commit();
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    ASSERT_EQ(read.trace->n_events, 2u);
+    EXPECT_EQ(((const cst_call *)read.trace->events[0])->value, 1u);
+    EXPECT_EQ(((const cst_call *)read.trace->events[1])->value, 2u);
+}
+
+TEST(Record, StepsAreChosen) {
+    std::string path = Fresh("steps");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 2, 4));
+        EXPECT_FALSE(cus_recording());
+        for (uint64_t step = 0; step < 6; step++) {
+            EXPECT_EQ(cus_recording(), step == 2 || step == 3) << step;
+            cus_record_step();
+        }
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    EXPECT_EQ(read.trace->n_events, 0u);
+}
+
+TEST(Record, StringsAreDefinedOnce) {
+    std::string path = Fresh("strings");
+    uint32_t many = 5000;
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{\"a\":1}", 0, 0));
+        EXPECT_EQ(cus_record_string(""), 0u);
+        EXPECT_EQ(cus_record_string(nullptr), 0u);
+        for (int round = 0; round < 2; round++)
+            for (uint32_t i = 0; i < many; i++)
+                EXPECT_EQ(cus_record_string(("text " + std::to_string(i)).c_str()), i + 1);
+        Call(7, 1);
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    EXPECT_STREQ(read.trace->facts, "{\"a\":1}");
+    EXPECT_STREQ(cst_string(read.trace, 1), "text 0");
+    EXPECT_STREQ(cst_string(read.trace, many), "text 4999");
+}
+
+TEST(Record, RingsOfThreadsThatEndedAreGivenBack) {
+    std::string path = Fresh("threads");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        auto mapped = [] {
+            unsigned long pages = 0;
+            FILE *statm = fopen("/proc/self/statm", "r");
+            EXPECT_EQ(fscanf(statm, "%lu", &pages), 1);
+            fclose(statm);
+            return pages * (unsigned long)sysconf(_SC_PAGESIZE);
+        };
+        unsigned long before = mapped();
+        for (uint64_t i = 1; i <= 100; i++)
+            std::thread([=] { Call(i, i); }).join();
+        for (int i = 0; i < 100 && mapped() > before + (100ul << 20); i++)
+            usleep(100000);
+        EXPECT_LT(mapped(), before + (100ul << 20)) << "a hundred rings are 400 MiB";
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    EXPECT_EQ(read.trace->n_events, 100u);
+    EXPECT_EQ(read.trace->lost_records, 0u);
+}
+
+TEST(Record, ChildOfAForkRecordsNothing) {
+    std::string path = Fresh("fork");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        Call(1, 1);
+        InChild([] {
+            cus_record_child();
+            EXPECT_FALSE(cus_recording());
+            cus_record_end();
+        });
+        Call(2, 2);
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    EXPECT_EQ(read.trace->n_events, 2u);
+}
+
+} // namespace

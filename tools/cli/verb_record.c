@@ -1,0 +1,150 @@
+/*
+ * cusplice record: runs the program and leaves a trace of what it asked of the GPU.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/path.h"
+#include "tools/cli/run.h"
+
+static const char help[] =
+    "Runs PROGRAM with libcusplice.so preloaded and writes a trace: every launch, memset and copy "
+    "with its shape,\n"
+    "parameters, stream, thread and times, the calls that broke runs of launches, and what went "
+    "out in which graph.\n"
+    "The program runs as under cusplice run, with the same settings. Look at the trace with "
+    "cusplice info, dump and\n"
+    "report, play with it with cusplice whatif.\n"
+    "\n"
+    "  -o, --output FILE   where it goes (default: PROGRAM.cst, with a number where that is "
+    "taken). "
+    "{pid} or %p: the\n"
+    "                      process id, for programs of several processes; otherwise the first "
+    "process that uses CUDA\n"
+    "                      is recorded. FILE.partial while the program runs, and if it is killed\n"
+    "      --steps A-B     record these steps alone: a step ends where the host waits for the GPU; "
+    "counted from 0\n"
+    "  -c, --config FILE, --set KEY=VALUE, --stats FILE, --why, -h, --help: as for cusplice run\n"
+    "\n"
+    "Exit status: as for cusplice run.\n";
+
+static const char *output; /* of -o */
+
+/* "A-B", "A-" or "A". */
+static bool take_steps(const char *text) {
+    char *end;
+    errno = 0;
+    unsigned long from = strtoul(text, &end, 10), to = from;
+    bool good = *text >= '0' && *text <= '9', open = good && strcmp(end, "-") == 0;
+    if (good && !open && *end == '-') {
+        const char *last = end + 1;
+        good = *last >= '0' && *last <= '9';
+        to = strtoul(last, &end, 10);
+    }
+    if (!good || (!open && *end) || errno || to >= UINT_MAX || to < from) {
+        cli_say("--steps %s: A-B is expected, two numbers of steps, counted from 0", text);
+        return false;
+    }
+    char number[24];
+    snprintf(number, sizeof number, "%lu", from);
+    if (!cli_run_set("record_from", number))
+        return false;
+    snprintf(number, sizeof number, "%lu", open ? 0 : to + 1);
+    return cli_run_set("record_until", number);
+}
+
+static bool is_there(const char *path) {
+    struct stat is;
+    return lstat(path, &is) == 0;
+}
+
+/* A name that no trace has yet. */
+static bool choose_output(const char *program) {
+    char path[PATH_MAX], partial[PATH_MAX + 16];
+    if (output) {
+        char folder[PATH_MAX];
+        const char *slash = strrchr(output, '/');
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - output + 1) : 1,
+                 slash ? output : ".");
+        if (!*output || access(folder, W_OK) != 0) {
+            cli_say("--output %s: %s", output,
+                    *output ? strerror(errno) : "a file name is expected");
+            return false;
+        }
+        snprintf(partial, sizeof partial, "%s.partial", output);
+        if (is_there(output) || is_there(partial)) {
+            cli_say("--output %s: %s is there already, and traces are not overwritten", output,
+                    is_there(output) ? output : partial);
+            return false;
+        }
+        return cli_run_set_path("record", output);
+    }
+    const char *slash = strrchr(program, '/');
+    const char *name = slash ? slash + 1 : program;
+    for (unsigned i = 0; i < 10000; i++) {
+        char number[16] = "";
+        if (i)
+            snprintf(number, sizeof number, ".%u", i);
+        snprintf(path, sizeof path, "%.200s%s.cst", name, number);
+        snprintf(partial, sizeof partial, "%s.partial", path);
+        if (!is_there(path) && !is_there(partial)) {
+            cli_say("the trace goes to %s", path);
+            return cli_run_set_path("record", path);
+        }
+    }
+    cli_say("%s.cst and ten thousand more are there already: give another name with -o", name);
+    return false;
+}
+
+static bool take_option(char **argv, int *at) {
+    static const char *const names[] = {"--output", "--steps", "--config", "--set",
+                                        "--stats",  "--why",   "--help",   NULL};
+    const char *word = argv[*at], *value;
+    int taken = cli_run_value(argv, at, "--output", "-o", &value);
+    if (taken) {
+        output = value;
+        return taken > 0;
+    }
+    taken = cli_run_value(argv, at, "--steps", NULL, &value);
+    if (taken)
+        return taken > 0 && take_steps(value);
+    taken = cli_run_option(argv, at);
+    if (taken)
+        return taken > 0;
+    cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
+    return false;
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
+            cli_print_help(self);
+            return 0;
+        }
+        if (!take_option(argv, &at))
+            return CLI_EXIT_REFUSED;
+    }
+    if (at >= argc) {
+        cli_say("a program is missing: cusplice %s", self->synopsis);
+        return CLI_EXIT_REFUSED;
+    }
+    return choose_output(argv[at]) ? cli_run_start(argv + at, NULL) : CLI_EXIT_REFUSED;
+}
+
+const struct cli_verb cli_verb_record = {
+    "record",
+    "record [-o FILE] [--steps A-B] [-c FILE] [--set KEY=VALUE]... -- PROGRAM ARGS...",
+    "run a program and leave a trace of what it asked of the GPU",
+    help,
+    run,
+};
