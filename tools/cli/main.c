@@ -11,7 +11,7 @@
 #include "shim/base/version.h"
 
 static const struct cli_verb *const verbs[] = {&cli_verb_run, &cli_verb_record, &cli_verb_verify,
-                                               &cli_verb_top, &cli_verb_config};
+                                               &cli_verb_top, &cli_verb_whatif, &cli_verb_config};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 void cli_say(const char *fmt, ...) {

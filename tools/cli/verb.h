@@ -18,7 +18,7 @@ struct cli_verb {
 };
 
 extern const struct cli_verb cli_verb_run, cli_verb_config, cli_verb_record, cli_verb_top,
-    cli_verb_verify;
+    cli_verb_verify, cli_verb_whatif;
 
 /* `cusplice: ` and a line, on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

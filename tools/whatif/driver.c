@@ -4,17 +4,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Handles of streams: 1 and 2 are the driver's own. Those of the trace, then those of the engine.
- */
-enum { FIRST_STREAM = 0x100, STREAM_STEP = 0x10, FIRST_CONTEXT = 0x1000, CONTEXTS_KEPT = 16 };
+#include "shim/base/uthash.h"
+#include "shim/graph/issue.h"
+
+enum { FIRST_CONTEXT = 0x1000, CONTEXTS_KEPT = 16, ARGUMENTS_MAX = CUS_ISSUE_PARAMS_MAX };
+
+/* Handles of streams: 0 to 2 are the driver's own; those of the trace are told apart by their
+ * contexts; those that no program has. */
+#define CONTEXT_BITS(context) ((uintptr_t)((context)&0x7fff) << 48)
+#define NAMELESS ((uintptr_t)1 << 63)
+#define OWN (NAMELESS | (uintptr_t)1 << 62)
+
+/* What a handle means now. */
+struct named {
+    CUstream handle;
+    const struct cst_stream *stream;
+    UT_hash_handle hh;
+};
+
+/* A function: kinds with one handle, one name and one layout. */
+struct function {
+    const struct cst_kind *kind; /* with the layout, if any of them has it */
+    CUfunction handle;
+    struct function *next; /* of the same handle in the trace */
+    uint64_t recorded;     /* that handle */
+    UT_hash_handle hh;
+};
 
 struct stream {
-    bool alone, busy, captures;
+    bool used, busy, captures;
 };
 
 static struct {
     const struct cst_trace *trace;
     struct stream *streams; /* by id */
+    struct named *named;
+    struct function **functions; /* by kind */
+    struct function *by_handle;
     uint32_t n_capturing;
     uint32_t *devices; /* of contexts, by number */
     uint32_t n_contexts;
@@ -37,22 +63,38 @@ static CUcontext context_of(uint32_t number) {
 }
 
 CUstream whatif_driver_stream(const struct cst_stream *stream) {
-    if (stream->kind == CST_STREAM_PER_THREAD)
-        return CU_STREAM_PER_THREAD;
-    bool legacy = stream->kind == CST_STREAM_LEGACY ||
-                  (stream->kind == CST_STREAM_UNKNOWN && stream->handle < 2);
-    if (legacy)
+    bool unknown = stream->kind == CST_STREAM_UNKNOWN;
+    if (stream->kind == CST_STREAM_LEGACY || (unknown && stream->handle < 2))
         return CU_STREAM_LEGACY;
-    if (stream->kind == CST_STREAM_UNKNOWN && stream->handle == 2)
+    if (stream->kind == CST_STREAM_PER_THREAD || (unknown && stream->handle == 2))
         return CU_STREAM_PER_THREAD;
-    return (CUstream)((uintptr_t)FIRST_STREAM + (uintptr_t)stream->id * STREAM_STEP);
+    if (stream->handle <= 2 || stream->handle >> 48)
+        return (CUstream)(NAMELESS | (uintptr_t)stream->id << 4);
+    return (CUstream)((uintptr_t)stream->handle | CONTEXT_BITS(stream->context));
 }
 
 /* NULL: the engine's own, or a default stream. */
 static const struct cst_stream *recorded(CUstream handle) {
-    uintptr_t id = ((uintptr_t)handle - FIRST_STREAM) / STREAM_STEP;
-    return (uintptr_t)handle >= FIRST_STREAM && id < here.trace->n_streams ? here.trace->streams[id]
-                                                                           : NULL;
+    struct named *entry;
+    HASH_FIND_PTR(here.named, &handle, entry);
+    return entry ? entry->stream : NULL;
+}
+
+void whatif_driver_use(const struct cst_stream *stream) {
+    CUstream handle = whatif_driver_stream(stream);
+    struct named *entry;
+    if (here.streams[stream->id].used || (uintptr_t)handle <= 2)
+        return;
+    here.streams[stream->id].used = true;
+    HASH_FIND_PTR(here.named, &handle, entry);
+    if (!entry) {
+        entry = need(calloc(1, sizeof *entry));
+        entry->handle = handle;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (_Exit(WHATIF_NO_MEMORY))
+        HASH_ADD_PTR(here.named, handle, entry);
+    }
+    entry->stream = stream;
 }
 
 static CUresult ctx_get_current(CUcontext *context) {
@@ -84,7 +126,7 @@ static CUresult ctx_get_device(CUdevice *device) {
 static CUresult stream_get_flags(CUstream handle, unsigned *flags) {
     const struct cst_stream *stream = recorded(handle);
     *flags = stream ? stream->flags : 0;
-    return stream && here.streams[stream->id].alone ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    return CUDA_SUCCESS;
 }
 
 static CUresult stream_get_priority(CUstream handle, int *priority) {
@@ -108,7 +150,7 @@ static CUresult stream_get_ctx(CUstream handle, CUcontext *context) {
 static CUresult stream_is_capturing(CUstream handle, CUstreamCaptureStatus *status) {
     const struct cst_stream *stream = recorded(handle);
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (stream && here.streams[stream->id].captures)
+    if (stream && (here.streams[stream->id].captures || stream == here.now.captures))
         *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (stream || !here.n_capturing || handle != CU_STREAM_LEGACY)
         return CUDA_SUCCESS;
@@ -128,8 +170,7 @@ static CUresult stream_query(CUstream handle) {
 
 static CUresult stream_create(CUstream *handle, unsigned flags, int priority) {
     (void)flags, (void)priority;
-    *handle = (CUstream)((uintptr_t)FIRST_STREAM +
-                         (here.trace->n_streams + here.made++) * (uintptr_t)STREAM_STEP);
+    *handle = (CUstream)(OWN | ++here.made << 4);
     return CUDA_SUCCESS;
 }
 
@@ -145,11 +186,12 @@ static CUresult exchange_mode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-void whatif_driver_captures(const struct cst_stream *stream, bool on) {
+uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on) {
     struct stream *it = &here.streams[stream->id];
     if (it->captures != on)
         here.n_capturing += on ? 1 : -1u;
     it->captures = on;
+    return here.n_capturing;
 }
 
 void whatif_driver_busy(const struct cst_stream *stream, bool on) {
@@ -160,25 +202,20 @@ void whatif_driver_busy(const struct cst_stream *stream, bool on) {
             here.streams[id].busy = on;
 }
 
-void whatif_driver_leave_alone(const struct cst_stream *stream) {
-    here.streams[stream->id].alone = true;
-}
-
 void whatif_driver_now(const struct whatif_now *now) {
     here.now = *now;
     here.n_pushed = 0;
 }
 
-/* ---- functions ---- */
-
-CUfunction whatif_driver_function(const struct cst_kind *kind) {
-    enum { NAMELESS = 0x100000 }; /* an imported trace has names alone */
-    return (CUfunction)(uintptr_t)(kind->handle ? kind->handle
-                                                : NAMELESS + (uint64_t)kind->name * 16);
+uint32_t whatif_driver_elsewhere(void) {
+    return here.n_contexts + 1;
 }
 
-bool whatif_driver_readable(const struct cst_kind *kind) {
-    if (kind->flags & CST_KIND_OPAQUE)
+/* ---- functions ---- */
+
+/* Do its ops have params, where the kind says? */
+static bool readable(const struct cst_kind *kind) {
+    if (kind->flags & CST_KIND_OPAQUE || kind->n_arguments >= ARGUMENTS_MAX)
         return false;
     const struct cst_argument *arguments = cst_kind_arguments(kind);
     for (uint32_t i = 0; i < kind->n_arguments; i++)
@@ -187,12 +224,70 @@ bool whatif_driver_readable(const struct cst_kind *kind) {
     return true;
 }
 
+/* What nothing is known of may be anything. */
+static bool same_function(const struct cst_kind *a, const struct cst_kind *b) {
+    if (a->name && b->name && a->name != b->name)
+        return false;
+    if (!readable(a) || !readable(b))
+        return true;
+    return a->n_arguments == b->n_arguments &&
+           memcmp(cst_kind_arguments(a), cst_kind_arguments(b),
+                  a->n_arguments * sizeof(struct cst_argument)) == 0;
+}
+
+/* An imported trace has names alone. */
+static uint64_t recorded_handle(const struct cst_kind *kind) {
+    return kind->handle ? kind->handle : NAMELESS | (uint64_t)kind->name << 4;
+}
+
+static struct function *find_function(const struct cst_kind *kind) {
+    struct function *first, *function;
+    uint64_t recorded = recorded_handle(kind);
+    HASH_FIND(hh, here.by_handle, &recorded, sizeof recorded, first);
+    for (function = first; function; function = function->next)
+        if (same_function(function->kind, kind))
+            return function;
+    function = need(calloc(1, sizeof *function));
+    function->kind = kind;
+    function->recorded = recorded;
+    function->handle = (CUfunction)(uintptr_t)recorded;
+    if (first) { /* the handle was given out again, for another function */
+        function->handle = (CUfunction)(OWN | (uintptr_t)kind->id << 4);
+        function->next = first->next;
+        first->next = function;
+    } else {
+        HASH_ADD(hh, here.by_handle, recorded, sizeof function->recorded, function);
+    }
+    return function;
+}
+
+/* Those with a layout first. */
+static void find_functions(void) {
+    here.functions = need(calloc(here.trace->n_kinds + 1, sizeof *here.functions));
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t id = 0; id < here.trace->n_kinds; id++) {
+            const struct cst_kind *kind = here.trace->kinds[id];
+            if (kind && kind->op == CST_OP_LAUNCH && readable(kind) == (pass == 0))
+                here.functions[id] = find_function(kind);
+        }
+}
+
+CUfunction whatif_driver_function(const struct cst_kind *kind) {
+    return here.functions[kind->id]->handle;
+}
+
+const struct cst_kind *whatif_driver_layout(const struct cst_kind *kind) {
+    const struct cst_kind *known = here.functions[kind->id]->kind;
+    return readable(known) ? known : NULL;
+}
+
 /* The kind that is asked about, if it is of this sort. */
 static const struct cst_kind *asked_about(const void *handle, bool kernel) {
     const struct cst_kind *kind = here.now.kind;
-    bool is = kind && kind->op == CST_OP_LAUNCH && whatif_driver_function(kind) == handle &&
-              !(kind->flags & CST_KIND_KERNEL) == !kernel;
-    return is ? kind : NULL;
+    if (!kind || kind->op != CST_OP_LAUNCH || whatif_driver_function(kind) != handle)
+        return NULL;
+    kind = here.functions[kind->id]->kind;
+    return !(kind->flags & CST_KIND_KERNEL) == !kernel ? kind : NULL;
 }
 
 static CUresult get_name(const char **name, const void *handle, bool kernel) {
@@ -215,7 +310,7 @@ static CUresult get_param(const void *handle, bool kernel, size_t i, size_t *off
     const struct cst_kind *kind = asked_about(handle, kernel);
     if (!kind)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!whatif_driver_readable(kind) || i >= kind->n_arguments)
+    if (!readable(kind) || i >= kind->n_arguments)
         return CUDA_ERROR_INVALID_VALUE;
     *offset = cst_kind_arguments(kind)[i].offset;
     *size = cst_kind_arguments(kind)[i].bytes;
@@ -259,14 +354,22 @@ static CUresult func_get_attribute(int *value, CUfunction_attribute attribute,
 
 /* ---- memory ---- */
 
-/* A memset, and a copy from device to device, are of device memory, where nothing else is known. */
-static bool assume(struct cst_range *range) {
+/* The recording may have begun behind the moment at which the engine asked; what it has the params
+ * of is of memory that was known. Otherwise what must be device memory is. */
+static bool assume(uint64_t address, struct cst_range *range) {
     const struct cst_kind *kind = here.now.kind;
-    enum { DTOD = 1 };
-    if (!kind || kind->op == CST_OP_LAUNCH || (kind->op == CST_OP_COPY && kind->form != DTOD))
+    enum { DTOD = 1, HTOD = 2, DTOH = 3 };
+    if (!address || !kind || kind->op == CST_OP_LAUNCH)
+        return false;
+    bool copies = kind->op == CST_OP_COPY,
+         host = copies && ((kind->form == HTOD && address == here.now.src) ||
+                           (kind->form == DTOH && address == here.now.dst));
+    if (copies && kind->form != DTOD && kind->flags & CST_KIND_OPAQUE)
         return false;
     whatif_asked.assumed++;
-    *range = (struct cst_range){.start = 1, .size = UINT64_MAX / 2, .type = CU_MEMORYTYPE_DEVICE};
+    *range = (struct cst_range){.start = address,
+                                .size = (uint64_t)1 << 40,
+                                .type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE};
     ctx_get_device(&range->device);
     range->own = 1;
     return true;
@@ -275,7 +378,8 @@ static bool assume(struct cst_range *range) {
 static CUresult pointer_attributes(unsigned n, CUpointer_attribute *ids, void **values,
                                    CUdeviceptr address) {
     struct cst_range range;
-    if (!whatif_range_find(here.now.context, address, here.now.until, &range) && !assume(&range))
+    if (!whatif_range_find(here.now.context, address, here.now.until, &range) &&
+        !assume(address, &range))
         return CUDA_ERROR_INVALID_VALUE;
     if (range.result)
         return (CUresult)range.result;
@@ -345,6 +449,7 @@ const struct cus_driver *whatif_driver_start(const struct cst_trace *trace) {
     for (uint32_t id = 0; id < trace->n_streams; id++)
         if (trace->streams[id] && trace->streams[id]->context < here.n_contexts)
             here.devices[trace->streams[id]->context] = trace->streams[id]->device;
+    find_functions();
     whatif_range_start(trace);
     whatif_graphs_fill(&table);
     return &table;

@@ -29,35 +29,39 @@ struct whatif_asked {
 const struct cus_driver *whatif_driver_start(const struct cst_trace *trace);
 extern struct whatif_asked whatif_asked;
 
-/* Of a stream of the trace, and back. */
+/* By what handle the engine knows a stream of the trace. Streams whose numbers differ have one
+ * handle where the recording met the same stream again. */
 CUstream whatif_driver_stream(const struct cst_stream *stream);
+/* From now on this stream is what its handle means. */
+void whatif_driver_use(const struct cst_stream *stream);
 
-/* What is true from now on: the context that is current, as the trace numbers it; the kind of the
- * op that is asked for (NULL: it is none), until when its call lasted, and what it returned. */
+/* What is true from now on. */
 struct whatif_now {
-    uint32_t context;
-    const struct cst_kind *kind;
-    uint64_t until;
-    CUresult result;
+    uint32_t context;                  /* that is current, as the trace numbers it */
+    const struct cst_kind *kind;       /* of the op that is asked for; NULL: it is none */
+    uint64_t dst, src;                 /* of a memset or copy */
+    uint64_t until;                    /* how long its call lasted */
+    CUresult result;                   /* what the program's own calls return */
+    const struct cst_stream *captures; /* this one, as long as that is so; NULL: see below */
 };
 void whatif_driver_now(const struct whatif_now *now);
-/* The handle by which the engine knows the kind's function. */
+/* A number that is no context's. */
+uint32_t whatif_driver_elsewhere(void);
+
+/* The handle by which the engine knows the kind's function, and a kind of that function whose
+ * layout is known; NULL where there is none. */
 CUfunction whatif_driver_function(const struct cst_kind *kind);
-/* Its arguments lie where the kind says, and its ops have them. */
-bool whatif_driver_readable(const struct cst_kind *kind);
+const struct cst_kind *whatif_driver_layout(const struct cst_kind *kind);
 
 /* The program's own calls: what cus_launch.real and its like point to. */
 void *whatif_driver_launch(bool ex, bool cooperative);
 void *whatif_driver_memset(uint32_t elem, bool two_d);
 void *whatif_driver_copy(uint32_t form);
 
-/* The stream captures for the program, or has ended to. */
-void whatif_driver_captures(const struct cst_stream *stream, bool on);
+/* The stream captures for the program, or has ended to. Returns how many do. */
+uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on);
 /* It has work; it has been waited for (NULL: all of the current context have). */
 void whatif_driver_busy(const struct cst_stream *stream, bool on);
-/* Nothing of this stream is withheld, whatever its flags are. */
-void whatif_driver_leave_alone(const struct cst_stream *stream);
-
 /* ---- graphs.c ---- */
 
 void whatif_graphs_fill(struct cus_driver *table);

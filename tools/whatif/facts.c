@@ -7,7 +7,7 @@
 
 #include "shim/base/options.h"
 
-enum { DEPTH = 32, TEXT = 8192 };
+enum { DEPTH = 32, NAME = 256, TEXT = 16384 };
 
 /* ---- JSON ---- */
 
@@ -27,13 +27,17 @@ static const char *read_string(const char *at, char *out, size_t bytes) {
             byte = *++at;
             if (!byte)
                 return NULL;
-            if (byte == 'u') { /* only what has to be written so is, and no setting has any of it */
+            if (byte == 'u') { /* bytes are written so, whatever they encode */
+                char digits[5] = "";
                 if (strspn(at + 1, "0123456789abcdefABCDEF") < 4)
                     return NULL;
+                memcpy(digits, at + 1, 4);
                 at += 4;
-                byte = '?';
+                byte = (char)strtoul(digits, NULL, 16);
+                byte = byte ? byte : '?';
+            } else {
+                byte = byte == 'n' ? '\n' : byte == 't' ? '\t' : byte == 'r' ? '\r' : byte;
             }
-            byte = byte == 'n' ? '\n' : byte == 't' ? '\t' : byte == 'r' ? '\r' : byte;
         }
         if (out && used + 1 < bytes)
             out[used++] = byte;
@@ -74,10 +78,12 @@ static const char *skip_value(const char *at, unsigned depth) {
 
 /* Calls `each` for the plain values. */
 static bool read_entries(const char *at, whatif_facts_fn *each, void *context) {
-    static char name[TEXT], value[TEXT];
+    char name[NAME], *value = malloc(TEXT);
     at = skip_space(at);
-    if ((*at != '{' && *at != '[') || !skip_value(at, 0))
+    if (!value || (*at != '{' && *at != '[') || !skip_value(at, 0)) {
+        free(value);
         return false;
+    }
     char open = *at, close = open == '{' ? '}' : ']';
     for (at = skip_space(at + 1); *at != close;) {
         name[0] = 0;
@@ -85,20 +91,23 @@ static bool read_entries(const char *at, whatif_facts_fn *each, void *context) {
             at = skip_space(skip_space(read_string(at, name, sizeof name)) + 1);
         const char *end = skip_value(at, 0);
         if (*at == '"')
-            read_string(at, value, sizeof value);
+            read_string(at, value, TEXT);
         else
-            snprintf(value, sizeof value, "%.*s", (int)(end - at), at);
-        if (*at != '{' && *at != '[' && strcmp(value, "null") != 0)
+            snprintf(value, TEXT, "%.*s", (int)(end - at), at);
+        if (strcmp(value, "null") != 0)
             each(context, name, value);
         at = skip_space(end);
         at = *at == ',' ? skip_space(at + 1) : at;
     }
+    free(value);
     return true;
 }
 
 bool whatif_facts_read(const char *json, const char *key, whatif_facts_fn *each, void *context) {
-    char name[256];
+    char name[NAME];
     const char *at = skip_space(json);
+    if (!key)
+        return read_entries(at, each, context);
     if (*at != '{' || !skip_value(at, 0))
         return false;
     for (at = skip_space(at + 1); *at != '}';) {
@@ -149,10 +158,26 @@ static void put_verify_mode(void *context, const char *name, const char *value) 
         fprintf(w->to, "mode = %s\n", value);
 }
 
+struct rule {
+    char policy[32], pattern[TEXT];
+};
+
+static void take_rule(void *context, const char *name, const char *value) {
+    struct rule *rule = context;
+    if (strcmp(name, "policy") == 0)
+        snprintf(rule->policy, sizeof rule->policy, "%s", value);
+    else if (strcmp(name, "pattern") == 0)
+        snprintf(rule->pattern, sizeof rule->pattern, "%s", value);
+}
+
 static void put_rule(void *context, const char *name, const char *value) {
     struct writing *w = context;
-    if (!strchr(value, '\n') && !strchr(name, '\n'))
-        fprintf(w->to, *name ? "%s = %s\n" : "%s%s\n", name, value);
+    static struct rule rule;
+    (void)name;
+    rule.policy[0] = rule.pattern[0] = 0;
+    if (whatif_facts_read(value, NULL, take_rule, &rule) && *rule.policy && *rule.pattern &&
+        !strchr(rule.policy, '\n') && !strchr(rule.pattern, '\n'))
+        fprintf(w->to, "%s = %s\n", rule.policy, rule.pattern);
 }
 
 /* A rule for each kernel, memset or copy that a rule made go out by itself. */
@@ -177,7 +202,7 @@ static void guess_rules(FILE *to, const struct cst_trace *trace) {
     free(told);
 }
 
-char *whatif_facts_config(const struct cst_trace *trace, bool *guessed) {
+char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guessed) {
     char *text = NULL;
     size_t bytes;
     struct writing w = {.to = open_memstream(&text, &bytes)};
@@ -188,7 +213,7 @@ char *whatif_facts_config(const struct cst_trace *trace, bool *guessed) {
     if (w.verify)
         whatif_facts_read(trace->facts, "options", put_verify_mode, &w);
     fputs("[rules]\n", w.to);
-    if (!whatif_facts_read(trace->facts, "rules", put_rule, &w)) {
+    if (rules && !whatif_facts_read(trace->facts, "rules", put_rule, &w)) {
         *guessed = true;
         guess_rules(w.to, trace);
     }

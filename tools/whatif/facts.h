@@ -6,10 +6,11 @@
 
 #include "shim/trace/reader.h"
 
-/* What a configuration file would say that has the options and rules of the recording; the caller's
- * to free. Where the facts have no rules they are read off what became of the ops (`*guessed`).
- * NULL: the facts have no options, or there is no memory. */
-char *whatif_facts_config(const struct cst_trace *trace, bool *guessed);
+/* What a configuration file would say that has the options and (`rules`) the rules of the
+ * recording; the caller's to free. Where the facts have no rules they are read off what became of
+ * the ops
+ * (`*guessed`). NULL: the facts have no options, or there is no memory. */
+char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guessed);
 
 /* ---- for tests ---- */
 

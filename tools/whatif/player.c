@@ -25,6 +25,7 @@ enum { STACK = 1 << 20, PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 struct ready {
     const struct cst_kind *kind;
     CUfunction function;
+    const struct cst_kind *layout; /* of a launch, by which its params are read */
     bool readable, two_d, origin_told;
     enum cus_launch_form form;
     uint32_t n_attrs;
@@ -36,7 +37,6 @@ struct actor {
     pthread_cond_t turn;
     bool started;
     uint32_t context; /* where it was last */
-    const struct cst_stream *last;
 };
 
 static struct {
@@ -46,7 +46,8 @@ static struct {
     struct ready *kinds;
     struct actor *actors; /* by thread */
     uint32_t first_context;
-    uint64_t look_at; /* nothing is due before */
+    uint64_t look_at;    /* nothing is due before */
+    uint32_t n_captures; /* open, of the program */
     bool drained, asks_library;
 
     pthread_mutex_t lock;
@@ -115,7 +116,7 @@ static struct ready *ready_kind(uint32_t id) {
         return it;
     const struct cst_kind *kind = here.trace->kinds[id];
     it->kind = kind;
-    it->readable = whatif_driver_readable(kind);
+    it->readable = !(kind->flags & CST_KIND_OPAQUE);
     switch (kind->op) {
     case CST_OP_MEMSET:
         it->two_d = strstr(cst_string(here.trace, kind->name), "D2D") != NULL;
@@ -128,7 +129,8 @@ static struct ready *ready_kind(uint32_t id) {
         break;
     default:
         it->function = whatif_driver_function(kind);
-        it->readable &= kind->n_arguments <= PARAMS_MAX;
+        it->layout = whatif_driver_layout(kind);
+        it->readable &= it->layout != NULL;
         ready_launch(it);
         break;
     }
@@ -144,15 +146,39 @@ static void tell_origin(struct ready *it) {
     it->origin_told = true;
 }
 
-static void play_launch(struct ready *it, const struct cst_op *op, struct cus_stream_ref stream) {
-    void *pointers[PARAMS_MAX + 1], **params = NULL;
-    const struct cst_argument *arguments = cst_kind_arguments(it->kind);
-    if (here.asks_library && !it->origin_told)
-        tell_origin(it);
-    for (uint32_t i = 0; it->readable && i < it->kind->n_arguments; i++)
-        pointers[i] = (void *)(uintptr_t)(cst_op_params(op) + arguments[i].offset);
-    if (it->readable && it->kind->n_arguments)
-        params = pointers;
+/* Did no node stand for it when it was recorded, of which the trace does not have enough to find
+ * that out again? */
+static bool was_refused(const struct ready *it, const struct cst_op *op) {
+    return !it->readable && (strcmp(cst_string(here.trace, op->eager), "unsupported") == 0 ||
+                             strcmp(cst_string(here.trace, op->why), "first") == 0);
+}
+
+/* The params of a launch that has none in the trace are nought, always. */
+static void **params_of(const struct ready *it, const struct cst_op *op, void **pointers) {
+    static const uint8_t nothing[(UINT16_MAX + 1) * 8];
+    if (!it->layout || !it->layout->n_arguments)
+        return NULL;
+    const struct cst_argument *arguments = cst_kind_arguments(it->layout);
+    for (uint32_t i = 0; i < it->layout->n_arguments; i++)
+        pointers[i] =
+            (void *)(uintptr_t)(it->readable ? cst_op_params(op) + arguments[i].offset : nothing);
+    return pointers;
+}
+
+static void play_launch(const struct ready *as_it_is, const struct cst_op *op,
+                        struct cus_stream_ref stream) {
+    void *pointers[PARAMS_MAX];
+    CUlaunchAttribute refused = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY};
+    struct ready copy = *as_it_is;
+    const struct ready *it = as_it_is;
+    if (was_refused(it, op)) {
+        copy.form = CUS_LAUNCH_EX;
+        copy.attrs = &refused;
+        copy.n_attrs = 1;
+        copy.real = whatif_driver_launch(true, false);
+        it = &copy;
+    }
+    void **params = params_of(it, op, pointers);
     here.out->opaque += !it->readable;
     const uint32_t *d = op->dims;
     CUlaunchConfig config = {d[0], d[1], d[2],          d[3],      d[4],
@@ -188,10 +214,22 @@ static uint64_t wide(const struct cst_op *op) {
     return op->dims[0] | (uint64_t)op->dims[1] << 32;
 }
 
+/* Of a memset or copy. Nobody's where it was refused. */
+static struct cus_copy_params addresses(const struct ready *it, const struct cst_op *op) {
+    enum { SOMEWHERE = 0x1000 };
+    struct cus_copy_params params = {0, 0};
+    if (it->readable)
+        memcpy(&params, cst_op_params(op), it->kind->op == CST_OP_COPY ? sizeof params : 8);
+    else if (!was_refused(it, op))
+        params = (struct cus_copy_params){SOMEWHERE, SOMEWHERE};
+    return params;
+}
+
 static void play_memset(const struct ready *it, const struct cst_op *op,
                         struct cus_stream_ref stream) {
     struct cus_memset_params params = {.height = 1};
     uint32_t elem = it->kind->elem == 1 || it->kind->elem == 2 ? it->kind->elem : 4;
+    params.dst = addresses(it, op).dst;
     if (it->readable)
         memcpy(&params, cst_op_params(op), sizeof params);
     if (wide(op) && !it->two_d) {
@@ -217,11 +255,9 @@ static void play_memset(const struct ready *it, const struct cst_op *op,
 
 static void play_copy(const struct ready *it, const struct cst_op *op,
                       struct cus_stream_ref stream) {
-    struct cus_copy_params params = {0};
+    struct cus_copy_params params = addresses(it, op);
     enum cus_copy_form form =
         it->kind->form < 4 ? (enum cus_copy_form)it->kind->form : CUS_COPY_ANY;
-    if (it->readable)
-        memcpy(&params, cst_op_params(op), sizeof params);
     if (wide(op) && cus_hot_pending() &&
         cus_hot_copy(form, params.dst, params.src, wide(op), stream.handle, stream.abi))
         return;
@@ -234,21 +270,43 @@ static void play_copy(const struct ready *it, const struct cst_op *op,
     cus_engine_copy(&copy);
 }
 
+/* Nothing is withheld of an op on a stream that was another one's then: of another context than the
+ * current one, or first met while it captured. */
+static void leave_alone(const struct cst_stream *stream, struct whatif_now *now) {
+    if (stream->kind == CST_STREAM_PER_THREAD)
+        return;
+    if (here.n_captures)
+        now->captures = stream;
+    else
+        now->context = whatif_driver_elsewhere();
+}
+
 static void play_op(struct actor *actor, const struct cst_op *op) {
     struct ready *it = ready_kind(op->kind);
     const struct cst_stream *stream = here.trace->streams[op->stream];
+    const char *why = cst_string(here.trace, op->why);
     /* What was withheld may have got the error of another op. */
-    const struct whatif_now now = {
+    struct whatif_now now = {
         .context = stream->context,
         .kind = it->kind,
         .until = op->head.ns + op->host_ns,
         .result = op->head.flags == CST_EAGER ? (CUresult)op->result : CUDA_SUCCESS,
     };
+    if (it->kind->op != CST_OP_LAUNCH) {
+        now.dst = addresses(it, op).dst;
+        now.src = addresses(it, op).src;
+    }
     actor->context = stream->context;
-    actor->last = stream;
+    whatif_driver_use(stream);
+    if (strcmp(why, "stream") == 0)
+        leave_alone(stream, &now);
+    else if (strcmp(why, "capture") == 0)
+        now.captures = stream; /* by a call that the library does not know, it may be */
     whatif_driver_now(&now);
     whatif_driver_busy(stream, true);
     here.out->guessed += stream->kind == CST_STREAM_UNKNOWN;
+    if (it->kind->op == CST_OP_LAUNCH && here.asks_library && !it->origin_told)
+        tell_origin(it);
     struct cus_stream_ref ref = ref_of(stream, op->abi);
     switch (it->kind->op) {
     case CST_OP_MEMSET:
@@ -284,26 +342,25 @@ static void code_gone(void) {
         here.kinds[id].origin_told = false;
 }
 
-/* The stream that a call names; where it names none, of a wait: what is complete is not told. */
-static void step_ended(const struct actor *actor, const struct cst_stream *stream) {
-    if (stream)
-        whatif_driver_busy(stream, false);
-    else if (actor->last)
-        whatif_driver_busy(NULL, false);
+static void captures(const struct cst_stream *stream, bool on) {
+    here.n_captures = whatif_driver_captures(stream, on);
 }
 
 static void play_call(struct actor *actor, const struct cst_call *call) {
     const struct cst_stream *stream =
         call->stream == CST_NONE ? NULL : here.trace->streams[call->stream];
-    if (stream)
+    bool waits = call->what == CST_CALL_STEP_END || call->what == CST_CALL_WAITED;
+    if (stream) {
         actor->context = stream->context;
+        whatif_driver_use(stream);
+    }
     const struct whatif_now now = {.context = actor->context,
                                    .until = call->head.ns + call->host_ns};
     whatif_driver_now(&now);
     const char *name = cst_string(here.trace, call->name);
     const void *handle = (const void *)(uintptr_t)call->value;
     struct cus_stream_ref named, *ref = NULL;
-    if (stream) {
+    if (stream && !(waits && call->value)) { /* a wait that named none, and what it was for */
         named = ref_of(stream, call->abi);
         ref = &named;
     }
@@ -314,7 +371,10 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
         break;
     case CST_CALL_STEP_END:
         cus_engine_step_end(ref);
-        step_ended(actor, stream);
+        break;
+    case CST_CALL_WAITED:
+        whatif_driver_busy(stream, false);
+        cus_engine_take_error(ref);
         break;
     case CST_CALL_BREAK:
         cus_engine_force_break(*name ? cause_of(name) : CUS_CAUSE_APP);
@@ -327,7 +387,7 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
         break;
     case CST_CALL_STREAM_GONE:
         if (ref) {
-            whatif_driver_captures(stream, false);
+            captures(stream, false);
             cus_engine_stream_gone(ref);
         }
         break;
@@ -354,13 +414,13 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
         break;
     case CST_CALL_CAPTURE_BEGAN:
         if (ref) {
-            whatif_driver_captures(stream, true);
+            captures(stream, true);
             cus_engine_capture_began(ref);
         }
         break;
     case CST_CALL_CAPTURE_ENDED:
         if (ref) {
-            whatif_driver_captures(stream, false);
+            captures(stream, false);
             cus_engine_capture_ended(ref);
         }
         break;
@@ -491,25 +551,6 @@ static void play_all(void) {
 
 /* ---- the whole ---- */
 
-/* A stream that nobody asked about is left alone where the recording says that it was; otherwise it
- * is taken for one that the program made. */
-static void look_at_streams(void) {
-    const struct cst_trace *trace = here.trace;
-    bool unknown = false;
-    here.first_context = 1;
-    for (uint32_t id = trace->n_streams; id-- > 0;)
-        if (trace->streams[id]) {
-            here.first_context = trace->streams[id]->context;
-            unknown |= trace->streams[id]->kind == CST_STREAM_UNKNOWN;
-        }
-    for (size_t i = 0; unknown && i < trace->n_events; i++) {
-        const struct cst_op *op = (const struct cst_op *)trace->events[i];
-        if (op->head.type == CST_OP && trace->streams[op->stream]->kind == CST_STREAM_UNKNOWN &&
-            strcmp(cst_string(trace, op->why), "stream") == 0)
-            whatif_driver_leave_alone(trace->streams[op->stream]);
-    }
-}
-
 void whatif_play(const struct cst_trace *trace, struct whatif_played *out) {
     memset(out, 0, sizeof *out);
     here.trace = trace;
@@ -518,7 +559,10 @@ void whatif_play(const struct cst_trace *trace, struct whatif_played *out) {
     here.actors = need(calloc(trace->n_threads + 1, sizeof *here.actors));
     cus_virtual_ns = trace->begin_ns;
     const struct cus_driver *driver = whatif_driver_start(trace);
-    look_at_streams();
+    here.first_context = 1;
+    for (uint32_t id = trace->n_streams; id-- > 0;)
+        if (trace->streams[id])
+            here.first_context = trace->streams[id]->context;
     cus_engine_start(driver);
     here.asks_library = cus_engine_asks_library();
     play_all();

@@ -29,7 +29,11 @@ TEST(Facts, EntriesOfAnObjectAreTold) {
         "options" : { "mode":"full", "why":true, "deep": {"a": [1, "]"]}, "e\"x": "a\\b\n" , "k":7},
         "behind": null } )",
                      &e));
-    EXPECT_EQ(e, (Entries{{"mode", "full"}, {"why", "true"}, {"e\"x", "a\\b\n"}, {"k", "7"}}));
+    EXPECT_EQ(e, (Entries{{"mode", "full"},
+                          {"why", "true"},
+                          {"deep", "{\"a\": [1, \"]\"]}"},
+                          {"e\"x", "a\\b\n"},
+                          {"k", "7"}}));
     e.clear();
     EXPECT_TRUE(Read(R"({"options": ["a", 1, "b"]})", &e));
     EXPECT_EQ(e, (Entries{{"", "a"}, {"", "1"}, {"", "b"}}));
@@ -51,7 +55,7 @@ TEST(Facts, WhatIsNoJsonHasNoEntries) {
 }
 
 std::string Config(Program &program, bool *guessed) {
-    char *text = whatif_facts_config(program.Trace(), guessed);
+    char *text = whatif_facts_config(program.Trace(), true, guessed);
     std::string result = text ? text : "none";
     free(text);
     return result;
@@ -60,10 +64,10 @@ std::string Config(Program &program, bool *guessed) {
 TEST(Facts, OptionsBecomeAConfiguration) {
     Program program;
     program.Facts(R"({"options": {"mode": "full", "hold_us": "500", "stats": "/tmp/x",
-        "log": "debug", "record": "y", "unheard_of": "1"}, "rules": ["eager = a*", "graph = b"]})");
+        "log": "debug", "record": "y", "unheard_of": "1"}, "rules": [{"policy": "eager", "pattern": "a[{]\u00e9*"}, {"policy": "graph", "pattern": "b"}]})");
     bool guessed;
     EXPECT_EQ(Config(program, &guessed),
-              "mode = full\nhold_us = 500\n[rules]\neager = a*\ngraph = b\n");
+              "mode = full\nhold_us = 500\n[rules]\neager = a[{]\xe9*\ngraph = b\n");
     EXPECT_FALSE(guessed);
 }
 

@@ -185,6 +185,7 @@ TEST(Player, MemsetsAndCopiesOfKnownMemoryAreInGraphs) {
              in = program.Copy("cuMemcpyHtoDAsync_v2", 2);
     program.Range(0x10000, 0x10000, 2);
     program.Range(0x80000, 0x1000, 1);
+    program.Range(0, 0, 0, 0, 1, 0x90000);
     for (int step = 0; step < 10; step++) {
         program.Fill(set, stream, 0x10000, 64);
         program.Launch(kernel, stream, 0x10000);
