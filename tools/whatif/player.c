@@ -447,6 +447,24 @@ static bool is_played(const struct cst_record *event) {
     return event->type == CST_OP || event->type == CST_CALL;
 }
 
+/* The moment at which the engine looked at the clock: when an op was about to go out, or had been
+ * withheld; when a call came. */
+static uint64_t when(const struct cst_record *event) {
+    enum { AHEAD = 8 };
+    const struct cst_op *op = (const struct cst_op *)event;
+    if (event->type != CST_OP || event->flags != CST_WITHHELD)
+        return event->ns;
+    uint64_t end = event->ns + op->host_ns;
+    for (size_t i = here.at + 1; i < here.trace->n_events && i <= here.at + AHEAD; i++) {
+        const struct cst_record *next = here.trace->events[i];
+        if (next->ns > end)
+            break;
+        if (next->thread == event->thread && !is_played(next))
+            return next->ns;
+    }
+    return end;
+}
+
 /* Plays what is this thread's until it is another one's turn; that one's number, CST_NONE at the
  * end. */
 static uint32_t play_on(uint32_t thread) {
@@ -458,7 +476,7 @@ static uint32_t play_on(uint32_t thread) {
             continue;
         if (event->thread != thread)
             return event->thread;
-        move_clock(event->ns);
+        move_clock(when(event));
         if (event->type == CST_OP)
             play_op(actor, (const struct cst_op *)event);
         else
