@@ -264,6 +264,28 @@ TEST(Player, WatchdogLooksAtTheTimeOfTheTrace) {
     EXPECT_EQ(Play(program, {{"hold_us", "10000"}}).counters.flushes[CUS_CAUSE_WATCHDOG], 0u);
 }
 
+// A host that is slow fills small graphs only, and the trace says how slow it was.
+TEST(Player, SizesFollowThePaceOfTheRecording) {
+    uint64_t launches[2];
+    for (int slow = 0; slow < 2; slow++) {
+        Program program;
+        uint32_t stream = program.Stream();
+        auto kernels = Kernels(program, 30);
+        for (int step = 0; step < 20; step++) {
+            for (uint32_t kernel : kernels) {
+                program.Launch(kernel, stream);
+                program.Wait(slow ? 100000 : 0);
+            }
+            program.Sync(stream);
+        }
+        whatif_played played =
+            Play(program, {{"piece_first", "4"}, {"piece_max", "1024"}, {"hold_us", "1000"}});
+        launches[slow] = played.counters.graph_launches;
+        EXPECT_EQ(played.counters.flushes[CUS_CAUSE_WATCHDOG], 0u) << "each is filled in time";
+    }
+    EXPECT_GT(launches[1], launches[0]);
+}
+
 TEST(Player, NothingIsWithheldWhileTheProgramCaptures) {
     Program program;
     uint32_t stream = program.Stream(), other = program.Stream();
