@@ -19,11 +19,17 @@
 #include "shim/verify/gate.h"
 
 enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good */ };
+#ifdef CUS_VIRTUAL_CLOCK
+enum { STARTED = 1 }; /* without a thread (virtual.h) */
+#else
+enum { STARTED = 0 };
+#endif
 
 static struct cus_lock gate = CUS_LOCK_OF(CUS_RANK_GATE); /* held by the watchdog while it may be
                                 inside the driver, or by a call that must keep it out */
-static uint32_t asleep;   /* atomic, futex: 1 while the thread sleeps until kicked */
-static uint32_t started;  /* atomic: 1 once a thread was asked for, 2 where there is none */
+static uint32_t asleep; /* atomic, futex: 1 while the thread sleeps until kicked */
+static uint32_t started =
+    STARTED;              /* atomic: 1 once a thread was asked for, 2 where there is none */
 static uint32_t stopping; /* atomic */
 
 static bool overdue(const struct cus_engine *engine, uint64_t now) {
@@ -136,3 +142,21 @@ void cus_watchdog_stop(void) {
     cus_futex_wake(&asleep, 1);
     cus_live_end();
 }
+
+#ifdef CUS_VIRTUAL_CLOCK
+#include "shim/stream/virtual.h"
+
+uint64_t cus_watchdog_due(void) {
+    uint64_t due = UINT64_MAX;
+    for (uint32_t i = 0; i < cus_process.n_engines; i++) {
+        const struct cus_engine *engine = cus_process.engines[i];
+        if (engine->pending && engine->pending_since + cus_process.hold_ns + 1 < due)
+            due = engine->pending_since + cus_process.hold_ns + 1;
+    }
+    return due;
+}
+
+void cus_watchdog_look(void) {
+    look();
+}
+#endif

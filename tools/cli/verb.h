@@ -30,7 +30,8 @@ extern const struct cli_verb
     cli_verb_run,
     cli_verb_top,
     cli_verb_trim,
-    cli_verb_verify;
+    cli_verb_verify,
+    cli_verb_whatif;
 /* clang-format on */
 
 /* `cusplice: ` and a line, on stderr. */

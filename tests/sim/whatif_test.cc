@@ -1,0 +1,219 @@
+// Promise: cusplice whatif counts exactly what a real run with that configuration counts, where
+// sizes of graphs do not follow the pace of the host; and what a recording says of itself.
+#include <unistd.h>
+
+#include "tests/sim/cases.h"
+
+namespace sim {
+namespace {
+
+using Env = std::map<std::string, std::string>;
+
+// Nothing that depends on time, and a driver that refuses no patch of memory: what it refuses is
+// not in a trace.
+const Env kFixed = {{"CUSPLICE_PIECE_FIRST", "16"},
+                    {"CUSPLICE_PIECE_MAX", "16"},
+                    {"CUSPLICE_HOLD_US", "1000000"},
+                    {"CUSIM_GRAPH_RULES", "measured"},
+                    {"CUSIM_DELAY_US", "0"}};
+
+// So few that graphs are not yet made anew where the host has become faster.
+const char *const kSteps = "7";
+
+std::string NewPath() {
+    static int n;
+    std::string path = testing::TempDir() + "whatif_" + std::to_string(getpid()) + "_" +
+                       std::to_string(n++) + ".cst";
+    unlink(path.c_str());
+    return path;
+}
+
+Outcome RunWith(const Case &c, Env env) {
+    Setting setting;
+    setting.preload = true;
+    env.insert(kFixed.begin(), kFixed.end());
+    setting.env = env;
+    if (c.name != "never_sync")
+        setting.args = {"--steps", kSteps};
+    Outcome outcome = RunCase(c, setting);
+    EXPECT_EQ(outcome.result.status, c.status) << outcome.Describe();
+    EXPECT_STATS(outcome);
+    return outcome;
+}
+
+Json WhatIf(const std::string &trace, std::vector<std::string> words) {
+    std::vector<std::string> command = {Runfile("tools/cusplice"), "whatif", "--format", "json"};
+    command.insert(command.end(), words.begin(), words.end());
+    command.push_back(trace);
+    Result result = sim::Run({command, {}, 60});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return ParseJson(result.out);
+}
+
+bool IsCount(const std::string &path) {
+    static const char *const names[] = {"ops.",       "issued.",  "eager_by.",     "graph_launches",
+                                        "pieces",     "built",    "segments",      "steps",
+                                        "signatures", "flushes.", "patched_nodes", "breaks."};
+    for (const char *name : names)
+        if (path.rfind(name, 0) == 0)
+            return true;
+    return false;
+}
+
+// Every count of the stats file, and no other.
+std::string Difference(const Json &real, const Json &all, const std::string &part) {
+    std::string text;
+    size_t counts = 0;
+    for (const auto &[path, value] : real.number) {
+        if (!IsCount(path) || path.rfind("breaks_", 0) == 0)
+            continue;
+        counts++;
+        if (!all.Has(part + path) || all.Number(part + path) != value)
+            text += path + ": " + std::to_string((long)value) + " in the stats file, " +
+                    std::to_string((long)all.Number(part + path)) + " by whatif\n";
+    }
+    for (const auto &[path, value] : all.number)
+        if (path.rfind(part, 0) == 0 && IsCount(path.substr(part.size())) &&
+            !real.Has(path.substr(part.size())))
+            text +=
+                path + ": not in the stats file, " + std::to_string((long)value) + " by whatif\n";
+    return counts > 30 ? text : text + "no stats";
+}
+
+struct Program {
+    const char *name, *eager; // a kernel of it
+};
+
+class WhatIfEqualsTheRun : public testing::TestWithParam<Program> {};
+
+struct Question {
+    const char *title;
+    std::vector<std::string> words; // of whatif
+    Env env;                        // of the real run
+};
+
+TEST_P(WhatIfEqualsTheRun, Exactly) {
+    const Case &c = CaseOf(GetParam().name);
+    const std::string eager = GetParam().eager;
+    const Question questions[] = {
+        {"Eager", {"--eager", eager}, {{"CUSPLICE_EAGER", eager}}},
+        {"LargePieces",
+         {"--set", "piece_max=64", "--set", "piece_first=64"},
+         {{"CUSPLICE_PIECE_MAX", "64"}, {"CUSPLICE_PIECE_FIRST", "64"}}},
+        {"Mode", {"--mode", "eager"}, {{"CUSPLICE_MODE", "eager"}}},
+        {"Warmup",
+         {"--set", "warmup=4", "--set", "variants=1"},
+         {{"CUSPLICE_WARMUP", "4"}, {"CUSPLICE_VARIANTS", "1"}}},
+    };
+    std::string path = NewPath();
+    Outcome recorded = RunWith(c, {{"CUSPLICE_RECORD", path}});
+    for (const Question &question : questions) {
+        SCOPED_TRACE(question.title);
+        Outcome real = RunWith(c, question.env);
+        Json played = WhatIf(path, question.words);
+        ASSERT_TRUE(played.valid);
+        EXPECT_EQ(Difference(recorded.stats, played, "baseline."), "");
+        EXPECT_EQ(Difference(real.stats, played, "whatif."), "");
+        EXPECT_GT(played.Number("whatif.predicted.host_us_per_step"), 0);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, WhatIfEqualsTheRun,
+    testing::Values(Program{"decode_loop", "attention_decode"}, Program{"steady", "add_scalar"},
+                    Program{"batch_sizes", "copy_words"}, Program{"growing_grid", "reduce_sum"},
+                    Program{"diverge_branch", "iota"}, Program{"memsets", "chain"},
+                    Program{"copies", "chain"}, Program{"never_sync", "add_scalar"},
+                    Program{"eager_tenth", "saxpy_n"}, Program{"two_streams", "copy_words"},
+                    Program{"capture_once", "chain"}, Program{"module_reload", "add_scalar"}),
+    [](const auto &given) { return std::string(given.param.name); });
+
+TEST(WhatIf, TakesTheRecordedRulesAndNotThoseOfHereAndNow) {
+    std::string path = NewPath();
+    Outcome recorded =
+        RunWith(CaseOf("steady"),
+                {{"CUSPLICE_RECORD", path}, {"CUSPLICE_EAGER", "chain"}, {"CUSPLICE_WARMUP", "3"}});
+    Result result = sim::Run({{Runfile("tools/cusplice"), "whatif", "--format", "json", path},
+                              {{"CUSPLICE_EAGER", "add_scalar"}, {"CUSPLICE_MODE", "eager"}},
+                              60});
+    EXPECT_EQ(Difference(recorded.stats, ParseJson(result.out), "baseline."), "");
+    EXPECT_GT(recorded.stats.Number("eager_by.rule"), 0);
+    // A configuration brings rules of its own.
+    Outcome plain = RunWith(CaseOf("steady"), {{"CUSPLICE_WARMUP", "3"}});
+    EXPECT_EQ(Difference(plain.stats, WhatIf(path, {"-c", "/dev/null"}), "whatif."), "");
+}
+
+TEST(WhatIf, SweepTriesEachKernelAndRanksThem) {
+    std::string path = NewPath();
+    RunWith(CaseOf("batch_sizes"), {{"CUSPLICE_RECORD", path}});
+    Json played = WhatIf(path, {"--sweep"});
+    EXPECT_EQ(played.Number("kernels"), 4);
+    double last = 0;
+    for (int i = 0; i < 4; i++) {
+        std::string at = "sweep." + std::to_string(i) + ".";
+        Json alone = WhatIf(path, {"--eager", played.text[at + "base_name"]});
+        EXPECT_EQ(alone.Number("whatif.graph_launches"),
+                  played.Number(at + "counts.graph_launches"));
+        EXPECT_GT(alone.Number("whatif.eager_by.rule"), 0);
+        double host = played.Number(at + "counts.predicted.host_us_per_step");
+        EXPECT_GE(host, last);
+        last = host;
+    }
+}
+
+TEST(WhatIf, SaysWhatIsWrong) {
+    std::string path = NewPath();
+    RunWith(CaseOf("steady"), {{"CUSPLICE_RECORD", path}});
+    struct {
+        std::vector<std::string> words;
+        int status;
+        std::string says;
+    } wrong[] = {
+        {{"--eager", "add_scaler", path},
+         1,
+         "--eager add_scaler: no kernel of the trace has that name; the nearest is add_scalar"},
+        {{"--eager", "api:cuMemsetD8Async", path},
+         1,
+         "no memset or copy of the trace has that name; the nearest is cuMemset"},
+        {{"--eager", "re:(", path}, 1, "re:("},
+        {{"--set", "warmop=1", path}, 2, "warmup"},
+        {{"--mode", "ful", path}, 2, "full"},
+        {{"--format", "xml", path}, 2, "table, json, csv or md"},
+        {{"--eagre", "x", path}, 2, "--eager"},
+        {{path, path}, 2, "one trace at a time"},
+        {{}, 2, "a trace is missing"},
+        {{"/nonexistent.cst"}, 1, "/nonexistent.cst"},
+        {{"--cost", "/nonexistent", path}, 1, "--cost /nonexistent: No such file"},
+        {{"-c", "/nonexistent", path}, 1, "/nonexistent"},
+    };
+    for (auto &it : wrong) {
+        std::vector<std::string> command = {Runfile("tools/cusplice"), "whatif"};
+        command.insert(command.end(), it.words.begin(), it.words.end());
+        Result result = sim::Run({command, {}, 60});
+        EXPECT_EQ(result.status, it.status) << it.says;
+        EXPECT_EQ(result.out, "") << it.says;
+        EXPECT_NE(result.err.find(it.says), std::string::npos) << result.err;
+    }
+}
+
+TEST(WhatIf, EachFormHasTheSameNumbers) {
+    std::string path = NewPath();
+    RunWith(CaseOf("steady"), {{"CUSPLICE_RECORD", path}});
+    std::string n =
+        std::to_string((long)WhatIf(path, {"--set", "warmup=3"}).Number("whatif.issued.in_graphs"));
+    for (const char *form : {"table", "csv", "md"}) {
+        Result result = sim::Run({{Runfile("tools/cusplice"), "whatif", "--set", "warmup=3",
+                                   std::string("--format=") + form, path},
+                                  {},
+                                  60});
+        EXPECT_EQ(result.status, 0) << result.err;
+        size_t row = result.out.find("issued.in_graphs");
+        ASSERT_NE(row, std::string::npos) << result.out;
+        std::string line = result.out.substr(row, result.out.find('\n', row) - row);
+        EXPECT_NE(line.find(n), std::string::npos) << line;
+    }
+}
+
+} // namespace
+} // namespace sim

@@ -1,0 +1,153 @@
+// Promise: a trace is played by the options and rules that it was recorded by; facts that make no
+// sense are no options.
+#include <gtest/gtest.h>
+
+#include "tests/unit/whatif/program.h"
+
+extern "C" {
+#include "tools/whatif/cost.h"
+#include "tools/whatif/facts.h"
+}
+
+namespace whatif {
+namespace {
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+bool Read(const std::string &json, Entries *entries) {
+    return whatif_facts_read(
+        json.c_str(), "options",
+        [](void *to, const char *name, const char *value) {
+            static_cast<Entries *>(to)->emplace_back(name, value);
+        },
+        entries);
+}
+
+TEST(Facts, EntriesOfAnObjectAreTold) {
+    Entries e;
+    EXPECT_TRUE(Read(R"( {"argv": ["a\"}", {"options": {"x": "1"}}], "n": -1.5e3,
+        "options" : { "mode":"full", "why":true, "deep": {"a": [1, "]"]}, "e\"x": "a\\b\n" , "k":7},
+        "behind": null } )",
+                     &e));
+    EXPECT_EQ(e, (Entries{{"mode", "full"},
+                          {"why", "true"},
+                          {"deep", "{\"a\": [1, \"]\"]}"},
+                          {"e\"x", "a\\b\n"},
+                          {"k", "7"}}));
+    e.clear();
+    EXPECT_TRUE(Read(R"({"options": ["a", 1, "b"]})", &e));
+    EXPECT_EQ(e, (Entries{{"", "a"}, {"", "1"}, {"", "b"}}));
+}
+
+TEST(Facts, WhatIsNoJsonHasNoEntries) {
+    for (const char *text :
+         {"", "{", "[]", "{\"options\"", "{\"options\":", "{\"options\":{", "{\"options\":{\"a\"",
+          "{\"options\":{\"a\":", "{\"options\":{\"a\":}}", "{\"options\":{\"a\" 1}}",
+          "{\"options\":{\"a\":1", "{\"options\":{\"a\":\"x", "{\"options\":{\"a\":\"\\",
+          "{\"options\":{\"a\":\"\\u12", "{\"options\":{a:1}}", "{\"options\":1}",
+          "{\"options\":{\"a\":1} \"b\":2}", "{\"other\":{}}"}) {
+        Entries e;
+        EXPECT_FALSE(Read(text, &e)) << text;
+        EXPECT_TRUE(e.empty()) << text;
+    }
+    Entries e;
+    EXPECT_FALSE(Read("{\"options\":" + std::string(1000, '['), &e));
+}
+
+std::string Config(Program &program, bool *guessed) {
+    char *text = whatif_facts_config(program.Trace(), true, guessed);
+    std::string result = text ? text : "none";
+    free(text);
+    return result;
+}
+
+TEST(Facts, OptionsBecomeAConfiguration) {
+    Program program;
+    program.Facts(R"({"options": {"mode": "full", "hold_us": "500", "stats": "/tmp/x",
+        "log": "debug", "record": "y", "unheard_of": "1"}, "rules": [{"policy": "eager", "pattern": "a[{]\u00e9*"}, {"policy": "graph", "pattern": "b"}]})");
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed),
+              "mode = full\nhold_us = 500\n[rules]\neager = a[{]\xe9*\ngraph = b\n");
+    EXPECT_FALSE(guessed);
+}
+
+TEST(Facts, ModeVerifyIsTheModeThatItVerifies) {
+    Program program;
+    program.Facts(R"({"options": {"verify_mode": "full", "mode": "verify"}, "rules": []})");
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed), "mode = full\n[rules]\n");
+}
+
+TEST(Facts, RulesThatAreNotToldAreReadOffTheOps) {
+    Program program;
+    program.Facts(R"({"options": {"warmup": "3"}})");
+    uint32_t stream = program.Stream(), eager = program.Kernel("_Z5eagerv"),
+             other = program.Kernel("other"), set = program.Memset("cuMemsetD8Async", 1);
+    uint32_t rule = program.String("rule"), never = program.String("never_defer");
+    program.Launch(other, stream);
+    for (int i = 0; i < 3; i++)
+        program.Launch(eager, stream)->why = rule;
+    program.Op(set, stream, 24)->why = never;
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed), "warmup = 3\n[rules]\neager = mangled:_Z5eagerv\n"
+                                         "never_defer = api:cuMemsetD8Async\n");
+    EXPECT_TRUE(guessed);
+}
+
+TEST(Facts, WithoutOptionsThereIsNone) {
+    Program program;
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed), "none");
+}
+
+/* ---- costs ---- */
+
+std::string Write(const std::string &text) {
+    std::string path = std::string(getenv("TEST_TMPDIR")) + "/cost";
+    FILE *file = fopen(path.c_str(), "w");
+    fputs(text.c_str(), file);
+    fclose(file);
+    return path;
+}
+
+TEST(Cost, SumsWhatWasAskedOfTheDriver) {
+    whatif_cost cost;
+    char error[512] = "";
+    ASSERT_TRUE(whatif_cost_read(nullptr, &cost, error, sizeof error)) << error;
+    EXPECT_GT(cost.eager_launch, cost.matched_launch);
+    std::string path = Write("[host]\neager_launch=1000\nmatched_launch = 100\n# a comment\n"
+                             "graph_launch=10000\npatched_node=7\nbuilt_node=0.5\n[gpu]\n"
+                             "graph_kernel=10\ngraph_seam=100\neager_kernel=1000\n");
+    ASSERT_TRUE(whatif_cost_read(path.c_str(), &cost, error, sizeof error)) << error;
+    whatif_played played = {};
+    played.asked.own = 1;
+    played.asked.issued = 2;
+    played.counters.in_graphs = 4;
+    played.asked.graph_launches = 3;
+    played.asked.patched = 5;
+    played.asked.captured = 6;
+    EXPECT_DOUBLE_EQ(whatif_cost_host(&cost, &played), 3000 + 600 + 30000 + 35 + 3);
+    EXPECT_DOUBLE_EQ(whatif_cost_gpu(&cost, &played), 3000 + 40 + 300);
+}
+
+TEST(Cost, AFileThatIsNoneIsRefusedWithItsPlace) {
+    const std::pair<const char *, const char *> wrong[] = {
+        {"[host]\n\neager_lunch = 1\n",
+         ":3: no key 'eager_lunch' in [host] (nearest: eager_launch)"},
+        {"[host]\neager_launch = fast\n", ":2: eager_launch: nanoseconds"},
+        {"[host]\neager_launch = -1\n", ":2: eager_launch: nanoseconds"},
+        {"[host]\neager_launch = 1\n", "[host] matched_launch is missing"},
+        {"nonsense\n", ":1: "},
+    };
+    whatif_cost cost;
+    char error[512];
+    for (const auto &it : wrong) {
+        EXPECT_FALSE(whatif_cost_read(Write(it.first).c_str(), &cost, error, sizeof error));
+        EXPECT_NE(std::string(error).find(it.second), std::string::npos) << error;
+    }
+    EXPECT_FALSE(whatif_cost_read("/nonexistent/cost", &cost, error, sizeof error));
+    EXPECT_NE(std::string(error).find("/nonexistent/cost: No such file"), std::string::npos);
+}
+
+} // namespace
+} // namespace whatif

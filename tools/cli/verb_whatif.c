@@ -1,0 +1,351 @@
+/*
+ * cusplice whatif: plays a trace by another configuration, on the engine of the library, and says
+ * what would have become of it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/options.h"
+#include "tools/cli/run.h"
+#include "tools/cli/whatif.h"
+#include "tools/whatif/facts.h"
+#include "tools/whatif/run.h"
+
+static const char help[] =
+    "Plays a trace (cusplice record) with other settings: the library's own engine runs over the "
+    "recorded launches,\n"
+    "on a driver that does nothing, and counts what it does. Nothing is executed, no GPU is "
+    "needed.\n"
+    "\n"
+    "      --eager PATTERN   what if these kernels were never in a graph (a pattern as in [rules]; "
+    "may be repeated)\n"
+    "      --mode MODE       what if that were the mode\n"
+    "      --set KEY=VALUE   what if that were set (cusplice config --list names the keys)\n"
+    "  -c, --config FILE     what if this were the configuration: its rules take the place of the "
+    "recorded ones,\n"
+    "                        its settings are stronger than those\n"
+    "      --sweep           what if one kernel were a break: tries each of the 32 that are "
+    "launched most, and\n"
+    "                        ranks them by predicted host time\n"
+    "      --cost FILE       what things cost, in place of the built-in figures of one H200\n"
+    "      --format FORM     table (default), json, csv or md. In JSON counts have the names of "
+    "the stats file\n"
+    "  -h, --help\n"
+    "\n"
+    "The baseline is the trace by the options and rules that it was recorded by; where it does not "
+    "name them, by\n"
+    "those of here and now. `recorded` is what the recording itself says. Counts are exactly those "
+    "of a real run\n"
+    "where sizes of graphs do not follow the pace of the host (piece_first = piece_max, a long "
+    "hold_us); otherwise\n"
+    "they follow the pace at which the program was recorded. [step] sections are not in traces: "
+    "give them with -c.\n"
+    "Times are a model: sums of what each call and each small kernel costs.\n"
+    "\n"
+    "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
+    "for a bad option.\n";
+
+enum { SETTINGS = 64, TRIES = 32, PATTERNS = 16384 };
+
+static struct {
+    const char *config, *cost, *trace;
+    char *names[SETTINGS];
+    const char *values[SETTINGS];
+    unsigned n;
+    char eager[PATTERNS];
+    enum whatif_format format;
+    bool sweep;
+} asked;
+
+/* ---- options ---- */
+
+static bool take_eager(const char *pattern) {
+    size_t used = strlen(asked.eager);
+    if (strchr(pattern, ';') || !*pattern) {
+        cli_say("--eager %s: one pattern at a time", pattern);
+        return false;
+    }
+    if (used + strlen(pattern) + 2 > PATTERNS) {
+        cli_say("--eager %s: too many patterns", pattern);
+        return false;
+    }
+    snprintf(asked.eager + used, PATTERNS - used, "%s%s", used ? ";" : "", pattern);
+    return true;
+}
+
+static bool take_setting(const char *key, size_t key_bytes, const char *value, const char *option) {
+    char *name = strndup(key, key_bytes);
+    struct cus_options scratch;
+    struct cus_setting setting = {"", name, value, option, 0};
+    int problems = 0;
+    if (!name || asked.n == SETTINGS) {
+        cli_say("%s: too many settings", option);
+        free(name);
+        return false;
+    }
+    memset(&scratch, 0, sizeof scratch);
+    bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
+    cus_options_free(&scratch);
+    asked.names[asked.n] = name;
+    asked.values[asked.n++] = value;
+    return good;
+}
+
+static bool take_set(const char *text) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) {
+        cli_say("--set %s: KEY=VALUE is expected", text);
+        return false;
+    }
+    if (strncmp(text, "eager=", 6) == 0)
+        return take_eager(equals + 1);
+    return take_setting(text, (size_t)(equals - text), equals + 1, "--set");
+}
+
+static bool take_format(const char *text) {
+    static const char *const forms[] = {"table", "json", "csv", "md", NULL};
+    for (unsigned i = 0; forms[i]; i++)
+        if (strcmp(text, forms[i]) == 0) {
+            asked.format = (enum whatif_format)i;
+            return true;
+        }
+    cli_say("--format %s: table, json, csv or md is expected; the nearest is %s", text,
+            cus_nearest(text, forms));
+    return false;
+}
+
+/* 1: taken, 0: another one, -1: wrong, which was said. */
+static int take_option(char **argv, int *at) {
+    static const struct {
+        const char *name, *brief;
+    } valued[] = {{"--eager", NULL},  {"--mode", NULL}, {"--set", NULL},
+                  {"--config", "-c"}, {"--cost", NULL}, {"--format", NULL}};
+    const char *value;
+    for (unsigned i = 0; i < sizeof valued / sizeof *valued; i++) {
+        int taken = cli_run_value(argv, at, valued[i].name, valued[i].brief, &value);
+        if (taken <= 0) {
+            if (taken < 0)
+                return -1;
+            continue;
+        }
+        switch (i) {
+        case 0:
+            return take_eager(value) ? 1 : -1;
+        case 1:
+            return take_setting("mode", 4, value, "--mode") ? 1 : -1;
+        case 2:
+            return take_set(value) ? 1 : -1;
+        case 3:
+            asked.config = value;
+            return 1;
+        case 4:
+            asked.cost = value;
+            return 1;
+        default:
+            return take_format(value) ? 1 : -1;
+        }
+    }
+    if (strcmp(argv[*at], "--sweep") != 0)
+        return 0;
+    asked.sweep = true;
+    return 1;
+}
+
+/* The exit status, or -1: go on. */
+static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const names[] = {"--eager", "--mode",   "--set",  "--config", "--sweep",
+                                        "--cost",  "--format", "--help", NULL};
+    bool options = true;
+    for (int at = 1; at < argc; at++) {
+        const char *word = argv[at];
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+            continue;
+        }
+        if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            cli_print_help(self);
+            return 0;
+        }
+        int taken = options && word[0] == '-' && word[1] ? take_option(argv, &at) : 1;
+        if (taken < 0)
+            return 2;
+        if (!taken) {
+            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
+            return 2;
+        }
+        if (options && word[0] == '-' && word[1])
+            continue;
+        if (asked.trace) {
+            cli_say("one trace at a time: %s and %s", asked.trace, word);
+            return 2;
+        }
+        asked.trace = word;
+    }
+    if (!asked.trace) {
+        cli_say("a trace is missing: cusplice %s", self->synopsis);
+        return 2;
+    }
+    return -1;
+}
+
+/* ---- what the recording says ---- */
+
+static void read_outcomes(const struct cst_trace *trace, struct whatif_recorded *out) {
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const struct cst_record *event = trace->events[i];
+        if (event->type == CST_OP) {
+            const struct cst_op *op = (const struct cst_op *)event;
+            uint32_t type = trace->kinds[op->kind]->op;
+            out->ops[type < CUS_OP_TYPES ? type : CUS_OP_LAUNCH]++;
+            out->eager += event->flags == CST_EAGER;
+            out->host_ns += op->host_ns;
+        } else if (event->type == CST_FLUSH) {
+            out->eager += ((const struct cst_flush *)event)->n;
+        } else if (event->type == CST_LAUNCH) {
+            const struct cst_launch *launch = (const struct cst_launch *)event;
+            out->graph_launches++;
+            out->in_graphs += launch->n;
+            out->patched_nodes += launch->patched;
+            out->exact += event->flags == CST_EXACT;
+            out->patched += event->flags == CST_PATCHED;
+        }
+    }
+}
+
+static void take_from(void *context, const char *name, const char *value) {
+    if (strcmp(name, "record_from") == 0)
+        *(uint64_t *)context = strtoull(value, NULL, 10);
+}
+
+/* ---- playing ---- */
+
+static bool play(const struct cst_trace *trace, const struct whatif_setup *setup,
+                 struct whatif_played *out) {
+    char error[512];
+    if (whatif_run(trace, setup, out, error, sizeof error))
+        return true;
+    cli_say("%s: %s", trace->path, error);
+    return false;
+}
+
+static const struct whatif_found *compared;
+
+static int by_host(const void *a, const void *b) {
+    double x = whatif_cost_host(compared->cost, &((const struct whatif_try *)a)->played);
+    double y = whatif_cost_host(compared->cost, &((const struct whatif_try *)b)->played);
+    return x < y ? -1 : x > y;
+}
+
+static bool sweep(struct whatif_found *found, const struct whatif_setup *setup,
+                  struct whatif_kernel *kernels) {
+    found->tries = calloc(TRIES, sizeof *found->tries);
+    if (!found->tries) {
+        cli_say("not enough memory");
+        return false;
+    }
+    for (uint32_t i = 0; i < found->kernels && found->n_tries < TRIES; i++) {
+        char *eager;
+        if (strpbrk(kernels[i].name, ";\n*?[\\"))
+            continue; /* no pattern stands for that name alone */
+        if (asprintf(&eager, "mangled:%s%s%s", kernels[i].name, setup->eager ? ";" : "",
+                     setup->eager ? setup->eager : "") < 0)
+            return false;
+        struct whatif_setup one = *setup;
+        one.eager = eager;
+        struct whatif_try *it = &found->tries[found->n_tries++];
+        it->kernel = &kernels[i];
+        bool played = play(found->trace, &one, &it->played);
+        free(eager);
+        if (!played)
+            return false;
+    }
+    compared = found;
+    qsort(found->tries, found->n_tries, sizeof *found->tries, by_host);
+    return true;
+}
+
+static bool patterns_match(const struct cst_trace *trace) {
+    char *list = strdup(asked.eager), *rest = list, *pattern, error[600];
+    bool all = list != NULL;
+    while (all && (pattern = strsep(&rest, ";")))
+        if (*pattern && !whatif_matches(trace, pattern, error, sizeof error)) {
+            cli_say("%s: --eager %s", trace->path, error);
+            all = false;
+        }
+    free(list);
+    return all;
+}
+
+/* The recorded configuration, and the same without its rules where others are given. */
+static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) {
+    char *recorded = whatif_facts_config(found->trace, true, &found->guessed_rules);
+    bool unused;
+    char *without = asked.config ? whatif_facts_config(found->trace, false, &unused) : NULL;
+    const struct whatif_setup baseline = {.recorded = recorded};
+    const struct whatif_setup hypothesis = {
+        .recorded = asked.config ? without : recorded,
+        .config = asked.config,
+        .names = (const char *const *)asked.names,
+        .values = asked.values,
+        .n_settings = asked.n,
+        .eager = *asked.eager ? asked.eager : NULL,
+    };
+    found->no_options = !recorded;
+    found->guessed_rules &= recorded != NULL;
+    found->asked = asked.config || asked.n || *asked.eager;
+    bool done = play(found->trace, &baseline, &found->baseline) &&
+                (!found->asked || play(found->trace, &hypothesis, &found->hypothesis)) &&
+                (!asked.sweep || sweep(found, &hypothesis, kernels));
+    free(recorded);
+    free(without);
+    return done;
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    char error[1024];
+    static struct whatif_cost cost;
+    static struct whatif_found found;
+    int status = take_arguments(self, argc, argv);
+    if (status >= 0)
+        return status;
+    if (!whatif_cost_read(asked.cost, &cost, error, sizeof error)) {
+        cli_say("--cost %s", error);
+        return 1;
+    }
+    struct cst_trace *trace = cst_open(asked.trace, error, sizeof error);
+    if (!trace) {
+        cli_say("%s", error);
+        return 1;
+    }
+    found.trace = trace;
+    found.cost = &cost;
+    status = 1;
+    struct whatif_kernel *kernels = whatif_kernels(trace, &found.kernels);
+    read_outcomes(trace, &found.recorded);
+    whatif_facts_read(trace->facts, "options", take_from, &found.from);
+    if (!kernels)
+        cli_say("%s: not enough memory", trace->path);
+    else if (patterns_match(trace) && find_out(&found, kernels)) {
+        cli_whatif_show(&found, asked.format);
+        status = fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+        if (status)
+            cli_say("the answer could not be written: %s", strerror(errno));
+    }
+    free(found.tries);
+    free(kernels);
+    cst_free(trace);
+    for (unsigned i = 0; i < asked.n; i++)
+        free(asked.names[i]);
+    return status;
+}
+
+const struct cli_verb cli_verb_whatif = {
+    "whatif",
+    "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE] [--sweep] [--cost FILE] "
+    "[--format table|json|csv|md] TRACE",
+    "what would become of a recorded program with other settings",
+    help,
+    run,
+};

@@ -1,0 +1,38 @@
+/*
+ * What `cusplice whatif` found, and how it is shown.
+ */
+#ifndef CUSPLICE_TOOLS_CLI_WHATIF_H
+#define CUSPLICE_TOOLS_CLI_WHATIF_H
+
+#include "tools/whatif/cost.h"
+#include "tools/whatif/kernels.h"
+#include "tools/whatif/player.h"
+
+enum whatif_format { WHATIF_TABLE, WHATIF_JSON, WHATIF_CSV, WHATIF_MD };
+
+/* What the recording says became of its ops. */
+struct whatif_recorded {
+    uint64_t ops[CUS_OP_TYPES], in_graphs, eager, graph_launches, exact, patched, missed,
+        patched_nodes, host_ns;
+};
+
+struct whatif_try {
+    const struct whatif_kernel *kernel;
+    struct whatif_played played;
+};
+
+struct whatif_found {
+    const struct cst_trace *trace;
+    const struct whatif_cost *cost;
+    struct whatif_recorded recorded;
+    struct whatif_played baseline, hypothesis;
+    bool asked;               /* there is a hypothesis */
+    struct whatif_try *tries; /* of a sweep, cheapest first */
+    uint32_t n_tries, kernels;
+    bool no_options, guessed_rules;
+    uint64_t from; /* the first step that was recorded */
+};
+
+void cli_whatif_show(const struct whatif_found *found, enum whatif_format format);
+
+#endif

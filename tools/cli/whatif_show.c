@@ -1,0 +1,363 @@
+/* Tables of what-if, in four forms. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/api/api.h"
+#include "shim/base/options.h"
+#include "shim/base/tally.h"
+#include "tools/cli/json.h"
+#include "tools/cli/whatif.h"
+
+enum { COLUMNS = 3, NOTES = 12, ROWS = 96 };
+
+static double per_step(double ns, const struct whatif_played *played) {
+    uint64_t steps = played->counters.steps;
+    return ns / 1000 / (double)(steps ? steps : 1);
+}
+
+static double host_us(const struct whatif_found *found, const struct whatif_played *played) {
+    return per_step(whatif_cost_host(found->cost, played), played);
+}
+
+static double gpu_us(const struct whatif_found *found, const struct whatif_played *played) {
+    return per_step(whatif_cost_gpu(found->cost, played), played);
+}
+
+static uint64_t sum(const uint64_t *values, size_t n) {
+    uint64_t total = 0;
+    while (n)
+        total += values[--n];
+    return total;
+}
+
+static const char *cause_name(unsigned cause) {
+    return cause < CUS_API_ROWS_MAX ? cus_api_name(cause) : cus_cause_key(cause - CUS_API_ROWS_MAX);
+}
+
+/* ---- notes ---- */
+
+struct notes {
+    char text[NOTES][320];
+    unsigned n;
+};
+
+__attribute__((format(printf, 2, 3))) static void note(struct notes *notes, const char *format,
+                                                       ...) {
+    va_list args;
+    if (notes->n == NOTES)
+        return;
+    va_start(args, format);
+    vsnprintf(notes->text[notes->n++], sizeof notes->text[0], format, args);
+    va_end(args);
+}
+
+static void gather_notes(const struct whatif_found *found, struct notes *notes) {
+    const struct cst_trace *trace = found->trace;
+    const struct whatif_played *played = &found->baseline;
+    if (trace->lost_records)
+        note(notes,
+             "%" PRIu64 " records (%" PRIu64
+             " ops) were lost when this was recorded: all counts are estimates",
+             trace->lost_records, trace->lost_ops);
+    if (!trace->closed)
+        note(notes, "the recording was not ended in good order: this is the part that there is");
+    if (found->from)
+        note(notes,
+             "recorded from step %" PRIu64
+             " on: the engine begins to learn there, as it does at the start of a program",
+             found->from);
+    if (found->no_options)
+        note(notes, "the trace does not say by which options it was recorded: the baseline has "
+                    "those of here and now (cusplice config --list)");
+    if (found->guessed_rules)
+        note(notes, "the trace does not say by which rules it was recorded: they are read off "
+                    "what became of the ops");
+    if (played->opaque)
+        note(notes,
+             "%" PRIu64 " launches have no params in the trace: they are taken for ones that never "
+             "change",
+             played->opaque);
+    if (played->guessed)
+        note(notes,
+             "%" PRIu64 " ops are on streams of which the trace does not say what they are: taken "
+             "for blocking ones that the program made",
+             played->guessed);
+    if (played->asked.assumed)
+        note(notes,
+             "%" PRIu64 " times the trace does not say what memory an address is: taken for what "
+             "the call is meant for",
+             played->asked.assumed);
+    if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
+        note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
+                    "of the host, which was another one, or the settings are others");
+    note(notes,
+         "times are a model (%s): sums of what each call and each kernel costs on one machine; GPU "
+         "time takes all kernels for small ones",
+         found->cost->name);
+}
+
+/* ---- rows ---- */
+
+struct row {
+    const char *section, *name;
+    double value[COLUMNS]; /* recorded, baseline, what if; below 0: not known */
+    bool real;
+};
+
+struct rows {
+    struct row row[ROWS];
+    unsigned n;
+};
+
+static void add(struct rows *rows, const char *section, const char *name, double recorded,
+                double baseline, double hypothesis, bool real) {
+    if (rows->n < ROWS)
+        rows->row[rows->n++] = (struct row){section, name, {recorded, baseline, hypothesis}, real};
+}
+
+/* Only what happened in either. */
+static void add_each(struct rows *rows, const char *section, const char *(*name)(unsigned),
+                     const uint64_t *a, const uint64_t *b, unsigned n) {
+    for (unsigned i = 0; i < n; i++)
+        if (a[i] || b[i])
+            add(rows, section, name(i), -1, (double)a[i], (double)b[i], false);
+}
+
+static const char *eager_name(unsigned i) {
+    return cus_eager_keys[i];
+}
+
+static const char *break_name(unsigned i) {
+    return cus_break_keys[i];
+}
+
+static void gather(const struct whatif_found *found, struct rows *rows) {
+    const struct whatif_recorded *r = &found->recorded;
+    const struct whatif_played *pa = &found->baseline;
+    const struct whatif_played *pb = found->asked ? &found->hypothesis : pa;
+    const struct cus_counters *a = &pa->counters, *b = &pb->counters;
+    static const char *const ops[] = {"launches", "memsets", "copies"};
+#define ADD(section, name, recorded, field)                                                        \
+    add(rows, section, name, (double)(recorded), (double)a->field, (double)b->field, false)
+#define UNKNOWN (-1)
+    for (unsigned i = 0; i < CUS_OP_TYPES; i++)
+        ADD("ops", ops[i], r->ops[i], ops[i]);
+    ADD("issued", "in_graphs", r->in_graphs, in_graphs);
+    add(rows, "issued", "eager", (double)r->eager, (double)sum(a->eager_by, CUS_EAGERS),
+        (double)sum(b->eager_by, CUS_EAGERS), false);
+    add_each(rows, "eager_by", eager_name, a->eager_by, b->eager_by, CUS_EAGERS);
+    ADD("", "graph_launches", r->graph_launches, graph_launches);
+    ADD("", "pieces", UNKNOWN, pieces);
+    ADD("", "built", UNKNOWN, built);
+    ADD("", "segments", UNKNOWN, segments);
+    ADD("", "steps", UNKNOWN, steps);
+    ADD("signatures", "exact", r->exact, sig_exact);
+    ADD("signatures", "patched", r->patched, sig_patched);
+    ADD("signatures", "missed", UNKNOWN, sig_missed);
+    ADD("", "patched_nodes", r->patched_nodes, patched_nodes);
+    add_each(rows, "flushes", cause_name, a->flushes, b->flushes, CUS_CAUSES);
+    add_each(rows, "breaks", break_name, a->breaks, b->breaks, CUS_BREAKS);
+    uint64_t steps = a->steps ? a->steps : 1;
+    add(rows, "predicted", "host_us_per_step", (double)r->host_ns / 1000 / (double)steps,
+        host_us(found, pa), host_us(found, pb), true);
+    add(rows, "predicted", "gpu_us_per_step", UNKNOWN, gpu_us(found, pa), gpu_us(found, pb), true);
+#undef ADD
+#undef UNKNOWN
+}
+
+static void print_value(const struct row *row, unsigned column, char *out, size_t bytes,
+                        const char *none) {
+    if (row->value[column] < 0)
+        snprintf(out, bytes, "%s", none);
+    else
+        snprintf(out, bytes, row->real ? "%.1f" : "%.0f", row->value[column]);
+}
+
+static void row_label(const struct row *row, char *out, size_t bytes) {
+    snprintf(out, bytes, "%s%s%s", row->section, *row->section ? "." : "", row->name);
+}
+
+/* ---- text ---- */
+
+static void show_rows(const struct whatif_found *found, const struct rows *rows,
+                      enum whatif_format format) {
+    static const char *const heads[COLUMNS] = {"recorded", "baseline", "what if"};
+    unsigned columns = found->asked ? COLUMNS : COLUMNS - 1;
+    char label[128], value[32];
+    const char *none = format == WHATIF_CSV ? "" : "-";
+    if (format == WHATIF_TABLE)
+        printf("%-40s", "");
+    else
+        fputs(format == WHATIF_CSV ? "what" : "| what |", stdout);
+    for (unsigned c = 0; c < columns; c++)
+        printf(format == WHATIF_CSV ? ",%s" : format == WHATIF_MD ? " %s |" : " %12s", heads[c]);
+    putchar('\n');
+    if (format == WHATIF_MD)
+        printf("| --- |%s\n", columns == COLUMNS ? " ---: | ---: | ---: |" : " ---: | ---: |");
+    for (unsigned i = 0; i < rows->n; i++) {
+        row_label(&rows->row[i], label, sizeof label);
+        printf(format == WHATIF_CSV ? "%s" : format == WHATIF_MD ? "| %s |" : "%-40s", label);
+        for (unsigned c = 0; c < columns; c++) {
+            print_value(&rows->row[i], c, value, sizeof value, none);
+            printf(format == WHATIF_CSV ? ",%s" : format == WHATIF_MD ? " %s |" : " %12s", value);
+        }
+        putchar('\n');
+    }
+}
+
+static void print_csv(const char *text) {
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"')
+            putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+static void show_tries(const struct whatif_found *found, enum whatif_format format) {
+    const struct whatif_played *before = found->asked ? &found->hypothesis : &found->baseline;
+    double host = host_us(found, before);
+    if (format == WHATIF_CSV)
+        printf("kernel,calls,segments,graph_launches,in_graphs,host_us_per_step,change_us\n");
+    else if (format == WHATIF_MD)
+        printf("\n| kernel as a break | calls | segments | graph launches | in graphs | host us a "
+               "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    else
+        printf("\n%-40s %10s %10s %14s %10s %12s %8s\n", "kernel as a break", "calls", "segments",
+               "graph launches", "in graphs", "host us/step", "change");
+    for (uint32_t i = 0; i < found->n_tries; i++) {
+        const struct whatif_try *it = &found->tries[i];
+        const struct cus_counters *c = &it->played.counters;
+        double now = host_us(found, &it->played);
+        if (format == WHATIF_CSV)
+            print_csv(it->kernel->name);
+        else
+            printf(format == WHATIF_MD ? "| `%s` |" : "%-40.40s", it->kernel->base);
+        printf(format == WHATIF_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
+               : format == WHATIF_MD
+                   ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
+                   : " %10" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12.1f %+8.1f\n",
+               it->kernel->calls, c->segments, c->graph_launches, c->in_graphs, now, now - host);
+    }
+    if (found->kernels > found->n_tries && format != WHATIF_CSV)
+        printf("\n%u kernels that are launched less often were not tried.\n",
+               found->kernels - found->n_tries);
+}
+
+/* ---- JSON ---- */
+
+static void json_each(const char *key, const char *(*name)(unsigned), const uint64_t *values,
+                      unsigned n, bool all) {
+    cli_json_open(key, '{');
+    for (unsigned i = 0; i < n; i++)
+        if (all || values[i])
+            cli_json_count(name(i), values[i]);
+    cli_json_close('}');
+}
+
+static void json_played(const struct whatif_found *found, const char *key,
+                        const struct whatif_played *played) {
+    const struct cus_counters *c = &played->counters;
+    cli_json_open(key, '{');
+    cli_json_text("mode", cus_mode_name((enum cus_mode)played->mode));
+    cli_json_open("ops", '{');
+    cli_json_count("launches", c->ops[CUS_OP_LAUNCH]);
+    cli_json_count("memsets", c->ops[CUS_OP_MEMSET]);
+    cli_json_count("copies", c->ops[CUS_OP_COPY]);
+    cli_json_close('}');
+    cli_json_open("issued", '{');
+    cli_json_count("in_graphs", c->in_graphs);
+    cli_json_count("eager", sum(c->eager_by, CUS_EAGERS));
+    cli_json_close('}');
+    json_each("eager_by", eager_name, c->eager_by, CUS_EAGERS, true);
+    cli_json_count("graph_launches", c->graph_launches);
+    cli_json_count("pieces", c->pieces);
+    cli_json_count("built", c->built);
+    cli_json_count("segments", c->segments);
+    cli_json_count("steps", c->steps);
+    cli_json_open("signatures", '{');
+    cli_json_count("exact", c->sig_exact);
+    cli_json_count("patched", c->sig_patched);
+    cli_json_count("missed", c->sig_missed);
+    cli_json_close('}');
+    cli_json_count("patched_nodes", c->patched_nodes);
+    json_each("flushes", cause_name, c->flushes, CUS_CAUSES, false);
+    json_each("breaks", break_name, c->breaks, CUS_BREAKS, true);
+    cli_json_open("predicted", '{');
+    cli_json_real("host_us_per_step", host_us(found, played));
+    cli_json_real("gpu_us_per_step", gpu_us(found, played));
+    cli_json_close('}');
+    cli_json_close('}');
+}
+
+static void json_recorded(const struct whatif_recorded *r) {
+    cli_json_open("recorded", '{');
+    cli_json_open("ops", '{');
+    cli_json_count("launches", r->ops[CUS_OP_LAUNCH]);
+    cli_json_count("memsets", r->ops[CUS_OP_MEMSET]);
+    cli_json_count("copies", r->ops[CUS_OP_COPY]);
+    cli_json_close('}');
+    cli_json_open("issued", '{');
+    cli_json_count("in_graphs", r->in_graphs);
+    cli_json_count("eager", r->eager);
+    cli_json_close('}');
+    cli_json_count("graph_launches", r->graph_launches);
+    cli_json_open("signatures", '{');
+    cli_json_count("exact", r->exact);
+    cli_json_count("patched", r->patched);
+    cli_json_close('}');
+    cli_json_count("patched_nodes", r->patched_nodes);
+    cli_json_count("host_us", r->host_ns / 1000);
+    cli_json_close('}');
+}
+
+static void show_json(const struct whatif_found *found, const struct notes *notes) {
+    cli_json_open(NULL, '{');
+    cli_json_text("trace", found->trace->path);
+    cli_json_open("notes", '[');
+    for (unsigned i = 0; i < notes->n; i++)
+        cli_json_text(NULL, notes->text[i]);
+    cli_json_close(']');
+    cli_json_bool("estimates", found->trace->lost_records > 0);
+    json_recorded(&found->recorded);
+    json_played(found, "baseline", &found->baseline);
+    if (found->asked)
+        json_played(found, "whatif", &found->hypothesis);
+    if (found->tries) {
+        cli_json_open("sweep", '[');
+        for (uint32_t i = 0; i < found->n_tries; i++) {
+            cli_json_open(NULL, '{');
+            cli_json_text("kernel", found->tries[i].kernel->name);
+            cli_json_text("base_name", found->tries[i].kernel->base);
+            cli_json_count("calls", found->tries[i].kernel->calls);
+            json_played(found, "counts", &found->tries[i].played);
+            cli_json_close('}');
+        }
+        cli_json_close(']');
+        cli_json_count("kernels", found->kernels);
+    }
+    cli_json_close('}');
+}
+
+void cli_whatif_show(const struct whatif_found *found, enum whatif_format format) {
+    struct notes notes = {.n = 0};
+    static struct rows rows;
+    gather_notes(found, &notes);
+    if (format == WHATIF_JSON) {
+        show_json(found, &notes);
+        return;
+    }
+    gather(found, &rows);
+    if (format != WHATIF_CSV || !found->tries)
+        show_rows(found, &rows, format);
+    if (found->tries)
+        show_tries(found, format);
+    if (format == WHATIF_CSV)
+        return;
+    putchar('\n');
+    for (unsigned i = 0; i < notes.n; i++)
+        printf(format == WHATIF_MD ? "- %s\n" : "note: %s\n", notes.text[i]);
+}

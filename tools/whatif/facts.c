@@ -1,0 +1,225 @@
+/* Just enough JSON for the facts of a trace, which are not trusted. */
+#include "tools/whatif/facts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/options.h"
+
+enum { DEPTH = 32, NAME = 256, TEXT = 16384 };
+
+/* ---- JSON ---- */
+
+static const char *skip_space(const char *at) {
+    return at + strspn(at, " \t\r\n");
+}
+
+/* Behind the string that begins here; NULL where it is none. Cut to `bytes` in `out` (may be NULL).
+ */
+static const char *read_string(const char *at, char *out, size_t bytes) {
+    size_t used = 0;
+    if (*at++ != '"')
+        return NULL;
+    for (; *at && *at != '"'; at++) {
+        char byte = *at;
+        if (byte == '\\') {
+            byte = *++at;
+            if (!byte)
+                return NULL;
+            if (byte == 'u') { /* bytes are written so, whatever they encode */
+                char digits[5] = "";
+                if (strspn(at + 1, "0123456789abcdefABCDEF") < 4)
+                    return NULL;
+                memcpy(digits, at + 1, 4);
+                at += 4;
+                byte = (char)strtoul(digits, NULL, 16);
+                byte = byte ? byte : '?';
+            } else {
+                byte = byte == 'n' ? '\n' : byte == 't' ? '\t' : byte == 'r' ? '\r' : byte;
+            }
+        }
+        if (out && used + 1 < bytes)
+            out[used++] = byte;
+    }
+    if (out)
+        out[used] = 0;
+    return *at ? at + 1 : NULL;
+}
+
+static const char *skip_value(const char *at, unsigned depth) {
+    at = skip_space(at);
+    if (*at == '"')
+        return read_string(at, NULL, 0);
+    if (*at != '{' && *at != '[') {
+        size_t bytes = strcspn(at, ",]} \t\r\n");
+        return bytes ? at + bytes : NULL;
+    }
+    char open = *at, close = open == '{' ? '}' : ']';
+    at = skip_space(at + 1);
+    while (*at != close) {
+        if (open == '{') {
+            at = read_string(at, NULL, 0);
+            at = at ? skip_space(at) : NULL;
+            if (!at || *at++ != ':')
+                return NULL;
+        }
+        at = depth < DEPTH ? skip_value(at, depth + 1) : NULL;
+        if (!at)
+            return NULL;
+        at = skip_space(at);
+        if (*at == ',')
+            at = skip_space(at + 1);
+        else if (*at != close)
+            return NULL;
+    }
+    return at + 1;
+}
+
+/* Calls `each` for the plain values. */
+static bool read_entries(const char *at, whatif_facts_fn *each, void *context) {
+    char name[NAME], *value = malloc(TEXT);
+    at = skip_space(at);
+    if (!value || (*at != '{' && *at != '[') || !skip_value(at, 0)) {
+        free(value);
+        return false;
+    }
+    char open = *at, close = open == '{' ? '}' : ']';
+    for (at = skip_space(at + 1); *at != close;) {
+        name[0] = 0;
+        if (open == '{')
+            at = skip_space(skip_space(read_string(at, name, sizeof name)) + 1);
+        const char *end = skip_value(at, 0);
+        if (*at == '"')
+            read_string(at, value, TEXT);
+        else
+            snprintf(value, TEXT, "%.*s", (int)(end - at), at);
+        if (strcmp(value, "null") != 0)
+            each(context, name, value);
+        at = skip_space(end);
+        at = *at == ',' ? skip_space(at + 1) : at;
+    }
+    free(value);
+    return true;
+}
+
+bool whatif_facts_read(const char *json, const char *key, whatif_facts_fn *each, void *context) {
+    char name[NAME];
+    const char *at = skip_space(json);
+    if (!key)
+        return read_entries(at, each, context);
+    if (*at != '{' || !skip_value(at, 0))
+        return false;
+    for (at = skip_space(at + 1); *at != '}';) {
+        at = skip_space(skip_space(read_string(at, name, sizeof name)) + 1);
+        if (strcmp(name, key) == 0)
+            return read_entries(at, each, context);
+        at = skip_space(skip_value(at, 0));
+        at = *at == ',' ? skip_space(at + 1) : at;
+    }
+    return false;
+}
+
+/* ---- the configuration ---- */
+
+struct writing {
+    FILE *to;
+    bool verify;
+};
+
+/* What a recording writes, says and shows is its own. */
+static bool is_about_output(const char *key) {
+    static const char *const keys[] = {"stats", "log", "why", "live", "verify", "record", NULL};
+    for (unsigned i = 0; keys[i]; i++)
+        if (strncmp(key, keys[i], strlen(keys[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_option(const char *key) {
+    const struct cus_option_row *row;
+    for (unsigned i = 0; (row = cus_options_row(i)); i++)
+        if (strcmp(row->key, key) == 0)
+            return true;
+    return false;
+}
+
+static void put_option(void *context, const char *name, const char *value) {
+    struct writing *w = context;
+    if (strcmp(name, "mode") == 0 && strcmp(value, "verify") == 0)
+        w->verify = true; /* its graphs are those of verify_mode */
+    else if (is_option(name) && !is_about_output(name) && *value && !strchr(value, '\n'))
+        fprintf(w->to, "%s = %s\n", name, value);
+}
+
+static void put_verify_mode(void *context, const char *name, const char *value) {
+    struct writing *w = context;
+    if (strcmp(name, "verify_mode") == 0 && !strchr(value, '\n'))
+        fprintf(w->to, "mode = %s\n", value);
+}
+
+struct rule {
+    char policy[32], pattern[TEXT];
+};
+
+static void take_rule(void *context, const char *name, const char *value) {
+    struct rule *rule = context;
+    if (strcmp(name, "policy") == 0)
+        snprintf(rule->policy, sizeof rule->policy, "%s", value);
+    else if (strcmp(name, "pattern") == 0)
+        snprintf(rule->pattern, sizeof rule->pattern, "%s", value);
+}
+
+static void put_rule(void *context, const char *name, const char *value) {
+    struct writing *w = context;
+    static struct rule rule;
+    (void)name;
+    rule.policy[0] = rule.pattern[0] = 0;
+    if (whatif_facts_read(value, NULL, take_rule, &rule) && *rule.policy && *rule.pattern &&
+        !strchr(rule.policy, '\n') && !strchr(rule.pattern, '\n'))
+        fprintf(w->to, "%s = %s\n", rule.policy, rule.pattern);
+}
+
+/* A rule for each kernel, memset or copy that a rule made go out by itself. */
+static void guess_rules(FILE *to, const struct cst_trace *trace) {
+    static const struct {
+        const char *why, *policy;
+    } known[] = {{"rule", "eager"}, {"uniform_rule", "uniform"}, {"never_defer", "never_defer"}};
+    bool *told = calloc(trace->n_kinds + 1, sizeof *told);
+    for (size_t i = 0; told && i < trace->n_events; i++) {
+        const struct cst_op *op = (const struct cst_op *)trace->events[i];
+        if (op->head.type != CST_OP || op->head.flags != CST_EAGER || told[op->kind])
+            continue;
+        const struct cst_kind *kind = trace->kinds[op->kind];
+        for (unsigned k = 0; k < sizeof known / sizeof *known; k++)
+            if (strcmp(cst_string(trace, op->why), known[k].why) == 0) {
+                told[op->kind] = true;
+                fprintf(to, "%s = %s:%s\n", known[k].policy,
+                        kind->op == CST_OP_LAUNCH ? "mangled" : "api",
+                        cst_string(trace, kind->name));
+            }
+    }
+    free(told);
+}
+
+char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guessed) {
+    char *text = NULL;
+    size_t bytes;
+    struct writing w = {.to = open_memstream(&text, &bytes)};
+    *guessed = false;
+    if (!w.to)
+        return NULL;
+    bool found = whatif_facts_read(trace->facts, "options", put_option, &w);
+    if (w.verify)
+        whatif_facts_read(trace->facts, "options", put_verify_mode, &w);
+    fputs("[rules]\n", w.to);
+    if (rules && !whatif_facts_read(trace->facts, "rules", put_rule, &w)) {
+        *guessed = true;
+        guess_rules(w.to, trace);
+    }
+    if (fclose(w.to) != 0 || !found) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

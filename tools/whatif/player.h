@@ -1,0 +1,28 @@
+/*
+ * Plays a recorded program on the engine of the library: shim/stream, plan and graph as they are,
+ * on a driver that does nothing and a clock that shows what the trace says. What the recording says
+ * of outcomes (FLUSH, LAUNCH, PIECE) is not looked at.
+ */
+#ifndef CUSPLICE_TOOLS_WHATIF_PLAYER_H
+#define CUSPLICE_TOOLS_WHATIF_PLAYER_H
+
+#include "shim/base/stats.h"
+#include "tools/whatif/driver.h"
+
+/* Plain data: it goes through a pipe. */
+struct whatif_played {
+    struct cus_counters counters;
+    struct whatif_asked asked;
+    uint64_t opaque;      /* launches whose params the trace does not have */
+    uint64_t guessed;     /* ops of streams of which the trace does not say what they are */
+    uint64_t switches;    /* from thread to thread */
+    uint32_t threads;     /* that played */
+    uint32_t mode;        /* enum cus_mode */
+    uint64_t rules_unmet; /* rules that no kernel of the trace meets */
+    char error[160];      /* "": it was played */
+};
+
+/* Once in the life of a process, of which the options and the rules are those to play by. */
+void whatif_play(const struct cst_trace *trace, struct whatif_played *out);
+
+#endif

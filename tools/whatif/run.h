@@ -1,0 +1,25 @@
+/*
+ * One configuration, played: in a child process, for the options, the rules and the engine are a
+ * process's own.
+ */
+#ifndef CUSPLICE_TOOLS_WHATIF_RUN_H
+#define CUSPLICE_TOOLS_WHATIF_RUN_H
+
+#include "tools/whatif/player.h"
+
+struct whatif_setup {
+    const char *recorded; /* a configuration file's text, in place of files and environment; NULL:
+                             those hold */
+    const char *config;   /* a file, stronger than those; NULL: none */
+    const char *const *names; /* settings, stronger than all */
+    const char *const *values;
+    unsigned n_settings;
+    const char *eager; /* patterns, with ';' between them, in front of all rules; NULL: none */
+};
+
+/* False, and one sentence in `error`: it could not be played. Called while the process has one
+ * thread, and has never asked for its options. Problems of the configuration are told on stderr. */
+bool whatif_run(const struct cst_trace *trace, const struct whatif_setup *setup,
+                struct whatif_played *out, char *error, size_t bytes);
+
+#endif
