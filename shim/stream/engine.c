@@ -217,6 +217,8 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_memory(&engine->plan, cus_ranges_epoch());
     cus_plan_begin(&engine->plan, op);
+    if (cus_recording() && engine->plan.piece->begun == 1)
+        cus_tap_piece(engine, engine->plan.piece);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);

@@ -66,12 +66,16 @@ static uint32_t number_of(const struct key *key, bool known, bool *made) {
     return number;
 }
 
-/* Streams, or also kinds by their handles. */
-static void forget(const void *handle, bool all) {
+/* A stream, all kinds that are known by their handles, or everything. */
+enum gone { GONE_STREAM, GONE_CODE, GONE_CONTEXT };
+static void forget(enum gone what, const void *handle) {
     struct entry *entry, *next;
     cus_lock_take(&tap_lock);
     HASH_ITER(hh, entries, entry, next) {
-        if (!all && (!entry->key.stream || entry->key.handle != handle))
+        bool goes = entry->key.stream ? what == GONE_CONTEXT ||
+                                            (what == GONE_STREAM && entry->key.handle == handle)
+                                      : what != GONE_STREAM;
+        if (!goes)
             continue;
         HASH_DEL(entries, entry);
         cus_mem_free(entry);
@@ -365,9 +369,11 @@ void cus_tap_tell(const struct cus_tapped *call) {
         cus_record_commit();
     }
     if (call->what == CST_CALL_STREAM_GONE)
-        forget(call->stream->handle, false);
-    if (call->what == CST_CALL_CONTEXT_GONE || call->what == CST_CALL_CODE_GONE)
-        forget(NULL, true);
+        forget(GONE_STREAM, call->stream->handle);
+    if (call->what == CST_CALL_CODE_GONE)
+        forget(GONE_CODE, NULL);
+    if (call->what == CST_CALL_CONTEXT_GONE)
+        forget(GONE_CONTEXT, NULL);
     thread->tapped = false;
 }
 
@@ -403,6 +409,17 @@ void cus_tap_launch(const struct cus_engine *engine, const struct cus_tapped_lau
     record->host_ns = (uint32_t)(cus_clock_ns() - launch->began);
     record->build_ns = (uint32_t)launch->build_ns;
     record->bytes = (uint32_t)launch->bytes;
+    cus_record_commit();
+}
+
+void cus_tap_piece(const struct cus_engine *engine, const struct cus_piece *piece) {
+    uint32_t stream = engine_number(engine);
+    struct cst_piece *record = cus_record_begin(CST_PIECE, sizeof *record, cus_clock_ns());
+    if (!record)
+        return;
+    record->id = piece->id;
+    record->stream = stream;
+    record->n = piece->n;
     cus_record_commit();
 }
 

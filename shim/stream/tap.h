@@ -58,6 +58,8 @@ struct cus_tapped_launch {
     uint64_t build_ns, bytes;
 };
 void cus_tap_launch(const struct cus_engine *engine, const struct cus_tapped_launch *launch);
+/* A piece was formed. Lock held. */
+void cus_tap_piece(const struct cus_engine *engine, const struct cus_piece *piece);
 /* The driver was asked about an address. */
 void cus_tap_range(const struct cst_range *range, CUcontext current);
 

@@ -57,7 +57,8 @@ Setting Recorded(const std::string &path) {
 
 struct Counts {
     std::map<std::string, double> eager;
-    double ops[3] = {}, choices[4] = {}, patched = 0, launches = 0, in_launches = 0, flushed = 0;
+    double ops[3] = {}, choices[4] = {}, patched = 0, launches = 0, in_launches = 0, flushed = 0,
+           pieces = 0;
 };
 
 Counts Count(const cst_trace *trace) {
@@ -76,6 +77,8 @@ Counts Count(const cst_trace *trace) {
             counts.in_launches += launch->n;
             counts.choices[record->flags]++;
             counts.patched += launch->patched;
+        } else if (record->type == CST_PIECE) {
+            counts.pieces++;
         } else if (record->type == CST_FLUSH) {
             counts.flushed += ((const cst_flush *)record)->n;
         }
@@ -108,6 +111,8 @@ TEST_P(Record, TraceSaysWhatTheStatsSay) {
     EXPECT_EQ(counts.ops[CST_OP_COPY], s.Number("ops.copies"));
     EXPECT_EQ(counts.in_launches, s.Number("issued.in_graphs"));
     EXPECT_EQ(counts.launches, s.Number("graph_launches"));
+    EXPECT_LE(counts.pieces, s.Number("pieces")) << "those that were begun";
+    EXPECT_GE(counts.pieces, s.Number("pieces") * 0.5);
     EXPECT_EQ(counts.choices[CST_EXACT], s.Number("signatures.exact"));
     EXPECT_EQ(counts.choices[CST_PATCHED], s.Number("signatures.patched"));
     if (s.Number("fallbacks.setparams_refused") == 0) {

@@ -353,7 +353,7 @@ static void put_head(struct writer *w) {
     out_key_text(w->out, "exporter", "cusplice " CUSPLICE_VERSION);
     out_key_text(w->out, "trace", trace->path);
     out_key_text(w->out, "clock", "CLOCK_MONOTONIC");
-    out_key_text(w->out, "gpu_times", TIMELINE_GPU_TIMES);
+    out_key_text(w->out, "gpu_times", timeline_gpu_times(w->job->model));
     out_key_number(w->out, "ops", w->job->model->n_ops);
     out_key_number(w->out, "graph_launches", w->job->model->graph_launches);
     out_key_number(w->out, "not_issued", w->job->model->open);

@@ -102,7 +102,7 @@ static void put_facts(struct writer *w) {
     put_count(w, "torn", w->trace->torn);
     put_fact(w, "clock", "CLOCK_MONOTONIC");
     put_count(w, "base_ns", w->trace->begin_ns);
-    put_fact(w, "gpu_times", TIMELINE_GPU_TIMES);
+    put_fact(w, "gpu_times", timeline_gpu_times(w->job->model));
     put_count(w, "ops", w->job->model->n_ops);
     put_count(w, "lost_records", w->trace->lost_records);
     put_count(w, "lost_ops", w->trace->lost_ops);

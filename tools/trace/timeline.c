@@ -50,9 +50,31 @@ static void place(const struct model *model, const struct model_stream *stream,
     spread(stream, spans, first, last, start, UINT64_MAX);
 }
 
+/* Programmatic launches may begin before the one ahead has ended: they are shown behind it. */
+static void place_measured(const struct model *model, const struct model_stream *stream,
+                           struct timeline_span *spans) {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < stream->n_ops; i++) {
+        const struct model_op *op = &model->ops[stream->ops[i]];
+        struct timeline_span *span = &spans[stream->ops[i]];
+        if (is_open(op) && !op->gpu) {
+            *span = (struct timeline_span){TIMELINE_NEVER, TIMELINE_NEVER};
+            continue;
+        }
+        uint64_t start = op->gpu ? op->gpu->head.ns - model->trace->begin_ns : issued(model, op);
+        uint64_t end = op->gpu ? start + op->gpu->gpu_ns : start;
+        span->start = start > last ? start : last;
+        span->end = last = end > span->start ? end : span->start;
+    }
+}
+
+const char *timeline_gpu_times(const struct model *model) {
+    return model->gpu_known ? "measured by CUPTI" : "estimated: when it was issued";
+}
+
 struct timeline_span *timeline_make(const struct model *model) {
     struct timeline_span *spans = calloc((size_t)model->n_ops + 1, sizeof *spans);
     for (uint32_t i = 0; spans && i < model->trace->n_streams; i++)
-        place(model, &model->streams[i], spans);
+        (model->gpu_known ? place_measured : place)(model, &model->streams[i], spans);
     return spans;
 }

@@ -1,10 +1,11 @@
 /*
  * When each op ran on the GPU, in ns since the trace began.
  *
- * A trace has no GPU times yet, so they are estimated: an op starts where it was issued (by its
- * LAUNCH, its FLUSH, or the end of its own call), never before the op ahead of it on its stream,
- * and lasts 1 us, less where the next issue on the stream comes sooner. So the ops of a stream
- * never overlap and stand in their order.
+ * As CUPTI measured it, where the trace has that (cusplice record --gpu-times); ops of which it
+ * knows nothing came to nothing, and take no time behind the one ahead. Otherwise it is estimated:
+ * an op starts where it was issued (by its LAUNCH, its FLUSH, or the end of its own call), never
+ * before the op ahead of it on its stream, and lasts 1 us, less where the next issue on the stream
+ * comes sooner. Either way the ops of a stream never overlap and stand in their order.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_TIMELINE_H
 #define CUSPLICE_TOOLS_TRACE_TIMELINE_H
@@ -15,7 +16,8 @@
 extern "C" {
 #endif
 
-#define TIMELINE_GPU_TIMES "estimated: when it was issued"
+/* How the times were had, for those who read them. */
+const char *timeline_gpu_times(const struct model *model);
 
 struct timeline_span {
     uint64_t start; /* TIMELINE_NEVER: it was not issued before the trace ended */
