@@ -134,4 +134,15 @@ TEST_F(SimCases, RulesByLibrary) {
     EXPECT_NE(results.find("hostloop is not built"), std::string::npos) << "needs a GPU";
 }
 
+/* Recording the decode host: same text, whole trace, what-if and exports of it. No GPU times there.
+ */
+TEST_F(SimCases, RecordedProgramsLeaveWholeTraces) {
+    CarryDecode();
+    Script("carry/cusplice", "exec " + Path("TOOL") + " \"$@\"");
+    ASSERT_EQ(Run("record --quick", ""), 0) << Read("log");
+    std::string results = Read("out/RESULTS.md");
+    EXPECT_NE(results.find("| decode host: the trace is whole |"), std::string::npos) << results;
+    EXPECT_NE(results.find("| decode host: export --sqlite |"), std::string::npos) << results;
+}
+
 } // namespace
