@@ -169,6 +169,7 @@ told.usedCalls = page.hits.reduce((a, b) => a + b, 0);
 page.search("");
 const strip = page.strip, first = strip.ops[0];
 told.usedTip = page.opLines(first).join("|");
+told.usedGpu = page.boxLines(page.d.n + page.d.m + page.d.c + 5).join("|");
 told.usedBuilt = page.opLines(strip.ops[10]).join("|");
 told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
 }</script></body>)js";
@@ -187,9 +188,10 @@ TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
         ASSERT_FALSE(expected.empty()) << name;
         EXPECT_EQ(Shown(offline.dom, name, expected[0].size()), expected) << name;
     }
-    // Each of 193 ops is in two lanes but for the outs and the waits; nothing is left out.
-    unsigned long all =
-        2 * counts_.ops + counts_.graph_launches + 12 /* flushes */ + 12 /* waits */;
+    // Each of 193 ops is in two lanes, and in a third where the GPU times are known; nothing is
+    // left out.
+    unsigned long all = 2 * counts_.ops + counts_.on_gpu + counts_.graph_launches +
+                        12 /* flushes */ + 12 /* waits */;
     EXPECT_EQ(offline.data["painted"], std::to_string(all));
     EXPECT_EQ(offline.data["cells"], "16");
     EXPECT_EQ(offline.data["step-in-graphs"], "12");
@@ -225,9 +227,10 @@ TEST_F(Chromium, CanBeUsed) {
     EXPECT_EQ(data["used-sort"], names.front());
     EXPECT_EQ(data["used-sort-down"], "line\xe2\x80\xa8separator");
     EXPECT_EQ(data["used-step"], "3 16 12 3 16");
-    // Of each step ops 5 and 13 bear that name; the graph that holds the one is found with it.
+    // Of each step ops 5 and 13 bear that name; found with them are the graph that holds the one,
+    // and where the GPU ran those of the first stream.
     EXPECT_EQ(data["used-found"], "24 1");
-    EXPECT_EQ(data["used-hits"], "36");
+    EXPECT_EQ(data["used-hits"], "48");
     EXPECT_EQ(data["used-calls"], "24"); // the waits, and the flushes that they caused
     EXPECT_NE(data["used-tip"].find("|grid 1\xc3\x97"
                                     "2\xc3\x97"
@@ -236,6 +239,8 @@ TEST_F(Chromium, CanBeUsed) {
                                     "6|graph of 4 ops, as it was: piece 1, variant 0"),
               std::string::npos)
         << data["used-tip"];
+    EXPECT_NE(data["used-gpu"].find("|on the GPU at "), std::string::npos) << data["used-gpu"];
+    EXPECT_NE(data["used-gpu"].find(" for 600\xe2\x80\x89ns"), std::string::npos);
     EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: piece 3"),
               std::string::npos)
         << data["used-built"];
