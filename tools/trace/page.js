@@ -97,7 +97,7 @@ class Page {
             warn(`${count(t.lost_records)} records found no room and are missing, ${count(t.lost_ops)} ops among them: the numbers are too small.`);
         if (!t.closed) warn("The recording did not end in good order: the end is missing.");
         if (t.torn_bytes) warn(`${count(t.torn_bytes)} bytes at the end of the file are torn and left out.`);
-        if (t.open) warn(`${count(t.open)} ops are withheld when the trace ends.`);
+        if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} withheld when the trace ends.`);
     }
 
     // The moment of the first event, by the clock pair of the facts; null: not known.

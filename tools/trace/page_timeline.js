@@ -375,7 +375,8 @@ class Timeline {
             if (hits && hits[after] > hits[before]) {
                 c.globalAlpha = 1;
                 c.fillStyle = this.page.hit;
-                c.fillRect(x, lane.y, 1, lane.high);
+                const high = Math.max(4, ((hits[after] - hits[before]) / (after - before)) * lane.high);
+                c.fillRect(x, lane.y + lane.high - high, 1, high);
             }
             was.set(now);
             before = after;
