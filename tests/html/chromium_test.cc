@@ -203,6 +203,19 @@ TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
               std::string::npos);
 }
 
+// The page of a trace in which nothing is.
+std::string WithoutOps() {
+    std::string trace = Temp("empty.cst"), page = Temp("empty.html");
+    struct look look;
+    char error[9000];
+    unlink(page.c_str());
+    WriteSynthetic(trace, 0, {});
+    EXPECT_TRUE(look_open(&look, trace.c_str(), NAMES_BASE, error, sizeof error)) << error;
+    EXPECT_EQ(trace_html(&look, page.c_str(), false, error, sizeof error), 0) << error;
+    look_close(&look);
+    return page;
+}
+
 TEST_F(Chromium, CanBeUsed) {
     NEEDS_CHROMIUM();
     ASSERT_NO_FATAL_FAILURE(Make(6, HostileNames()));
@@ -210,7 +223,11 @@ TEST_F(Chromium, CanBeUsed) {
     size_t end = text.rfind("</body>");
     ASSERT_NE(end, std::string::npos);
     std::ofstream(used) << text.substr(0, end) << kUse << text.substr(end + strlen("</body>"));
-    Rendered rendered = Render(used, true);
+    auto other = std::async(std::launch::async, [] { return Render(WithoutOps(), true); });
+    Rendered rendered = Render(used, true), empty = other.get();
+    EXPECT_EQ(empty.data["ready"], "yes") << empty.data["error"];
+    EXPECT_EQ(empty.data["painted"], "0");
+    EXPECT_EQ(empty.console, "");
     auto data = rendered.data;
     EXPECT_EQ(data.count("error"), 0u) << data["error"];
     EXPECT_EQ(rendered.console, "");

@@ -84,7 +84,7 @@ class Page {
             ["flushed", count(t.flushed), "flushed"],
             ["steps", count(t.steps), "steps"],
             ["signatures", count(t.signatures), "signatures"],
-            ["time_ns", time(t.time_ns), "recorded"],
+            ["duration_ns", time(t.duration_ns), "recorded"],
         ];
         for (const [key, value, label] of tiles) {
             const tile = element("div", undefined, "tile");

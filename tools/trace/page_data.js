@@ -299,7 +299,7 @@ function fateText(d, op) {
 function outText(d, out) {
     if (!d.outHow[out])
         return `flush of ${count(d.outN[out])} ops: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outPiece[out]]}`;
-    const how = ["", "as it was", `${count(d.outPatched[out])} nodes patched`, "built"][d.outHow[out]];
+    const how = ["", "as it was", `${count(d.outPatched[out])} nodes patched`, "built"][d.outHow[out]] || "as it was";
     const built = d.outBuild[out] ? ` in ${time(d.outBuild[out])}` : "";
     return `graph of ${count(d.outN[out])} ops, ${how}${built}: piece ${d.outPiece[out]}, variant ${d.outVariant[out]}, launched in ${time(d.outHost[out])}`;
 }

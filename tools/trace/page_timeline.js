@@ -55,7 +55,7 @@ class Timeline {
         this.d = page.d;
         this.canvas = document.getElementById("lanes");
         this.box = document.getElementById("lanes-box");
-        this.end = Math.max(1, this.d.totals.time_ns);
+        this.end = Math.max(1, this.d.totals.duration_ns);
         for (let i = 0; i < this.d.boxEnd.length; i++)
             if (this.d.boxEnd[i] > this.end) this.end = this.d.boxEnd[i];
         this.from = 0;
