@@ -169,6 +169,7 @@ told.usedCalls = page.hits.reduce((a, b) => a + b, 0);
 page.search("");
 const strip = page.strip, first = strip.ops[0];
 told.usedTip = page.opLines(first).join("|");
+told.usedGpu = page.boxLines(page.d.n + page.d.m + page.d.c + 5).join("|");
 told.usedBuilt = page.opLines(strip.ops[10]).join("|");
 told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
 }</script></body>)js";
@@ -187,9 +188,10 @@ TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
         ASSERT_FALSE(expected.empty()) << name;
         EXPECT_EQ(Shown(offline.dom, name, expected[0].size()), expected) << name;
     }
-    // Each of 193 ops is in two lanes but for the outs and the waits; nothing is left out.
-    unsigned long all =
-        2 * counts_.ops + counts_.graph_launches + 12 /* flushes */ + 12 /* waits */;
+    // Each of 193 ops is in two lanes, and in a third where the GPU times are known; nothing is
+    // left out.
+    unsigned long all = 2 * counts_.ops + counts_.on_gpu + counts_.graph_launches +
+                        12 /* flushes */ + 12 /* waits */;
     EXPECT_EQ(offline.data["painted"], std::to_string(all));
     EXPECT_EQ(offline.data["cells"], "16");
     EXPECT_EQ(offline.data["step-in-graphs"], "12");
@@ -201,6 +203,19 @@ TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
               std::string::npos);
 }
 
+// The page of a trace in which nothing is.
+std::string WithoutOps() {
+    std::string trace = Temp("empty.cst"), page = Temp("empty.html");
+    struct look look;
+    char error[9000];
+    unlink(page.c_str());
+    WriteSynthetic(trace, 0, {});
+    EXPECT_TRUE(look_open(&look, trace.c_str(), NAMES_BASE, error, sizeof error)) << error;
+    EXPECT_EQ(trace_html(&look, page.c_str(), false, error, sizeof error), 0) << error;
+    look_close(&look);
+    return page;
+}
+
 TEST_F(Chromium, CanBeUsed) {
     NEEDS_CHROMIUM();
     ASSERT_NO_FATAL_FAILURE(Make(6, HostileNames()));
@@ -208,7 +223,11 @@ TEST_F(Chromium, CanBeUsed) {
     size_t end = text.rfind("</body>");
     ASSERT_NE(end, std::string::npos);
     std::ofstream(used) << text.substr(0, end) << kUse << text.substr(end + strlen("</body>"));
-    Rendered rendered = Render(used, true);
+    auto other = std::async(std::launch::async, [] { return Render(WithoutOps(), true); });
+    Rendered rendered = Render(used, true), empty = other.get();
+    EXPECT_EQ(empty.data["ready"], "yes") << empty.data["error"];
+    EXPECT_EQ(empty.data["painted"], "0");
+    EXPECT_EQ(empty.console, "");
     auto data = rendered.data;
     EXPECT_EQ(data.count("error"), 0u) << data["error"];
     EXPECT_EQ(rendered.console, "");
@@ -225,9 +244,10 @@ TEST_F(Chromium, CanBeUsed) {
     EXPECT_EQ(data["used-sort"], names.front());
     EXPECT_EQ(data["used-sort-down"], "line\xe2\x80\xa8separator");
     EXPECT_EQ(data["used-step"], "3 16 12 3 16");
-    // Of each step ops 5 and 13 bear that name; the graph that holds the one is found with it.
+    // Of each step ops 5 and 13 bear that name; found with them are the graph that holds the one,
+    // and where the GPU ran those of the first stream.
     EXPECT_EQ(data["used-found"], "24 1");
-    EXPECT_EQ(data["used-hits"], "36");
+    EXPECT_EQ(data["used-hits"], "48");
     EXPECT_EQ(data["used-calls"], "24"); // the waits, and the flushes that they caused
     EXPECT_NE(data["used-tip"].find("|grid 1\xc3\x97"
                                     "2\xc3\x97"
@@ -236,6 +256,8 @@ TEST_F(Chromium, CanBeUsed) {
                                     "6|graph of 4 ops, as it was: piece 1, variant 0"),
               std::string::npos)
         << data["used-tip"];
+    EXPECT_NE(data["used-gpu"].find("|on the GPU at "), std::string::npos) << data["used-gpu"];
+    EXPECT_NE(data["used-gpu"].find(" for 600\xe2\x80\x89ns"), std::string::npos);
     EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: piece 3"),
               std::string::npos)
         << data["used-built"];

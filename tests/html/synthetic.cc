@@ -7,7 +7,7 @@
 
 namespace {
 
-enum { STREAMS = 2 };
+enum { STREAMS = 2, GPU_STREAM = 7 };
 
 struct Writer {
     cst_out out = {};
@@ -54,8 +54,13 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
         stream->id = id;
         stream->kind = CST_STREAM_CREATED;
     }
+    cst_gpu_stream *gpu_stream = w.Add<cst_gpu_stream>(CST_GPU_STREAM, 1, 0);
+    gpu_stream->stream = 1;
+    gpu_stream->gpu_stream = GPU_STREAM;
+    std::vector<uint32_t> kernel_names;
     for (uint32_t id = 1; id <= names.size(); id++) {
         uint32_t name = w.String(names[id - 1]);
+        kernel_names.push_back(name);
         cst_kind *kind = w.Add<cst_kind>(CST_KIND, 1, 0);
         kind->id = id;
         kind->name = name;
@@ -74,6 +79,16 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
         for (unsigned d = 0; d < 6; d++)
             op->dims[d] = 1 + d;
         op->dims[0] = 1 + i % 3;
+        uint32_t op_kind = op->kind, grid[3] = {op->dims[0], op->dims[1], op->dims[2]};
+        if (stream == 1) {
+            cst_gpu *gpu = w.Add<cst_gpu>(CST_GPU, stream, 0);
+            gpu->head.ns += 3000;
+            gpu->gpu_ns = 600;
+            gpu->gpu_stream = GPU_STREAM;
+            gpu->name = kernel_names[op_kind - 1];
+            memcpy(gpu->grid, grid, sizeof gpu->grid);
+            counts.on_gpu++;
+        }
         counts.ops++;
         counts.eager += eager;
     };
@@ -112,8 +127,10 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
             w.ns += 4000;
             counts.steps++;
         }
-    op(1, 0, false);
-    counts.steps++;
+    if (!names.empty()) {
+        op(1, 0, false);
+        counts.steps++;
+    }
     cst_sink_flush(&w.sink);
     EXPECT_EQ(cst_out_close(&w.out), 0);
     return counts;

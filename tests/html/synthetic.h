@@ -22,12 +22,13 @@ inline const std::vector<std::string> &HostileNames() {
 }
 
 struct SyntheticCounts {
-    unsigned long ops, in_graphs, eager, flushed, graph_launches, steps;
+    unsigned long ops, in_graphs, eager, flushed, graph_launches, steps, on_gpu;
 };
 
 // Writes a trace at `path` in which each stream has `steps` steps of 16 ops: 4 in each of three
 // graphs (as it was, patched, built), 2 eager by a rule, 2 flushed. One op at the end stays
-// withheld. Kernels are those of `names`.
+// withheld. Of ops of stream 1 it is known when they ran on the GPU. Kernels are those of `names`;
+// without any, and with 0 steps, there are no ops.
 SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
                                const std::vector<std::string> &names);
 

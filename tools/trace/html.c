@@ -98,7 +98,7 @@ static bool put_totals(FILE *to, const struct look *look, const void *context) {
     jsonl_number(&json, "lost_ops", (int64_t)trace->lost_ops);
     jsonl_number(&json, "torn_bytes", (int64_t)trace->torn);
     jsonl_bool(&json, "closed", trace->closed);
-    jsonl_number(&json, "time_ns", (int64_t)(trace->end_ns - trace->begin_ns));
+    jsonl_number(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
     jsonl_close(&json, '}');
     return true;
 }

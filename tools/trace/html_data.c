@@ -7,15 +7,18 @@
  *             no graph, in the JSON `lists`; 0: see its out)
  *   c-out-*   by LAUNCH and FLUSH: time, host, build (ns), stream, n, how (1 to 3: enum cst_choice,
  *             0: FLUSH), piece, variant, patched; of a FLUSH piece and variant are its cause and
- *             reason, by number in `texts`
+ *             reason, by number in `texts` ([text, what it means, what to do])
  *   c-call-*  by call that is no op: time, host, stream (0: none, else 1 + it), thread, label
  *   c-shape-* by kind and dimensions that came together: kind, d0 to d6
+ *   c-gpu-*   by op of which it is known when it ran: op (difference), begin (zigzag, from its call
+ *             on), time
  *   c-step-*  by step of the model: stream, n, signature, begin (zigzag), time
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/tally.h"
 #include "tools/trace/html.h"
 #include "tools/trace/jsonl.h"
 #include "tools/trace/report.h"
@@ -34,11 +37,14 @@ enum { C_TIME, C_HOST, C_STREAM, C_THREAD, C_LABEL, CALLS };
 enum { S_KIND, S_D0, S_D6 = S_D0 + 6, SHAPES };
 enum { T_STREAM, T_N, T_SIGNATURE, T_BEGIN, T_TIME, STEPS };
 
+enum { G_OP, G_BEGIN, G_TIME, GPUS };
+
 static const char *const op_ids[] = {"time", "host", "shape", "stream", "thread", "out", "alone"};
 static const char *const out_ids[] = {"time", "host",  "build",   "stream", "n",
                                       "how",  "piece", "variant", "patched"};
 static const char *const call_ids[] = {"time", "host", "stream", "thread", "label"};
 static const char *const shape_ids[] = {"kind", "d0", "d1", "d2", "d3", "d4", "d5", "d6"};
+static const char *const gpu_ids[] = {"op", "begin", "time"};
 static const char *const step_ids[] = {"stream", "n", "signature", "begin", "time"};
 
 /* What ops or calls have in common, numbered as they come. Keys are bytes. */
@@ -53,7 +59,7 @@ struct number_of {
 
 struct data {
     const struct look *look;
-    struct column op[OPS], out[OUTS], call[CALLS], shape[SHAPES], step[STEPS];
+    struct column op[OPS], out[OUTS], call[CALLS], shape[SHAPES], step[STEPS], gpu[GPUS];
     struct number_of shapes;
     struct report_rows alone, labels, texts, signatures;
     struct jsonl lists_alone, lists_labels, lists_texts, lists_signatures;
@@ -159,6 +165,22 @@ static uint32_t shape_of(struct data *data, const struct cst_op *op) {
     }
 }
 
+/* What a cause of flushes means, and what to do about it. */
+static void put_meaning(struct jsonl *list, const char *text) {
+    static const char *const keys[] = {
+#define CUS_CAUSE(id, key) key,
+#include "shim/base/reasons.def"
+    };
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i], text) == 0) {
+            jsonl_text(list, NULL, cus_cause_what(i));
+            jsonl_text(list, NULL, cus_cause_advice(i));
+            return;
+        }
+    jsonl_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_what(text) : "");
+    jsonl_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_advice(text) : "");
+}
+
 /* The number of a text among those of a list, which it is added to. */
 static uint32_t text_of(struct data *data, struct report_rows *rows, struct jsonl *list,
                         const char *text) {
@@ -167,8 +189,12 @@ static uint32_t text_of(struct data *data, struct report_rows *rows, struct json
         data->failed = true;
         return 0;
     }
-    if (number == known)
+    if (number == known) {
+        jsonl_open(list, NULL, '[');
         jsonl_text(list, NULL, text);
+        put_meaning(list, text);
+        jsonl_close(list, ']');
+    }
     return number;
 }
 
@@ -208,6 +234,7 @@ static void take_ops(struct data *data) {
     uint64_t before = data->look->trace->begin_ns;
     int64_t last = 0;
     const struct where *found = NULL;
+    uint32_t ran = 0;
     for (uint32_t i = 0; i < model->n_ops && !data->failed; i++) {
         const struct model_op *m = &model->ops[i];
         const struct cst_op *op = m->op;
@@ -224,6 +251,12 @@ static void take_ops(struct data *data) {
         put(data, &data->op[OUT], m->out ? 1 + zigzag((int64_t)found->number - last) : 0);
         if (m->out)
             last = found->number;
+        if (m->gpu) {
+            put(data, &data->gpu[G_OP], i - ran);
+            put(data, &data->gpu[G_BEGIN], zigzag((int64_t)(m->gpu->head.ns - op->head.ns)));
+            put(data, &data->gpu[G_TIME], m->gpu->gpu_ns);
+            ran = i;
+        }
     }
 }
 
@@ -374,6 +407,7 @@ static bool put_lists(FILE *to, const struct look *look, const void *context) {
     jsonl_number(&json, "calls", data->n_calls);
     jsonl_number(&json, "shapes", data->shapes.n);
     jsonl_number(&json, "steps", look->model->n_steps);
+    jsonl_number(&json, "gpu", (int64_t)look->model->gpu_known);
     put_kinds(&json, look);
     jsonl_open(&json, "streams", '[');
     for (uint32_t i = 0; i < trace->n_streams; i++) {
@@ -426,6 +460,7 @@ bool html_data(FILE *to, const struct look *look) {
     put_columns(to, "call", call_ids, data.call, CALLS);
     put_columns(to, "shape", shape_ids, data.shape, SHAPES);
     put_columns(to, "step", step_ids, data.step, STEPS);
+    put_columns(to, "gpu", gpu_ids, data.gpu, GPUS);
     for (unsigned i = 0; i < 4; i++)
         free(data.json[i]);
     report_rows_free(&data.alone);

@@ -84,7 +84,7 @@ class Page {
             ["flushed", count(t.flushed), "flushed"],
             ["steps", count(t.steps), "steps"],
             ["signatures", count(t.signatures), "signatures"],
-            ["time_ns", time(t.time_ns), "recorded"],
+            ["duration_ns", time(t.duration_ns), "recorded"],
         ];
         for (const [key, value, label] of tiles) {
             const tile = element("div", undefined, "tile");
@@ -97,7 +97,7 @@ class Page {
             warn(`${count(t.lost_records)} records found no room and are missing, ${count(t.lost_ops)} ops among them: the numbers are too small.`);
         if (!t.closed) warn("The recording did not end in good order: the end is missing.");
         if (t.torn_bytes) warn(`${count(t.torn_bytes)} bytes at the end of the file are torn and left out.`);
-        if (t.open) warn(`${count(t.open)} ops are withheld when the trace ends.`);
+        if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} withheld when the trace ends.`);
     }
 
     // The moment of the first event, by the clock pair of the facts; null: not known.
@@ -156,6 +156,9 @@ class Page {
             shapeText(d, op),
             fateText(d, op),
             `stream ${d.opStream[op]}, thread ${d.lists.threads[d.opThread[op]][0]}, at ${time(d.opTime[op])}, call took ${time(d.opHost[op])}`,
+            ...(d.g && d.gpuOf[op] >= 0
+                ? [`on the GPU at ${time(d.gpuBegin[d.gpuOf[op]])} for ${time(d.gpuTime[d.gpuOf[op]])}`]
+                : []),
             ...[kindOf(d, op).symbol, kindOf(d, op).file].filter(Boolean),
         ];
     }
@@ -168,6 +171,7 @@ class Page {
             return [this.boxName(box), outText(d, out), `stream ${d.outStream[out]}, at ${time(d.outTime[out])}`];
         }
         const call = box - d.n - d.m;
+        if (call >= d.c) return this.opLines(d.gpuOp[call - d.c]);
         const stream = d.callStream[call] ? `, stream ${d.callStream[call] - 1}` : "";
         return [this.boxName(box), `at ${time(d.callTime[call])}, ${time(d.callHost[call])} in the library${stream}`];
     }
@@ -175,6 +179,7 @@ class Page {
     boxName(box) {
         const d = this.d;
         if (box < d.n) return nameOf(d, box);
+        if (box >= d.n + d.m + d.c) return nameOf(d, d.gpuOp[box - d.n - d.m - d.c]);
         if (box >= d.n + d.m) return d.lists.labels[d.callLabel[box - d.n - d.m]];
         const out = box - d.n;
         return d.outHow[out] ? `piece ${d.outPiece[out]}, ${count(d.outN[out])} ops` : `flush of ${count(d.outN[out])} ops`;
@@ -208,7 +213,7 @@ class Page {
             const alone = [0, ...d.lists.alone.map((a) => (a[0] && (has(a[1]) || has(a[2])) ? 1 : 0))];
             const labels = d.lists.labels.map((label) => (has(label) ? 1 : 0));
             const texts = d.lists.texts.map((t) => (has(t) ? 1 : 0));
-            this.hits = new Uint8Array(d.n + d.m + d.c);
+            this.hits = new Uint8Array(d.boxBegin.length);
             for (let i = 0; i < d.m; i++)
                 if (!d.outHow[i] && (texts[d.outPiece[i]] || texts[d.outVariant[i]])) this.hits[d.n + i] = 1;
             for (let i = 0; i < d.n; i++) {
@@ -219,6 +224,7 @@ class Page {
                 if (out >= 0) this.hits[d.n + out] = 1;
             }
             for (let i = 0; i < d.c; i++) this.hits[d.n + d.m + i] = labels[d.callLabel[i]];
+            for (let i = 0; i < d.g; i++) this.hits[d.n + d.m + d.c + i] = this.hits[d.gpuOp[i]];
         }
         for (const lane of this.timeline.lanes) lane.find(this.hits);
         document.getElementById("found").textContent = query ? `${count(found)} ops found` : "";

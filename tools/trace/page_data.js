@@ -1,7 +1,7 @@
 "use strict";
 // What is in the page, unpacked: columns of numbers into typed arrays, and what follows from them.
 // html_data.c says what the columns are. Boxes are what the timeline shows: ops, then outs (graph
-// launches and flushes), then calls, numbered through.
+// launches and flushes), then calls, then ops as they ran on the GPU, numbered through.
 
 function json(id) {
     return JSON.parse(document.getElementById(id).textContent);
@@ -92,6 +92,10 @@ function unpackOthers(d) {
     d.stepSignature = column("step-signature", t, Uint32Array);
     d.stepBegin = sums(column("step-begin", t, Float64Array).map(unzigzag));
     d.stepTime = column("step-time", t, Float64Array);
+    d.g = d.lists.gpu;
+    d.gpuOp = sums(column("gpu-op", d.g, Uint32Array));
+    d.gpuBegin = column("gpu-begin", d.g, Float64Array).map((v, i) => d.opTime[d.gpuOp[i]] + unzigzag(v));
+    d.gpuTime = column("gpu-time", d.g, Float64Array);
 }
 
 // One class for each way in which an op can have gone out; each has a colour.
@@ -158,7 +162,7 @@ function orderSteps(d) {
 
 // Begin, end and class of every box. An out's begins with the first of its ops.
 function boxes(d) {
-    const all = d.n + d.m + d.c;
+    const all = d.n + d.m + d.c + d.g;
     d.boxBegin = new Float64Array(all);
     d.boxEnd = new Float64Array(all);
     d.boxClass = new Uint8Array(all);
@@ -181,6 +185,13 @@ function boxes(d) {
         d.boxClass[d.n + i] = outClass(d, i);
     }
     for (let i = 0; i < d.c; i++) d.boxEnd[d.n + d.m + i] = d.callTime[i] + d.callHost[i];
+    d.gpuOf = new Int32Array(d.g ? d.n : 0).fill(-1); // by op
+    for (let i = 0, box = d.n + d.m + d.c; i < d.g; i++, box++) {
+        d.gpuOf[d.gpuOp[i]] = i;
+        d.boxBegin[box] = d.gpuBegin[i];
+        d.boxEnd[box] = d.gpuBegin[i] + d.gpuTime[i];
+        d.boxClass[box] = d.opClass[d.gpuOp[i]];
+    }
 }
 
 // Ops and calls of each thread, as boxes in the order of time.
@@ -215,6 +226,9 @@ function unpack() {
         const table = json("table-" + name);
         d.tables[name] = { columns: table.columns, all: table.all, rows: table.report.rows };
     }
+    // Texts of flushes, and what each of them means and what to do about it.
+    d.causes = new Map(d.lists.texts.map((text) => [text[0], text.slice(1)]));
+    d.lists.texts = d.lists.texts.map((text) => text[0]);
     unpackOps(d);
     unpackOthers(d);
     classes(d);
@@ -265,25 +279,27 @@ function shapeText(d, op) {
     return dims[6] ? `${text}, ${bytesText(dims[6])} shared` : text;
 }
 
+const whyOf = (d, key) => (Object.hasOwn(d.facts.why, key) ? d.facts.why[key] : undefined);
+const advice = (texts) => (texts && texts[0] ? `: ${texts[0]}. Advice: ${texts[1]}` : "");
+
 // What became of an op, in one sentence.
 function fateText(d, op) {
     const out = d.opOut[op], alone = d.opAlone[op] ? d.lists.alone[d.opAlone[op] - 1] : null;
     const failed = alone && alone[3] ? `, result ${alone[3]}` : "";
     if (out < 0) {
         if (!alone || !alone[0]) return "withheld when the trace ends" + failed;
-        const why = d.facts.why[alone[2]];
         const text = `eager: ${alone[1]}${alone[2] ? ` (${alone[2]})` : ""}${failed}`;
-        return why ? `${text}: ${why[0]}. Advice: ${why[1]}` : text;
+        return text + advice(whyOf(d, alone[2]));
     }
     if (!d.outHow[out])
-        return `withheld, then issued one by one: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outPiece[out]]}${failed}`;
+        return `withheld, then issued one by one: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outPiece[out]]}${failed}${advice(d.causes.get(d.lists.texts[d.outPiece[out]]))}`;
     return outText(d, out) + failed;
 }
 
 function outText(d, out) {
     if (!d.outHow[out])
         return `flush of ${count(d.outN[out])} ops: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outPiece[out]]}`;
-    const how = ["", "as it was", `${count(d.outPatched[out])} nodes patched`, "built"][d.outHow[out]];
+    const how = ["", "as it was", `${count(d.outPatched[out])} nodes patched`, "built"][d.outHow[out]] || "as it was";
     const built = d.outBuild[out] ? ` in ${time(d.outBuild[out])}` : "";
     return `graph of ${count(d.outN[out])} ops, ${how}${built}: piece ${d.outPiece[out]}, variant ${d.outVariant[out]}, launched in ${time(d.outHost[out])}`;
 }

@@ -100,7 +100,7 @@ class Strip {
         ];
         if (this.ops.length > CELLS_MAX) parts.push(`the first ${count(CELLS_MAX)} are drawn`);
         document.getElementById("step-facts").textContent = parts.join(" \u00b7 ");
-        document.getElementById("strip-op").textContent = "";
+        document.getElementById("strip-op").textContent = "Point at a cell to see its op; click it to find it in the timeline.";
         this.page.legend("strip-legend", classCount);
         const data = this.page.data;
         data.step = d.stepNumber[this.step];

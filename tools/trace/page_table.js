@@ -122,7 +122,7 @@ class Table {
 function most(map, n) {
     const sorted = [...map].sort((a, b) => b[1] - a[1]);
     const texts = sorted.slice(0, n).map(([key, times]) => (times > 1 ? `${key} \u00d7${count(times)}` : key));
-    return texts.join(", ") + (sorted.length > n ? `, ${count(sorted.length - n)} others` : "");
+    return texts.join(", ") + (sorted.length > n ? `, ${count(sorted.length - n)} more` : "");
 }
 
 function addTo(map, key) {
@@ -170,6 +170,8 @@ function addAround(d) {
         row.kernels = most(ops, 3);
         row.before = most(before, 2);
         row.after = most(after, 2);
+        const texts = row.how === "eager" ? whyOf(d, row.by) : d.causes.get(row.by);
+        row.advice = texts && texts[0] ? `${texts[0]}: ${texts[1]}` : "";
     }
-    d.tables.breaks.columns.push(["kernels", "text"], ["before", "text"], ["after", "text"]);
+    d.tables.breaks.columns.push(["kernels", "text"], ["before", "text"], ["after", "text"], ["advice", "text"]);
 }

@@ -55,7 +55,7 @@ class Timeline {
         this.d = page.d;
         this.canvas = document.getElementById("lanes");
         this.box = document.getElementById("lanes-box");
-        this.end = Math.max(1, this.d.totals.time_ns);
+        this.end = Math.max(1, this.d.totals.duration_ns);
         for (let i = 0; i < this.d.boxEnd.length; i++)
             if (this.d.boxEnd[i] > this.end) this.end = this.d.boxEnd[i];
         this.from = 0;
@@ -67,13 +67,16 @@ class Timeline {
 
     makeLanes() {
         const d = this.d, outs = byGroup(d.outStream, d.lists.streams.length, d.n);
+        const gpu = byGroup(d.gpuOp.map((op) => d.opStream[op]), d.lists.streams.length, d.n + d.m + d.c);
         const kinds = ["", "legacy", "per thread", "created", "unknown"];
         this.lanes = [];
         d.streamOps.forEach((ops, stream) => {
-            if (!ops.length || this.lanes.length >= 2 * TRACKS_MAX) return;
+            if (!ops.length || this.lanes.length >= 3 * TRACKS_MAX) return;
             outs[stream].sort((a, b) => d.boxBegin[a] - d.boxBegin[b]);
             this.lanes.push(new Lane(d, ops, [`stream ${stream}`, kinds[d.lists.streams[stream]] || ""], 24));
             this.lanes.push(new Lane(d, outs[stream], ["", "graphs, flushes"], 18));
+            gpu[stream].sort((a, b) => d.boxBegin[a] - d.boxBegin[b]);
+            if (gpu[stream].length) this.lanes.push(new Lane(d, gpu[stream], ["", "on the GPU"], 18));
         });
         this.threads = this.lanes.length;
         threadBoxes(d).forEach((items, thread) => {
@@ -207,6 +210,7 @@ class Timeline {
         if (drag.moved) return;
         let box = this.boxAt(x, event.clientY - this.canvas.getBoundingClientRect().top);
         if (box >= this.d.n && box < this.d.n + this.d.m) box = this.d.outFirst[box - this.d.n];
+        if (box >= this.d.n + this.d.m + this.d.c) box = this.d.gpuOp[box - this.d.n - this.d.m - this.d.c];
         if (box < 0 || box >= this.d.n) return;
         this.op = box;
         this.page.strip.showOp(box);
@@ -317,7 +321,7 @@ class Timeline {
             c.fillRect(x, lane.y, wide > 3 ? wide - 0.6 : Math.max(wide, 1), lane.high);
             this.rects++;
             if (wide > 34) this.drawName(c, lane, box, x, wide);
-            if (box === this.op) {
+            if (box === this.op || (d.g && this.op >= 0 && box === d.n + d.m + d.c + d.gpuOf[this.op])) {
                 c.globalAlpha = 1;
                 c.strokeStyle = this.page.text;
                 c.lineWidth = 2;
@@ -371,7 +375,8 @@ class Timeline {
             if (hits && hits[after] > hits[before]) {
                 c.globalAlpha = 1;
                 c.fillStyle = this.page.hit;
-                c.fillRect(x, lane.y, 1, lane.high);
+                const high = Math.max(4, ((hits[after] - hits[before]) / (after - before)) * lane.high);
+                c.fillRect(x, lane.y + lane.high - high, 1, high);
             }
             was.set(now);
             before = after;

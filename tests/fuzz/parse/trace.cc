@@ -13,6 +13,7 @@
 #include "tests/fuzz/parse/check.h"
 extern "C" {
 #include "tools/trace/dump.h"
+#include "tools/trace/html.h"
 #include "tools/trace/report.h"
 }
 #include "xxhash.h"
@@ -102,6 +103,7 @@ void Show(const char *path) {
     Print([](const look *a, const look *, table *t) { report_cache(a, t); }, &of, nowhere);
     Print([](const look *a, const look *, table *t) { report_breaks(a, t); }, &of, nowhere);
     Print([](const look *a, const look *, table *t) { report_coverage(a, t); }, &of, nowhere);
+    CHECK(html_data(nowhere, &of));
     Print(diff_kernels, &of, nowhere);
     Print(diff_steps, &of, nowhere);
     selection all;
