@@ -183,26 +183,18 @@ static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
     return bound && max > plan->limits.piece_ns / pace ? plan->limits.piece_ns / pace : max;
 }
 
-/* Are pieces of the same sizes at either pace? None is longer than a step. */
-static bool same_sizes(const struct cus_plan *plan, uint32_t pace, uint32_t other) {
-    uint32_t fills = filled_in_time(plan, pace), other_fills = filled_in_time(plan, other);
-    bool in_time = fills == other_fills || (fills >= plan->longest && other_fills >= plan->longest);
-    return in_time && growth(pace) == growth(other) && (pace > SLOW_NS) == (other > SLOW_NS);
-}
-
-/* How many ops a piece that begins at `node` may have. It must not take the host long to fill.
- * Where the host is slow, the GPU waits for it, and what is withheld last before the host waits is
- * what the host then waits for: pieces get small again towards the end of the step (HAZARDS F4,
- * F5). */
-static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
-    uint32_t pace = plan->ns_per_op;
+/* How many ops a piece may have with so many ahead of it, at this pace. It must not take the host
+ * long to fill. Where the host is slow, the GPU waits for it, and what is withheld last before the
+ * host waits is what the host then waits for: pieces get small again towards the end of the step
+ * (HAZARDS F4, F5). */
+static uint32_t size_at(const struct cus_plan *plan, uint32_t pace, uint32_t reach,
+                        uint32_t ahead) {
     uint32_t max = filled_in_time(plan, pace);
-    if (max > plan->reach)
-        max = plan->reach;
+    if (max > reach)
+        max = reach;
     if (CUS_HAZARD(F5) && pace > SLOW_NS) {
         if (max > SLOW_MAX)
             max = SLOW_MAX;
-        uint32_t ahead = ops_ahead(node, 2 * max);
         if (ahead < 2 * max)
             max = (ahead + 1) / 2;
     }
@@ -212,9 +204,33 @@ static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *n
     return max > least ? max : least;
 }
 
+static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
+    uint32_t pace = plan->ns_per_op;
+    return size_at(plan, pace, plan->reach, pace > SLOW_NS ? ops_ahead(node, 2 * SLOW_MAX) : 0);
+}
+
+static uint32_t grown(const struct cus_plan *plan, uint32_t reach, uint32_t pace) {
+    uint64_t more = (uint64_t)reach * growth(pace);
+    return more < plan->limits.piece_max ? (uint32_t)more : plan->limits.piece_max;
+}
+
 static uint32_t next_reach(const struct cus_plan *plan) {
-    uint64_t reach = (uint64_t)plan->reach * growth(plan->ns_per_op);
-    return reach < plan->limits.piece_max ? (uint32_t)reach : plan->limits.piece_max;
+    return grown(plan, plan->reach, plan->ns_per_op);
+}
+
+/* Is a step that nothing breaks cut into the same pieces at either pace? */
+static bool same_sizes(const struct cus_plan *plan, uint32_t pace, uint32_t other) {
+    uint32_t reach = plan->limits.piece_first, other_reach = reach, left = plan->longest;
+    while (left) {
+        uint32_t size = size_at(plan, pace, reach, left);
+        uint32_t other_size = size_at(plan, other, other_reach, left);
+        if ((size < left ? size : left) != (other_size < left ? other_size : left))
+            return false;
+        left -= size < left ? size : left;
+        reach = grown(plan, reach, pace);
+        other_reach = grown(plan, other_reach, other);
+    }
+    return true;
 }
 
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {

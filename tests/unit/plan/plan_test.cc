@@ -519,7 +519,9 @@ TEST(Plan, PiecesThatWouldBeTheSameAreNotFormedAnew) {
     EXPECT_EQ(formed(4, 500, 900, 500), 0u) << "sizes double at either pace";
     EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "555 and 1000 ops are filled in time";
     EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one piece at either pace";
-    EXPECT_GT(formed(4, 1000, 900, 350), 0u);
+    EXPECT_EQ(formed(4, 1000, 900, 350), 0u)
+        << "492 ops are left for the last, which fit at either pace";
+    EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "sizes treble";
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 

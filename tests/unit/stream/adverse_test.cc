@@ -24,7 +24,9 @@ class Adverse : public ::testing::Test {
         std::string path = ::testing::TempDir() + "adverse.conf";
         std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
         setenv("CUSPLICE_CONFIG", path.c_str(), 1);
-        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
+        setenv("CUSPLICE_HOLD_US", "1000000", 1);
+        setenv("CUSPLICE_PIECE_MAX", "4",
+               1); // the same pieces at any pace of the host // the watchdog has a test of its own
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
     }

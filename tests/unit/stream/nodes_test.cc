@@ -120,8 +120,10 @@ class Nodes : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
         if (std::exchange(started_, true))
-            return;                               // of a suite that is derived from this one
-        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
+            return; // of a suite that is derived from this one
+        setenv("CUSPLICE_HOLD_US", "1000000", 1);
+        setenv("CUSPLICE_PIECE_MAX", "4",
+               1); // the same pieces at any pace of the host // the watchdog has a test of its own
         setenv("CUSPLICE_GRAPH_MB", "1", 1);
         std::string path = ::testing::TempDir() + "nodes.conf";
         std::ofstream(path) << kRules;
