@@ -369,9 +369,10 @@ TEST(Reader, RecordsThatDoNotHoldTogetherAreRefused) {
         [](Synth *s) { s->Op(1, 1)->head.words = 8; }, // shorter than the struct
         [](Synth *s) { s->Op(1, 1)->head.words = 65535; },
         [](Synth *s) { s->Lost(1, 1)->head.words = 3; },
-        [](Synth *s) { s->Gpu(1, CST_GPU_KERNEL, "k")->head.words = sizeof(cst_gpu) / 8 - 1; },
+        // Whole records, shorter than their structs.
+        [](Synth *s) { cst_sink_add(&s->sink, CST_GPU, sizeof(cst_gpu) - 8); },
+        [](Synth *s) { cst_sink_add(&s->sink, CST_GPU_STREAM, sizeof(cst_gpu_stream) - 8); },
         [](Synth *s) { s->Gpu(1, CST_GPU_KERNEL, "k")->head.words = 65535; },
-        [](Synth *s) { s->GpuStream(1, 1)->head.words = 2; },
         [](Synth *s) { s->Kernel("x"), s->sink.buffer[s->sink.used - 8] = 9; }, // an argument
         [](Synth *s) {
             auto *kind =
