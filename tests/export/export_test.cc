@@ -70,6 +70,34 @@ std::string Of(const std::string &found, const std::string &expression) {
     return out.empty() ? out : out.substr(0, out.size() - 1);
 }
 
+// With GPU times: a graph of four, whose kernels overlap as programmatic launches do, and whose
+// memset came to nothing; a copy that, by clocks that differ a little, ran before the trace began;
+// an op of which nothing is known.
+std::string Measured() {
+    std::string path = Path("measured.cst");
+    Maker m(path);
+    uint32_t main = m.Thread(4000), s1 = m.Stream(), s2 = m.Stream();
+    uint32_t words = m.Kernel("words"), set = m.Memset("cuMemsetD32Async", 4);
+    uint32_t copy = m.Copy("cuMemcpyHtoDAsync_v2", 2);
+    m.Op(10000, main, s2, copy, {4096, 0}, CST_EAGER, 10);
+    m.Op(10100, main, s1, words, {8, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
+    m.Op(10200, main, s1, set, {0, 0}, CST_WITHHELD);
+    m.Op(10300, main, s1, words, {4, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
+    m.Op(10400, main, s1, words, {2, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
+    m.Launch(10500, main, s1, 4, 7);
+    m.Op(10600, main, s1, words, {9, 1, 1, 64, 1, 1, 0}, CST_EAGER);
+    m.Op(10800, main, s1, words, {1, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
+    m.GpuStream(s1, 7);
+    m.GpuStream(s2, 13);
+    m.Gpu(9980, 300, 13, CST_GPU_MEMCPY);
+    m.Gpu(12000, 700, 7, CST_GPU_KERNEL, "words", 8);
+    m.Gpu(12600, 500, 7, CST_GPU_KERNEL, "words", 4);
+    m.Gpu(12700, 100, 7, CST_GPU_KERNEL, "words", 2);
+    m.Gpu(14000, 50, 7, CST_GPU_KERNEL, "words", 9);
+    m.Close();
+    return path;
+}
+
 // ---- Perfetto ----
 
 TEST(Perfetto, HoldsWhatTheTraceDoes) {
@@ -104,6 +132,20 @@ TEST(Perfetto, HoldsWhatTheTraceDoes) {
     for (unsigned i = 0; i < 6; i++)
         EXPECT_EQ(Of(found, "d['executions'][" + std::to_string(i) + "]"), rows[i]);
     EXPECT_EQ(Of(found, "d['graphs']"), "[{'piece': 7, 'ops': 2}, {'piece': 8, 'ops': 1}]");
+}
+
+TEST(Perfetto, TimesAreThoseThatWereMeasured) {
+    std::string out = Path("measured.json");
+    Export(Measured(), "--perfetto", out);
+    std::string found = Python({"tests/export/perfetto.py", out});
+    EXPECT_EQ(Of(found, "d['gpu_times']"), "measured by CUPTI");
+    // Of the copy the flow is drawn to the beginning of the trace.
+    EXPECT_EQ(Of(found, "d['problems']"), "[]");
+    EXPECT_EQ(Of(found, "d['base']"), "10000");
+    // number, start, length: one behind the other
+    EXPECT_EQ(Of(found, "[[e[0], e[5], e[6]] for e in d['executions']]"),
+              "[[1, 0, 280], [2, 2000, 700], [3, 2700, 0], [4, 2700, 400], [5, 3100, 0], "
+              "[6, 4000, 50]]");
 }
 
 TEST(Perfetto, FlowsCanBeLeftOut) {
@@ -304,6 +346,20 @@ TEST(Sqlite, HoldsWhatTheTraceDoes) {
                          "'lost_ops') ORDER BY name"),
               "1000\nestimated: when it was issued\n5\n");
     EXPECT_EQ(Query(out, "SELECT streamId, flag FROM TARGET_INFO_CUDA_STREAM"), "1|2\n2|3\n3|2\n");
+}
+
+TEST(Sqlite, TimesAreThoseThatWereMeasured) {
+    std::string out = Path("measured.sqlite");
+    Export(Measured(), "--sqlite", out);
+    EXPECT_EQ(Query(out, "SELECT value FROM CUSPLICE_FACTS WHERE name = 'gpu_times'"),
+              "measured by CUPTI\n");
+    EXPECT_EQ(Query(out, "SELECT correlationId, start, end FROM CUPTI_ACTIVITY_KIND_KERNEL "
+                         "ORDER BY correlationId"),
+              "2|2000|2700\n4|2700|3100\n5|3100|3100\n6|4000|4050\n");
+    EXPECT_EQ(Query(out, "SELECT correlationId, start, end FROM CUPTI_ACTIVITY_KIND_MEMSET"),
+              "3|2700|2700\n");
+    EXPECT_EQ(Query(out, "SELECT correlationId, start, end FROM CUPTI_ACTIVITY_KIND_MEMCPY"),
+              "1|0|280\n");
 }
 
 // ---- what is refused ----

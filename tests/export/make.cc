@@ -149,3 +149,23 @@ void Maker::Lost(uint64_t ns, uint32_t thread, uint64_t records, uint64_t ops) {
     lost->records = records;
     lost->ops = ops;
 }
+
+void Maker::Gpu(uint64_t ns, uint64_t gpu_ns, uint32_t gpu_stream, cst_gpu_what what,
+                const std::string &name, uint32_t grid) {
+    uint32_t string = String(name);
+    cst_gpu *gpu = Add<cst_gpu>(CST_GPU, ns, 1);
+    gpu->head.flags = static_cast<uint8_t>(what);
+    gpu->gpu_ns = gpu_ns;
+    gpu->gpu_stream = gpu_stream;
+    gpu->name = string;
+    if (what != CST_GPU_KERNEL)
+        return;
+    gpu->grid[0] = grid;
+    gpu->grid[1] = gpu->grid[2] = 1;
+}
+
+void Maker::GpuStream(uint32_t stream, uint32_t gpu_stream) {
+    cst_gpu_stream *of = Add<cst_gpu_stream>(CST_GPU_STREAM, 0, 0);
+    of->stream = stream;
+    of->gpu_stream = gpu_stream;
+}

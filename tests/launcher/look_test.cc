@@ -49,6 +49,8 @@ TEST(Info, SaysWhatIsInTheTrace) {
                                                        {"calls", 4},
                                                        {"flushes", 1},
                                                        {"steps", 4},
+                                                       {"gpu_records", 0},
+                                                       {"gpu_known", 0},
                                                        {"kinds.launch", 4},
                                                        {"kinds.memset", 1},
                                                        {"kinds.copy", 1},
@@ -67,6 +69,7 @@ TEST(Info, SaysWhatIsInTheTrace) {
           "2: created, 0x5555, context 1, device 0, priority -1: 3 ops, 1 steps"})
         EXPECT_TRUE(Has(text, part)) << part << "\n" << text;
     EXPECT_FALSE(Has(text, "good order"));
+    EXPECT_TRUE(Has(text, "GPU times        none (cusplice record --gpu-times)")) << text;
 }
 
 TEST(Info, SaysWhatIsMissing) {
@@ -175,6 +178,96 @@ TEST(Dump, HostileNamesBreakNothing) {
               1u);
     text = Says({"dump", "--dot", path});
     EXPECT_TRUE(Has(text, "[label=\"a\\\"b\\\\c?|,<?")) << text;
+}
+
+// ---- GPU times ----
+
+// Two steps of a, b, b and a memset that came to nothing, with GPU times but for the last b; and a
+// kernel that was launched in a graph of the program's own.
+std::string MakeMeasured() {
+    return Make("measured.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a"), b = s->Kernel("b"), set = s->Memset(4);
+        s->GpuStream(1, 7);
+        for (uint32_t step = 0; step < 2; step++) {
+            for (uint32_t kind : {a, b, set, b})
+                s->Eager(1, kind, "rule", "rule");
+            s->Gpu(7, CST_GPU_KERNEL, "theirs", 99999);
+            s->Gpu(7, CST_GPU_KERNEL, "a", 1000 + step * 501);
+            s->Gpu(7, CST_GPU_KERNEL, "b", 30000);
+            if (!step)
+                s->Gpu(7, CST_GPU_KERNEL, "b", 60000);
+            s->Sync(1);
+        }
+    });
+}
+
+TEST(GpuTimes, InfoSaysOfHowManyOps) {
+    std::string path = MakeMeasured();
+    sim::Json j = Parse(Says({"info", "--json", path}));
+    EXPECT_EQ(j.Number("gpu_records"), 7);
+    EXPECT_EQ(j.Number("gpu_known"), 5);
+    std::string text = Says({"info", path});
+    EXPECT_TRUE(Has(text, "GPU times        of 5 ops (62.5 %), from 7 records")) << text;
+}
+
+TEST(GpuTimes, KernelsHaveThem) {
+    std::string path = MakeMeasured();
+    EXPECT_EQ(Says({"report", "kernels", "--format=csv", "--fields=name,calls,gpu_ns,gpu_avg_ns",
+                    "--sort", "gpu_ns", path}),
+              "name,calls,gpu_ns,gpu_avg_ns\nb,4,120000,40000\na,2,2501,1250\n"
+              "cuMemsetD32Async,2,0,0\n");
+    EXPECT_TRUE(Has(Says({"report", "kernels", path}), "  gpu_ns  gpu_avg_ns  op"));
+    EXPECT_TRUE(Has(Says({"report", "kernels", "--format=md", path}), "| gpu_ns | gpu_avg_ns |"));
+}
+
+TEST(GpuTimes, WithoutThemOnlyProgramsSeeTheFields) {
+    for (const char *format : {"table", "md"})
+        EXPECT_FALSE(Has(Says({"report", "kernels", "--format", format, golden}), "gpu_"));
+    for (const char *format : {"csv", "json"}) {
+        std::string text = Says({"report", "kernels", "--format", format, golden});
+        EXPECT_TRUE(Has(text, "gpu_ns") && Has(text, "gpu_avg_ns")) << text;
+    }
+    EXPECT_EQ(Says({"report", "kernels", "--format=md", "--fields=name,gpu_ns", "--top=1", golden}),
+              "| name | gpu_ns |\n| --- | ---: |\n| attention | 0 ns |\n");
+}
+
+TEST(GpuTimes, WhatIfTakesThem) {
+    std::string cost = Folder() + "/cost";
+    WriteAll(cost, "[host]\neager_launch=1000\nmatched_launch=1\ngraph_launch=1\npatched_node=1\n"
+                   "built_node=1\n[gpu]\ngraph_kernel=50\ngraph_seam=1\neager_kernel=70\n"
+                   "small_kernel=20\n");
+    auto ask = [&](const std::string &path, const char *format, const char *mode = "eager") {
+        return Says({"whatif", "--mode", mode, "--cost", cost, "--format", format, path});
+    };
+    sim::Json j = Parse(ask(MakeMeasured(), "json"));
+    EXPECT_EQ(j.Number("gpu_measured"), 5);
+    // Eight ops a 70 ns, in 5 of them 20 ns are replaced by what was measured; two steps.
+    double gpu = (8 * 70 - 5 * 20 + 122501) / 2000.0;
+    EXPECT_NEAR(j.Number("whatif.predicted.gpu_us_per_step"), gpu, 0.06);
+    EXPECT_NEAR(j.Number("whatif.predicted.host_us_per_step"), 4, 0.06);
+    EXPECT_NEAR(j.Number("whatif.predicted.us_per_step"), gpu, 0.06);
+    EXPECT_TRUE(Has(j.text["notes.0"] + j.text["notes.1"] + j.text["notes.2"] + j.text["notes.3"],
+                    "the GPU runs 5 of 8 ops as long as was measured, the others are taken for "
+                    "small kernels"));
+    std::string text = ask(MakeMeasured(), "table");
+    EXPECT_TRUE(Has(text, "predicted.us_per_step")) << text;
+    EXPECT_FALSE(Has(text, "takes all kernels for small ones")) << text;
+    // A mode that counts no steps has those of the baseline.
+    j = Parse(ask(MakeMeasured(), "json", "off"));
+    EXPECT_NEAR(j.Number("whatif.predicted.gpu_us_per_step"), gpu, 0.06);
+    EXPECT_NEAR(j.Number("whatif.predicted.host_us_per_step"), 4, 0.06);
+    // Without GPU times the host is what takes longer here.
+    std::string without = Make("unmeasured.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a");
+        for (int i = 0; i < 4; i++)
+            s->Eager(1, a, "rule", "rule");
+        s->Sync(1);
+    });
+    j = Parse(ask(without, "json"));
+    EXPECT_EQ(j.Number("gpu_measured"), 0);
+    EXPECT_NEAR(j.Number("whatif.predicted.gpu_us_per_step"), 0.28, 0.06);
+    EXPECT_NEAR(j.Number("whatif.predicted.us_per_step"), 4, 0.06);
+    EXPECT_TRUE(Has(ask(without, "table"), "GPU time takes all kernels for small ones"));
 }
 
 // ---- report ----

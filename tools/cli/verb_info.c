@@ -90,6 +90,8 @@ static void print_json(const struct look *look, const struct counts *counts) {
     jsonl_number(&json, "calls", (int64_t)counts->calls);
     jsonl_number(&json, "flushes", (int64_t)counts->flushes);
     jsonl_number(&json, "steps", model->n_steps);
+    jsonl_number(&json, "gpu_records", (int64_t)trace->n_gpu);
+    jsonl_number(&json, "gpu_known", (int64_t)model->gpu_known);
     jsonl_open(&json, "kinds", '{');
     jsonl_number(&json, "launch", counts->kinds[CST_OP_LAUNCH]);
     jsonl_number(&json, "memset", counts->kinds[CST_OP_MEMSET]);
@@ -158,6 +160,11 @@ static void print_text(const struct look *look, const struct counts *counts) {
            counts->pieces);
     printf("  %-16s %u; %" PRIu64 " calls that are no ops, %" PRIu64 " flushes\n", "steps",
            model->n_steps, counts->calls, counts->flushes);
+    if (trace->n_gpu)
+        printf("  %-16s of %" PRIu64 " ops (%.1f %%), from %zu records\n", "GPU times",
+               model->gpu_known, look_share(model->gpu_known, model->n_ops), trace->n_gpu);
+    else
+        printf("  %-16s none (cusplice record --gpu-times)\n", "GPU times");
     printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies\n", "kinds",
            counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
            counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY]);

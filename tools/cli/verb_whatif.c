@@ -10,6 +10,7 @@
 #include "shim/base/options.h"
 #include "tools/cli/run.h"
 #include "tools/cli/whatif.h"
+#include "tools/trace/model.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
 
@@ -42,7 +43,13 @@ static const char help[] =
     "hold_us); otherwise\n"
     "they follow the pace at which the program was recorded. [step] sections are not in traces: "
     "give them with -c.\n"
-    "Times are a model: sums of what each call and each small kernel costs.\n"
+    "Times are a model: sums of what each call and each small kernel costs. Where the trace has "
+    "GPU "
+    "times\n"
+    "(cusplice record --gpu-times), kernels, memsets and copies run as long as they were measured: "
+    "only gaps and\n"
+    "seams are the model's (small_kernel in h200.cost). us_per_step is the larger of host and GPU "
+    "time, which overlap.\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
     "for a bad option.\n";
@@ -214,6 +221,18 @@ static void read_outcomes(const struct cst_trace *trace, struct whatif_recorded 
     }
 }
 
+static bool read_gpu_times(const struct cst_trace *trace, struct whatif_measured *out) {
+    struct model *model = trace->n_gpu ? model_make(trace) : NULL;
+    for (uint32_t i = 0; model && i < model->n_ops; i++)
+        if (model->ops[i].gpu) {
+            out->ops++;
+            out->ns += model->ops[i].gpu->gpu_ns;
+        }
+    bool read = model || !trace->n_gpu;
+    model_free(model);
+    return read;
+}
+
 static void take_from(void *context, const char *name, const char *value) {
     if (strcmp(name, "record_from") == 0)
         *(uint64_t *)context = strtoull(value, NULL, 10);
@@ -325,7 +344,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct whatif_kernel *kernels = whatif_kernels(trace, &found.kernels);
     read_outcomes(trace, &found.recorded);
     whatif_facts_read(trace->facts, "options", take_from, &found.from);
-    if (!kernels)
+    if (!kernels || !read_gpu_times(trace, &found.measured))
         cli_say("%s: not enough memory", trace->path);
     else if (patterns_match(trace) && find_out(&found, kernels)) {
         cli_whatif_show(&found, asked.format);

@@ -25,6 +25,7 @@ struct whatif_found {
     const struct cst_trace *trace;
     const struct whatif_cost *cost;
     struct whatif_recorded recorded;
+    struct whatif_measured measured;
     struct whatif_played baseline, hypothesis;
     bool asked;               /* there is a hypothesis */
     struct whatif_try *tries; /* of a sweep, cheapest first */

@@ -12,17 +12,26 @@
 
 enum { COLUMNS = 3, NOTES = 12, ROWS = 96 };
 
-static double per_step(double ns, const struct whatif_played *played) {
+/* Where nothing is withheld steps are not counted: they are those of the baseline. */
+static double per_step(const struct whatif_found *found, double ns,
+                       const struct whatif_played *played) {
     uint64_t steps = played->counters.steps;
+    steps = steps ? steps : found->baseline.counters.steps;
     return ns / 1000 / (double)(steps ? steps : 1);
 }
 
 static double host_us(const struct whatif_found *found, const struct whatif_played *played) {
-    return per_step(whatif_cost_host(found->cost, played), played);
+    return per_step(found, whatif_cost_host(found->cost, played), played);
 }
 
 static double gpu_us(const struct whatif_found *found, const struct whatif_played *played) {
-    return per_step(whatif_cost_gpu(found->cost, played), played);
+    return per_step(found, whatif_cost_gpu(found->cost, played, &found->measured), played);
+}
+
+/* They overlap: the slower one is what a step takes. */
+static double us(const struct whatif_found *found, const struct whatif_played *played) {
+    double host = host_us(found, played), gpu = gpu_us(found, played);
+    return host > gpu ? host : gpu;
 }
 
 static uint64_t sum(const uint64_t *values, size_t n) {
@@ -92,10 +101,17 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
     if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
+    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES), measured = found->measured.ops;
+    char gpu[160];
+    if (measured)
+        snprintf(gpu, sizeof gpu,
+                 "the GPU runs %" PRIu64 " of %" PRIu64 " ops as long as was measured%s", measured,
+                 ops, measured < ops ? ", the others are taken for small kernels" : "");
+    else
+        snprintf(gpu, sizeof gpu, "GPU time takes all kernels for small ones");
     note(notes,
-         "times are a model (%s): sums of what each call and each kernel costs on one machine; GPU "
-         "time takes all kernels for small ones",
-         found->cost->name);
+         "times are a model (%s): sums of what each call and each kernel costs on one machine; %s",
+         found->cost->name, gpu);
 }
 
 /* ---- rows ---- */
@@ -163,6 +179,7 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
     add(rows, "predicted", "host_us_per_step", (double)r->host_ns / 1000 / (double)steps,
         host_us(found, pa), host_us(found, pb), true);
     add(rows, "predicted", "gpu_us_per_step", UNKNOWN, gpu_us(found, pa), gpu_us(found, pb), true);
+    add(rows, "predicted", "us_per_step", UNKNOWN, us(found, pa), us(found, pb), true);
 #undef ADD
 #undef UNKNOWN
 }
@@ -289,6 +306,7 @@ static void json_played(const struct whatif_found *found, const char *key,
     cli_json_open("predicted", '{');
     cli_json_real("host_us_per_step", host_us(found, played));
     cli_json_real("gpu_us_per_step", gpu_us(found, played));
+    cli_json_real("us_per_step", us(found, played));
     cli_json_close('}');
     cli_json_close('}');
 }
@@ -322,6 +340,7 @@ static void show_json(const struct whatif_found *found, const struct notes *note
         cli_json_text(NULL, notes->text[i]);
     cli_json_close(']');
     cli_json_bool("estimates", found->trace->lost_records > 0);
+    cli_json_count("gpu_measured", found->measured.ops);
     json_recorded(&found->recorded);
     json_played(found, "baseline", &found->baseline);
     if (found->asked)

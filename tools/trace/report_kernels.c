@@ -10,14 +10,30 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
-enum { CALLS, IN_GRAPHS, EAGER, FLUSHED, OPEN, SHARE, PATCHED, BREAKS, HOST, AVG, P99, OP, NAME };
+enum {
+    CALLS,
+    IN_GRAPHS,
+    EAGER,
+    FLUSHED,
+    OPEN,
+    SHARE,
+    PATCHED,
+    BREAKS,
+    HOST,
+    AVG,
+    P99,
+    GPU,
+    GPU_AVG,
+    OP,
+    NAME
+};
 
 static const struct table_column columns[] = {
     {"calls", TABLE_COUNT},    {"in_graphs", TABLE_COUNT}, {"eager", TABLE_COUNT},
     {"flushed", TABLE_COUNT},  {"open", TABLE_COUNT},      {"share", TABLE_PERCENT},
     {"patched", TABLE_COUNT},  {"breaks", TABLE_COUNT},    {"host_ns", TABLE_NS},
-    {"host_avg_ns", TABLE_NS}, {"host_p99_ns", TABLE_NS},  {"op", TABLE_TEXT},
-    {"name", TABLE_TEXT},
+    {"host_avg_ns", TABLE_NS}, {"host_p99_ns", TABLE_NS},  {"gpu_ns", TABLE_NS},
+    {"gpu_avg_ns", TABLE_NS},  {"op", TABLE_TEXT},         {"name", TABLE_TEXT},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -66,6 +82,27 @@ static void count(const struct look *look, struct table *table, const uint32_t *
             row[HOST].number += op->op->host_ns;
             row[BREAKS].number += fate == LOOK_EAGER && look_ends_run(look, s, i);
         }
+}
+
+/* Of the ops whose GPU times are known; the average is of those. */
+static void gpu_times(const struct look *look, struct table *table, const uint32_t *row_of) {
+    const struct model *model = look->model;
+    if (!model->gpu_known) {
+        table->idle = 1u << GPU | 1u << GPU_AVG;
+        return;
+    }
+    int64_t *known = calloc(table->n_rows + 1, sizeof *known);
+    table->failed |= !known;
+    for (uint32_t i = 0; known && i < model->n_ops; i++)
+        if (model->ops[i].gpu) {
+            uint32_t row = row_of[model->ops[i].op->kind];
+            row_at(table, row)[GPU].number += (int64_t)model->ops[i].gpu->gpu_ns;
+            known[row]++;
+        }
+    for (uint32_t i = 0; known && i < table->n_rows; i++)
+        if (known[i])
+            row_at(table, i)[GPU_AVG].number = row_at(table, i)[GPU].number / known[i];
+    free(known);
 }
 
 /* ---- the percentile ---- */
@@ -237,6 +274,7 @@ void report_kernels(const struct look *look, struct table *table) {
     uint32_t *row_of = rows_of_kinds(look, table);
     if (!table->failed) {
         count(look, table, row_of);
+        gpu_times(look, table, row_of);
         percentiles(look, table, row_of);
         patches(look, table, row_of);
         drop_idle(table);

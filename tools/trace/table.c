@@ -106,13 +106,15 @@ static int column_of(const struct table *table, const char *key, size_t bytes,
 }
 
 /* Fills `columns`; returns how many, or 0 with a sentence in `error`. */
-static unsigned choose(const struct table *table, const char *fields, unsigned *columns,
+static unsigned choose(const struct table *table, const struct table_view *view, unsigned *columns,
                        char *error, size_t error_bytes) {
     unsigned n = 0;
-    const char *nearest = "";
+    const char *nearest = "", *fields = view->fields;
+    bool people = view->format == TABLE_TEXTUAL || view->format == TABLE_MD;
     if (!fields) {
-        for (; n < table->n_columns; n++)
-            columns[n] = n;
+        for (unsigned i = 0; i < table->n_columns; i++)
+            if (!people || !(table->idle >> i & 1))
+                columns[n++] = i;
         return n;
     }
     for (const char *at = fields;; at++) {
@@ -148,7 +150,7 @@ bool table_check(const struct table *table, const struct table_view *view, char 
                  size_t bytes) {
     unsigned columns[COLUMNS_MAX];
     bool reversed;
-    return choose(table, view->fields, columns, error, bytes) &&
+    return choose(table, view, columns, error, bytes) &&
            sort_column(table, view->sort, &reversed, error, bytes) >= 0;
 }
 
@@ -379,7 +381,7 @@ void table_print(struct table *table, const struct table_view *view, FILE *to) {
     order.unit = table->columns[order.column].unit;
     qsort_r(rows, table->n_rows, sizeof *rows, by_column, &order);
     struct printing p = {.table = table, .to = to, .columns = columns, .rows = rows};
-    p.n = choose(table, view->fields, columns, error, sizeof error);
+    p.n = choose(table, view, columns, error, sizeof error);
     p.n_rows = view->top && view->top < table->n_rows ? (size_t)view->top : table->n_rows;
     static void (*const print[])(const struct printing *) = {print_table, print_csv, print_json,
                                                              print_md};

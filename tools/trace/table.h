@@ -36,7 +36,9 @@ struct table {
     const char *sort; /* unless another is asked for; with '-' in front the other way round */
     union table_value *values;
     size_t n_rows, room;
-    bool failed; /* memory did not suffice */
+    bool failed;   /* memory did not suffice */
+    uint32_t idle; /* a bit for each column that says nothing here: people see it where they name
+                      it, programs always */
     struct table_note *notes;
     unsigned n_notes;
     struct table_text *texts;

@@ -50,6 +50,14 @@ static void place(const struct model *model, const struct model_stream *stream,
     spread(stream, spans, first, last, start, UINT64_MAX);
 }
 
+/* Two clocks: by the host's it may have begun before the trace did. */
+static void measured(const struct cst_trace *trace, const struct cst_gpu *gpu, uint64_t *start,
+                     uint64_t *end) {
+    uint64_t from = gpu->head.ns, to = from + gpu->gpu_ns;
+    *start = from > trace->begin_ns ? from - trace->begin_ns : 0;
+    *end = to > trace->begin_ns ? to - trace->begin_ns : 0;
+}
+
 /* Programmatic launches may begin before the one ahead has ended: they are shown behind it. */
 static void place_measured(const struct model *model, const struct model_stream *stream,
                            struct timeline_span *spans) {
@@ -61,8 +69,9 @@ static void place_measured(const struct model *model, const struct model_stream 
             *span = (struct timeline_span){TIMELINE_NEVER, TIMELINE_NEVER};
             continue;
         }
-        uint64_t start = op->gpu ? op->gpu->head.ns - model->trace->begin_ns : issued(model, op);
-        uint64_t end = op->gpu ? start + op->gpu->gpu_ns : start;
+        uint64_t start = issued(model, op), end = start;
+        if (op->gpu)
+            measured(model->trace, op->gpu, &start, &end);
         span->start = start > last ? start : last;
         span->end = last = end > span->start ? end : span->start;
     }

@@ -27,6 +27,7 @@ static const struct key {
     {"gpu", "graph_kernel", offsetof(struct whatif_cost, graph_kernel)},
     {"gpu", "graph_seam", offsetof(struct whatif_cost, graph_seam)},
     {"gpu", "eager_kernel", offsetof(struct whatif_cost, eager_kernel)},
+    {"gpu", "small_kernel", offsetof(struct whatif_cost, small_kernel)},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
@@ -85,6 +86,13 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
                      keys[i].name);
             return false;
         }
+    if (cost->small_kernel > cost->graph_kernel || cost->small_kernel > cost->eager_kernel) {
+        snprintf(error, bytes,
+                 "%s: [gpu] small_kernel is a part of graph_kernel and of eager_kernel, so not "
+                 "more than either",
+                 cost->name);
+        return false;
+    }
     return true;
 }
 
@@ -96,9 +104,11 @@ double whatif_cost_host(const struct whatif_cost *cost, const struct whatif_play
            cost->patched_node * (double)asked->patched + cost->built_node * (double)asked->captured;
 }
 
-double whatif_cost_gpu(const struct whatif_cost *cost, const struct whatif_played *played) {
+double whatif_cost_gpu(const struct whatif_cost *cost, const struct whatif_played *played,
+                       const struct whatif_measured *measured) {
     const struct whatif_asked *asked = &played->asked;
     return cost->eager_kernel * (double)(asked->own + asked->issued) +
            cost->graph_kernel * (double)played->counters.in_graphs +
-           cost->graph_seam * (double)asked->graph_launches;
+           cost->graph_seam * (double)asked->graph_launches + (double)measured->ns -
+           cost->small_kernel * (double)measured->ops;
 }

@@ -156,6 +156,146 @@ TEST(Model, LostRecordsLeaveQueuesShortAndNothingBreaks) {
     EXPECT_EQ(t.trace->lost_ops, 3u);
 }
 
+// ---- GPU times ----
+
+// Which record of the GPU the op has, counted from 0 in the order in which they began; -1: none.
+int GpuOf(const Made &t, uint32_t op) {
+    for (size_t i = 0; i < t.trace->n_gpu; i++)
+        if (t.m->ops[op].gpu == t.trace->gpu[i])
+            return static_cast<int>(i);
+    return -1;
+}
+
+std::vector<int> GpuOfAll(const Made &t) {
+    std::vector<int> all;
+    for (uint32_t i = 0; i < t.m->n_ops; i++)
+        all.push_back(GpuOf(t, i));
+    return all;
+}
+
+using Ints = std::vector<int>;
+
+TEST(ModelGpu, OpsInOrderHaveTheirTimes) {
+    Made t([](Synth *s) {
+        Begin(s);
+        uint32_t set = s->Memset(4), copy = s->Copy(1);
+        for (uint32_t kind : {1u, 2u, set, copy, 1u})
+            s->Op(1, kind);
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        s->Gpu(7, CST_GPU_KERNEL, "b");
+        s->Gpu(7, CST_GPU_MEMSET);
+        s->Gpu(7, CST_GPU_MEMCPY);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 1, 2, 3, 4}));
+    EXPECT_EQ(t.m->gpu_known, 5u);
+}
+
+TEST(ModelGpu, OpsOfWhichTheGpuKnowsNothingAreSkipped) {
+    Made t([](Synth *s) {
+        Begin(s);
+        uint32_t set = s->Memset(4);
+        s->Op(1, 1);
+        s->grid = 0;
+        s->Op(1, set); // of no elements
+        s->grid = 1;
+        s->Op(1, 2);
+        s->Op(1, set);
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        s->Gpu(7, CST_GPU_KERNEL, "b");
+        s->Gpu(7, CST_GPU_MEMSET);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, -1, 1, 2}));
+    EXPECT_EQ(t.m->gpu_known, 3u);
+}
+
+TEST(ModelGpu, WhatIsNoOpIsPassedOver) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->Op(1, 1);
+        s->Op(1, 2);
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        for (int i = 0; i < 3; i++) // of a graph of the program's own
+            s->Gpu(7, CST_GPU_KERNEL, "theirs")->node = 5;
+        s->Gpu(7, CST_GPU_MEMCPY)->node = 6;
+        s->Gpu(7, CST_GPU_KERNEL, "b");
+        s->Gpu(7, CST_GPU_KERNEL, "b"); // there are no more ops
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 5}));
+    EXPECT_EQ(t.m->gpu_known, 2u);
+}
+
+TEST(ModelGpu, EachStreamHasItsOwn) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->Op(1, 1);
+        s->Op(2, 1);
+        s->Op(1, 1);
+        s->Op(2, 1);
+        s->GpuStream(2, 7);
+        s->GpuStream(1, 13);
+        for (uint32_t gpu_stream : {13u, 13u, 99u, 7u, 7u})
+            s->Gpu(gpu_stream, CST_GPU_KERNEL, "a");
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 3, 1, 4}));
+    // Of a stream that CUPTI's number is not known of, nothing is known.
+    Made u([](Synth *s) {
+        Begin(s);
+        s->Op(1, 1);
+        s->Op(2, 1);
+        s->GpuStream(2, 7);
+        s->Gpu(1, CST_GPU_KERNEL, "a");
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+    });
+    EXPECT_EQ(GpuOfAll(u), (Ints{-1, 1}));
+}
+
+TEST(ModelGpu, NameGridAndSortOfWorkMustBeTheSame) {
+    Made t([](Synth *s) {
+        Begin(s);
+        uint32_t set = s->Memset(4), copy = s->Copy(1);
+        s->grid = 3;
+        s->Op(1, 1);
+        s->Op(1, set);
+        s->Op(1, copy);
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_KERNEL, "ab");
+        s->Gpu(7, CST_GPU_KERNEL, "");
+        s->Gpu(7, CST_GPU_KERNEL, "a")->grid[0] = 4;
+        s->Gpu(7, CST_GPU_KERNEL, "a")->grid[1] = 2;
+        s->Gpu(7, CST_GPU_KERNEL, "a")->grid[2] = 2;
+        s->Gpu(7, CST_GPU_KERNEL, "a")->head.flags = 3; // not known what
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{-1, -1, -1}));
+    EXPECT_EQ(t.m->gpu_known, 0u);
+}
+
+// Not searched further than that: a kernel of the program's own graph would take the place of one
+// of its name that comes much later, and what is between would be lost.
+TEST(ModelGpu, OpsFarAheadAreNotSearched) {
+    for (int skipped : {255, 256}) {
+        Made t([&](Synth *s) {
+            Begin(s);
+            for (int i = 0; i < skipped; i++)
+                s->Op(1, 1);
+            s->Op(1, 2);
+            s->Op(1, 1);
+            s->GpuStream(1, 7);
+            s->Gpu(7, CST_GPU_KERNEL, "b");
+            s->Gpu(7, CST_GPU_KERNEL, "a");
+        });
+        uint32_t b = static_cast<uint32_t>(skipped);
+        bool found = skipped == 255;
+        EXPECT_EQ(GpuOf(t, b), found ? 0 : -1) << skipped;
+        EXPECT_EQ(GpuOf(t, b + 1), found ? 1 : -1) << skipped;
+        EXPECT_EQ(GpuOf(t, 0), found ? -1 : 1) << skipped;
+        EXPECT_EQ(t.m->gpu_known, found ? 2u : 1u) << skipped;
+    }
+}
+
 TEST(Model, TheGoldenTraceAddsUp) {
     Made t(WriteGolden);
     EXPECT_EQ(t.m->n_ops, 21u);

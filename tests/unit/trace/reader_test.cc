@@ -161,6 +161,88 @@ TEST(Reader, EveryRecordComesBackAsItWasWritten) {
     }
 }
 
+// A file of one block with what `fill` puts there, behind thread 1, stream 1 and kernel 1.
+std::string With(const std::function<void(Synth *)> &fill, bool end = true) {
+    std::string path = Fresh("with.cst");
+    Synth s(path);
+    s.Thread(1, "");
+    s.Stream(CST_STREAM_LEGACY, 0);
+    s.Kernel("k");
+    fill(&s);
+    if (end)
+        EXPECT_EQ(s.Close(), 0);
+    else
+        s.Tear();
+    return path;
+}
+
+TEST(Reader, GpuTimesComeBackInTheOrderInWhichTheyBegan) {
+    for (bool packed : {false, true}) {
+        std::string path = Fresh("gpu.cst");
+        Synth s(path, packed);
+        s.Thread(1, "");
+        // Behind what they are of: CUPTI tells of times late, and in no order.
+        s.GpuStream(2, 13);
+        s.now = 9000;
+        s.Gpu(13, CST_GPU_MEMSET, "", 40)->bytes = 4096;
+        s.now = 7000;
+        s.grid = 11;
+        cst_gpu *one = s.Gpu(13, CST_GPU_KERNEL, "_Z1kv", 5000000000);
+        one->device = 3;
+        one->context = 4;
+        one->correlation = 5;
+        one->grid[1] = 12;
+        one->grid[2] = 13;
+        one->node = 0x600000007;
+        s.now = 8000;
+        s.Gpu(7, CST_GPU_MEMCPY, "", 60);
+        s.GpuStream(1, 7);
+        s.Stream(CST_STREAM_LEGACY, 0);
+        s.Stream(CST_STREAM_CREATED, 9);
+        s.now = 6000;
+        s.Sync(1);
+        ASSERT_EQ(s.Close(), 0);
+
+        Trace t = Open(path);
+        ASSERT_TRUE(t) << error;
+        ASSERT_EQ(t->n_gpu, 3u);
+        const cst_gpu *gpu = t->gpu[0];
+        EXPECT_EQ(gpu->head.flags, uint8_t{CST_GPU_KERNEL});
+        EXPECT_EQ(gpu->head.ns, 7000u);
+        EXPECT_EQ(gpu->gpu_ns, 5000000000u);
+        EXPECT_EQ(gpu->device, 3u);
+        EXPECT_EQ(gpu->context, 4u);
+        EXPECT_EQ(gpu->gpu_stream, 13u);
+        EXPECT_EQ(gpu->correlation, 5u);
+        EXPECT_STREQ(cst_string(t.get(), gpu->name), "_Z1kv");
+        EXPECT_EQ(gpu->grid[0], 11u);
+        EXPECT_EQ(gpu->grid[1], 12u);
+        EXPECT_EQ(gpu->grid[2], 13u);
+        EXPECT_EQ(gpu->node, 0x600000007u);
+        EXPECT_EQ(t->gpu[1]->head.flags, uint8_t{CST_GPU_MEMCPY});
+        EXPECT_EQ(t->gpu[2]->head.flags, uint8_t{CST_GPU_MEMSET});
+        EXPECT_EQ(t->gpu[2]->bytes, 4096u);
+        ASSERT_EQ(t->n_gpu_streams, 2u);
+        EXPECT_EQ(t->gpu_streams[0]->stream, 2u);
+        EXPECT_EQ(t->gpu_streams[0]->gpu_stream, 13u);
+        EXPECT_EQ(t->gpu_streams[1]->stream, 1u);
+        // They are no events: the length of the trace is that of what the host did.
+        EXPECT_EQ(t->n_events, 1u);
+        EXPECT_EQ(t->begin_ns, 6000u);
+        EXPECT_EQ(t->end_ns, 6000u);
+    }
+}
+
+TEST(Reader, GpuStreamsOfNoStreamAreRefused) {
+    for (uint32_t stream : {0u, 2u, uint32_t{CST_NONE}}) {
+        EXPECT_FALSE(Open(With([&](Synth *s) { s->GpuStream(stream, 13); }))) << stream;
+        EXPECT_TRUE(Has(error, "CUPTI's stream 13 is of a stream that is not defined")) << error;
+    }
+    EXPECT_TRUE(Open(With([](Synth *s) { s->GpuStream(1, 13); }))) << error;
+    // Of what ran, nothing refers to a stream of the trace: a program has others.
+    EXPECT_TRUE(Open(With([](Synth *s) { s->Gpu(99, CST_GPU_KERNEL, "k"); }))) << error;
+}
+
 TEST(Reader, PackedBlocksSaySoAndAreSmaller) {
     EXPECT_LT(GoldenBytes(true).size(), GoldenBytes(false).size() / 2);
 }
@@ -250,21 +332,6 @@ TEST(Reader, ForeignNewerOlderAndEmptyFilesAreRefusedWithWhatToDo) {
     EXPECT_TRUE(Has(error, "not a trace")) << error;
 }
 
-// A file of one block with what `fill` puts there, behind thread 1, stream 1 and kernel 1.
-std::string With(const std::function<void(Synth *)> &fill, bool end = true) {
-    std::string path = Fresh("with.cst");
-    Synth s(path);
-    s.Thread(1, "");
-    s.Stream(CST_STREAM_LEGACY, 0);
-    s.Kernel("k");
-    fill(&s);
-    if (end)
-        EXPECT_EQ(s.Close(), 0);
-    else
-        s.Tear();
-    return path;
-}
-
 TEST(Reader, IdsThatReferToNothingAreRefused) {
     const std::function<void(Synth *)> bad[] = {
         [](Synth *s) { s->Op(1, 1)->kind = 2; },
@@ -302,6 +369,10 @@ TEST(Reader, RecordsThatDoNotHoldTogetherAreRefused) {
         [](Synth *s) { s->Op(1, 1)->head.words = 8; }, // shorter than the struct
         [](Synth *s) { s->Op(1, 1)->head.words = 65535; },
         [](Synth *s) { s->Lost(1, 1)->head.words = 3; },
+        // Whole records, shorter than their structs.
+        [](Synth *s) { cst_sink_add(&s->sink, CST_GPU, sizeof(cst_gpu) - 8); },
+        [](Synth *s) { cst_sink_add(&s->sink, CST_GPU_STREAM, sizeof(cst_gpu_stream) - 8); },
+        [](Synth *s) { s->Gpu(1, CST_GPU_KERNEL, "k")->head.words = 65535; },
         [](Synth *s) { s->Kernel("x"), s->sink.buffer[s->sink.used - 8] = 9; }, // an argument
         [](Synth *s) {
             auto *kind =

@@ -69,6 +69,12 @@ const std::map<std::string, std::vector<Field>> structs = {
      {F(cst_piece, head), F(cst_piece, id), F(cst_piece, stream), F(cst_piece, n),
       F(cst_piece, reserved)}},
     {"cst_lost", {F(cst_lost, head), F(cst_lost, records), F(cst_lost, ops)}},
+    {"cst_gpu",
+     {F(cst_gpu, head), F(cst_gpu, gpu_ns), F(cst_gpu, device), F(cst_gpu, context),
+      F(cst_gpu, gpu_stream), F(cst_gpu, correlation), F(cst_gpu, name), F(cst_gpu, grid),
+      F(cst_gpu, bytes), F(cst_gpu, node)}},
+    {"cst_gpu_stream",
+     {F(cst_gpu_stream, head), F(cst_gpu_stream, stream), F(cst_gpu_stream, gpu_stream)}},
 };
 
 const std::map<std::string, size_t> sizes = {
@@ -88,6 +94,8 @@ const std::map<std::string, size_t> sizes = {
     {"cst_launch", sizeof(struct cst_launch)},
     {"cst_piece", sizeof(struct cst_piece)},
     {"cst_lost", sizeof(struct cst_lost)},
+    {"cst_gpu", sizeof(struct cst_gpu)},
+    {"cst_gpu_stream", sizeof(struct cst_gpu_stream)},
 };
 
 std::map<std::string, std::vector<Field>> Tables() {
@@ -131,18 +139,26 @@ TEST(Readme, FieldsFillTheirStructs) {
 
 TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
     std::string text = ReadAll("shim/trace/README.md");
-    const std::pair<int, const char *> types[] = {
-        {CST_STRING, "cst_string"}, {CST_THREAD, "cst_thread"}, {CST_STREAM, "cst_stream"},
-        {CST_KIND, "cst_kind"},     {CST_RANGE, "cst_range"},   {CST_OP, "cst_op"},
-        {CST_CALL, "cst_call"},     {CST_FLUSH, "cst_flush"},   {CST_LAUNCH, "cst_launch"},
-        {CST_PIECE, "cst_piece"},   {CST_LOST, "cst_lost"}};
+    const std::pair<int, const char *> types[] = {{CST_STRING, "cst_string"},
+                                                  {CST_THREAD, "cst_thread"},
+                                                  {CST_STREAM, "cst_stream"},
+                                                  {CST_KIND, "cst_kind"},
+                                                  {CST_RANGE, "cst_range"},
+                                                  {CST_OP, "cst_op"},
+                                                  {CST_CALL, "cst_call"},
+                                                  {CST_FLUSH, "cst_flush"},
+                                                  {CST_LAUNCH, "cst_launch"},
+                                                  {CST_PIECE, "cst_piece"},
+                                                  {CST_LOST, "cst_lost"},
+                                                  {CST_GPU, "cst_gpu"},
+                                                  {CST_GPU_STREAM, "cst_gpu_stream"}};
     for (const auto &[type, name] : types) {
         std::string row = "| " + std::to_string(type) + " | " + name + " |";
         EXPECT_NE(text.find(row), std::string::npos) << row;
         EXPECT_NE(text.find("| head | type " + std::to_string(type)), std::string::npos) << row;
     }
-    EXPECT_NE(text.find("19 drain |"), std::string::npos);
-    EXPECT_EQ(int{CST_CALL_DRAIN}, 19);
+    EXPECT_NE(text.find("20 waited |"), std::string::npos);
+    EXPECT_EQ(int{CST_CALL_WAITED}, 20);
 }
 
 } // namespace

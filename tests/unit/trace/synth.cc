@@ -197,6 +197,28 @@ cst_range *Synth::Range(uint64_t start, uint64_t size) {
     return range;
 }
 
+cst_gpu *Synth::Gpu(uint32_t gpu_stream, cst_gpu_what what, const std::string &name,
+                    uint64_t gpu_ns) {
+    uint32_t text = String(name);
+    cst_gpu *gpu = Add<cst_gpu>(CST_GPU);
+    gpu->head.flags = static_cast<uint8_t>(what);
+    gpu->gpu_ns = gpu_ns;
+    gpu->gpu_stream = gpu_stream;
+    gpu->name = text;
+    if (what == CST_GPU_KERNEL) {
+        gpu->grid[0] = grid;
+        gpu->grid[1] = gpu->grid[2] = 1;
+    }
+    return gpu;
+}
+
+cst_gpu_stream *Synth::GpuStream(uint32_t stream, uint32_t gpu_stream) {
+    cst_gpu_stream *of = Add<cst_gpu_stream>(CST_GPU_STREAM);
+    of->stream = stream;
+    of->gpu_stream = gpu_stream;
+    return of;
+}
+
 void Synth::Facts(const std::string &json) {
     Block();
     cst_out_block(&out, CST_BLOCK_FACTS, 0, json.data(), json.size(), json.size());

@@ -40,6 +40,10 @@ class Synth {
     cst_piece *Piece(uint32_t stream, uint32_t id, uint32_t n);
     cst_lost *Lost(uint64_t records, uint64_t ops);
     cst_range *Range(uint64_t start, uint64_t size);
+    // What the GPU did, with the grid that ops have now; `name`: of kernels.
+    cst_gpu *Gpu(uint32_t gpu_stream, cst_gpu_what what, const std::string &name = "",
+                 uint64_t gpu_ns = 500);
+    cst_gpu_stream *GpuStream(uint32_t stream, uint32_t gpu_stream);
 
     void Facts(const std::string &json);
     void Block(); // ends the block of records that is gathered

@@ -117,7 +117,8 @@ TEST(Cost, SumsWhatWasAskedOfTheDriver) {
     EXPECT_GT(cost.eager_launch, cost.matched_launch);
     std::string path = Write("[host]\neager_launch=1000\nmatched_launch = 100\n# a comment\n"
                              "graph_launch=10000\npatched_node=7\nbuilt_node=0.5\n[gpu]\n"
-                             "graph_kernel=10\ngraph_seam=100\neager_kernel=1000\n");
+                             "graph_kernel=10\ngraph_seam=100\neager_kernel=1000\n"
+                             "small_kernel=9\n");
     ASSERT_TRUE(whatif_cost_read(path.c_str(), &cost, error, sizeof error)) << error;
     whatif_played played = {};
     played.asked.own = 1;
@@ -127,7 +128,12 @@ TEST(Cost, SumsWhatWasAskedOfTheDriver) {
     played.asked.patched = 5;
     played.asked.captured = 6;
     EXPECT_DOUBLE_EQ(whatif_cost_host(&cost, &played), 3000 + 600 + 30000 + 35 + 3);
-    EXPECT_DOUBLE_EQ(whatif_cost_gpu(&cost, &played), 3000 + 40 + 300);
+    whatif_measured measured = {};
+    EXPECT_DOUBLE_EQ(whatif_cost_gpu(&cost, &played, &measured), 3000 + 40 + 300);
+    // Six of the seven were measured: what they ran takes the place of a small kernel, gaps and
+    // seams stay.
+    measured = {6, 50000};
+    EXPECT_DOUBLE_EQ(whatif_cost_gpu(&cost, &played, &measured), 3 * 991 + 4 * 1 + 300 + 50000 + 9);
 }
 
 TEST(Cost, AFileThatIsNoneIsRefusedWithItsPlace) {
@@ -138,6 +144,13 @@ TEST(Cost, AFileThatIsNoneIsRefusedWithItsPlace) {
         {"[host]\neager_launch = -1\n", ":2: eager_launch: nanoseconds"},
         {"[host]\neager_launch = 1\n", "[host] matched_launch is missing"},
         {"nonsense\n", ":1: "},
+        {"[host]\neager_launch=1\nmatched_launch=1\ngraph_launch=1\npatched_node=1\n"
+         "built_node=1\n[gpu]\ngraph_kernel=780\ngraph_seam=1\neager_kernel=1600\n",
+         "[gpu] small_kernel is missing"},
+        {"[host]\neager_launch=1\nmatched_launch=1\ngraph_launch=1\npatched_node=1\n"
+         "built_node=1\n[gpu]\ngraph_kernel=780\ngraph_seam=1\neager_kernel=1600\n"
+         "small_kernel=781\n",
+         "[gpu] small_kernel is a part of graph_kernel"},
     };
     whatif_cost cost;
     char error[512];
