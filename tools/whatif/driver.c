@@ -50,12 +50,6 @@ static struct {
     CUstreamCaptureMode mode;
 } here;
 
-static void *need(void *memory) {
-    if (!memory)
-        _Exit(WHATIF_NO_MEMORY);
-    return memory;
-}
-
 /* ---- contexts and streams ---- */
 
 static CUcontext context_of(uint32_t number) {
@@ -88,7 +82,7 @@ void whatif_driver_use(const struct cst_stream *stream) {
     here.streams[stream->id].used = true;
     HASH_FIND_PTR(here.named, &handle, entry);
     if (!entry) {
-        entry = need(calloc(1, sizeof *entry));
+        entry = whatif_need(calloc(1, sizeof *entry));
         entry->handle = handle;
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (_Exit(WHATIF_NO_MEMORY))
@@ -247,7 +241,7 @@ static struct function *find_function(const struct cst_kind *kind) {
     for (function = first; function; function = function->next)
         if (same_function(function->kind, kind))
             return function;
-    function = need(calloc(1, sizeof *function));
+    function = whatif_need(calloc(1, sizeof *function));
     function->kind = kind;
     function->recorded = recorded;
     function->handle = (CUfunction)(uintptr_t)recorded;
@@ -263,7 +257,7 @@ static struct function *find_function(const struct cst_kind *kind) {
 
 /* Those with a layout first. */
 static void find_functions(void) {
-    here.functions = need(calloc(here.trace->n_kinds + 1, sizeof *here.functions));
+    here.functions = whatif_need(calloc(here.trace->n_kinds + 1, sizeof *here.functions));
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t id = 0; id < here.trace->n_kinds; id++) {
             const struct cst_kind *kind = here.trace->kinds[id];
@@ -439,13 +433,13 @@ static struct cus_driver table = {
 
 const struct cus_driver *whatif_driver_start(const struct cst_trace *trace) {
     here.trace = trace;
-    here.streams = need(calloc(trace->n_streams + 1, sizeof *here.streams));
+    here.streams = whatif_need(calloc(trace->n_streams + 1, sizeof *here.streams));
     for (uint32_t id = 0; id < trace->n_streams; id++)
         if (trace->streams[id] && trace->streams[id]->context >= here.n_contexts)
             here.n_contexts = trace->streams[id]->context + 1;
     if (here.n_contexts > 65536)
         here.n_contexts = 65536; /* of a corrupt trace; the others are on device 0 */
-    here.devices = need(calloc(here.n_contexts + 1, sizeof *here.devices));
+    here.devices = whatif_need(calloc(here.n_contexts + 1, sizeof *here.devices));
     for (uint32_t id = 0; id < trace->n_streams; id++)
         if (trace->streams[id] && trace->streams[id]->context < here.n_contexts)
             here.devices[trace->streams[id]->context] = trace->streams[id]->device;

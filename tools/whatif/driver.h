@@ -9,10 +9,18 @@
 #ifndef CUSPLICE_TOOLS_WHATIF_DRIVER_H
 #define CUSPLICE_TOOLS_WHATIF_DRIVER_H
 
+#include <stdlib.h>
+
 #include "shim/api/driver.h"
 #include "shim/trace/reader.h"
 
 enum { WHATIF_NO_MEMORY = 97 };
+
+static inline void *whatif_need(void *memory) {
+    if (!memory)
+        _Exit(WHATIF_NO_MEMORY);
+    return memory;
+}
 
 /* What the engine asked for. */
 struct whatif_asked {

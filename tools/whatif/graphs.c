@@ -29,12 +29,6 @@ struct whatif_asked whatif_asked;
 static struct graph *capturing;
 static CUgraphNode last;
 
-static void *need(void *memory) {
-    if (!memory)
-        _Exit(WHATIF_NO_MEMORY);
-    return memory;
-}
-
 /* ---- ops that the engine issues, or captures ---- */
 
 static CUresult put(const struct node *node, const CUlaunchAttribute *attrs, unsigned n_attrs) {
@@ -42,7 +36,7 @@ static CUresult put(const struct node *node, const CUlaunchAttribute *attrs, uns
         whatif_asked.issued++;
         return CUDA_SUCCESS;
     }
-    struct node *copy = need(malloc(sizeof *copy + n_attrs * sizeof *attrs));
+    struct node *copy = whatif_need(malloc(sizeof *copy + n_attrs * sizeof *attrs));
     *copy = *node;
     copy->next = NULL;
     copy->n_attrs = n_attrs;
@@ -132,7 +126,7 @@ static CUresult begin_capture(CUstream stream, CUstreamCaptureMode mode) {
     (void)stream, (void)mode;
     if (capturing)
         return CUDA_ERROR_ILLEGAL_STATE;
-    capturing = need(calloc(1, sizeof *capturing));
+    capturing = whatif_need(calloc(1, sizeof *capturing));
     return CUDA_SUCCESS;
 }
 

@@ -56,20 +56,21 @@ static struct {
     bool done;           /* lock */
 } here = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void *need(void *memory) {
-    if (!memory)
-        _Exit(WHATIF_NO_MEMORY);
-    return memory;
-}
-
 /* ---- time ---- */
 
-/* What became due before `ns` happens at its time. */
+static void set_clock(uint64_t ns) {
+    if (ns > cus_virtual_ns)
+        cus_virtual_ns = ns;
+}
+
+/* What became due before `ns` happens at its time: the watchdog looks twice per hold_us, and comes
+ * a quarter of it late, by and large. While an op is carried out it finds the stream locked. */
 static void move_clock(uint64_t ns) {
     while (here.look_at <= ns) {
         uint64_t due = cus_watchdog_due();
+        due += due < UINT64_MAX ? cus_process.hold_ns / 4 : 0;
         if (due <= ns) {
-            cus_virtual_ns = due > cus_virtual_ns ? due : cus_virtual_ns;
+            set_clock(due);
             cus_watchdog_look();
             if (cus_watchdog_due() > due)
                 continue;
@@ -79,8 +80,7 @@ static void move_clock(uint64_t ns) {
         here.look_at = due < soonest ? due : soonest;
         break;
     }
-    if (ns > cus_virtual_ns)
-        cus_virtual_ns = ns;
+    set_clock(ns);
 }
 
 /* ---- ops ---- */
@@ -95,7 +95,7 @@ static void ready_launch(struct ready *it) {
     const struct cst_kind *kind = it->kind;
     const struct cst_attribute *from = cst_kind_attributes(kind);
     bool refused = kind->flags & CST_KIND_NO_NODE;
-    it->attrs = need(calloc(kind->n_attributes + 1, sizeof *it->attrs));
+    it->attrs = whatif_need(calloc(kind->n_attributes + 1, sizeof *it->attrs));
     for (uint32_t i = 0; i < kind->n_attributes; i++) {
         CUlaunchAttribute *to = &it->attrs[it->n_attrs++];
         to->id = (CUlaunchAttributeID)from[i].id;
@@ -476,7 +476,8 @@ static uint32_t play_on(uint32_t thread) {
             continue;
         if (event->thread != thread)
             return event->thread;
-        move_clock(when(event));
+        move_clock(event->ns);
+        set_clock(when(event));
         if (event->type == CST_OP)
             play_op(actor, (const struct cst_op *)event);
         else
@@ -573,8 +574,8 @@ void whatif_play(const struct cst_trace *trace, struct whatif_played *out) {
     memset(out, 0, sizeof *out);
     here.trace = trace;
     here.out = out;
-    here.kinds = need(calloc(trace->n_kinds + 1, sizeof *here.kinds));
-    here.actors = need(calloc(trace->n_threads + 1, sizeof *here.actors));
+    here.kinds = whatif_need(calloc(trace->n_kinds + 1, sizeof *here.kinds));
+    here.actors = whatif_need(calloc(trace->n_threads + 1, sizeof *here.actors));
     cus_virtual_ns = trace->begin_ns;
     const struct cus_driver *driver = whatif_driver_start(trace);
     here.first_context = 1;

@@ -35,12 +35,6 @@ static struct {
     struct exact *exact;
 } here;
 
-static void *need(void *memory) {
-    if (!memory)
-        _Exit(WHATIF_NO_MEMORY);
-    return memory;
-}
-
 void whatif_range_start(const struct cst_trace *trace) {
     here.trace = trace;
 }
@@ -71,7 +65,7 @@ static void put_live(const struct cst_range *range) {
         behind++;
     if (here.n == here.room) {
         here.room = here.room ? 2 * here.room : 64;
-        here.live = need(realloc(here.live, here.room * sizeof *here.live));
+        here.live = whatif_need(realloc(here.live, here.room * sizeof *here.live));
     }
     memmove(here.live + at + 1, here.live + behind, (here.n - behind) * sizeof *here.live);
     here.n = here.n - (behind - at) + 1;
@@ -90,7 +84,7 @@ static struct exact *find_exact(uint32_t context, uint64_t address) {
 static void put_exact(const struct cst_range *range) {
     struct exact *entry = find_exact(range->context, range->asked);
     if (!entry) {
-        entry = need(calloc(1, sizeof *entry));
+        entry = whatif_need(calloc(1, sizeof *entry));
         entry->key.address = range->asked;
         entry->key.context = range->context;
 #undef uthash_nonfatal_oom
