@@ -57,6 +57,32 @@ TEST(Trim, StepsMeanWhatTheyMeant) {
     }
 }
 
+TEST(Trim, GpuTimesOfWhatIsKeptAreKept) {
+    std::string path = Out("measured.cst"), out = Out("measured.part.cst");
+    Synth s(path);
+    s.Thread(1, "");
+    s.Stream(CST_STREAM_LEGACY, 0);
+    uint32_t a = s.Kernel("a"), b = s.Kernel("b");
+    cst_sink_string(&s.sink, 900, "a"); // a text of its own
+    s.GpuStream(1, 7);
+    for (uint64_t step = 0; step < 4; step++) {
+        s.Eager(1, a, "rule", "rule");
+        s.Eager(1, b, "rule", "rule");
+        s.Gpu(7, CST_GPU_KERNEL, "", 1000 + step)->name = 900;
+        s.Gpu(7, CST_GPU_KERNEL, "theirs", 5);
+        s.Gpu(7, CST_GPU_KERNEL, "b", 2000 + step);
+        s.Sync(1);
+    }
+    ASSERT_EQ(s.Close(), 0);
+    Says({"trim", "--steps", "1-2", "-o", out, path});
+    sim::Json j = Parse(Says({"info", "--json", out}));
+    EXPECT_EQ(j.Number("gpu_records"), 4);
+    EXPECT_EQ(j.Number("gpu_known"), 4);
+    EXPECT_EQ(
+        Says({"report", "kernels", "--format=csv", "--fields=name,gpu_ns", "--sort=gpu_ns", out}),
+        "name,gpu_ns\nb,4003\na,2003\n");
+}
+
 TEST(Trim, OneStepOfOneStream) {
     std::string out = Out("one.cst");
     Says({"trim", "--steps", "1", "-o", out, golden});

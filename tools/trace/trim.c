@@ -183,6 +183,21 @@ static void put_event(struct trim *t, const struct cst_record *record, uint32_t 
         ((struct cst_flush *)copy)->n = n;
 }
 
+/* When the ops that are kept ran. What was no op, or is of one that is left out, is left out. */
+static void put_gpu(struct trim *t, bool names) {
+    const struct cst_trace *trace = t->look->trace;
+    const struct model *model = t->look->model;
+    for (size_t i = 0; !names && i < trace->n_gpu_streams; i++)
+        put(t, &trace->gpu_streams[i]->head);
+    for (uint32_t i = 0; i < model->n_ops && !t->no_memory && !t->out.error; i++)
+        if (model->ops[i].gpu && t->selection->steps[model->ops[i].step]) {
+            if (names)
+                need_string(t, model->ops[i].gpu->name);
+            else
+                put(t, &model->ops[i].gpu->head);
+        }
+}
+
 static void put_definitions(struct trim *t) {
     const struct cst_trace *trace = t->look->trace;
     uint32_t kinds = 0;
@@ -274,8 +289,10 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     if (opened) {
         put_facts(&t, note);
         each(&t, need);
+        put_gpu(&t, true);
         put_definitions(&t);
         each(&t, put_event);
+        put_gpu(&t, false);
         end_block(&t);
     }
     if (opened && !t.no_memory && !t.out.error) {
