@@ -27,22 +27,25 @@
 
 #include "shim/base/forbid.h"
 
-enum { FACTS = 256 << 10, ARGUMENTS = 64 << 10 };
+enum { FACTS = 256 << 10, ARGUMENTS = 64 << 10, ENDS = 1024 /* kept for what closes */ };
 
 static bool gpu_times; /* CUPTI was asked */
 
-/* JSON on its way; what does not fit is left out, and closing brackets always fit. */
+/* JSON on its way. An entry that may not fit is left out whole, and what closes always fits. */
 struct text {
     char *at;
     size_t used;
 };
 
+/* So many bytes of text, each of which may become six, and some more. */
+static bool fits(const struct text *t, size_t bytes) {
+    return bytes < FACTS && t->used + 6 * bytes + 64 <= FACTS - ENDS;
+}
+
 static void put(struct text *t, const char *what) {
     size_t n = strlen(what);
-    if (t->used + n < FACTS - 64) {
-        memcpy(t->at + t->used, what, n + 1);
-        t->used += n;
-    }
+    memcpy(t->at + t->used, what, n + 1);
+    t->used += n;
 }
 
 static void put_escaped(struct text *t, const char *what) {
@@ -71,6 +74,8 @@ static void put_key(struct text *t, const char *key) {
 }
 
 static void put_text(struct text *t, const char *key, const char *value) {
+    if (!fits(t, (key ? strlen(key) : 0) + strlen(value)))
+        return;
     put_key(t, key);
     put(t, "\"");
     put_escaped(t, value);
@@ -176,6 +181,8 @@ static void put_settings(struct text *t) {
     put(t, "[");
     const struct cus_rule *rule;
     for (unsigned i = 0; (rule = cus_rules_get(cus_rules(), i)); i++) {
+        if (!fits(t, strlen(rule->pattern) + 32))
+            break;
         put_key(t, NULL);
         put(t, "{");
         put_text(t, "policy", cus_policy_name(rule->policy));

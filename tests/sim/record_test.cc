@@ -172,6 +172,38 @@ TEST(Recording, KeepsShapesAndParams) {
     EXPECT_TRUE(grew);
 }
 
+// What is said of a program is JSON, whatever it is called and however long.
+TEST(Recording, FactsAreJsonWhateverTheProgramIsCalled) {
+    std::string path = NewPath(), name;
+    while (name.size() < 60000) {
+        name += "\xc3\xa9\xc3\xa9\xc3\xa9\"\\"; // each byte takes up to six in JSON
+    }
+    Setting setting = Recorded(path);
+    Outcome run = RunProgram({"/bin/bash", "-c", "exec -a \"$1\" \"$0\" launch_bound --steps 3",
+                              Runfile(setting.binary), name},
+                             setting);
+    ASSERT_EQ(run.result.status, 0) << run.result.err;
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    Json facts = ParseJson(read->trace->facts);
+    EXPECT_TRUE(facts.valid);
+    EXPECT_EQ(facts.text["options.mode"], "piecewise");
+    EXPECT_GT(facts.Number("clock.monotonic_ns"), 0);
+}
+
+TEST(Recording, NoGpuTimesIsSaid) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.env["CUSPLICE_RECORD_GPU"] = "yes"; // CUPTI does not know the simulator, if it is there
+    Outcome run = RunCase(CaseOf("launch_bound"), setting);
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+    EXPECT_NE(run.result.err.find("no GPU times: "), std::string::npos) << run.result.err;
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_TRUE(read->trace->closed);
+    EXPECT_EQ(read->trace->n_gpu, 0u);
+}
+
 TEST(Recording, ChosenStepsAlone) {
     std::string path = NewPath();
     Setting setting = Recorded(path);

@@ -21,6 +21,13 @@ int cli_run_value(char **argv, int *at, const char *name, const char *brief, con
 /* One of the options of `cusplice run`; the same three answers. */
 int cli_run_option(char **argv, int *at);
 
+/* Options that a verb has beside those; the same three answers. */
+typedef int cli_run_own(char **argv, int *at);
+/* Reads all options up to the program, at argv[*at]. `names`: those that there are, for one that is
+ * not. False where there is nothing to run: *status says how to end. */
+bool cli_run_options(const struct cli_verb *self, int argc, char **argv, cli_run_own *own,
+                     const char *const *names, int *at, int *status);
+
 /* The exit status, where the program's own is 0. `seen`: the library saw launches. */
 typedef int cli_run_judge(bool seen, const struct cli_verified *verified);
 /* Checks the configuration, runs the program. Returns where it could not be run, and what `judge`

@@ -103,45 +103,25 @@ static bool choose_output(const char *program) {
     return false;
 }
 
-static bool take_option(char **argv, int *at) {
-    static const char *const names[] = {"--output", "--steps", "--gpu-times", "--config", "--set",
-                                        "--stats",  "--why",   "--help",      NULL};
-    const char *word = argv[*at], *value;
-    int taken = cli_run_value(argv, at, "--output", "-o", &value);
-    if (taken) {
-        output = value;
-        return taken > 0;
-    }
+static int own_option(char **argv, int *at) {
+    const char *value;
+    int taken = cli_run_value(argv, at, "--output", "-o", &output);
+    if (taken)
+        return taken;
     taken = cli_run_value(argv, at, "--steps", NULL, &value);
     if (taken)
-        return taken > 0 && take_steps(value);
-    if (strcmp(word, "--gpu-times") == 0)
-        return cli_run_set("record_gpu", "yes");
-    taken = cli_run_option(argv, at);
-    if (taken)
-        return taken > 0;
-    cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-    return false;
+        return taken > 0 && take_steps(value) ? 1 : -1;
+    if (strcmp(argv[*at], "--gpu-times") == 0)
+        return cli_run_set("record_gpu", "yes") ? 1 : -1;
+    return 0;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    int at = 1;
-    for (; at < argc && argv[at][0] == '-'; at++) {
-        if (strcmp(argv[at], "--") == 0) {
-            at++;
-            break;
-        }
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            cli_print_help(self);
-            return 0;
-        }
-        if (!take_option(argv, &at))
-            return CLI_EXIT_REFUSED;
-    }
-    if (at >= argc) {
-        cli_say("a program is missing: cusplice %s", self->synopsis);
-        return CLI_EXIT_REFUSED;
-    }
+    static const char *const names[] = {"--output", "--steps", "--gpu-times", "--config", "--set",
+                                        "--stats",  "--why",   "--help",      NULL};
+    int at, status;
+    if (!cli_run_options(self, argc, argv, own_option, names, &at, &status))
+        return status;
     return choose_output(argv[at]) ? cli_run_start(argv + at, NULL) : CLI_EXIT_REFUSED;
 }
 

@@ -165,13 +165,31 @@ int cli_run_option(char **argv, int *at) {
     return 0;
 }
 
-static bool take_option(char **argv, int *at) {
-    static const char *const names[] = {"--config", "--set", "--stats", "--why", "--help", NULL};
-    const char *word = argv[*at];
-    int taken = cli_run_option(argv, at);
-    if (taken)
-        return taken > 0;
-    cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
+bool cli_run_options(const struct cli_verb *self, int argc, char **argv, cli_run_own *own,
+                     const char *const *names, int *at, int *status) {
+    *status = CLI_EXIT_REFUSED;
+    for (*at = 1; *at < argc && argv[*at][0] == '-'; ++*at) {
+        const char *word = argv[*at];
+        if (strcmp(word, "--") == 0) {
+            ++*at;
+            break;
+        }
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            cli_print_help(self);
+            *status = 0;
+            return false;
+        }
+        int taken = own ? own(argv, at) : 0;
+        if (!taken)
+            taken = cli_run_option(argv, at);
+        if (!taken)
+            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
+        if (taken <= 0)
+            return false;
+    }
+    if (*at < argc)
+        return true;
+    cli_say("a program is missing: cusplice %s", self->synopsis);
     return false;
 }
 
@@ -232,23 +250,10 @@ int cli_run_start(char **argv, cli_run_judge *judge) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    int at = 1;
-    for (; at < argc && argv[at][0] == '-'; at++) {
-        if (strcmp(argv[at], "--") == 0) {
-            at++;
-            break;
-        }
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            cli_print_help(self);
-            return 0;
-        }
-        if (!take_option(argv, &at))
-            return CLI_EXIT_REFUSED;
-    }
-    if (at >= argc) {
-        cli_say("a program is missing: cusplice %s", self->synopsis);
-        return CLI_EXIT_REFUSED;
-    }
+    static const char *const names[] = {"--config", "--set", "--stats", "--why", "--help", NULL};
+    int at, status;
+    if (!cli_run_options(self, argc, argv, NULL, names, &at, &status))
+        return status;
     return cli_run_start(argv + at, NULL);
 }
 

@@ -72,29 +72,9 @@ static int own_option(char **argv, int *at) {
 static int run(const struct cli_verb *self, int argc, char **argv) {
     static const char *const names[] = {"--mode",   "--every", "--budget", "--report", "--plant",
                                         "--config", "--set",   "--stats",  "--help",   NULL};
-    int at = 1;
-    for (; at < argc && argv[at][0] == '-'; at++) {
-        const char *word = argv[at];
-        if (strcmp(word, "--") == 0) {
-            at++;
-            break;
-        }
-        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            cli_print_help(self);
-            return 0;
-        }
-        int taken = own_option(argv, &at);
-        if (!taken)
-            taken = cli_run_option(argv, &at);
-        if (!taken)
-            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-        if (taken <= 0)
-            return CLI_EXIT_REFUSED;
-    }
-    if (at >= argc) {
-        cli_say("a program is missing: cusplice %s", self->synopsis);
-        return CLI_EXIT_REFUSED;
-    }
+    int at, status;
+    if (!cli_run_options(self, argc, argv, own_option, names, &at, &status))
+        return status;
     if (!cli_run_set("mode", "verify"))
         return CLI_EXIT_REFUSED;
     return cli_run_start(argv + at, judge);
