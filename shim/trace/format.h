@@ -33,6 +33,7 @@ enum cst_block_type {
     CST_BLOCK_FACTS = 1,   /* a JSON object: what recorded what; the last one counts */
     CST_BLOCK_RECORDS = 2, /* records, one behind the other */
     CST_BLOCK_END = 3,     /* no payload: the file was closed in good order */
+    CST_BLOCK_DATA = 4,    /* a struct cst_data and the bytes behind it; replayable traces */
 };
 
 enum { CST_BLOCK_ZSTD = 1 }; /* flags: the payload is one zstd frame */
@@ -42,6 +43,21 @@ struct cst_block {
     uint64_t bytes; /* of the payload as it stands in the file; padded with zeros to 8 */
     uint64_t raw;   /* of the payload unpacked */
     uint64_t check; /* XXH3_64bits of the payload as it stands, seeded with type + (flags << 32) */
+};
+
+/* Part of something that is larger than a record. */
+enum cst_data_of {
+    CST_DATA_IMAGE = 1,  /* the code of a CST_MODULE */
+    CST_DATA_MEMORY = 2, /* device memory as it was when the recording began; `offset` is its
+                            address; what is in no such block was zero */
+    CST_DATA_INPUT = 3,  /* what a copy of CST_WORK_COPY read from the host */
+};
+
+struct cst_data {
+    uint32_t of; /* enum cst_data_of */
+    uint32_t id; /* of the module or input; memory: 0 */
+    uint64_t offset;
+    uint64_t bytes; /* behind this struct */
 };
 
 /* ---- records ---- */
@@ -64,6 +80,14 @@ enum cst_type {
     /* What the GPU did, as CUPTI says; only where it was asked for. */
     CST_GPU = 48,
     CST_GPU_STREAM = 49,
+    /* What is to be done again without the program; only where it was asked for. */
+    CST_MODULE = 64,
+    CST_CODE = 65,
+    CST_SPAN = 66,
+    CST_LANE = 67,
+    CST_WORK = 68,
+    CST_CHECK = 69,
+    CST_OBSTACLE = 70,
 };
 
 struct cst_record {
@@ -269,6 +293,114 @@ struct cst_gpu_stream {
     struct cst_record head;
     uint32_t stream;
     uint32_t gpu_stream;
+};
+
+/* ---- replayable traces: everything that a replay needs, and all that it looks at ---- */
+
+enum cst_module_form {
+    CST_MODULE_IMAGE = 1, /* its bytes are in CST_DATA_IMAGE blocks */
+    CST_MODULE_FILE = 2,  /* they are those of `file` at `offset` */
+};
+
+/* Code was loaded. Also of what was loaded before the recording began. */
+struct cst_module {
+    struct cst_record head;
+    uint32_t id; /* from 1 on */
+    uint32_t form;
+    uint32_t library;  /* 1: by cuLibraryLoad..., 0: by cuModuleLoad... */
+    uint32_t file;     /* string: a path */
+    uint32_t build_id; /* string: of that file, hexadecimal; 0: it has none */
+    uint32_t reserved;
+    uint64_t offset, bytes;
+    uint64_t check; /* XXH3_64bits of the bytes */
+};
+
+/* A function that work names. */
+struct cst_code {
+    struct cst_record head;
+    uint32_t id;           /* from 1 on */
+    uint32_t module;       /* 0: it could not be told whose it is */
+    uint32_t name;         /* string, mangled */
+    uint32_t kernel;       /* 1: a CUkernel */
+    uint32_t n_arguments;  /* struct cst_argument each, behind this struct */
+    uint32_t n_attributes; /* struct cst_setting each, behind those */
+    uint32_t param_bytes;
+    uint32_t reserved;
+};
+
+struct cst_setting {    /* of a function, where it is not as the driver makes it */
+    uint32_t attribute; /* CUfunction_attribute */
+    int32_t value;
+};
+
+enum cst_span_what {
+    CST_SPAN_RESERVED = 1, /* all device memory of the trace lies within */
+    CST_SPAN_DEVICE = 2,   /* device memory; it stays what it is after the program frees it */
+    CST_SPAN_HOST = 3,     /* pinned or registered host memory, at the host's address */
+    CST_SPAN_GLOBAL = 4,   /* a variable of a module: it lies elsewhere in another process */
+    CST_SPAN_FOREIGN = 5,  /* memory that a replay cannot make: managed, of a pool, imported */
+};
+
+struct cst_span {
+    struct cst_record head;
+    uint32_t what;   /* enum cst_span_what */
+    uint32_t module; /* CST_SPAN_GLOBAL */
+    uint32_t name;   /* string: the variable; the call that made the memory */
+    uint32_t gone;   /* 1: this ends what an earlier one with the same address began */
+    uint64_t address, bytes;
+};
+
+/* A stream as work names it. */
+struct cst_lane {
+    struct cst_record head;
+    uint32_t id;   /* from 1 on */
+    uint32_t kind; /* enum cst_stream_kind */
+    uint32_t flags;
+    int32_t priority;
+};
+
+enum cst_work_what {
+    CST_WORK_LAUNCH = 1,
+    CST_WORK_MEMSET,
+    CST_WORK_COPY,
+    CST_WORK_RECORD, /* of an event */
+    CST_WORK_WAIT,   /* of a stream for an event; one that was never recorded is no wait */
+    CST_WORK_SYNC,   /* the host waited: for the lane, or for the event, or (neither) for all */
+};
+
+/* The n-th call of these that the program made, in the order of `ns` and, where that is the same,
+ * of the file. */
+struct cst_work {
+    struct cst_record head; /* flags: enum cst_work_what */
+    uint64_t gap_ns;        /* what the thread did by itself since its last such call */
+    uint32_t lane;          /* 0: none */
+    uint32_t code;          /* launch */
+    uint32_t dims[7];       /* launch: grid, block, shared memory */
+    uint32_t n_attributes;  /* launch: struct cst_attribute each, behind this struct; behind those
+                               the param_bytes of the code, padded */
+    uint32_t cooperative;   /* launch: by cuLaunchCooperativeKernel */
+    uint32_t elem, value;   /* memset: bytes of an element, its value */
+    uint32_t input;         /* copy: id of CST_DATA_INPUT; 0: the source is device memory */
+    uint32_t to_host;  /* copy: 1: the destination is the host's, and its address unimportant */
+    uint32_t sync;     /* memset, copy: 1: by a call without Async */
+    uint64_t to, from; /* addresses */
+    uint64_t width, height, pitch; /* bytes of a copy in width; a memset's elements in a row, rows,
+                                      and bytes from row to row */
+    uint64_t event;                /* handle */
+};
+
+/* Device memory as it was at the end. */
+struct cst_check {
+    struct cst_record head;
+    uint64_t address, bytes;
+    uint64_t check; /* XXH3_64bits */
+};
+
+/* The program did something that a replay cannot do again. */
+struct cst_obstacle {
+    struct cst_record head; /* when it was first */
+    uint32_t call;          /* string: the API */
+    uint32_t why;           /* string */
 };
 
 /* Records of this thread that found no room. */
