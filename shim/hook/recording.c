@@ -191,8 +191,9 @@ static void start_keeping(bool from_the_start) {
     if (!cus_keep_start(from_the_start))
         return;
     for (unsigned i = 0; i < cus_keep_n_places; i++)
-        __atomic_store_n(&cus_real_functions[cus_keep_places[i].row], cus_keep_places[i].instead,
-                         __ATOMIC_RELEASE);
+        if (*cus_keep_places[i].real)
+            __atomic_store_n(&cus_real_functions[cus_keep_places[i].row],
+                             cus_keep_places[i].instead, __ATOMIC_RELEASE);
     if (!from_the_start)
         cus_record_hold();
     cus_record_on_op = cus_keep_op;

@@ -74,7 +74,6 @@ static const struct {
     {"cuCtxRecordEvent", false},
     {"cuCtxWaitEvent", false},
     {"cuCtxEnablePeerAccess", false},
-    {"cuCtxSynchronize_v2", false},
     {"cuDevice", true},
     {"cuEvent", true},
     {"cuFunc", true},
@@ -198,16 +197,11 @@ bool cus_keep_context(void) {
 /* ---- the recording ---- */
 
 bool cus_keep_start(bool from_the_start) {
-    for (unsigned i = 0; i < cus_keep_n_places + cus_keep_n_needs; i++) {
-        bool place = i < cus_keep_n_places;
-        unsigned row = place ? cus_keep_places[i].row : cus_keep_needs[i - cus_keep_n_places].row;
-        void **real = place ? cus_keep_places[i].real : cus_keep_needs[i - cus_keep_n_places].real;
-        if (!*real) {
-            cus_log(CUS_WARN, "keep", "the trace cannot be replayed: this driver has no %s",
-                    cus_api_name(row));
-            cus_keep_cannot(cus_api_name(row), "this driver does not have it");
-            return false;
-        }
+    for (unsigned i = 0; i < cus_keep_n_needs; i++) {
+        if (*cus_keep_needs[i].real)
+            continue;
+        cus_keep_cannot(cus_api_name(cus_keep_needs[i].row), "this driver does not have it");
+        return false;
     }
     __atomic_store_n(&cus_keep_recording, from_the_start, __ATOMIC_RELEASE);
     __atomic_store_n(&cus_keep_on, 1, __ATOMIC_RELEASE);

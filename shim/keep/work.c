@@ -492,6 +492,12 @@ CUresult cus_keep_cuCtxSynchronize(void) {
     return synced(cus_keep_real.cuCtxSynchronize(), NULL, CUS_ABI_LEGACY, true, NULL, true, began);
 }
 
+CUresult cus_keep_cuCtxSynchronize_v2(CUcontext context) {
+    uint64_t began = cus_clock_ns();
+    return synced(cus_keep_real.cuCtxSynchronize_v2(context), NULL, CUS_ABI_LEGACY, true, NULL,
+                  true, began);
+}
+
 static CUresult event_recorded(CUresult result, CUevent event, CUstream stream, enum cus_abi abi,
                                uint64_t began) {
     if (result == CUDA_SUCCESS && wanted()) {
