@@ -21,7 +21,7 @@
 #include "shim/stream/call.h"
 
 /* A function of kept.def: `instead` is to stand where the real one stands, which goes to `*real`.
- */
+ * What a driver lacks it keeps lacking. */
 struct cus_keep_place {
     unsigned row;
     void *instead;
