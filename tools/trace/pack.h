@@ -6,9 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Packs each block of a whole trace that gets shorter by it; what the trace says stays as it is.
  * The packed file takes the place of the other at once. False with a sentence in `error`: the trace
  * is as it was. */
 bool pack_file(const char *path, char *error, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
