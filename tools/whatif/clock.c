@@ -177,9 +177,9 @@ static double eager_gap(void) {
 }
 
 /* What is withheld is looked at before anything goes out because of it. */
-static void match(double sign) {
-    here.matched = sign > 0;
-    spend(sign * (here.cost->host.matched_launch + here.timing->matched_more));
+static void match(void) {
+    here.matched = true;
+    spend(here.cost->host.matched_launch + here.timing->matched_more);
 }
 
 /* The host is there when the copy is. */
@@ -195,8 +195,6 @@ static void copy_and_wait(struct lane *lane) {
 void whatif_clock_own(void) {
     if (!here.timing)
         return;
-    if (here.matched)
-        match(-1); /* it was not to be withheld, as is found now */
     here.own = true;
     struct asked op = take(here.lane);
     if (here.captures) {
@@ -234,7 +232,7 @@ void whatif_clock_graph(CUstream stream, uint32_t nodes) {
     struct lane *lane = lane_of(stream);
     double gap = cost->gpu.graph_kernel - cost->gpu.small_kernel;
     if (!here.own && !here.matched && !here.background)
-        match(1);
+        match();
     double at =
         spend(cost->host.graph_launch + cost->host.graph_node * nodes + here.timing->graph_more);
     for (uint32_t i = 0; i < nodes; i++)
@@ -401,7 +399,7 @@ void whatif_clock_event_end(void) {
     if (event->type == CST_OP) {
         here.worked = here.thread;
         if (!here.own && !here.matched)
-            match(1);
+            match();
     }
     if (event->type == CST_CALL)
         call_ends(here.thread, (const struct cst_call *)event);

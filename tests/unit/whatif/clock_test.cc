@@ -160,6 +160,21 @@ TEST(Clock, FromGraphToGraphThereIsASeam) {
     EXPECT_DOUBLE_EQ(t.step, 200 + 1500 + 20 + 500 + 4 * 50000 + 200 + (200 + 1200) + 200 + 2000);
 }
 
+// Two are withheld; the one that is not to be lets them go and is no match.
+TEST(Clock, ABreakCostsALaunchByItself) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"), out = program.Kernel("out");
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 700);
+        program.Go(kernel, stream, 700);
+        program.Go(out, stream, 700);
+        program.WaitFor(stream);
+    }
+    whatif_times t = program.Times(Costs(), "piecewise", {{"eager", "out"}});
+    EXPECT_DOUBLE_EQ(t.calls, 2 * 100 + 1500 + 20 + 3000);
+}
+
 TEST(Clock, PatchesCostTheHost) {
     Timed program;
     uint32_t stream = program.Stream(), kernel = program.Kernel("k");
