@@ -208,6 +208,78 @@ TEST(ReplayVerb, ATraceThatDoesNotSayHowItWasRecorded) {
     EXPECT_TRUE(Has(r.err, "it cannot be played as recorded")) << r.err;
 }
 
+// ---- trim and info ----
+
+// Steps as MakeSteps has them, with two ops of two steps for the other verbs.
+std::string WithOps(const std::string &name) {
+    std::string path = Fresh(name);
+    Made m(path);
+    m.Module();
+    uint32_t lane = m.Lane(CST_STREAM_LEGACY), stream = m.s.Stream(CST_STREAM_LEGACY, 0);
+    uint64_t a = m.Alloc(0, 1 << 20);
+    m.Contents(a + 1024, std::vector<uint32_t>(100000, 7));
+    for (int step = 0; step < 2; step++) {
+        m.Upload(lane, a, {1, 2, 3, 4});
+        m.Chain(lane, a, 3, 1, 4);
+        m.s.Eager(stream, 1, "rule", "rule");
+        m.Sync(lane);
+        m.s.Sync(stream);
+    }
+    m.Check(a, 1 << 20);
+    EXPECT_EQ(m.Close(), 0);
+    return path;
+}
+
+TEST(TrimOfReplayable, AllOfItIsPackedAndPlaysAsBefore) {
+    std::string path = WithOps("whole.cst"), out = Fresh("whole.trim.cst");
+    Result r = Cusplice({"trim", "--pack", "-o", out, path});
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_FALSE(Has(r.out, "cannot be replayed")) << r.out;
+    struct stat before, after;
+    ASSERT_EQ(stat(path.c_str(), &before) | stat(out.c_str(), &after), 0);
+    EXPECT_LT(after.st_size, before.st_size / 50);
+    for (const std::string &trace : {path, out}) {
+        r = Replay({"--strategy=full", "--repeat=1", "--format=json", trace});
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        sim::Json json = Table(r);
+        EXPECT_EQ(json.Number("about.sums"), 1);
+        EXPECT_EQ(json.Number("about.calls"), 6);
+        EXPECT_EQ(json.Number("about.kernels"), 2);
+        EXPECT_EQ(json.Number("about.steps"), 2);
+    }
+    EXPECT_TRUE(Has(Cusplice({"info", out}).out, "can be replayed  6 calls, with 5 blocks"));
+}
+
+TEST(TrimOfReplayable, APartSaysThatItIsNone) {
+    std::string path = WithOps("part.cst"), out = Fresh("part.trim.cst");
+    Result r = Cusplice({"trim", "--steps", "1", "-o", out, path});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "\nit cannot be replayed, for it is a part")) << r.out;
+    sim::Json json = sim::ParseJson(Cusplice({"info", "--json", out}).out);
+    EXPECT_EQ(json.Number("ops"), 1);
+    EXPECT_EQ(json.Number("replay_calls"), 0);
+    EXPECT_EQ(json.text["facts.trimmed.replay"], "left out");
+    EXPECT_EQ(Replay({out}).Exit(), 1);
+    // Nothing is said of a trace that could not be replayed before.
+    unlink(out.c_str());
+    r = Cusplice({"trim", "--steps", "1", "-o", out, "tests/golden/trace-v1.cst"});
+    EXPECT_FALSE(Has(r.out, "replayed")) << r.out;
+    EXPECT_TRUE(Has(Cusplice({"info", out}).out, "can be replayed  no (cusplice record --repl"));
+}
+
+TEST(TrimOfReplayable, BrokenDataDoesNotBecomeWhole) {
+    std::string path = WithOps("broken.cst"), out = Fresh("broken.trim.cst"), bytes = ReadAll(path);
+    bytes[bytes.find(std::string("\7\0\0\0\7\0\0\0", 8)) + 4000] ^= 1;
+    WriteAll(path, bytes);
+    Result r = Cusplice({"trim", "--pack", "-o", out, path});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.err, "cusplice: " + path +
+                         ": corrupt: a data block (memory, 400000 bytes) does not match its "
+                         "checksum\n");
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
+    EXPECT_NE(access((out + ".partial").c_str(), F_OK), 0);
+}
+
 // ---- a player that is a script ----
 
 const char kReady[] = "'{\"ready\":true,\"gpu\":\"G\",\"ops\":9,\"launches\":4,\"steps\":2,"
