@@ -114,6 +114,9 @@ static void look(struct player *p) {
 
 static void prepare(struct player *p) {
     CUcontext context;
+    player_memory_reserve(p);
+    if (p->obstacles.n)
+        return;
     player_check(player_cu.cuDevicePrimaryCtxRetain(&context, p->device),
                  "cuDevicePrimaryCtxRetain");
     player_check(player_cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");

@@ -193,6 +193,42 @@ TEST(Player, EverySortOfWorkIsDone) {
     EXPECT_TRUE(Has(text, " cooperative")) << text;
 }
 
+// A function and a kernel are different handles, and what is set on them is set by different calls.
+TEST(Player, FunctionsAreNamedAsTheProgramNamedThem) {
+    for (uint32_t kernel : {0u, 1u}) {
+        std::string path = Fresh("handles.cst"), calls = Folder() + "/handles.json";
+        Made m(path);
+        m.Module();
+        uint64_t a = m.Alloc(0, 4096);
+        uint32_t name = m.s.String("touch");
+        auto *code = static_cast<cst_code *>(cst_sink_add(
+            &m.s.sink, CST_CODE, sizeof(cst_code) + sizeof(cst_argument) + sizeof(cst_setting)));
+        code->id = code->module = 1;
+        code->name = name;
+        code->kernel = kernel;
+        code->n_arguments = code->n_attributes = 1;
+        code->param_bytes = 8;
+        auto *argument = reinterpret_cast<cst_argument *>(code + 1);
+        *argument = {0, 8};
+        *reinterpret_cast<cst_setting *>(argument + 1) = {8, 4096};
+        cst_work *work = m.Work(CST_WORK_LAUNCH, 0, 8);
+        work->code = 1;
+        for (int i = 0; i < 6; i++)
+            work->dims[i] = 1;
+        memcpy(work + 1, &a, 8);
+        ASSERT_EQ(m.Close(), 0);
+        Result r = Play(path, "check\n", {{"CUSIM_STATS", calls}});
+        EXPECT_EQ(r.Exit(), 0) << r.out;
+        sim::Json called = sim::ParseJson(Read(calls));
+        std::map<std::string, double> of;
+        for (const auto &[where, number] : called.number)
+            of[where.substr(where.rfind('.') + 1)] += number;
+        EXPECT_EQ(of["cuKernelGetFunction"], kernel ? 0 : 1);
+        EXPECT_EQ(of["cuFuncSetAttribute"], kernel ? 0 : 1);
+        EXPECT_EQ(of["cuKernelSetAttribute"], kernel ? 1 : 0);
+    }
+}
+
 TEST(Player, TheHostTakesTheTimeThatItTook) {
     std::string path = Fresh("pace.cst");
     Made m(path);

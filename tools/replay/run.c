@@ -15,6 +15,7 @@
 enum {
     ROUND_NS = 50000000, /* a strategy's part of a round is about as long */
     PASSES_MAX = 20,
+    WARM_STEPS = 64, /* before anything is measured: graphs grow over some steps */
     ERROR = 1400,
 };
 
@@ -135,9 +136,12 @@ static bool passes(struct measuring *m, unsigned i, unsigned n, bool measured, u
 /* ---- players from `from` up to `to` ---- */
 
 static bool prepare(struct measuring *m, unsigned from, unsigned to) {
+    uint64_t steps = m->facts->steps ? m->facts->steps : 1;
+    unsigned warm = (unsigned)(WARM_STEPS / steps);
+    warm = warm > m->setup->warm ? warm : m->setup->warm;
     for (unsigned i = from; i < to; i++) {
         uint64_t shortest = UINT64_MAX;
-        if (!check(m, i, "first pass") || !passes(m, i, m->setup->warm, false, &shortest))
+        if (!check(m, i, "first pass") || !passes(m, i, warm, false, &shortest))
             return false;
         if (!m->passes) /* one number for all strategies */
             m->passes = shortest >= ROUND_NS ? 1 : (unsigned)(ROUND_NS / (shortest + 1)) + 1;

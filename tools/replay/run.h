@@ -25,7 +25,7 @@ struct replay_setup {
     const char *player, *trace; /* files */
     bool paced;                 /* the host takes the time that it took when recorded */
     unsigned rounds;            /* of measuring, each over all strategies */
-    unsigned warm;              /* passes before, not measured */
+    unsigned warm;              /* passes before, not measured, at least */
 };
 
 /* What the player says of the trace. */
