@@ -100,7 +100,7 @@ TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
                 {"CUSPLICE_LOG", "error"}};
     for (bool packed : {false, true}) {
         std::string trace = MakeSteps(GetParam() + ".cst", 12, packed);
-        Result r = Play(trace, "check\nrun 12\ncheck\nquit\n", more);
+        Result r = Play(trace, "check\nrun 12\nsums\ncheck\nquit\n", more);
         ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
         EXPECT_EQ(r.err, "");
         sim::Json ready = Answer(r, 0), run = Answer(r, 2);
@@ -110,7 +110,7 @@ TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
         EXPECT_EQ(ready.Number("launches"), 12 * 8);
         EXPECT_EQ(ready.Number("memory_bytes"), 3 * kGranule);
         EXPECT_FALSE(ready.Has("warnings.0")) << r.out;
-        for (size_t line : {1u, 3u}) {
+        for (size_t line : {1u, 3u, 4u}) {
             EXPECT_EQ(Answer(r, line).Number("checks"), 3);
             EXPECT_EQ(Answer(r, line).Number("wrong"), 0) << r.out;
         }
@@ -150,9 +150,11 @@ TEST(Player, EachPassBeginsWhereTheRecordingBegan) {
     m.Check(a, 1 << 20);
     m.Check(b, 4096);
     ASSERT_EQ(m.Close(), 0);
-    Result r = Play(path, "run 3\ncheck\nrun 2\ncheck\n");
-    EXPECT_EQ(Answer(r, 2).Number("wrong"), 0) << r.out;
-    EXPECT_EQ(Answer(r, 4).Number("wrong"), 0) << r.out;
+    Result r = Play(path, "run 3\nsums\nrun 2\nsums\ncheck\n");
+    for (size_t line : {2u, 4u, 5u}) {
+        EXPECT_EQ(Answer(r, line).Number("wrong"), 0) << r.out;
+        EXPECT_EQ(Answer(r, line).Number("checks"), 2);
+    }
 }
 
 TEST(Player, EverySortOfWorkIsDone) {
@@ -226,6 +228,31 @@ TEST(Player, FunctionsAreNamedAsTheProgramNamedThem) {
         EXPECT_EQ(of["cuKernelGetFunction"], kernel ? 0 : 1);
         EXPECT_EQ(of["cuFuncSetAttribute"], kernel ? 0 : 1);
         EXPECT_EQ(of["cuKernelSetAttribute"], kernel ? 1 : 0);
+    }
+}
+
+// It decides how a copy is done, and whether a graph can hold it.
+TEST(Player, HostMemoryIsPinnedWhereItWas) {
+    for (bool pinned : {false, true}) {
+        std::string path = Fresh("pinned.cst"), calls = Folder() + "/pinned.json";
+        Made m(path);
+        m.Module();
+        uint64_t a = m.Alloc(0, 4096), host = 0x7f1000000000;
+        m.Span(CST_SPAN_HOST, host, 4096, "cuMemHostAlloc");
+        m.Span(CST_SPAN_HOST, host + 8192, 4096, "cuMemHostAlloc");
+        m.Upload(0, a, {1, 2}, pinned ? host + 8 : host - 8);
+        m.Download(0, a, 8, pinned ? host + 64 : host - 64);
+        m.Download(0, a, 16, pinned ? host + 128 : host - 128); // in the block of the last
+        m.Download(0, a, 16, pinned ? host + 8192 : host - 8192);
+        m.Check(a, 8);
+        ASSERT_EQ(m.Close(), 0);
+        Result r = Play(path, "check\n", {{"CUSIM_STATS", calls}});
+        EXPECT_EQ(Answer(r, 1).Number("wrong"), 0) << r.out;
+        double allocated = 0;
+        for (const auto &[where, number] : sim::ParseJson(Read(calls)).number)
+            if (where.substr(where.rfind('.') + 1) == "cuMemHostAlloc")
+                allocated += number;
+        EXPECT_EQ(allocated, pinned ? 4 : 1); // one is the player's own
     }
 }
 

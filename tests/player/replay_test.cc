@@ -299,7 +299,8 @@ Result ByScript(const std::string &script, Strings arguments) {
 
 // Answers `run N` with times of 200, 400, 600 ... for each pass, on a step half of that.
 std::string Answers(const std::string &check, const std::string &in_graphs = "3") {
-    return std::string("while read -r word n; do case $word in\n") + "check) echo '" + check +
+    return std::string("while read -r word n; do case $word in\n") + "check | sums) echo '" +
+           check +
            "' ;;\n"
            "run) i=0; list=; while [ $i -lt $n ]; do i=$((i + 1)); list=$list,$((i * 200)); done\n"
            "echo '{\"ns\":['${list#,}'],\"steps\":2,\"in_graphs\":" +
@@ -343,7 +344,7 @@ TEST(ReplayFigures, APlayerThatFailsIsNotWaitedFor) {
     const struct {
         std::string script, says;
     } ends[] = {
-        {"kill -SEGV $$\n", "cusplice: eager: the player was ended by signal 11"},
+        {"kill -KILL $$\n", "cusplice: eager: the player was ended by signal 9"},
         {"exit 7\n", "cusplice: eager: the player ended with status 7"},
         {"echo '{\"error\":\"op 3 of 9: \\u0041\"}'\nexit 1\n", "cusplice: eager: op 3 of 9: A\n"},
         {"echo nonsense\nexit 0\n", "cusplice: eager: the player ended with status 0"},
@@ -357,15 +358,14 @@ TEST(ReplayFigures, APlayerThatFailsIsNotWaitedFor) {
     // A wrong sum behind the measured passes alone.
     Result r =
         ByScript(std::string("echo ") + kReady +
-                     "\nn=0\nwhile read -r word k; do case $word in check) echo "
+                     "\nn=0\nwhile read -r word k; do case $word in check | sums) echo "
                      "'{\"checks\":1,\"wrong\":'$n',\"where\":[\"0x10\"]}'; n=1 ;; run) echo "
                      "'{\"ns\":[5000000000'$(yes ,5000000000 | head -$((k - 1)) | tr -d "
                      "'\\n')'],\"steps\":2}' ;; esac; done\n",
                  {"--strategy=eager", "--repeat=1"});
     EXPECT_EQ(r.Exit(), 1);
-    EXPECT_TRUE(Has(r.err,
-                    "1 of 1 sums of the memory at the end differ (behind the measured passes): "
-                    "0x10\n"))
+    EXPECT_TRUE(Has(r.err, "1 of 1 sums of the memory at the end differ (last measured pass): "
+                           "0x10\n"))
         << r.err;
 }
 

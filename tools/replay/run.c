@@ -1,6 +1,6 @@
 /*
  * What is asked of players, in which order: checks, passes that are not measured, rounds of
- * measured ones over all strategies in turn, checks.
+ * measured ones over all strategies in turn, the sums behind the last of them.
  */
 #include "tools/replay/run.h"
 
@@ -81,10 +81,11 @@ static bool ask(struct measuring *m, unsigned i, const char *line) {
     return false;
 }
 
-static bool check(struct measuring *m, unsigned i, const char *when) {
+/* `line`: check or sums. */
+static bool check(struct measuring *m, unsigned i, const char *line, const char *when) {
     struct replay_measured *out = &m->out[i];
     char where[256] = "";
-    if (!ask(m, i, "check\n"))
+    if (!ask(m, i, line))
         return false;
     uint64_t wrong = replay_number(&m->players[i], "wrong");
     if (wrong && !out->wrong) {
@@ -141,7 +142,7 @@ static bool prepare(struct measuring *m, unsigned from, unsigned to) {
     warm = warm > m->setup->warm ? warm : m->setup->warm;
     for (unsigned i = from; i < to; i++) {
         uint64_t shortest = UINT64_MAX;
-        if (!check(m, i, "first pass") || !passes(m, i, warm, false, &shortest))
+        if (!check(m, i, "check\n", "first pass") || !passes(m, i, warm, false, &shortest))
             return false;
         if (!m->passes) /* one number for all strategies */
             m->passes = shortest >= ROUND_NS ? 1 : (unsigned)(ROUND_NS / (shortest + 1)) + 1;
@@ -156,7 +157,7 @@ static bool measure(struct measuring *m, unsigned from, unsigned to) {
             if (!passes(m, i, m->passes, true, NULL))
                 return false;
     for (unsigned i = from; i < to; i++)
-        if (!check(m, i, "behind the measured passes"))
+        if (!check(m, i, "sums\n", "last measured pass"))
             return false;
     return true;
 }
