@@ -231,6 +231,15 @@ TEST(Player, FunctionsAreNamedAsTheProgramNamedThem) {
     }
 }
 
+TEST(Player, EachLaneIsAStreamOfItsOwn) {
+    std::string trace = MakeSteps("lanes.cst", 1), log = Fresh("lanes.log");
+    Result r = Play(trace, "check\n", {{"CUSIM_LOG", log}});
+    EXPECT_EQ(r.Exit(), 0) << r.out;
+    std::string text = ReadAll(log);
+    EXPECT_TRUE(Has(text, "\nS1 kernel copy_words")) << text; // S0: the player's own copies
+    EXPECT_TRUE(Has(text, "\nS2 memset ")) << text;
+}
+
 // It decides how a copy is done, and whether a graph can hold it.
 TEST(Player, HostMemoryIsPinnedWhereItWas) {
     for (bool pinned : {false, true}) {
@@ -339,7 +348,7 @@ TEST(Refuses, OnlyMemoryOfThatMoment) {
     uint32_t copy = t.m.Code(t.module, "touch", {8});
     t.m.Span(CST_SPAN_HOST, t.a + kBytes, 4096, "cuMemHostAlloc");
     t.m.Span(CST_SPAN_HOST, t.a + kBytes, 4096, "cuMemFreeHost", true);
-    t.m.Launch(t.lane, copy, 1, 1, {t.a});
+    t.m.Launch(t.lane, copy, 1, 1, {t.a + kBytes + 8});
     std::string path = t.End();
     Result r = Play(path, "quit\n");
     EXPECT_EQ(r.Exit(), 0) << r.out;
