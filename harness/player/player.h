@@ -51,6 +51,7 @@ enum player_what {
     PLAYER_UPLOAD,
     PLAYER_DOWNLOAD,
     PLAYER_MOVE,
+    PLAYER_SET, /* settings of a function, where the program changed them between launches */
     PLAYER_RECORD,
     PLAYER_WAIT,
     PLAYER_SYNC_STREAM,
@@ -83,6 +84,7 @@ struct player_op {
             size_t bytes;
         } copy;
         CUevent event;
+        const struct player *player; /* PLAYER_SET: of the function that the work names */
     };
 };
 
@@ -156,6 +158,8 @@ void player_images(struct player *p);
 
 /* code.c */
 void player_load(struct player *p);
+/* Gives the function the settings that its record has. */
+CUresult player_set(const struct player *p, uint32_t code);
 /* The address here of what was at `address` in that variable; 0: it is not there. */
 CUdeviceptr player_global_at(const struct player *p, const struct cst_span *span);
 

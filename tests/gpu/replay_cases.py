@@ -16,7 +16,7 @@ def case_replay(lab):
         lab.skip("nothing to replay, or the launcher or decode is not built")
         return
     kept = {}
-    replay(lab, kept, "decode host", [decode, "--tokens", "100" if lab.quick else "400"], decode_us)
+    replay(lab, kept, "decode host", [decode, "--tokens", "12" if lab.quick else "400"], decode_us)
     if not lab.lacks("torch"):
         argv = lab.runner.python_script("linear1000.py", "--steps", "12", "--warmup", "10")
         replay(lab, kept, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3)
@@ -37,7 +37,7 @@ def replay(lab, kept, name, argv, step_us):
         lab.fail(done)
         return
     here = kept[name] = {"trace_bytes": os.path.getsize(trace), "recorded": done.stderr[-800:]}
-    played = lab.runner.run([lab.runner.program("cusplice"), "replay", "--format", "json", "--repeat", "5" if lab.quick else "10", trace], limit=300)
+    played = lab.runner.run([lab.runner.program("cusplice"), "replay", "--format", "json", "--repeat", "2" if lab.quick else "10", trace], limit=300)
     here["said"] = played.stderr[-4000:]
     lab.commands.append(" ".join(["cusplice record --replayable", "--", *argv]).replace(lab.runner.root + os.sep, ""))
     lab.check(f"{name}: can be replayed, and memory at the end is equal", played.ok, "" if played.ok else played.stderr[:300], issue=True)

@@ -231,6 +231,47 @@ TEST(Player, FunctionsAreNamedAsTheProgramNamedThem) {
     }
 }
 
+// A limit that the program raised and lowered between launches: with either alone, some would fail.
+TEST(Player, SettingsAreThoseOfEachLaunch) {
+    std::string path = Fresh("settings.cst"), calls = Folder() + "/settings.json";
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 1 << 20);
+    uint32_t name = m.s.String("reduce_dynamic");
+    for (uint32_t id : {1u, 2u}) {
+        auto *code = static_cast<cst_code *>(
+            cst_sink_add(&m.s.sink, CST_CODE,
+                         sizeof(cst_code) + 3 * sizeof(cst_argument) + sizeof(cst_setting)));
+        code->id = id;
+        code->module = code->kernel = code->n_attributes = 1;
+        code->name = name;
+        code->n_arguments = 3;
+        code->param_bytes = 20;
+        auto *argument = reinterpret_cast<cst_argument *>(code + 1);
+        argument[0] = {0, 8};
+        argument[1] = {8, 8};
+        argument[2] = {16, 4};
+        *reinterpret_cast<cst_setting *>(argument + 3) = {8, id == 1 ? 65536 : 49152};
+    }
+    for (uint32_t id : {1u, 1u, 2u, 1u}) {
+        cst_work *work = m.Work(CST_WORK_LAUNCH, 0, 24);
+        uint64_t params[3] = {a, a + 4096, 256};
+        work->code = id;
+        for (int i = 0; i < 6; i++)
+            work->dims[i] = i == 3 ? 256 : 1;
+        work->dims[6] = id == 1 ? 65536 : 2048;
+        memcpy(work + 1, params, 24);
+    }
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Play(path, "check\nrun 2\n", {{"CUSIM_STATS", calls}});
+    EXPECT_EQ(r.Exit(), 0) << r.out;
+    double set = 0;
+    for (const auto &[where, number] : sim::ParseJson(Read(calls)).number)
+        if (where.substr(where.rfind('.') + 1) == "cuKernelSetAttribute")
+            set += number;
+    EXPECT_EQ(set, 2 + 3 * 3); // when it is loaded; and at the first launch, and at each change
+}
+
 TEST(Player, EachLaneIsAStreamOfItsOwn) {
     std::string trace = MakeSteps("lanes.cst", 1), log = Fresh("lanes.log");
     Result r = Play(trace, "check\n", {{"CUSIM_LOG", log}});
