@@ -142,10 +142,10 @@ def decode_us(done):
 
 
 def calibrate(lab, kept):
-    """The path of the file that is used; three of them are made, to see how far they are apart."""
+    """The path of the file that is used; of three, unless it is to go fast, to see how far they are apart."""
     path = os.path.join(lab.runner.results, "measured.cost")
     values = []
-    for _ in range(3):
+    for _ in range(1 if lab.quick else 3):
         done = lab.runner.run([lab.runner.program("cusplice"), "calibrate", "--force", "-o", path], limit=90)
         kept["calibrate"].append({"seconds": round(done.seconds, 1), "rc": done.rc, "stderr": done.stderr})
         if not done.ok:
@@ -162,7 +162,7 @@ def calibrate(lab, kept):
     lab.check("calibrate: GPU times found", "CUPTI was not found" not in text, "")
     kept["cost"] = text
     for key in values[0]:
-        lab.notes.append(f"calibrate, three times: {key} = {', '.join(v.get(key, '?') for v in values)}")
+        lab.notes.append(f"calibrate: {key} = {', '.join(v.get(key, '?') for v in values)}")
     return path
 
 
@@ -207,7 +207,7 @@ def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
             done.result = dict(done.result or {}, step_us=step_us(done))
         return done
 
-    runs = lab.measure({f"{name}: {s}": settings[s][0] for s in settings}, call, "step_us", 3 if lab.quick else 5)
+    runs = lab.measure({f"{name}: {s}": settings[s][0] for s in settings}, call, "step_us", 2 if lab.quick else 4)
     here["measured"] = {n.split(": ", 1)[1]: [d.result["step_us"] for d in all_of] for n, all_of in runs.items()}
     info = read(lab, "info", "--json", traces["gpu"])
     if not info or not info["gpu_records"]:
