@@ -121,7 +121,7 @@ static size_t listen(int from, char *text, size_t bytes, bool *late) {
 
 static bool run_part(int part, const char *preload, const char *record, bool gpu, char *text) {
     int ends[2], status = 0;
-    bool late;
+    bool late = false;
     if (pipe2(ends, O_CLOEXEC) != 0) {
         cli_say("calibrate: %s", strerror(errno));
         return false;
