@@ -171,6 +171,14 @@ cus_plan_hold_same(struct cus_plan *plan, struct cus_dims dims, const void *flat
     return true;
 }
 
+/* The op that was withheld last, as the program asked for it. */
+static inline __attribute__((always_inline)) const struct cus_held *
+cus_plan_last(const struct cus_plan *plan) {
+    uint32_t i = plan->n - 1;
+    bool dirty = plan->dirty[i / 64] >> i % 64 & 1;
+    return cus_image_op(dirty ? plan->piece->asked : plan->predicted->image, plan->piece, i);
+}
+
 /* The class that the step has from this op on. */
 static inline enum cus_step_class cus_plan_step(const struct cus_plan *plan,
                                                 const struct cus_op *op) {
