@@ -59,14 +59,10 @@ static CUresult straight(CUresult result) {
 /* The hot path where a trace is made, out of the way of those who make none. */
 #define RECORDED(symbol, parameters, arguments, hold)                                              \
     NOINLINE CUresult recorded_##symbol parameters {                                               \
-        if (cus_hot_pending()) {                                                                   \
-            cus_depth = 1;                                                                         \
-            bool held_ = hold;                                                                     \
-            cus_depth = 0;                                                                         \
-            if (__builtin_expect(held_, 1))                                                        \
-                return CUDA_SUCCESS;                                                               \
-        }                                                                                          \
-        return long_##symbol arguments;                                                            \
+        cus_depth = 1;                                                                             \
+        bool held_ = hold;                                                                         \
+        cus_depth = 0;                                                                             \
+        return __builtin_expect(held_, 1) ? CUDA_SUCCESS : long_##symbol arguments;                \
     }
 
 /* ---- launches ---- */

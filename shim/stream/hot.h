@@ -62,12 +62,14 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
 /* What becomes the record of an op. */
 struct cus_told {
     uint64_t began; /* a moment (trace/ticks.h); 0: nothing is recorded now */
+    const struct cus_held *held;
     struct cus_ring *ring;
     uint32_t bytes, kind, abi;
 };
 
 CUS_HOT struct cus_told cus_told_begin(enum cus_abi abi) {
-    return (struct cus_told){.began = cus_recording() ? cus_ticks_now() : 0,
+    bool now = __atomic_load_n(&cus_record_on, __ATOMIC_RELAXED);
+    return (struct cus_told){.began = __builtin_expect(now, 1) ? cus_ticks_now() : 0,
                              .abi = abi == CUS_ABI_PTSZ};
 }
 
@@ -80,6 +82,7 @@ CUS_HOT bool cus_told_fits(struct cus_told *told, const struct cus_engine *engin
     told->kind = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
     if (!told->kind || engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
         return false;
+    told->held = cus_plan_before(&engine->plan);
     told->ring = cus_ring_mine;
     return cus_ring_fits(told->ring, told->bytes);
 }
@@ -96,8 +99,7 @@ CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *
         return;
     struct cus_ring *ring = told->ring;
     struct cst_op *record = cus_ring_room(ring);
-    const struct cus_plan *plan = &engine->plan;
-    const struct cus_held *held = cus_plan_last(plan);
+    const struct cus_held *held = cus_plan_after(&engine->plan, told->held);
     uint64_t head = ring->held | (uint64_t)(told->bytes / 8) << 16;
     memcpy(&record->head, &head, sizeof head);
     record->head.ns = told->began;
@@ -108,12 +110,15 @@ CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *
     memcpy(record->dims, held, sizeof *held);
     const uint8_t *from = held->params;
     uint8_t *to = (uint8_t *)(record + 1), *end = (uint8_t *)record + told->bytes;
-    for (; to < end; to += 8, from += 8) {
-        memcpy(to, from, 8);
-        __asm__(""); /* a few words: no call */
+    /* A few words: no call. */
+    for (; to + 16 <= end; to += 16, from += 16) {
+        memcpy(to, from, 16);
+        __asm__("");
     }
+    if (to < end)
+        memcpy(to, from, 8);
     record->abi = told->abi;
-    record->host_ns = cus_ticks_since(told->began);
+    record->host_ns = cus_ring_took(ring, told->began);
     cus_ring_put(ring, told->bytes);
 }
 

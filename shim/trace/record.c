@@ -463,7 +463,7 @@ static void *write_out(void *argument) {
     struct file *file = argument;
     file->error = open_file(file);
     bool opened = !file->error;
-    cus_ticks_use(opened && cus_ticks_usable(NULL));
+    cus_ticks_use(opened && cus_ticks_usable());
     if (cus_ticks_on)
         cus_ticks_pair(&ticks);
     __atomic_store_n(&file->tried, 1, __ATOMIC_RELEASE);

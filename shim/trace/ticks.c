@@ -21,6 +21,7 @@ enum {
     SLOPE = 32   /* bits behind the point */
 };
 
+const char *cus_ticks_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 bool cus_ticks_on;
 uint8_t cus_ticks_unit;
 
@@ -40,11 +41,9 @@ static bool runs_evenly(void) {
            prctl(PR_GET_TSC, &allowed) == 0 && allowed == PR_TSC_ENABLE;
 }
 
-bool cus_ticks_usable(const char *source) {
+bool cus_ticks_usable(void) {
     char name[16] = "";
-    int fd =
-        open(source ? source : "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-             O_RDONLY | O_CLOEXEC);
+    int fd = open(cus_ticks_source, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
     if (fd >= 0)
         close(fd);
@@ -75,8 +74,7 @@ void cus_ticks_pair(struct cus_ticks *ticks) {
 
 #else
 
-bool cus_ticks_usable(const char *source) {
-    (void)source;
+bool cus_ticks_usable(void) {
     return false;
 }
 

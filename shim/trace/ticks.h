@@ -28,7 +28,7 @@ extern uint8_t cus_ticks_unit; /* that, or 0; as cus_ticks_on */
 /* Any thread. */
 static inline __attribute__((always_inline)) uint64_t cus_ticks_now(void) {
 #ifdef __x86_64__
-    if (cus_ticks_on)
+    if (__builtin_expect(cus_ticks_on, 1))
         return __builtin_ia32_rdtsc();
 #endif
     return cus_clock_ns();
@@ -52,9 +52,10 @@ struct cus_ticks {
     struct cus_ticks_pair pairs[CUS_TICKS_PAIRS];
 };
 
-/* Does the counter run evenly, on all processors, and does the kernel trust it? `source` is the
- * kernel's file that names its clock, NULL for the usual one. */
-bool cus_ticks_usable(const char *source);
+/* The kernel's file that names its clock. Tests have another. */
+extern const char *cus_ticks_source;
+/* Does the counter run evenly, on all processors, and does the kernel trust it? */
+bool cus_ticks_usable(void);
 /* Moments are ticks from now on, or nanoseconds. */
 void cus_ticks_use(bool ticks);
 /* Takes the pair of now. One thread alone calls this and what follows. */

@@ -68,6 +68,7 @@ CUresult Fill(CUdeviceptr dst, unsigned char value, size_t width, CUstream strea
 // One way of going on.
 struct Program {
     bool hot;
+    cus_abi abi;
     CUstream stream, other;
     std::vector<CUfunction> functions;
     CUfunction eager;
@@ -92,7 +93,7 @@ struct Program {
                          &bytes, CU_LAUNCH_PARAM_END};
         CUlaunchConfig config = {};
         cus_launch launch = {};
-        launch.stream = {on ? on : stream, CUS_ABI_LEGACY};
+        launch.stream = {on ? on : stream, abi};
         launch.f = f;
         const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
         memcpy(launch.dims, dims, sizeof dims);
@@ -114,7 +115,7 @@ struct Program {
     }
     void Memset() {
         cus_memset memset = {};
-        memset.stream = {stream, CUS_ABI_LEGACY};
+        memset.stream = {stream, abi};
         memset.dst = kDevice;
         memset.value = 7;
         memset.elem = 1;
@@ -126,7 +127,7 @@ struct Program {
     void Memcpy() {
         cus_copy copy = {};
         copy.form = CUS_COPY_ANY;
-        copy.stream = {stream, CUS_ABI_LEGACY};
+        copy.stream = {stream, abi};
         copy.dst = kDevice;
         copy.src = kDevice + 512;
         copy.bytes = 96;
@@ -134,7 +135,7 @@ struct Program {
         Do(recorded_copy, cus_engine_copy, copy);
     }
     void Sync(CUstream on) {
-        cus_stream_ref ref = {on, CUS_ABI_LEGACY};
+        cus_stream_ref ref = {on, abi};
         cus_engine_flush(CUS_SCOPE_T, &ref, 7);
         cus_engine_step_end(&ref);
     }
@@ -232,10 +233,12 @@ class Recorded : public ::testing::TestWithParam<bool> {
         pid_t child = fork();
         if (child == 0) {
             EXPECT_TRUE(cus_engine_start(&driver().table));
-            EXPECT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
             if (!GetParam())
-                cus_ticks_use(false);
+                cus_ticks_source = "/no/such/file";
+            EXPECT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+            EXPECT_TRUE(GetParam() || !cus_ticks_on);
             program_.hot = hot;
+            program_.abi = GetParam() ? CUS_ABI_PTSZ : CUS_ABI_LEGACY;
             program_.Run();
             if (hot) {
                 EXPECT_GT(program_.held, program_.asked / 5) << "two of each piece of four";
