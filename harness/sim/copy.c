@@ -17,7 +17,7 @@ static bool is_host(enum cusim_mem_kind kind) {
 
 struct side {
     unsigned char *at;
-    size_t pitch, slice;
+    size_t pitch, slice, extent;
     enum cusim_mem_kind kind;
 };
 
@@ -39,8 +39,8 @@ static CUresult side_of(struct side *side, CUmemorytype type, const void *host, 
     side->pitch = pitch;
     side->slice = pitch * height;
     side->at = (unsigned char *)base + x + y * pitch + z * side->slice;
-    size_t extent = (p->Depth - 1) * side->slice + (p->Height - 1) * side->pitch + p->WidthInBytes;
-    side->kind = cusim_mem_kind_of((uintptr_t)side->at, extent);
+    side->extent = (p->Depth - 1) * side->slice + (p->Height - 1) * side->pitch + p->WidthInBytes;
+    side->kind = cusim_mem_kind_of((uintptr_t)side->at, side->extent);
     if (type == CU_MEMORYTYPE_DEVICE && side->kind == CUSIM_MEM_PAGEABLE)
         return CUDA_ERROR_INVALID_VALUE;
     /* A range that begins in a block and leaves it, be it a registered one, is refused. */
@@ -64,6 +64,9 @@ CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
                          p->srcZ, p->srcPitch, p->srcHeight, p);
     if (result != CUDA_SUCCESS)
         return result;
+    if (dst.kind == CUSIM_MEM_VIRTUAL &&
+        !cusim_virtual_allows((uintptr_t)dst.at, dst.extent, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+        return CUDA_ERROR_INVALID_VALUE;
     m->params = *p;
     m->dst = dst.at;
     m->src = src.at;

@@ -184,6 +184,7 @@ enum cusim_kind {
     CUSIM_NODE,
     CUSIM_EXEC,
     CUSIM_POOL,
+    CUSIM_PHYSICAL,
 };
 
 void cusim_handle_add(const void *handle, enum cusim_kind kind);
@@ -511,6 +512,7 @@ enum cusim_mem_kind {
     CUSIM_MEM_HOST,
     CUSIM_MEM_REGISTERED,
     CUSIM_MEM_MANAGED,
+    CUSIM_MEM_VIRTUAL, /* a mapping; of no context */
 };
 
 struct cusim_mem {
@@ -518,13 +520,15 @@ struct cusim_mem {
     size_t bytes;
     size_t reserved; /* bytes taken from the arena */
     enum cusim_mem_kind kind;
-    struct cusim_ctx *ctx;
+    struct cusim_ctx *ctx; /* NULL for a mapping */
     uint64_t ctx_id;
     int device;
-    unsigned flags;
+    unsigned flags; /* of a mapping: the most that a device may do */
     uint64_t id;
     struct cusim_pool *pool;
-    bool freed; /* by cuMemFreeAsync: not usable, still in the pool */
+    struct cusim_physical *physical;         /* of a mapping: what is mapped */
+    unsigned char access[CUSIM_DEVICES_MAX]; /* of a mapping: CUmemAccess_flags */
+    bool freed;                              /* by cuMemFreeAsync: not usable, still in the pool */
 };
 
 CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes,
@@ -532,10 +536,17 @@ CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t
 void cusim_mem_free(struct cusim_mem *mem);
 struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
 struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins there */
-enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address,
-                                      size_t bytes); /* PAGEABLE unless wholly inside one block */
+struct cusim_mem *cusim_mem_next(uintptr_t from,
+                                 uintptr_t to); /* the first that lies in part in there */
+void cusim_mem_insert(struct cusim_mem *mem);
+enum cusim_mem_kind
+cusim_mem_kind_of(uintptr_t address,
+                  size_t bytes); /* PAGEABLE unless wholly inside one block, or
+                                    mappings without a gap that a device may read */
 void cusim_ctx_memory_free(struct cusim_ctx *ctx);
 size_t cusim_mem_used(int device);
+bool cusim_mem_charge(int device, size_t bytes); /* false: the device has no more */
+void cusim_mem_discharge(int device, size_t bytes);
 extern size_t cusim_graph_bytes; /* what executable graphs would hold of device memory */
 
 /* Check and fill in what a copy or memset does; empty ones are refused. */
@@ -544,7 +555,15 @@ CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
 CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch,
                            unsigned value, unsigned element, size_t width, size_t height,
                            enum cusim_mem_kind *kind);
-bool cusim_mem_in_arena(uintptr_t address); /* any thread, no lock: the arenas never change */
+/* Of the simulator, be it free: in an arena or in a reservation. Any thread, no lock. */
+bool cusim_mem_in_arena(uintptr_t address);
+
+/* ---- virtual memory ---- */
+
+/* The reservation around an address; any thread, no lock. */
+bool cusim_virtual_reserved(uintptr_t address, uintptr_t *base, size_t *bytes);
+/* Is all of it mapped, and may a device do that with it (CUmemAccess_flags)? */
+bool cusim_virtual_allows(uintptr_t address, size_t bytes, unsigned flags);
 
 /* ---- captures ---- */
 

@@ -186,7 +186,7 @@ static void put(struct cusim_exec *exec, unsigned index, struct cusim_work *work
 /*
  * Where memory is, as far as a node depends on it. By the documentation any other kind is refused;
  * driver 580 tells apart only pools, foreign host memory, and the rest, and on a side of a copy
- * that says HOST no host memory from another.
+ * that says HOST no host memory from another. Mappings have not been measured.
  */
 static bool same_family(uintptr_t a, uintptr_t b) {
     struct cusim_mem *x = cusim_mem_find(a), *y = cusim_mem_find(b);
@@ -194,8 +194,10 @@ static bool same_family(uintptr_t a, uintptr_t b) {
         return !x && !y;
     if (x->device != y->device || x->ctx_id != y->ctx_id)
         return false;
-    return cusim.options.measured_rules ? (x->kind == CUSIM_MEM_POOL) == (y->kind == CUSIM_MEM_POOL)
-                                        : x->kind == y->kind;
+    bool mapping = x->kind == CUSIM_MEM_VIRTUAL || y->kind == CUSIM_MEM_VIRTUAL;
+    return cusim.options.measured_rules && !mapping
+               ? (x->kind == CUSIM_MEM_POOL) == (y->kind == CUSIM_MEM_POOL)
+               : x->kind == y->kind;
 }
 
 static bool is_host(uintptr_t a) {

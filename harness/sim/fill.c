@@ -14,8 +14,11 @@ CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t 
         return CUDA_ERROR_INVALID_VALUE;
     if (height > 1 && (pitch < width * element || pitch % element != 0))
         return CUDA_ERROR_INVALID_VALUE;
-    *kind = cusim_mem_kind_of(dst, (height - 1) * pitch + width * element);
-    if (*kind == CUSIM_MEM_PAGEABLE)
+    size_t extent = (height - 1) * pitch + width * element;
+    *kind = cusim_mem_kind_of(dst, extent);
+    if (*kind == CUSIM_MEM_PAGEABLE ||
+        (*kind == CUSIM_MEM_VIRTUAL &&
+         !cusim_virtual_allows(dst, extent, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
         return CUDA_ERROR_INVALID_VALUE;
     *m = (struct cusim_work_memset){.dst = dst,
                                     .pitch = pitch,
@@ -42,7 +45,8 @@ static CUresult fill(bool ptsz, CUstream handle, CUdeviceptr dst, size_t pitch, 
     struct cusim_work *work = cusim_work_new(CUSIM_WORK_MEMSET, s->ctx);
     work->memset = m;
     struct cusim_ctx *ctx = s->ctx;
-    bool wait = sync && !s->capture && kind != CUSIM_MEM_DEVICE && kind != CUSIM_MEM_POOL;
+    bool wait = sync && !s->capture && kind != CUSIM_MEM_DEVICE && kind != CUSIM_MEM_POOL &&
+                kind != CUSIM_MEM_VIRTUAL;
     result = cusim_submit(s, work);
     if (result == CUDA_SUCCESS && wait) {
         cusim_timeline_wait(s->tl, s->submitted);

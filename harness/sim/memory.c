@@ -3,7 +3,8 @@
  *
  * Device memory, pinned host memory and managed memory come from arenas at fixed addresses and are
  * handed out first fit, so that a program gets the same addresses in every run. All under
- * cusim.lock; cusim_mem_in_arena alone may be called without it. Releases wait for the work of the
+ * cusim.lock; cusim_mem_in_arena alone may be called without it. Mappings (virtual.c) are in the
+ * table too. Releases wait for the work of the
  * context, as CUDA's do, and look the block up again afterwards.
  */
 #include "harness/sim/cusim.h"
@@ -41,7 +42,7 @@ bool cusim_mem_in_arena(uintptr_t address) {
         if (base && address >= base && address - base < arenas[i].bytes)
             return true;
     }
-    return false;
+    return cusim_virtual_reserved(address, NULL, NULL);
 }
 
 static bool arena_open(int index) {
@@ -102,10 +103,21 @@ struct cusim_mem *cusim_mem_at(uintptr_t base) {
 
 enum cusim_mem_kind cusim_mem_kind_of(uintptr_t address, size_t bytes) {
     struct cusim_mem *mem = cusim_mem_find(address);
+    if (mem && mem->kind == CUSIM_MEM_VIRTUAL)
+        return cusim_virtual_allows(address, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ)
+                   ? CUSIM_MEM_VIRTUAL
+                   : CUSIM_MEM_PAGEABLE;
     return mem && bytes <= mem->bytes - (address - mem->base) ? mem->kind : CUSIM_MEM_PAGEABLE;
 }
 
-static void insert(struct cusim_mem *mem) {
+struct cusim_mem *cusim_mem_next(uintptr_t from, uintptr_t to) {
+    size_t at = place_above(from);
+    if (at > 0 && from - blocks[at - 1]->base < blocks[at - 1]->bytes)
+        return blocks[at - 1];
+    return at < n_blocks && blocks[at]->base < to ? blocks[at] : NULL;
+}
+
+void cusim_mem_insert(struct cusim_mem *mem) {
     if (n_blocks == cap_blocks)
         blocks = realloc(blocks, (cap_blocks = cap_blocks ? cap_blocks * 2 : 256) * sizeof *blocks);
     size_t at = place_above(mem->base);
@@ -145,6 +157,21 @@ static int arena_of(const struct cusim_mem *mem) {
     }
 }
 
+static bool has_room(int device, size_t bytes) {
+    return bytes <= cusim.options.device_bytes &&
+           arenas[device].used <= cusim.options.device_bytes - bytes;
+}
+
+bool cusim_mem_charge(int device, size_t bytes) {
+    bool room = has_room(device, bytes);
+    arenas[device].used += room ? bytes : 0;
+    return room;
+}
+
+void cusim_mem_discharge(int device, size_t bytes) {
+    arenas[device].used -= bytes;
+}
+
 CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes,
                          unsigned flags, struct cusim_mem **out) {
     struct cusim_mem *mem = calloc(1, sizeof *mem);
@@ -154,8 +181,7 @@ CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t
     mem->bytes = bytes;
     mem->reserved = (bytes + grain - 1) / grain * grain;
     int index = arena_of(mem);
-    if (mem->reserved < bytes ||
-        (index < ARENA_HOST && arenas[index].used + mem->reserved > cusim.options.device_bytes) ||
+    if (mem->reserved < bytes || (index < ARENA_HOST && !has_room(index, mem->reserved)) ||
         !arena_take(index, mem->reserved, &mem->base)) {
         free(mem);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -164,7 +190,7 @@ CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t
     mem->ctx_id = ctx->id;
     mem->flags = flags;
     mem->id = cusim_new_id();
-    insert(mem);
+    cusim_mem_insert(mem);
     *out = mem;
     return CUDA_SUCCESS;
 }
@@ -260,7 +286,7 @@ static CUresult host_register(void *address, size_t bytes, unsigned flags) {
                               .device = ctx->device->ordinal,
                               .flags = flags,
                               .id = cusim_new_id()};
-    insert(mem);
+    cusim_mem_insert(mem);
     return CUDA_SUCCESS;
 }
 

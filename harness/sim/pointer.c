@@ -2,7 +2,8 @@
  * What a program may ask about an address.
  *
  * Any thread, under cusim.lock. cuPointerGetAttributes answers zero for memory that is not the
- * simulator's; cuPointerGetAttribute refuses it.
+ * simulator's; cuPointerGetAttribute refuses it. The range of an address in a reservation is the
+ * reservation, be there a mapping or not; MAPPING_BASE_ADDR and MAPPING_SIZE tell the mapping.
  */
 #include "harness/sim/cusim.h"
 
@@ -12,8 +13,10 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
                              const struct cusim_mem *m) {
     bool host = m && (m->kind == CUSIM_MEM_HOST || m->kind == CUSIM_MEM_REGISTERED);
     bool both = host || (m && m->kind == CUSIM_MEM_MANAGED);
+    uintptr_t base;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
+        /* Neither pools nor mappings belong to a context. */
         *(CUcontext *)out = m && m->kind != CUSIM_MEM_POOL ? (CUcontext)m->ctx : NULL;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -45,11 +48,13 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
         *(int *)out = m ? m->device : -2;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        if (m) /* of foreign memory the ranges are left as they were */
+        if (cusim_virtual_reserved(address, &base, NULL))
+            *(CUdeviceptr *)out = base;
+        else if (m) /* of foreign memory the ranges are left as they were */
             *(CUdeviceptr *)out = m->base;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        if (m)
+        if (!cusim_virtual_reserved(address, NULL, (size_t *)out) && m)
             *(size_t *)out = m->bytes;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
@@ -65,7 +70,10 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
         *(unsigned long long *)out = 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *(unsigned *)out = m ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : 0;
+        *(unsigned *)out = !m ? 0
+                           : m->kind == CUSIM_MEM_VIRTUAL
+                               ? m->flags
+                               : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
         memset(out, 0, 12);
@@ -81,7 +89,10 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
 CUSIM_LOCKED(cuPointerGetAttribute, (void *out, CUpointer_attribute attribute, CUdeviceptr address),
              (out, attribute, address)) {
     struct cusim_mem *mem = cusim_mem_find(address);
-    if (!out || !mem)
+    bool about_range = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+                       attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+                       attribute == CU_POINTER_ATTRIBUTE_MAPPED;
+    if (!out || (!mem && !(about_range && cusim_virtual_reserved(address, NULL, NULL))))
         return CUDA_ERROR_INVALID_VALUE;
     return attribute_of(out, attribute, address, mem);
 }

@@ -80,7 +80,8 @@ CUS_HOT bool cus_told_fits(struct cus_told *told, const struct cus_engine *engin
         return true;
     told->bytes = (uint32_t)sizeof(struct cst_op) + ((kind->param_bytes + 7u) & ~7u);
     told->kind = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
-    if (!told->kind || engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
+    if (!told->kind || cus_record_on_op ||
+        engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
         return false;
     told->held = cus_plan_before(&engine->plan);
     told->ring = cus_ring_mine;
