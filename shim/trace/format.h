@@ -189,7 +189,7 @@ enum cst_fate {
 struct cst_op {
     struct cst_record head; /* flags: enum cst_fate */
     uint32_t kind, stream;
-    uint32_t host_ns; /* from the call to its return */
+    uint32_t host_ns; /* from the call to its return; README.md says of which it is measured */
     int32_t result;   /* CUresult that the program saw */
     uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 where withheld */
     uint32_t why;     /* string: key of why.def; 0 where withheld */
