@@ -128,7 +128,8 @@ struct cst_stream {
     uint32_t device;
 };
 
-/* What the driver said of an address when the library asked, because a memset or copy named it. */
+/* What the driver said of an address when the library asked, because a memset or copy named it. Of
+ * virtual memory the range is the mapping; there is none where it is not mapped or not allowed. */
 struct cst_range {
     struct cst_record head;
     uint32_t context;
@@ -138,7 +139,7 @@ struct cst_range {
     uint32_t type;        /* CUmemorytype */
     uint32_t managed;
     int32_t device;
-    uint32_t own; /* 1: memory of this very context; 2: of a pool */
+    uint32_t own; /* 1: memory of this very context; 2: of a pool; 3: mapped virtual memory */
 };
 
 enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY };
