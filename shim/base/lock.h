@@ -23,6 +23,7 @@ enum cus_rank {
     CUS_RANK_ENGINE,
     CUS_RANK_CONTEXT,
     CUS_RANK_REGISTRY,
+    CUS_RANK_KEEP,
     CUS_RANK_INNERMOST
 };
 

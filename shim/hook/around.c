@@ -16,6 +16,7 @@
 #include "shim/hook/handles.h"
 #include "shim/hook/load.h"
 #include "shim/hook/real.h"
+#include "shim/hook/recording.h"
 
 #include "shim/base/forbid.h"
 
@@ -60,6 +61,7 @@ static CUresult around_sync(const struct call *call) {
     bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
     flush(call);
     cus_engine_step_end(stream_of(call));
+    cus_recording_attend();
     if (copies)
         cus_engine_copying(true);
     else
@@ -74,8 +76,10 @@ static CUresult around_query(const struct call *call) {
     if (CUS_HAZARD(F8))
         flush(call);
     CUresult result = pass_on(call);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         cus_engine_step_end(stream_of(call));
+        cus_recording_attend();
+    }
     if (result == CUDA_ERROR_NOT_READY)
         cus_engine_flush(CUS_SCOPE_T, stream_of(call), call->row);
     return waited(call, result);

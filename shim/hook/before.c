@@ -13,7 +13,9 @@
 #include "shim/hook/handles.h"
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/real.h"
+#include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
+#include "shim/keep/keep.h"
 
 #include "shim/base/forbid.h"
 
@@ -27,6 +29,8 @@ bool cus_act_stream(unsigned row, const uint64_t *named, struct cus_stream_ref *
 }
 
 void cus_act_flush(unsigned row, const struct cus_stream_ref *ref) {
+    if (cus_keeping())
+        cus_keep_saw((int)row);
     if (cus_api_rows[row].scope != CUS_SCOPE_NONE)
         cus_engine_flush(cus_api_rows[row].scope, ref, row);
 }
@@ -56,6 +60,7 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_engine_memory_going(cus_frame_argument(frame, 0));
         break;
     case CUS_ACT_CONTEXT:
+        cus_recording_context_goes();
         cus_settings_forget(NULL);
         cus_touch_forget();
         cus_engine_context_gone();
@@ -83,6 +88,8 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
 }
 
 static void before_spare(unsigned index) {
+    if (cus_keeping())
+        cus_keep_saw(-1);
     cus_engine_flush(CUS_SCOPE_P, NULL, CUS_CAUSE_UNKNOWN_API);
     cus_engine_unknown_call();
     if (cus_spare_kind(index) == CUS_SPARE_GRAPHICS)

@@ -7,7 +7,6 @@
 #include "shim/hook/recording.h"
 
 #include <cuda.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
@@ -15,19 +14,27 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/build_id.h"
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/base/path.h"
 #include "shim/base/version.h"
+#include "shim/hook/guard.h"
 #include "shim/hook/real.h"
+#include "shim/keep/keep.h"
 #include "shim/plan/rules.h"
 #include "shim/trace/record.h"
 
 #include "shim/base/forbid.h"
 
-enum { FACTS = 256 << 10, ARGUMENTS = 64 << 10, ENDS = 1024 /* kept for what closes */ };
+enum {
+    FACTS = 256 << 10,
+    ARGUMENTS = 64 << 10,
+    ENDS = 1024 /* kept for what closes */,
+    BUILD_ID = 80
+};
 
 static bool gpu_times; /* CUPTI was asked */
 
@@ -103,34 +110,15 @@ static void put_arguments(struct text *t) {
     cus_mem_free(words);
 }
 
-/* The build id of the program itself, in hexadecimal digits. */
+/* The first entry is the program; the others are its libraries. */
 static int find_build_id(struct dl_phdr_info *info, size_t bytes, void *out) {
     (void)bytes;
-    char *to = out;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_NOTE)
-            continue;
-        const char *at = (const char *)(info->dlpi_addr + header->p_vaddr);
-        const char *end = at + header->p_memsz;
-        while (end - at >= (ssize_t)sizeof(ElfW(Nhdr))) {
-            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)(const void *)at;
-            const char *name = at + sizeof *note;
-            const char *value = name + ((note->n_namesz + 3u) & ~3u);
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-                memcmp(name, "GNU", 4) == 0 && note->n_descsz <= 32) {
-                for (unsigned k = 0; k < note->n_descsz; k++)
-                    snprintf(to + 2 * k, 3, "%02x", (unsigned char)value[k]);
-                return 1;
-            }
-            at = value + ((note->n_descsz + 3u) & ~3u);
-        }
-    }
-    return 1; /* the first entry is the program; the others are its libraries */
+    cus_build_id(info, out, BUILD_ID);
+    return 1;
 }
 
 static void put_program(struct text *t) {
-    char exe[4096] = "", id[80] = "";
+    char exe[4096] = "", id[BUILD_ID] = "";
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = 0;
     dl_iterate_phdr(find_build_id, id);
@@ -192,6 +180,26 @@ static void put_settings(struct text *t) {
     put(t, "]");
 }
 
+/* From here on the program's calls go through shim/keep. */
+static void start_keeping(bool from_the_start) {
+    for (unsigned i = 0; i < cus_keep_n_needs; i++)
+        if (cus_real_has(cus_keep_needs[i].row))
+            *cus_keep_needs[i].real = cus_real_functions[cus_keep_needs[i].row];
+    for (unsigned i = 0; i < cus_keep_n_places; i++)
+        if (cus_real_has(cus_keep_places[i].row))
+            *cus_keep_places[i].real = cus_real_functions[cus_keep_places[i].row];
+    if (!cus_keep_start(from_the_start))
+        return;
+    for (unsigned i = 0; i < cus_keep_n_places; i++)
+        if (*cus_keep_places[i].real)
+            __atomic_store_n(&cus_real_functions[cus_keep_places[i].row],
+                             cus_keep_places[i].instead, __ATOMIC_RELEASE);
+    if (!from_the_start)
+        cus_record_hold();
+    cus_record_on_op = cus_keep_op;
+    cus_record_on_spent = cus_keep_spent;
+}
+
 bool cus_recording_start(void) {
     const struct cus_options *options = cus_options();
     if (!*options->record)
@@ -213,11 +221,33 @@ bool cus_recording_start(void) {
     put(&facts, "}");
     bool started = cus_record_start(path, facts.at, options->record_from, options->record_until);
     cus_mem_free(facts.at);
+    if (started && options->record_replayable)
+        start_keeping(options->record_from == 0);
     gpu_times = started && options->record_gpu && cus_gpu_times_start();
     return started;
 }
 
+void cus_recording_attend(void) {
+    if (__builtin_expect(!cus_keeping(), 1))
+        return;
+    enum cus_record_due due = cus_record_due();
+    if (due == CUS_RECORD_NOTHING)
+        return;
+    cus_engine_flush(CUS_SCOPE_P, NULL, CUS_CAUSE_EXIT);
+    if (due == CUS_RECORD_BEGIN)
+        cus_keep_begin();
+    else
+        cus_keep_finish();
+    cus_record_turn();
+}
+
+void cus_recording_context_goes(void) {
+    if (cus_keeping())
+        cus_keep_finish();
+}
+
 void cus_recording_end(void) {
+    cus_keep_finish();
     if (gpu_times)
         cus_gpu_times_end();
     cus_record_end();

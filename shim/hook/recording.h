@@ -9,6 +9,11 @@
 /* The settings are read, the driver works, and nothing has been launched yet. True: a trace is
  * being made. */
 bool cus_recording_start(void);
+/* A step has ended on the calling thread, which is inside a hook: a replayable recording begins or
+ * ends with one. */
+void cus_recording_attend(void);
+/* The program is about to destroy a context. */
+void cus_recording_context_goes(void);
 /* At exit, before the trace is closed. */
 void cus_recording_end(void);
 

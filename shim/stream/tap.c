@@ -313,6 +313,11 @@ static void opaque(struct cus_call *call) {
     record->dims[1] = (uint32_t)(size >> 32);
 }
 
+static void tell_op(const struct cus_call *call, CUresult result) {
+    if (__builtin_expect(cus_record_on_op != NULL, 0))
+        cus_record_on_op(call, (int)result);
+}
+
 void cus_tap_op_end(struct cus_call *call, CUresult result) {
     if (!call->began)
         return;
@@ -321,8 +326,10 @@ void cus_tap_op_end(struct cus_call *call, CUresult result) {
     if (!call->told)
         opaque(call);
     struct cst_op *record = call->record;
-    if (!record)
+    if (!record) {
+        tell_op(call, result);
         return;
+    }
     record->head.flags = call->withheld ? CST_WITHHELD : CST_EAGER;
     record->host_ns = (uint32_t)(now - call->began);
     record->result = (int32_t)result;
@@ -332,6 +339,7 @@ void cus_tap_op_end(struct cus_call *call, CUresult result) {
         record->why = cus_record_string(cus_why_key(call->why));
     }
     cus_record_commit();
+    tell_op(call, result);
 }
 
 /* ---- calls ---- */
@@ -375,6 +383,8 @@ void cus_tap_tell(const struct cus_tapped *call) {
     if (call->what == CST_CALL_CONTEXT_GONE)
         forget(GONE_CONTEXT, NULL);
     thread->tapped = false;
+    if (cus_record_on_spent)
+        cus_record_on_spent(cus_clock_ns() - call->began);
 }
 
 /* ---- what came of it ---- */

@@ -52,6 +52,10 @@ int cst_out_open(struct cst_out *out, const char *path) {
     return out->error;
 }
 
+uint64_t cst_checksum(const void *at, size_t bytes) {
+    return XXH3_64bits(at, bytes);
+}
+
 void cst_out_block(struct cst_out *out, uint32_t type, uint32_t flags, const void *payload,
                    size_t bytes, size_t raw) {
     static const char zeros[8];

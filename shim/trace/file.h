@@ -27,6 +27,8 @@ struct cst_out {
 /* Makes PATH.partial (0600, never through a link, never over a file that is there) and writes the
  * head of the file. Returns 0 or an errno. */
 int cst_out_open(struct cst_out *out, const char *path);
+/* What the format calls a check of bytes that stand in no block of their own. */
+uint64_t cst_checksum(const void *at, size_t bytes);
 /* Appends a block. `raw` is what the payload unpacks to where `flags` say that it is packed. */
 void cst_out_block(struct cst_out *out, uint32_t type, uint32_t flags, const void *payload,
                    size_t bytes, size_t raw);

@@ -382,9 +382,10 @@ struct cst_work {
     uint32_t cooperative;   /* launch: by cuLaunchCooperativeKernel */
     uint32_t elem, value;   /* memset: bytes of an element, its value */
     uint32_t input;         /* copy: id of CST_DATA_INPUT; 0: the source is device memory */
-    uint32_t to_host;  /* copy: 1: the destination is the host's, and its address unimportant */
-    uint32_t sync;     /* memset, copy: 1: by a call without Async */
-    uint64_t to, from; /* addresses */
+    uint32_t to_host; /* copy: 1: the destination is the host's, and its address unimportant */
+    uint32_t sync; /* memset, copy: 1: by a call without Async; sync: 1: by a call that waits, 0: an
+                      event was asked about, or memory freed */
+    uint64_t to, from;             /* addresses */
     uint64_t width, height, pitch; /* bytes of a copy in width; a memset's elements in a row, rows,
                                       and bytes from row to row */
     uint64_t event;                /* handle */

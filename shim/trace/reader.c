@@ -21,6 +21,10 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
+#include "shim/trace/reader_inside.h"
+
+enum { REPLAY = CST_OBSTACLE - CST_MODULE + 1 };
+
 struct cst_text {
     uint32_t id, bytes;
     const char *text; /* ends with a NUL */
@@ -48,6 +52,8 @@ struct reading {
     struct cst_trace *trace;
     struct memory *memory;
     struct list strings, threads, streams, kinds, ranges, events, gpu, gpu_streams;
+    struct list replay[REPLAY]; /* by type, from CST_MODULE on */
+    size_t parts_room;
     char *error;
     size_t error_bytes;
 };
@@ -92,36 +98,30 @@ static bool push(struct reading *r, struct list *list, const void *what) {
 /* ---- records ---- */
 
 static size_t least_bytes(uint8_t type) {
-    switch (type) {
-    case CST_STRING:
-        return sizeof(struct cst_string);
-    case CST_THREAD:
-        return sizeof(struct cst_thread);
-    case CST_STREAM:
-        return sizeof(struct cst_stream);
-    case CST_KIND:
-        return sizeof(struct cst_kind);
-    case CST_RANGE:
-        return sizeof(struct cst_range);
-    case CST_OP:
-        return sizeof(struct cst_op);
-    case CST_CALL:
-        return sizeof(struct cst_call);
-    case CST_FLUSH:
-        return sizeof(struct cst_flush);
-    case CST_LAUNCH:
-        return sizeof(struct cst_launch);
-    case CST_PIECE:
-        return sizeof(struct cst_piece);
-    case CST_LOST:
-        return sizeof(struct cst_lost);
-    case CST_GPU:
-        return sizeof(struct cst_gpu);
-    case CST_GPU_STREAM:
-        return sizeof(struct cst_gpu_stream);
-    default:
-        return sizeof(struct cst_record);
-    }
+    static const size_t least[] = {
+        [CST_STRING] = sizeof(struct cst_string),
+        [CST_THREAD] = sizeof(struct cst_thread),
+        [CST_STREAM] = sizeof(struct cst_stream),
+        [CST_KIND] = sizeof(struct cst_kind),
+        [CST_RANGE] = sizeof(struct cst_range),
+        [CST_OP] = sizeof(struct cst_op),
+        [CST_CALL] = sizeof(struct cst_call),
+        [CST_FLUSH] = sizeof(struct cst_flush),
+        [CST_LAUNCH] = sizeof(struct cst_launch),
+        [CST_PIECE] = sizeof(struct cst_piece),
+        [CST_LOST] = sizeof(struct cst_lost),
+        [CST_GPU] = sizeof(struct cst_gpu),
+        [CST_GPU_STREAM] = sizeof(struct cst_gpu_stream),
+        [CST_MODULE] = sizeof(struct cst_module),
+        [CST_CODE] = sizeof(struct cst_code),
+        [CST_SPAN] = sizeof(struct cst_span),
+        [CST_LANE] = sizeof(struct cst_lane),
+        [CST_WORK] = sizeof(struct cst_work),
+        [CST_CHECK] = sizeof(struct cst_check),
+        [CST_OBSTACLE] = sizeof(struct cst_obstacle),
+    };
+    size_t bytes = type < sizeof least / sizeof *least ? least[type] : 0;
+    return bytes ? bytes : sizeof(struct cst_record);
 }
 
 static struct list *list_of(struct reading *r, uint8_t type) {
@@ -147,6 +147,14 @@ static struct list *list_of(struct reading *r, uint8_t type) {
     case CST_PIECE:
     case CST_LOST:
         return &r->events;
+    case CST_MODULE:
+    case CST_CODE:
+    case CST_SPAN:
+    case CST_LANE:
+    case CST_WORK:
+    case CST_CHECK:
+    case CST_OBSTACLE:
+        return &r->replay[type - CST_MODULE];
     default:
         return NULL; /* of a newer version: left out */
     }
@@ -166,7 +174,7 @@ static bool sound_definition(const struct cst_record *record, size_t bytes) {
             if ((uint64_t)argument[i].offset + argument[i].bytes > kind->param_bytes)
                 return false;
     }
-    return true;
+    return cst_replay_sound(record, bytes);
 }
 
 static bool read_records(struct reading *r, const char *payload, size_t bytes, uint64_t where) {
@@ -216,6 +224,26 @@ static bool read_facts(struct reading *r, const char *payload, size_t bytes) {
     return true;
 }
 
+/* What a data block holds is checked when it is wanted: there may be more of it than memory. */
+static bool read_data(struct reading *r, const struct cst_block *block, uint64_t where) {
+    struct cst_replay *replay = &r->trace->replay;
+    struct cst_part part;
+    if (!cst_data_head(block, &part))
+        return fail(r, "corrupt: the data block at byte %" PRIu64 " makes no sense", where);
+    if (part.of < CST_DATA_IMAGE || part.of > CST_DATA_INPUT)
+        return true; /* of a newer version: left out */
+    if (replay->n_parts == r->parts_room) {
+        size_t room = r->parts_room ? 2 * r->parts_room : 64;
+        struct cst_part *parts = realloc(replay->parts, room * sizeof *parts);
+        if (!parts)
+            return no_memory(r);
+        replay->parts = parts;
+        r->parts_room = room;
+    }
+    replay->parts[replay->n_parts++] = part;
+    return true;
+}
+
 static bool read_block(struct reading *r, const struct cst_block *block, const char *payload,
                        uint64_t where) {
     if (block->flags & ~(uint32_t)CST_BLOCK_ZSTD)
@@ -226,6 +254,8 @@ static bool read_block(struct reading *r, const struct cst_block *block, const c
     if (block->raw > CST_BLOCK_MAX ||
         (!(block->flags & CST_BLOCK_ZSTD) && block->raw != block->bytes))
         return fail(r, "corrupt: the block at byte %" PRIu64 " has impossible lengths", where);
+    if (block->type == CST_BLOCK_DATA)
+        return read_data(r, block, where);
     if (XXH3_64bits_withSeed(payload, block->bytes, block->type + ((uint64_t)block->flags << 32)) !=
         block->check)
         return fail(r, "corrupt: the block at byte %" PRIu64 " does not match its checksum", where);
@@ -387,42 +417,8 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
                         record->type, record->ns);
 }
 
-/* By time, and where that is one, as they stand: nearly sorted already, for each thread's records
- * are but for what a call set off. */
 static bool sort(struct reading *r, struct list *list) {
-    const struct cst_record **at = (const struct cst_record **)list->at, **other;
-    size_t n = list->n;
-    bool sorted = true;
-    for (size_t i = 1; i < n && sorted; i++)
-        sorted = at[i - 1]->ns <= at[i]->ns;
-    if (sorted)
-        return true;
-    other = malloc(n * sizeof *other);
-    if (!other)
-        return no_memory(r);
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t low = 0; low < n; low += 2 * width) {
-            size_t middle = low + width < n ? low + width : n;
-            size_t high = middle + width < n ? middle + width : n;
-            size_t a = low, b = middle, to = low;
-            if (middle == high || at[middle - 1]->ns <= at[middle]->ns) {
-                memcpy(other + low, at + low, (high - low) * sizeof *at);
-                continue;
-            }
-            while (a < middle && b < high)
-                other[to++] = at[b]->ns < at[a]->ns ? at[b++] : at[a++];
-            while (a < middle)
-                other[to++] = at[a++];
-            while (b < high)
-                other[to++] = at[b++];
-        }
-        const struct cst_record **swap = at;
-        at = other;
-        other = swap;
-    }
-    free(other);
-    list->at = (const void **)at;
-    return true;
+    return cst_sort((const struct cst_record ***)&list->at, list->n) || no_memory(r);
 }
 
 static bool assemble(struct reading *r) {
@@ -455,6 +451,40 @@ static bool assemble(struct reading *r) {
         trace->begin_ns = trace->events[0]->ns;
         trace->end_ns = trace->events[trace->n_events - 1]->ns;
     }
+    return true;
+}
+
+/* The list becomes the array of the trace. */
+static size_t hand_over(struct list *list, const void ***to) {
+    *to = list->at;
+    list->at = NULL;
+    return list->n;
+}
+
+static bool assemble_replay(struct reading *r) {
+    struct cst_trace *trace = r->trace;
+    struct cst_replay *replay = &trace->replay;
+#define OF(type) (&r->replay[(type)-CST_MODULE])
+    if (!table(r, OF(CST_MODULE), "module", (const void ***)&replay->modules, &replay->n_modules) ||
+        !table(r, OF(CST_CODE), "function", (const void ***)&replay->codes, &replay->n_codes) ||
+        !table(r, OF(CST_LANE), "lane", (const void ***)&replay->lanes, &replay->n_lanes) ||
+        !sort(r, OF(CST_SPAN)) || !sort(r, OF(CST_WORK)) || !sort(r, OF(CST_OBSTACLE)))
+        return false;
+    for (unsigned i = 0; i < REPLAY; i++)
+        for (size_t k = 0; k < r->replay[i].n; k++) {
+            const struct cst_record *record = r->replay[i].at[k];
+            if (!cst_replay_fits(trace, record))
+                return fail(r,
+                            "corrupt: a record of type %u at %" PRIu64
+                            " ns refers to what is not defined, or is too short for it",
+                            record->type, record->ns);
+        }
+    replay->n_spans = hand_over(OF(CST_SPAN), (const void ***)&replay->spans);
+    replay->n_works = hand_over(OF(CST_WORK), (const void ***)&replay->works);
+    replay->n_checks = hand_over(OF(CST_CHECK), (const void ***)&replay->checks);
+    replay->n_obstacles = hand_over(OF(CST_OBSTACLE), (const void ***)&replay->obstacles);
+#undef OF
+    cst_data_sort(replay);
     return true;
 }
 
@@ -493,7 +523,7 @@ static bool read_file(struct reading *r) {
     if (head->version == 0)
         return fail(r, "corrupt: of version 0");
     trace->version = head->version;
-    return read_blocks(r, r->memory->map, bytes) && assemble(r);
+    return read_blocks(r, r->memory->map, bytes) && assemble(r) && assemble_replay(r);
 }
 
 struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
@@ -517,6 +547,8 @@ struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
                             &r.ranges,  &r.events,  &r.gpu,     &r.gpu_streams};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->at);
+    for (size_t i = 0; i < REPLAY; i++)
+        free(r.replay[i].at);
     if (read)
         return trace;
     cst_free(trace);
@@ -543,5 +575,13 @@ void cst_free(struct cst_trace *trace) {
     free(trace->gpu);
     free(trace->gpu_streams);
     free(trace->texts);
+    free(trace->replay.modules);
+    free(trace->replay.codes);
+    free(trace->replay.lanes);
+    free(trace->replay.spans);
+    free(trace->replay.works);
+    free(trace->replay.checks);
+    free(trace->replay.obstacles);
+    free(trace->replay.parts);
     free(trace);
 }

@@ -15,6 +15,31 @@
 extern "C" {
 #endif
 
+/* A block of CST_BLOCK_DATA: where it is, not what is in it (cst_data_load). */
+struct cst_part {
+    uint32_t of; /* enum cst_data_of */
+    uint32_t id;
+    uint64_t offset, bytes;        /* of what it is a part of */
+    const struct cst_block *block; /* private */
+};
+
+/* What a replayable trace has beyond the others. */
+struct cst_replay {
+    /* By id; NULL where there is none of that id. Dense as below. */
+    const struct cst_module **modules;
+    const struct cst_code **codes;
+    const struct cst_lane **lanes;
+    uint32_t n_modules, n_codes, n_lanes; /* length of the tables */
+    /* First by time, then as they stand in the file. */
+    const struct cst_span **spans;
+    const struct cst_work **works;
+    const struct cst_check **checks;
+    const struct cst_obstacle **obstacles;
+    size_t n_spans, n_works, n_checks, n_obstacles;
+    struct cst_part *parts; /* by what they are of, by id, by offset */
+    size_t n_parts;
+};
+
 struct cst_trace {
     const char *path;
     uint32_t version;
@@ -38,6 +63,7 @@ struct cst_trace {
     size_t n_gpu;
     const struct cst_gpu_stream **gpu_streams; /* in no order */
     size_t n_gpu_streams;
+    struct cst_replay replay; /* all empty in a trace that is not replayable */
     uint64_t ops, lost_records, lost_ops;
     uint64_t begin_ns, end_ns; /* of the first and last event; 0 where there is none */
     struct cst_text *texts;    /* private */
@@ -54,6 +80,14 @@ void cst_free(struct cst_trace *trace);
 /* The string of that id; "" for 0 and for ids that are not defined. */
 const char *cst_string(const struct cst_trace *trace, uint32_t id);
 
+/* Unpacks what is in a part, part->bytes, to `to`. False and a sentence in `error` where the file
+ * does not hold what it says: it is looked at here first. */
+bool cst_data_load(const struct cst_trace *trace, const struct cst_part *part, void *to,
+                   char *error, size_t bytes);
+/* The parts of one thing: the first, and how many. */
+const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_of of, uint32_t id,
+                                   size_t *n);
+
 static inline const uint8_t *cst_op_params(const struct cst_op *op) {
     return (const uint8_t *)(op + 1);
 }
@@ -63,6 +97,18 @@ static inline const struct cst_argument *cst_kind_arguments(const struct cst_kin
 static inline const struct cst_attribute *cst_kind_attributes(const struct cst_kind *kind) {
     return (const struct cst_attribute *)(const void *)(cst_kind_arguments(kind) +
                                                         kind->n_arguments);
+}
+static inline const struct cst_argument *cst_code_arguments(const struct cst_code *code) {
+    return (const struct cst_argument *)(const void *)(code + 1);
+}
+static inline const struct cst_setting *cst_code_settings(const struct cst_code *code) {
+    return (const struct cst_setting *)(const void *)(cst_code_arguments(code) + code->n_arguments);
+}
+static inline const struct cst_attribute *cst_work_attributes(const struct cst_work *work) {
+    return (const struct cst_attribute *)(const void *)(work + 1);
+}
+static inline const uint8_t *cst_work_params(const struct cst_work *work) {
+    return (const uint8_t *)(cst_work_attributes(work) + work->n_attributes);
 }
 
 #ifdef __cplusplus

@@ -34,8 +34,10 @@ enum {
     BLOCK_NS =
         1000000000, /* records are on disk after that long, if the program should be killed */
     END_NS = 1000000000,
-    ENDS = 20, /* times END_NS that the end waits for the writer */
-    PAD = 0    /* type of a record that is none */
+    ENDS = 20,            /* times END_NS that the end waits for the writer */
+    PAD = 0,              /* type of a record that is none */
+    DATA_PART = 8 << 20,  /* bytes of data in a block */
+    DATA_MOST = 128 << 20 /* bytes of data that are not on disk yet */
 };
 
 struct ring {
@@ -58,6 +60,14 @@ struct chunk {
     uint8_t bytes[CHUNK];
 };
 
+/* Data on its way, in a mapping of its own. */
+struct data {
+    struct data *next;
+    size_t mapped, bytes; /* bytes: of what follows */
+    struct cst_data head;
+    uint8_t at[];
+};
+
 struct string {
     uint32_t id;
     UT_hash_handle hh;
@@ -73,18 +83,24 @@ struct file {
 
 uint32_t cus_record_on;
 void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
+void (*cus_record_on_op)(const struct cus_call *call, int result);
+void (*cus_record_on_spent)(uint64_t ns);
 static uint64_t since, upto; /* atomic: when recording began and ended; 0: it did not */
 static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct ring *rings;         /* lock to add; the writer alone removes */
-static struct chunk *first, *last; /* lock: definitions that the writer has not taken */
-static struct string *strings;     /* lock */
+static struct ring *rings;                  /* lock to add; the writer alone removes */
+static struct chunk *first, *last;          /* lock: definitions that the writer has not taken */
+static struct data *first_data, *last_data; /* lock */
+static uint32_t data_mib;      /* atomic futex: of what is in the list, MiB, and a bit more */
+static struct string *strings; /* lock */
 static uint32_t n_strings, n_threads, numbers[2]; /* lock; numbers: atomic */
 
 static uint64_t steps, from, until; /* steps: atomic */
 static uint32_t wake, stop, done;   /* atomic futexes */
 static bool running;                /* the writer was started, in this process */
+static bool held;                   /* set once, before the program's first call */
+static uint32_t due;                /* atomic: enum cus_record_due */
 static struct cst_out out;          /* the writer's */
 static struct cst_sink sink = {.out = &out};
 
@@ -114,7 +130,8 @@ static bool define(struct cst_record *definition) {
     struct chunk *chunk = room_for(bytes);
     if (!chunk)
         return false;
-    definition->ns = cus_clock_ns();
+    if (!definition->ns)
+        definition->ns = cus_clock_ns();
     memcpy(chunk->bytes + chunk->used, definition, bytes);
     chunk->used += bytes;
     return true;
@@ -126,6 +143,48 @@ void cus_record_define(struct cst_record *definition) {
     cus_lock_give(&lock);
     if (!defined)
         cus_record_give_up("no memory");
+}
+
+static uint32_t mib(size_t bytes) {
+    return (uint32_t)(bytes >> 20) + 1;
+}
+
+static bool put_data(enum cst_data_of of, uint32_t id, uint64_t offset, const uint8_t *at,
+                     size_t bytes) {
+    size_t mapped = sizeof(struct data) + bytes;
+    uint32_t waiting;
+    while ((waiting = __atomic_load_n(&data_mib, __ATOMIC_ACQUIRE)) > mib(DATA_MOST) && running)
+        cus_futex_wait(&data_mib, waiting, IDLE_NS);
+    struct data *data =
+        mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return false;
+    *data = (struct data){.mapped = mapped,
+                          .bytes = sizeof data->head + bytes,
+                          .head = {.of = of, .id = id, .offset = offset, .bytes = bytes}};
+    memcpy(data->at, at, bytes);
+    cus_lock_take(&lock);
+    if (last_data)
+        last_data->next = data;
+    else
+        first_data = data;
+    last_data = data;
+    cus_lock_give(&lock);
+    __atomic_add_fetch(&data_mib, mib(bytes), __ATOMIC_ACQ_REL);
+    __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&wake, 1);
+    return true;
+}
+
+void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const void *at,
+                     uint64_t bytes) {
+    for (uint64_t put = 0; put < bytes; put += DATA_PART) {
+        size_t n = bytes - put < DATA_PART ? (size_t)(bytes - put) : DATA_PART;
+        if (!put_data(of, id, offset + put, (const uint8_t *)at + put, n)) {
+            cus_record_give_up("no memory");
+            return;
+        }
+    }
 }
 
 uint32_t cus_record_number(unsigned of) {
@@ -277,14 +336,44 @@ bool cus_record_covers(uint64_t ns) {
     return running && begin && ns >= begin && (!end || ns <= end);
 }
 
+static void turn(enum cus_record_due what) {
+    if (held)
+        __atomic_store_n(&due, what, __ATOMIC_RELEASE);
+    else if (what == CUS_RECORD_BEGIN)
+        switch_on();
+    else
+        switch_off();
+}
+
 void cus_record_step(void) {
     if (!running)
         return;
     uint64_t now = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
     if (until && now >= until)
-        switch_off();
+        turn(CUS_RECORD_END);
     else if (now == from && !out.error)
+        turn(CUS_RECORD_BEGIN);
+}
+
+enum cus_record_due cus_record_due(void) {
+    return (enum cus_record_due)__atomic_load_n(&due, __ATOMIC_ACQUIRE);
+}
+
+void cus_record_hold(void) {
+    held = true;
+}
+
+void cus_record_turn(void) {
+    switch ((enum cus_record_due)__atomic_exchange_n(&due, CUS_RECORD_NOTHING, __ATOMIC_ACQ_REL)) {
+    case CUS_RECORD_BEGIN:
         switch_on();
+        break;
+    case CUS_RECORD_END:
+        switch_off();
+        break;
+    default:
+        break;
+    }
 }
 
 /* ---- what the writer does ---- */
@@ -300,6 +389,25 @@ static void write_definitions(void) {
         cus_mem_free(chunk);
         chunk = next;
     }
+}
+
+/* Each block is freed as soon as it is written. */
+static bool write_data(void) {
+    cus_lock_take(&lock);
+    struct data *data = first_data;
+    first_data = last_data = NULL;
+    cus_lock_give(&lock);
+    bool some = data != NULL;
+    while (data) {
+        struct data *next = data->next;
+        uint32_t taken = mib(data->head.bytes);
+        cst_out_block(&out, CST_BLOCK_DATA, 0, &data->head, data->bytes, data->bytes);
+        munmap(data, data->mapped);
+        __atomic_sub_fetch(&data_mib, taken, __ATOMIC_ACQ_REL);
+        cus_futex_wake(&data_mib, INT32_MAX);
+        data = next;
+    }
+    return some;
 }
 
 static void write_lost(struct ring *ring) {
@@ -345,6 +453,7 @@ static bool collect(void) {
     for (struct ring *ring = all; ring; ring = ring->link)
         ring->end = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
     write_definitions();
+    some |= write_data();
     for (struct ring *ring = all; ring; ring = ring->link) {
         some |= drain(ring);
         write_lost(ring);

@@ -35,13 +35,28 @@ bool cus_record_covers(uint64_t ns);
 extern void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
 /* A step ended. */
 void cus_record_step(void);
+/* For who has something to do where recording begins and ends with a step: these wait for
+ * cus_record_turn from now on, and cus_record_due says what is waited for. */
+enum cus_record_due { CUS_RECORD_NOTHING, CUS_RECORD_BEGIN, CUS_RECORD_END };
+void cus_record_hold(void);
+enum cus_record_due cus_record_due(void);
+void cus_record_turn(void);
+/* An op that is told was answered so; the library has spent so long on a call that is none. NULL:
+ * nobody asks. */
+struct cus_call;
+extern void (*cus_record_on_op)(const struct cus_call *call, int result);
+extern void (*cus_record_on_spent)(uint64_t ns);
 
 /* Room for a record of this type, zeroed but for its head, which is complete but for the flags;
  * NULL where there is none. cus_record_commit ends it. */
 void *cus_record_begin(enum cst_type type, size_t bytes, uint64_t ns);
 void cus_record_commit(void);
-/* Writes down a definition, a whole record but for its thread and time. */
+/* Writes down a definition, a whole record but for its thread and, where that is 0, its time. */
 void cus_record_define(struct cst_record *definition);
+/* Writes down part of something larger (CST_BLOCK_DATA). Copied; waits while much is not on disk
+ * yet. */
+void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const void *at,
+                     uint64_t bytes);
 /* The id of a string, which is defined at its first use; 0 for "" and without memory. */
 uint32_t cus_record_string(const char *text);
 /* Nothing more is recorded, for a reason that is said. */

@@ -21,6 +21,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_diff,
     &cli_verb_trim,
     &cli_verb_whatif,
+    &cli_verb_calibrate,
     &cli_verb_export,
     &cli_verb_import,
     &cli_verb_verify,
@@ -56,7 +57,7 @@ static void print_help(void) {
            "Turns the CUDA launches of an unmodified program into graphs, cut where kernels on an "
            "eager list stand.\n\n");
     for (unsigned i = 0; i < VERBS; i++)
-        printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+        printf("  %-9s %s\n", verbs[i]->name, verbs[i]->summary);
     printf("\n"
            "  cusplice VERB --help says more; cusplice --version prints the version.\n"
            "  The shortest way: cusplice run -- PROGRAM ARGS...\n");

@@ -31,6 +31,13 @@ static const char help[] =
     "counted from 0\n"
     "      --gpu-times     GPU times as well, by CUPTI; said if it is not found. Costs time at "
     "each launch\n"
+    "      --replayable    all that cusplice replay needs to do the work again without the "
+    "program: "
+    "code, what is in\n"
+    "                      device memory, what is copied there. The program runs slower, its "
+    "device "
+    "memory lies where\n"
+    "                      the library puts it, and what a replay cannot do again is said\n"
     "  -c, --config FILE, --set KEY=VALUE, --stats FILE, --why, -h, --help: as for cusplice run\n"
     "\n"
     "Exit status: as for cusplice run.\n";
@@ -113,12 +120,15 @@ static int own_option(char **argv, int *at) {
         return taken > 0 && take_steps(value) ? 1 : -1;
     if (strcmp(argv[*at], "--gpu-times") == 0)
         return cli_run_set("record_gpu", "yes") ? 1 : -1;
+    if (strcmp(argv[*at], "--replayable") == 0)
+        return cli_run_set("record_replayable", "yes") ? 1 : -1;
     return 0;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--output", "--steps", "--gpu-times", "--config", "--set",
-                                        "--stats",  "--why",   "--help",      NULL};
+    static const char *const names[] = {"--output", "--steps", "--gpu-times", "--replayable",
+                                        "--config", "--set",   "--stats",     "--why",
+                                        "--help",   NULL};
     int at, status;
     if (!cli_run_options(self, argc, argv, own_option, names, &at, &status))
         return status;
@@ -127,7 +137,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_record = {
     "record",
-    "record [-o FILE] [--steps A-B] [--gpu-times] [-c FILE] [--set KEY=VALUE]... -- PROGRAM "
+    "record [-o FILE] [--steps A-B] [--gpu-times] [--replayable] [-c FILE] [--set KEY=VALUE]... -- "
+    "PROGRAM "
     "ARGS...",
     "run a program and leave a trace of what it asked of the GPU",
     help,

@@ -10,7 +10,6 @@
 #include "shim/base/options.h"
 #include "tools/cli/run.h"
 #include "tools/cli/whatif.h"
-#include "tools/trace/model.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
 
@@ -31,6 +30,10 @@ static const char help[] =
     "launched most, and\n"
     "                        ranks them by predicted host time\n"
     "      --cost FILE       what things cost, in place of the built-in figures of one H200\n"
+    "      --gpu-times FILE  a trace of the same program with GPU times (record --gpu-times), "
+    "which "
+    "this one then\n"
+    "                        need not have: ops of the same name and shape run as long\n"
     "      --format FORM     table (default), json, csv or md. In JSON counts have the names of "
     "the stats file\n"
     "  -h, --help\n"
@@ -43,13 +46,18 @@ static const char help[] =
     "hold_us); otherwise\n"
     "they follow the pace at which the program was recorded. [step] sections are not in traces: "
     "give them with -c.\n"
-    "Times are a model: sums of what each call and each small kernel costs. Where the trace has "
-    "GPU "
-    "times\n"
-    "(cusplice record --gpu-times), kernels, memsets and copies run as long as they were measured: "
-    "only gaps and\n"
-    "seams are the model's (small_kernel in h200.cost). us_per_step is the larger of host and GPU "
-    "time, which overlap.\n"
+    "Times are a model. step_us is how long a step takes from the end of one wait for the GPU to "
+    "the end of the next:\n"
+    "clocks of the host and of each stream go on while the trace is played, by what the program "
+    "did "
+    "between its calls\n"
+    "and by the costs of a file that cusplice calibrate makes (h200.cost says how); the median of "
+    "the steps with as\n"
+    "many ops as most ops are in, but for their first half. host_us_per_step and gpu_us_per_step "
+    "are sums of costs\n"
+    "alone, us_per_step is the larger one. Where there are GPU times, kernels, memsets and copies "
+    "run as long as they\n"
+    "were measured; others are taken for small kernels.\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
     "for a bad option.\n";
@@ -57,7 +65,7 @@ static const char help[] =
 enum { SETTINGS = 64, TRIES = 32, PATTERNS = 16384 };
 
 static struct {
-    const char *config, *cost, *trace;
+    const char *config, *cost, *gpu_times, *trace;
     char *names[SETTINGS];
     const char *values[SETTINGS];
     unsigned n;
@@ -127,8 +135,8 @@ static bool take_format(const char *text) {
 static int take_option(char **argv, int *at) {
     static const struct {
         const char *name, *brief;
-    } valued[] = {{"--eager", NULL},  {"--mode", NULL}, {"--set", NULL},
-                  {"--config", "-c"}, {"--cost", NULL}, {"--format", NULL}};
+    } valued[] = {{"--eager", NULL}, {"--mode", NULL},      {"--set", NULL},   {"--config", "-c"},
+                  {"--cost", NULL},  {"--gpu-times", NULL}, {"--format", NULL}};
     const char *value;
     for (unsigned i = 0; i < sizeof valued / sizeof *valued; i++) {
         int taken = cli_run_value(argv, at, valued[i].name, valued[i].brief, &value);
@@ -150,6 +158,9 @@ static int take_option(char **argv, int *at) {
         case 4:
             asked.cost = value;
             return 1;
+        case 5:
+            asked.gpu_times = value;
+            return 1;
         default:
             return take_format(value) ? 1 : -1;
         }
@@ -162,8 +173,8 @@ static int take_option(char **argv, int *at) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--eager", "--mode",   "--set",  "--config", "--sweep",
-                                        "--cost",  "--format", "--help", NULL};
+    static const char *const names[] = {"--eager", "--mode",      "--set",    "--config", "--sweep",
+                                        "--cost",  "--gpu-times", "--format", "--help",   NULL};
     bool options = true;
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -219,18 +230,6 @@ static void read_outcomes(const struct cst_trace *trace, struct whatif_recorded 
             out->patched += event->flags == CST_PATCHED;
         }
     }
-}
-
-static bool read_gpu_times(const struct cst_trace *trace, struct whatif_measured *out) {
-    struct model *model = trace->n_gpu ? model_make(trace) : NULL;
-    for (uint32_t i = 0; model && i < model->n_ops; i++)
-        if (model->ops[i].gpu) {
-            out->ops++;
-            out->ns += model->ops[i].gpu->gpu_ns;
-        }
-    bool read = model || !trace->n_gpu;
-    model_free(model);
-    return read;
 }
 
 static void take_from(void *context, const char *name, const char *value) {
@@ -302,7 +301,7 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     char *recorded = whatif_facts_config(found->trace, true, &found->guessed_rules);
     bool unused;
     char *without = asked.config ? whatif_facts_config(found->trace, false, &unused) : NULL;
-    const struct whatif_setup baseline = {.recorded = recorded};
+    const struct whatif_setup baseline = {.recorded = recorded, .timing = &found->known.timing};
     const struct whatif_setup hypothesis = {
         .recorded = asked.config ? without : recorded,
         .config = asked.config,
@@ -310,6 +309,7 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
         .values = asked.values,
         .n_settings = asked.n,
         .eager = *asked.eager ? asked.eager : NULL,
+        .timing = &found->known.timing,
     };
     found->no_options = !recorded;
     found->guessed_rules &= recorded != NULL;
@@ -338,13 +338,22 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("%s", error);
         return 1;
     }
+    struct cst_trace *other =
+        asked.gpu_times ? cst_open(asked.gpu_times, error, sizeof error) : NULL;
+    if (asked.gpu_times && (!other || !other->n_gpu)) {
+        cli_say("--gpu-times %s%s", other ? asked.gpu_times : error,
+                other ? ": there are none in it; record with --gpu-times" : "");
+        cst_free(other);
+        cst_free(trace);
+        return 1;
+    }
     found.trace = trace;
     found.cost = &cost;
     status = 1;
     struct whatif_kernel *kernels = whatif_kernels(trace, &found.kernels);
     read_outcomes(trace, &found.recorded);
     whatif_facts_read(trace->facts, "options", take_from, &found.from);
-    if (!kernels || !read_gpu_times(trace, &found.measured))
+    if (!kernels || !cli_whatif_times(trace, other, &cost, &found.known))
         cli_say("%s: not enough memory", trace->path);
     else if (patterns_match(trace) && find_out(&found, kernels)) {
         cli_whatif_show(&found, asked.format);
@@ -354,6 +363,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     }
     free(found.tries);
     free(kernels);
+    free(found.known.gpu_ns);
+    cst_free(other);
     cst_free(trace);
     for (unsigned i = 0; i < asked.n; i++)
         free(asked.names[i]);
@@ -363,7 +374,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_whatif = {
     "whatif",
     "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE] [--sweep] [--cost FILE] "
-    "[--format table|json|csv|md] TRACE",
+    "[--gpu-times FILE] [--format table|json|csv|md] TRACE",
     "what would become of a recorded program with other settings",
     help,
     run,

@@ -16,6 +16,18 @@ struct whatif_recorded {
         patched_nodes, host_ns;
 };
 
+/* How long launches took on the host when they were recorded, on average; below 0: too few. */
+struct whatif_recording {
+    double eager, matched;
+};
+
+struct whatif_known {
+    struct whatif_measured measured;
+    struct whatif_recording recording;
+    struct whatif_timing timing;
+    uint32_t *gpu_ns; /* what timing refers to; the caller's to free */
+};
+
 struct whatif_try {
     const struct whatif_kernel *kernel;
     struct whatif_played played;
@@ -25,7 +37,7 @@ struct whatif_found {
     const struct cst_trace *trace;
     const struct whatif_cost *cost;
     struct whatif_recorded recorded;
-    struct whatif_measured measured;
+    struct whatif_known known;
     struct whatif_played baseline, hypothesis;
     bool asked;               /* there is a hypothesis */
     struct whatif_try *tries; /* of a sweep, cheapest first */
@@ -33,6 +45,12 @@ struct whatif_found {
     bool no_options, guessed_rules;
     uint64_t from; /* the first step that was recorded */
 };
+
+/* GPU times are those of `gpu_times`, a trace of the same program, if that is not NULL. False: no
+ * memory. */
+bool cli_whatif_times(const struct cst_trace *trace, const struct cst_trace *gpu_times,
+                      const struct whatif_cost *cost, struct whatif_known *out);
+bool cli_whatif_host(const struct cst_trace *trace, struct whatif_recording *out);
 
 void cli_whatif_show(const struct whatif_found *found, enum whatif_format format);
 

@@ -25,7 +25,7 @@ static double host_us(const struct whatif_found *found, const struct whatif_play
 }
 
 static double gpu_us(const struct whatif_found *found, const struct whatif_played *played) {
-    return per_step(found, whatif_cost_gpu(found->cost, played, &found->measured), played);
+    return per_step(found, whatif_cost_gpu(found->cost, played, &found->known.measured), played);
 }
 
 /* They overlap: the slower one is what a step takes. */
@@ -101,7 +101,7 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
     if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
-    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES), measured = found->measured.ops;
+    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES), measured = found->known.measured.ops;
     char gpu[160];
     if (measured)
         snprintf(gpu, sizeof gpu,
@@ -109,9 +109,7 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
                  ops, measured < ops ? ", the others are taken for small kernels" : "");
     else
         snprintf(gpu, sizeof gpu, "GPU time takes all kernels for small ones");
-    note(notes,
-         "times are a model (%s): sums of what each call and each kernel costs on one machine; %s",
-         found->cost->name, gpu);
+    note(notes, "times are a model of one machine (%s); %s", found->cost->name, gpu);
 }
 
 /* ---- rows ---- */
@@ -180,6 +178,16 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
         host_us(found, pa), host_us(found, pb), true);
     add(rows, "predicted", "gpu_us_per_step", UNKNOWN, gpu_us(found, pa), gpu_us(found, pb), true);
     add(rows, "predicted", "us_per_step", UNKNOWN, us(found, pa), us(found, pb), true);
+    const struct whatif_times *ta = &pa->times, *tb = &pb->times;
+#define TIME(name, field, recorded)                                                                \
+    add(rows, "predicted", name, (recorded) / 1000.0, ta->field / 1000, tb->field / 1000, true)
+    TIME("step_us", step, ta->recorded_step);
+    TIME("step_own_us", own, UNKNOWN);
+    TIME("step_calls_us", calls, UNKNOWN);
+    TIME("step_waits_us", waits, UNKNOWN);
+    TIME("step_gpu_us", busy, UNKNOWN);
+    TIME("total_us", total, ta->recorded_total);
+#undef TIME
 #undef ADD
 #undef UNKNOWN
 }
@@ -275,6 +283,19 @@ static void json_each(const char *key, const char *(*name)(unsigned), const uint
     cli_json_close('}');
 }
 
+static void json_times(const struct whatif_times *times) {
+    const struct {
+        const char *name;
+        double ns;
+    } row[] = {{"step_us", times->step},        {"step_own_us", times->own},
+               {"step_calls_us", times->calls}, {"step_waits_us", times->waits},
+               {"step_gpu_us", times->busy},    {"total_us", times->total}};
+    for (unsigned i = 0; i < sizeof row / sizeof *row && times->steps; i++)
+        cli_json_real(row[i].name, row[i].ns / 1000);
+    cli_json_count("typical_steps", times->typical);
+    cli_json_count("step_ops", times->step_ops);
+}
+
 static void json_played(const struct whatif_found *found, const char *key,
                         const struct whatif_played *played) {
     const struct cus_counters *c = &played->counters;
@@ -307,11 +328,14 @@ static void json_played(const struct whatif_found *found, const char *key,
     cli_json_real("host_us_per_step", host_us(found, played));
     cli_json_real("gpu_us_per_step", gpu_us(found, played));
     cli_json_real("us_per_step", us(found, played));
+    json_times(&played->times);
     cli_json_close('}');
     cli_json_close('}');
 }
 
-static void json_recorded(const struct whatif_recorded *r) {
+static void json_recorded(const struct whatif_found *found) {
+    const struct whatif_recorded *r = &found->recorded;
+    const struct whatif_times *times = &found->baseline.times;
     cli_json_open("recorded", '{');
     cli_json_open("ops", '{');
     cli_json_count("launches", r->ops[CUS_OP_LAUNCH]);
@@ -329,6 +353,14 @@ static void json_recorded(const struct whatif_recorded *r) {
     cli_json_close('}');
     cli_json_count("patched_nodes", r->patched_nodes);
     cli_json_count("host_us", r->host_ns / 1000);
+    if (times->steps) {
+        cli_json_real("step_us", times->recorded_step / 1000);
+        cli_json_real("total_us", times->recorded_total / 1000);
+    }
+    cli_json_real("eager_launch_ns", found->known.recording.eager);
+    cli_json_real("matched_launch_ns", found->known.recording.matched);
+    cli_json_real("eager_more_ns", found->known.timing.eager_more);
+    cli_json_real("matched_more_ns", found->known.timing.matched_more);
     cli_json_close('}');
 }
 
@@ -340,8 +372,8 @@ static void show_json(const struct whatif_found *found, const struct notes *note
         cli_json_text(NULL, notes->text[i]);
     cli_json_close(']');
     cli_json_bool("estimates", found->trace->lost_records > 0);
-    cli_json_count("gpu_measured", found->measured.ops);
-    json_recorded(&found->recorded);
+    cli_json_count("gpu_measured", found->known.measured.ops);
+    json_recorded(found);
     json_played(found, "baseline", &found->baseline);
     if (found->asked)
         json_played(found, "whatif", &found->hypothesis);

@@ -18,18 +18,19 @@ static const char built_in[] =
 static const struct key {
     const char *section, *name;
     size_t at;
+    bool older; /* has been there from the beginning */
+    const char *text;
 } keys[] = {
-    {"host", "eager_launch", offsetof(struct whatif_cost, eager_launch)},
-    {"host", "matched_launch", offsetof(struct whatif_cost, matched_launch)},
-    {"host", "graph_launch", offsetof(struct whatif_cost, graph_launch)},
-    {"host", "patched_node", offsetof(struct whatif_cost, patched_node)},
-    {"host", "built_node", offsetof(struct whatif_cost, built_node)},
-    {"gpu", "graph_kernel", offsetof(struct whatif_cost, graph_kernel)},
-    {"gpu", "graph_seam", offsetof(struct whatif_cost, graph_seam)},
-    {"gpu", "eager_kernel", offsetof(struct whatif_cost, eager_kernel)},
-    {"gpu", "small_kernel", offsetof(struct whatif_cost, small_kernel)},
+#define X(section, name, older, text)                                                              \
+    {#section, #name, offsetof(struct whatif_cost, section.name), older, text},
+    WHATIF_COSTS(X)
+#undef X
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
+
+static double *value_of(struct whatif_cost *cost, unsigned key) {
+    return (double *)(void *)((char *)cost + keys[key].at);
+}
 
 struct reading {
     struct whatif_cost *cost;
@@ -53,7 +54,7 @@ static int take(void *context, const char *section, const char *name, const char
                          value);
             return 0;
         }
-        memcpy((char *)r->cost + keys[i].at, &ns, sizeof ns);
+        *value_of(r->cost, i) = ns;
         r->seen[i] = true;
         return 1;
     }
@@ -61,6 +62,23 @@ static int take(void *context, const char *section, const char *name, const char
         snprintf(r->wrong, sizeof r->wrong, "no key '%s' in [%s] (nearest: %s)", name, section,
                  cus_nearest(name, names));
     return 0;
+}
+
+/* What a file of the time before these keys does not say. */
+static void fill_in(const bool *seen, struct whatif_cost *cost) {
+    char error[256];
+    struct whatif_cost other;
+    bool whole = true;
+    for (unsigned i = 0; i < KEYS; i++)
+        whole &= seen[i];
+    if (whole || !whatif_cost_read(NULL, &other, error, sizeof error))
+        return;
+    /* What other keys of the file comprise, since it has no key for it. */
+    other.host.graph_node = 0;
+    other.host.eager_memset = other.host.eager_copy = cost->host.eager_launch;
+    for (unsigned i = 0; i < KEYS; i++)
+        if (!seen[i])
+            *value_of(cost, i) = *value_of(&other, i);
 }
 
 bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, size_t bytes) {
@@ -81,12 +99,15 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
         return false;
     }
     for (unsigned i = 0; i < KEYS; i++)
-        if (!r.seen[i]) {
+        if (!r.seen[i] && keys[i].older) {
             snprintf(error, bytes, "%s: [%s] %s is missing", cost->name, keys[i].section,
                      keys[i].name);
             return false;
         }
-    if (cost->small_kernel > cost->graph_kernel || cost->small_kernel > cost->eager_kernel) {
+    if (path)
+        fill_in(r.seen, cost);
+    const double small = cost->gpu.small_kernel;
+    if (small > cost->gpu.graph_kernel || small > cost->gpu.eager_kernel) {
         snprintf(error, bytes,
                  "%s: [gpu] small_kernel is a part of graph_kernel and of eager_kernel, so not "
                  "more than either",
@@ -96,19 +117,40 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
     return true;
 }
 
+bool whatif_cost_write(FILE *file, const struct whatif_cost *cost,
+                       const struct whatif_cost *noise) {
+    const char *section = "";
+    struct whatif_cost values = *cost, apart = *noise;
+    for (unsigned i = 0; i < KEYS; i++) {
+        if (strcmp(section, keys[i].section) != 0)
+            fprintf(file, "%s[%s]\n", *section ? "\n" : "", keys[i].section);
+        section = keys[i].section;
+        fprintf(file, "# %s", keys[i].text);
+        if (*value_of(&apart, i) >= 0)
+            fprintf(file, " Measurements were %.3g apart.\n", *value_of(&apart, i));
+        else
+            fputs(" Not measured: that of another machine.\n", file);
+        fprintf(file, "%s = %.6g\n", keys[i].name, *value_of(&values, i));
+    }
+    return !ferror(file);
+}
+
 double whatif_cost_host(const struct whatif_cost *cost, const struct whatif_played *played) {
     const struct whatif_asked *asked = &played->asked;
-    double withheld = (double)(played->counters.in_graphs + asked->issued);
-    return cost->eager_launch * (double)(asked->own + asked->issued) +
-           cost->matched_launch * withheld + cost->graph_launch * (double)asked->graph_launches +
-           cost->patched_node * (double)asked->patched + cost->built_node * (double)asked->captured;
+    double in_graphs = (double)played->counters.in_graphs;
+    return cost->host.eager_launch * (double)(asked->own + asked->issued) +
+           cost->host.matched_launch * (in_graphs + (double)asked->issued) +
+           cost->host.graph_launch * (double)asked->graph_launches +
+           cost->host.graph_node * in_graphs + cost->host.patched_node * (double)asked->patched +
+           cost->host.built_node * (double)asked->captured;
 }
 
 double whatif_cost_gpu(const struct whatif_cost *cost, const struct whatif_played *played,
                        const struct whatif_measured *measured) {
     const struct whatif_asked *asked = &played->asked;
-    return cost->eager_kernel * (double)(asked->own + asked->issued) +
-           cost->graph_kernel * (double)played->counters.in_graphs +
-           cost->graph_seam * (double)asked->graph_launches + (double)measured->ns -
-           cost->small_kernel * (double)measured->ops;
+    double more = cost->gpu.small_kernel + cost->gpu.measured_more;
+    return cost->gpu.eager_kernel * (double)(asked->own + asked->issued) +
+           cost->gpu.graph_kernel * (double)played->counters.in_graphs +
+           cost->gpu.graph_seam * (double)asked->graph_launches + (double)measured->ns -
+           more * (double)measured->ops;
 }

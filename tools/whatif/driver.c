@@ -6,6 +6,7 @@
 
 #include "shim/base/uthash.h"
 #include "shim/graph/issue.h"
+#include "tools/whatif/clock.h"
 
 enum { FIRST_CONTEXT = 0x1000, CONTEXTS_KEPT = 16, ARGUMENTS_MAX = CUS_ISSUE_PARAMS_MAX };
 
@@ -186,6 +187,10 @@ uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on) {
         here.n_capturing += on ? 1 : -1u;
     it->captures = on;
     return here.n_capturing;
+}
+
+bool whatif_driver_is_capturing(const struct cst_stream *stream) {
+    return here.streams[stream->id].captures || stream == here.now.captures;
 }
 
 void whatif_driver_busy(const struct cst_stream *stream, bool on) {
@@ -463,5 +468,6 @@ const struct cus_driver *whatif_driver_start(const struct cst_trace *trace) {
 
 CUresult whatif_driver_own(void) {
     whatif_asked.own++;
+    whatif_clock_own();
     return here.now.result;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/whatif/clock.h"
 #include "tools/whatif/driver.h"
 
 /* What was captured. */
@@ -31,9 +32,11 @@ static CUgraphNode last;
 
 /* ---- ops that the engine issues, or captures ---- */
 
-static CUresult put(const struct node *node, const CUlaunchAttribute *attrs, unsigned n_attrs) {
+static CUresult put(const struct node *node, CUstream stream, const CUlaunchAttribute *attrs,
+                    unsigned n_attrs) {
     if (!capturing) {
         whatif_asked.issued++;
+        whatif_clock_issued(stream);
         return CUDA_SUCCESS;
     }
     struct node *copy = whatif_need(malloc(sizeof *copy + n_attrs * sizeof *attrs));
@@ -49,6 +52,7 @@ static CUresult put(const struct node *node, const CUlaunchAttribute *attrs, uns
     capturing->last = copy;
     capturing->n++;
     whatif_asked.captured++;
+    whatif_clock_captured();
     return CUDA_SUCCESS;
 }
 
@@ -56,15 +60,15 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
                        unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
                        void **extra) {
     const struct node node = {.dims = {gx, gy, gz, bx, by, bz, shared}};
-    (void)f, (void)stream, (void)params, (void)extra;
-    return put(&node, NULL, 0);
+    (void)f, (void)params, (void)extra;
+    return put(&node, stream, NULL, 0);
 }
 
 static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
     const struct node node = {.dims = {c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
                                        c->blockDimY, c->blockDimZ, c->sharedMemBytes}};
     (void)f, (void)params, (void)extra;
-    return put(&node, c->attrs, c->numAttrs);
+    return put(&node, c->hStream, c->attrs, c->numAttrs);
 }
 
 static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -73,51 +77,45 @@ static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsig
     return launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }
 
-static CUresult put_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t wide) {
+static CUresult put_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t wide,
+                           CUstream stream) {
     const struct node node = {.dst = dst, .value = value, .elem = elem, .wide = wide};
-    return put(&node, NULL, 0);
+    return put(&node, stream, NULL, 0);
 }
 
 static CUresult memset8(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
-    (void)stream;
-    return put_memset(dst, value, 1, n);
+    return put_memset(dst, value, 1, n, stream);
 }
 
 static CUresult memset16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
-    (void)stream;
-    return put_memset(dst, value, 2, n);
+    return put_memset(dst, value, 2, n, stream);
 }
 
 static CUresult memset32(CUdeviceptr dst, unsigned value, size_t n, CUstream stream) {
-    (void)stream;
-    return put_memset(dst, value, 4, n);
+    return put_memset(dst, value, 4, n, stream);
 }
 
 static CUresult put_copy(uint64_t dst, CUmemorytype dst_type, uint64_t src, CUmemorytype src_type,
-                         size_t bytes) {
+                         size_t bytes, CUstream stream) {
     const struct node node = {
         .dst = dst, .src = src, .wide = bytes, .dst_type = dst_type, .src_type = src_type};
-    return put(&node, NULL, 0);
+    return put(&node, stream, NULL, 0);
 }
 
 static CUresult copy_any(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    (void)stream;
-    return put_copy(dst, CU_MEMORYTYPE_UNIFIED, src, CU_MEMORYTYPE_UNIFIED, bytes);
+    return put_copy(dst, CU_MEMORYTYPE_UNIFIED, src, CU_MEMORYTYPE_UNIFIED, bytes, stream);
 }
 
 static CUresult copy_dtod(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    (void)stream;
-    return put_copy(dst, CU_MEMORYTYPE_DEVICE, src, CU_MEMORYTYPE_DEVICE, bytes);
+    return put_copy(dst, CU_MEMORYTYPE_DEVICE, src, CU_MEMORYTYPE_DEVICE, bytes, stream);
 }
 
 static CUresult copy_htod(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
-    (void)stream;
-    return put_copy(dst, CU_MEMORYTYPE_DEVICE, (uintptr_t)src, CU_MEMORYTYPE_HOST, bytes);
+    return put_copy(dst, CU_MEMORYTYPE_DEVICE, (uintptr_t)src, CU_MEMORYTYPE_HOST, bytes, stream);
 }
 
 static CUresult copy_dtoh(void *dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    (void)stream;
-    return put_copy((uintptr_t)dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_DEVICE, bytes);
+    return put_copy((uintptr_t)dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_DEVICE, bytes, stream);
 }
 
 /* ---- graphs ---- */
@@ -193,8 +191,8 @@ static CUresult graph_destroy(CUgraph handle) {
 }
 
 static CUresult graph_launch(CUgraphExec exec, CUstream stream) {
-    (void)exec, (void)stream;
     whatif_asked.graph_launches++;
+    whatif_clock_graph(stream, ((const struct graph *)exec)->n);
     return CUDA_SUCCESS;
 }
 
@@ -249,6 +247,7 @@ static CUresult patch_kernel(CUgraphExec exec, CUgraphNode node,
                              const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
     (void)exec, (void)node, (void)params;
     whatif_asked.patched++;
+    whatif_clock_patched();
     return CUDA_SUCCESS;
 }
 
@@ -256,6 +255,7 @@ static CUresult patch_memset(CUgraphExec exec, CUgraphNode node,
                              const CUDA_MEMSET_NODE_PARAMS_v1 *params, CUcontext context) {
     (void)exec, (void)node, (void)params, (void)context;
     whatif_asked.patched++;
+    whatif_clock_patched();
     return CUDA_SUCCESS;
 }
 
@@ -263,6 +263,7 @@ static CUresult patch_copy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY
                            CUcontext context) {
     (void)exec, (void)node, (void)params, (void)context;
     whatif_asked.patched++;
+    whatif_clock_patched();
     return CUDA_SUCCESS;
 }
 

@@ -16,6 +16,7 @@
 #include "shim/plan/rules.h"
 #include "shim/stream/hot.h"
 #include "shim/stream/virtual.h"
+#include "tools/whatif/clock.h"
 
 uint64_t cus_virtual_ns;
 
@@ -71,6 +72,7 @@ static void move_clock(uint64_t ns) {
         due += due < UINT64_MAX ? cus_process.hold_ns / 4 : 0;
         if (due <= ns) {
             set_clock(due);
+            whatif_clock_background(due);
             cus_watchdog_look();
             if (cus_watchdog_due() > due)
                 continue;
@@ -281,6 +283,14 @@ static void leave_alone(const struct cst_stream *stream, struct whatif_now *now)
         now->context = whatif_driver_elsewhere();
 }
 
+/* No node stands for a copy to memory that the driver knows nothing of, and the host waits for it.
+ */
+static bool waits_for_copy(const struct ready *it, const struct cst_op *op) {
+    enum { ANY = 0, DTOH = 3 };
+    return it->kind->op == CST_OP_COPY && was_refused(it, op) &&
+           (it->kind->form == DTOH || it->kind->form == ANY);
+}
+
 static void play_op(struct actor *actor, const struct cst_op *op) {
     struct ready *it = ready_kind(op->kind);
     const struct cst_stream *stream = here.trace->streams[op->stream];
@@ -304,6 +314,7 @@ static void play_op(struct actor *actor, const struct cst_op *op) {
         now.captures = stream; /* by a call that the library does not know, it may be */
     whatif_driver_now(&now);
     whatif_driver_busy(stream, true);
+    whatif_clock_op(whatif_driver_is_capturing(stream), waits_for_copy(it, op));
     here.out->guessed += stream->kind == CST_STREAM_UNKNOWN;
     if (it->kind->op == CST_OP_LAUNCH && here.asks_library && !it->origin_told)
         tell_origin(it);
@@ -478,10 +489,12 @@ static uint32_t play_on(uint32_t thread) {
             return event->thread;
         move_clock(event->ns);
         set_clock(when(event));
+        whatif_clock_event(here.at);
         if (event->type == CST_OP)
             play_op(actor, (const struct cst_op *)event);
         else
             play_call(actor, (const struct cst_call *)event);
+        whatif_clock_event_end();
     }
     return CST_NONE;
 }
@@ -570,7 +583,8 @@ static void play_all(void) {
 
 /* ---- the whole ---- */
 
-void whatif_play(const struct cst_trace *trace, struct whatif_played *out) {
+void whatif_play(const struct cst_trace *trace, const struct whatif_timing *timing,
+                 struct whatif_played *out) {
     memset(out, 0, sizeof *out);
     here.trace = trace;
     here.out = out;
@@ -583,11 +597,14 @@ void whatif_play(const struct cst_trace *trace, struct whatif_played *out) {
         if (trace->streams[id])
             here.first_context = trace->streams[id]->context;
     cus_engine_start(driver);
+    if (timing)
+        whatif_clock_start(trace, timing);
     here.asks_library = cus_engine_asks_library();
     play_all();
     if (!here.drained && !*out->error)
         cus_engine_drain(); /* as the end of a program does */
     cus_engine_counters(&out->counters);
+    whatif_clock_end(&out->times);
     out->asked = whatif_asked;
     out->mode = (uint32_t)cus_options()->mode;
     for (unsigned i = 0; i < cus_rules_count(cus_rules()); i++)

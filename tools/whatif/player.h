@@ -7,12 +7,14 @@
 #define CUSPLICE_TOOLS_WHATIF_PLAYER_H
 
 #include "shim/base/stats.h"
+#include "tools/whatif/clock.h"
 #include "tools/whatif/driver.h"
 
 /* Plain data: it goes through a pipe. */
 struct whatif_played {
     struct cus_counters counters;
     struct whatif_asked asked;
+    struct whatif_times times;
     uint64_t opaque;      /* launches whose params the trace does not have */
     uint64_t guessed;     /* ops of streams of which the trace does not say what they are */
     uint64_t switches;    /* from thread to thread */
@@ -22,7 +24,9 @@ struct whatif_played {
     char error[160];      /* "": it was played */
 };
 
-/* Once in the life of a process, of which the options and the rules are those to play by. */
-void whatif_play(const struct cst_trace *trace, struct whatif_played *out);
+/* Once in the life of a process, of which the options and the rules are those to play by. `timing`
+ * NULL: nothing is said of times. */
+void whatif_play(const struct cst_trace *trace, const struct whatif_timing *timing,
+                 struct whatif_played *out);
 
 #endif

@@ -111,7 +111,7 @@ static void play(const struct cst_trace *trace, const struct whatif_setup *setup
     static struct whatif_played played;
     if (!configure(setup))
         _Exit(BAD_CONFIG);
-    whatif_play(trace, &played);
+    whatif_play(trace, setup->timing, &played);
     for (size_t sent = 0; sent < sizeof played;) {
         ssize_t n = write(to, (const char *)&played + sent, sizeof played - sent);
         if (n < 0 && errno != EINTR)

@@ -15,6 +15,7 @@ struct whatif_setup {
     const char *const *values;
     unsigned n_settings;
     const char *eager; /* patterns, with ';' between them, in front of all rules; NULL: none */
+    const struct whatif_timing *timing; /* NULL: nothing is said of times */
 };
 
 /* False, and one sentence in `error`: it could not be played. Called while the process has one

@@ -134,6 +134,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"live", "yes"},
                                                        {"record", "/tmp/t.cst"},
                                                        {"record_gpu", "yes"},
+                                                       {"record_replayable", "yes"},
                                                        {"record_from", "3"},
                                                        {"record_until", "5"}};
     for (unsigned i = 0; cus_options_row(i); i++) {

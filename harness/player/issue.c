@@ -1,0 +1,145 @@
+/*
+ * A pass over the ops: waits for the moment, calls the driver, and nothing else. One thread issues
+ * what several may have issued; each of them takes its own time.
+ */
+#include <time.h>
+
+#include "harness/player/player.h"
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+#define DIMS(dims) dims[0], dims[1], dims[2], dims[3], dims[4], dims[5], dims[6]
+
+static CUresult set_flat(const struct player_op *op) {
+    CUdeviceptr to = op->memset.to;
+    size_t n = op->memset.width;
+    uint32_t value = op->memset.value;
+    if (op->sync)
+        return op->memset.elem == 4   ? player_cu.cuMemsetD32(to, value, n)
+               : op->memset.elem == 2 ? player_cu.cuMemsetD16(to, (unsigned short)value, n)
+                                      : player_cu.cuMemsetD8(to, (unsigned char)value, n);
+    return op->memset.elem == 4 ? player_cu.cuMemsetD32Async(to, value, n, op->stream)
+           : op->memset.elem == 2
+               ? player_cu.cuMemsetD16Async(to, (unsigned short)value, n, op->stream)
+               : player_cu.cuMemsetD8Async(to, (unsigned char)value, n, op->stream);
+}
+
+static CUresult set(const struct player_op *op) {
+    CUdeviceptr to = op->memset.to;
+    size_t pitch = op->memset.pitch, width = op->memset.width, height = op->memset.height;
+    uint32_t value = op->memset.value;
+    if (height <= 1)
+        return set_flat(op);
+    switch (op->memset.elem) {
+    case 4:
+        return op->sync ? player_cu.cuMemsetD2D32(to, pitch, value, width, height)
+                        : player_cu.cuMemsetD2D32Async(to, pitch, value, width, height, op->stream);
+    case 2:
+        return op->sync ? player_cu.cuMemsetD2D16(to, pitch, (unsigned short)value, width, height)
+                        : player_cu.cuMemsetD2D16Async(to, pitch, (unsigned short)value, width,
+                                                       height, op->stream);
+    default:
+        return op->sync ? player_cu.cuMemsetD2D8(to, pitch, (unsigned char)value, width, height)
+                        : player_cu.cuMemsetD2D8Async(to, pitch, (unsigned char)value, width,
+                                                      height, op->stream);
+    }
+}
+
+static CUresult issue(const struct player_op *op) {
+    switch (op->what) {
+    case PLAYER_LAUNCH:
+        return player_cu.cuLaunchKernel(op->launch.function, DIMS(op->work->dims), op->stream,
+                                        op->launch.params, NULL);
+    case PLAYER_LAUNCH_EX:
+        return player_cu.cuLaunchKernelEx(op->launch.config, op->launch.function, op->launch.params,
+                                          NULL);
+    case PLAYER_LAUNCH_COOPERATIVE:
+        return player_cu.cuLaunchCooperativeKernel(op->launch.function, DIMS(op->work->dims),
+                                                   op->stream, op->launch.params);
+    case PLAYER_MEMSET:
+        return set(op);
+    case PLAYER_UPLOAD:
+        return op->sync ? player_cu.cuMemcpyHtoD(op->copy.to, op->copy.host, op->copy.bytes)
+                        : player_cu.cuMemcpyHtoDAsync(op->copy.to, op->copy.host, op->copy.bytes,
+                                                      op->stream);
+    case PLAYER_DOWNLOAD:
+        return op->sync ? player_cu.cuMemcpyDtoH(op->copy.host, op->copy.from, op->copy.bytes)
+                        : player_cu.cuMemcpyDtoHAsync(op->copy.host, op->copy.from, op->copy.bytes,
+                                                      op->stream);
+    case PLAYER_MOVE:
+        return op->sync ? player_cu.cuMemcpyDtoD(op->copy.to, op->copy.from, op->copy.bytes)
+                        : player_cu.cuMemcpyDtoDAsync(op->copy.to, op->copy.from, op->copy.bytes,
+                                                      op->stream);
+    case PLAYER_RECORD:
+        return player_cu.cuEventRecord(op->event, op->stream);
+    case PLAYER_WAIT:
+        return player_cu.cuStreamWaitEvent(op->stream, op->event, 0);
+    case PLAYER_SYNC_STREAM:
+        return player_cu.cuStreamSynchronize(op->stream);
+    case PLAYER_SYNC_EVENT:
+        return player_cu.cuEventSynchronize(op->event);
+    case PLAYER_SYNC_ALL:
+        return player_cu.cuCtxSynchronize();
+    }
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static _Noreturn void refuse(const struct player *p, size_t i, CUresult result) {
+    static const char *const names[] = {
+        [PLAYER_LAUNCH] = "kernel",
+        [PLAYER_LAUNCH_EX] = "kernel",
+        [PLAYER_LAUNCH_COOPERATIVE] = "kernel",
+        [PLAYER_MEMSET] = "memset",
+        [PLAYER_UPLOAD] = "copy from the host",
+        [PLAYER_DOWNLOAD] = "copy to the host",
+        [PLAYER_MOVE] = "copy",
+        [PLAYER_RECORD] = "record of an event",
+        [PLAYER_WAIT] = "wait for an event",
+        [PLAYER_SYNC_STREAM] = "wait of the host",
+        [PLAYER_SYNC_EVENT] = "wait of the host",
+        [PLAYER_SYNC_ALL] = "wait of the host",
+    };
+    const struct player_op *op = &p->ops[i];
+    bool launch = op->what <= PLAYER_LAUNCH_COOPERATIVE;
+    player_fail("op %zu of %zu (%s%s%s): %s", i, p->n_ops, names[op->what], launch ? " " : "",
+                launch ? cst_string(p->trace, p->trace->replay.codes[op->work->code]->name) : "",
+                player_api_error(result));
+}
+
+static void issue_all(struct player *p) {
+    for (size_t i = 0; i < p->n_ops; i++) {
+        CUresult result = issue(&p->ops[i]);
+        if (__builtin_expect(result != CUDA_SUCCESS, 0))
+            refuse(p, i, result);
+    }
+}
+
+static void issue_paced(struct player *p) {
+    for (size_t i = 0; i < p->n_ops; i++) {
+        const struct player_op *op = &p->ops[i];
+        uint64_t *clock = &p->clocks[op->thread];
+        if (!op->first)
+            while (now() < *clock + op->gap_ns)
+                ;
+        CUresult result = issue(op);
+        *clock = now();
+        if (__builtin_expect(result != CUDA_SUCCESS, 0))
+            refuse(p, i, result);
+    }
+}
+
+uint64_t player_pass(struct player *p) {
+    uint64_t begin = now();
+    if (p->paced)
+        issue_paced(p);
+    else
+        issue_all(p);
+    CUresult result = player_cu.cuCtxSynchronize();
+    if (result != CUDA_SUCCESS)
+        player_fail("behind the last op: %s", player_api_error(result));
+    return now() - begin;
+}

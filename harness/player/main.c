@@ -1,0 +1,229 @@
+/*
+ * player [--pace recorded|none] TRACE: replays a trace in this process, as it is told on stdin.
+ *
+ * It says what it has, or what cannot be replayed, on a line of JSON; then each line of stdin is
+ * answered by one: `check`, `run N`, `quit`. README.md has them. Exit status: 0; 1 where something
+ * failed; 2 for a bad option; 3 where the trace cannot be replayed.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/player/player.h"
+#include "shim/include/cusplice.h"
+#include "tools/trace/facts.h"
+
+enum { CANNOT = 3, PASSES = 100000 };
+
+void player_fail(const char *format, ...) {
+    char text[1200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fputs("{\"error\":", stdout);
+    notes_put_text(text);
+    puts("}");
+    fflush(stdout);
+    _Exit(1); /* the driver may be in any state */
+}
+
+void *player_need(void *memory) {
+    if (!memory)
+        player_fail("not enough memory");
+    return memory;
+}
+
+void player_check(CUresult result, const char *call) {
+    if (result != CUDA_SUCCESS)
+        player_fail("%s: %s", call, player_api_error(result));
+}
+
+/* ---- the GPU ---- */
+
+struct recorded {
+    char gpu[256];
+    int capability;
+};
+
+static void take_fact(void *context, const char *key, size_t key_bytes, const char *value,
+                      size_t bytes) {
+    struct recorded *recorded = context;
+    if (key_bytes == 5 && memcmp(key, "\"gpu\"", 5) == 0 && bytes >= 2)
+        snprintf(recorded->gpu, sizeof recorded->gpu, "%.*s", (int)bytes - 2, value + 1);
+    if (key_bytes == 20 && memcmp(key, "\"compute_capability\"", 20) == 0)
+        recorded->capability = atoi(value);
+}
+
+static void compare_gpu(struct player *p) {
+    struct recorded recorded = {"", 0};
+    bool cubins = false;
+    char *line = facts_line(p->trace->facts);
+    if (line)
+        facts_each(line, take_fact, &recorded);
+    free(line);
+    for (uint32_t i = 1; i < p->trace->replay.n_modules; i++)
+        cubins |= p->images[i].cubin;
+    if (recorded.capability && recorded.capability != p->capability)
+        notes_add(
+            cubins ? &p->obstacles : &p->warnings,
+            "it was recorded on a GPU of compute capability %d.%d%s%s%s, and this one has %d.%d",
+            recorded.capability / 10, recorded.capability % 10, *recorded.gpu ? " (" : "",
+            recorded.gpu, *recorded.gpu ? ")" : "", p->capability / 10, p->capability % 10);
+    else if (*recorded.gpu && strcmp(recorded.gpu, p->gpu) != 0)
+        notes_add(&p->warnings, "it was recorded on another GPU: %s, and this is %s", recorded.gpu,
+                  p->gpu);
+}
+
+static void find_gpu(struct player *p) {
+    char error[600];
+    int major = 0, minor = 0;
+    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                .location.id = 0};
+    if (!player_api_fill(error, sizeof error))
+        player_fail("%s", error);
+    player_check(player_cu.cuInit(0), "cuInit");
+    player_check(player_cu.cuDeviceGet(&p->device, 0), "cuDeviceGet");
+    player_check(player_cu.cuDeviceGetName(p->gpu, sizeof p->gpu, p->device), "cuDeviceGetName");
+    player_check(player_cu.cuDeviceGetAttribute(
+                     &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, p->device),
+                 "cuDeviceGetAttribute");
+    player_check(player_cu.cuDeviceGetAttribute(
+                     &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, p->device),
+                 "cuDeviceGetAttribute");
+    p->capability = 10 * major + minor;
+    kind.location.id = p->device;
+    player_check(player_cu.cuMemGetAllocationGranularity(&p->granule, &kind,
+                                                         CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                 "cuMemGetAllocationGranularity");
+    if (!p->granule)
+        player_fail("cuMemGetAllocationGranularity says 0");
+}
+
+/* ---- getting ready ---- */
+
+static void look(struct player *p) {
+    player_memory_plan(p);
+    player_plan(p);
+    player_images(p);
+    compare_gpu(p);
+}
+
+static void prepare(struct player *p) {
+    CUcontext context;
+    player_check(player_cu.cuDevicePrimaryCtxRetain(&context, p->device),
+                 "cuDevicePrimaryCtxRetain");
+    player_check(player_cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    player_memory_map(p);
+    if (!p->no_memory)
+        player_load(p);
+    if (!p->obstacles.n)
+        player_bind(p);
+}
+
+static void say_ready(struct player *p) {
+    bool ready = !p->obstacles.n;
+    printf("{\"ready\":%s,\"gpu\":", ready ? "true" : "false");
+    notes_put_text(p->gpu);
+    printf(",\"ops\":%zu,\"launches\":%zu,\"steps\":%zu,\"memory_bytes\":%" PRIu64
+           ",\"checks\":%zu,\"interface\":%d,",
+           p->n_ops, p->n_launches, p->n_steps, p->memory_bytes, p->trace->replay.n_checks,
+           cusplice_interface());
+    if (!ready)
+        printf("\"no_memory\":%s,", p->no_memory ? "true" : "false");
+    if (!ready) {
+        notes_put(&p->obstacles, "obstacles");
+        putchar(',');
+    }
+    notes_put(&p->warnings, "warnings");
+    puts("}");
+    fflush(stdout);
+}
+
+/* ---- what is asked ---- */
+
+static void check(struct player *p) {
+    struct notes wrong = {.n = 0};
+    player_restore(p);
+    player_watch(p);
+    player_pass(p);
+    size_t n = player_checks(p, &wrong);
+    player_compare(p);
+    printf("{\"checks\":%zu,\"wrong\":%zu,", p->trace->replay.n_checks, n);
+    notes_put(&wrong, "where");
+    puts("}");
+    notes_clear(&wrong);
+}
+
+static void run(struct player *p, unsigned long passes) {
+    struct cusplice_counters before = {0}, after = {0};
+    uint64_t in_graphs = 0, issued = 0;
+    if (!p->dirty_known) {
+        player_restore(p);
+        player_watch(p);
+        player_pass(p);
+        player_compare(p);
+    }
+    fputs("{\"ns\":[", stdout);
+    for (unsigned long i = 0; i < passes; i++) {
+        player_restore_dirty(p);
+        cusplice_read_counters(&before, sizeof before);
+        uint64_t ns = player_pass(p);
+        cusplice_read_counters(&after, sizeof after);
+        in_graphs += after.in_graphs - before.in_graphs;
+        issued += after.in_graphs + after.eager - before.in_graphs - before.eager;
+        printf("%s%" PRIu64, i ? "," : "", ns);
+    }
+    printf("],\"steps\":%zu,\"in_graphs\":%" PRIu64 ",\"issued\":%" PRIu64 "}\n", p->n_steps,
+           in_graphs, issued);
+}
+
+static int serve(struct player *p) {
+    char line[128];
+    while (fgets(line, sizeof line, stdin)) {
+        unsigned long passes;
+        line[strcspn(line, "\n")] = 0;
+        if (strcmp(line, "quit") == 0)
+            return 0;
+        if (strcmp(line, "check") == 0)
+            check(p);
+        else if (sscanf(line, "run %lu", &passes) == 1 && passes && passes <= PASSES)
+            run(p, passes);
+        else
+            player_fail("'%s' is none of: check, run N, quit", line);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int usage(void) {
+    fputs("usage: player [--pace recorded|none] TRACE\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    static struct player player = {.paced = true};
+    struct player *p = &player;
+    char error[1200];
+    int at = 1;
+    if (argc > 2 && strcmp(argv[1], "--pace") == 0) {
+        p->paced = strcmp(argv[2], "none") != 0;
+        if (p->paced && strcmp(argv[2], "recorded") != 0)
+            return usage();
+        at = 3;
+    }
+    if (at + 1 != argc)
+        return usage();
+    p->trace = cst_open(argv[at], error, sizeof error);
+    if (!p->trace)
+        player_fail("%s", error);
+    find_gpu(p);
+    look(p);
+    if (!p->obstacles.n)
+        prepare(p);
+    say_ready(p);
+    return p->obstacles.n ? CANNOT : serve(p);
+}

@@ -1,0 +1,62 @@
+/* See the header. */
+#define _GNU_SOURCE
+#include "harness/player/notes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void notes_add(struct notes *notes, const char *format, ...) {
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int bytes = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (bytes < 0)
+        return;
+    for (unsigned i = 0; i < notes->n; i++)
+        if (strcmp(notes->text[i], text) == 0) {
+            free(text);
+            return;
+        }
+    if (notes->n < NOTES) {
+        notes->text[notes->n++] = text;
+        return;
+    }
+    notes->more++;
+    free(text);
+}
+
+void notes_clear(struct notes *notes) {
+    while (notes->n)
+        free(notes->text[--notes->n]);
+    notes->more = 0;
+}
+
+/* Bytes beyond ASCII are told one by one, whatever they encode. */
+void notes_put_text(const char *text) {
+    putchar('"');
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20 || c >= 0x7f)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+void notes_put(const struct notes *notes, const char *key) {
+    printf("\"%s\":[", key);
+    for (unsigned i = 0; i < notes->n; i++) {
+        if (i)
+            putchar(',');
+        notes_put_text(notes->text[i]);
+    }
+    if (notes->more)
+        printf(",\"and %llu more\"", (unsigned long long)notes->more);
+    putchar(']');
+}

@@ -1,0 +1,22 @@
+/* Sentences that are gathered, each once, and told as JSON. */
+#ifndef CUSPLICE_PLAYER_NOTES_H
+#define CUSPLICE_PLAYER_NOTES_H
+
+#include <stdint.h>
+
+enum { NOTES = 48 };
+
+struct notes {
+    char *text[NOTES];
+    unsigned n;
+    uint64_t more; /* that found no room */
+};
+
+void notes_add(struct notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void notes_clear(struct notes *notes);
+/* `"key":["...",...]` on stdout; with `more` as the last sentence where there are more. */
+void notes_put(const struct notes *notes, const char *key);
+/* A JSON string on stdout. */
+void notes_put_text(const char *text);
+
+#endif

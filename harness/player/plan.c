@@ -1,0 +1,408 @@
+/*
+ * From the recorded work to ops, in one walk in the order of time, and everything about them that
+ * cannot be replayed. No driver is called here.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/player/player.h"
+#include "harness/player/spans.h"
+
+enum { CHUNK = 1 << 20 };
+
+struct planning {
+    struct player *p;
+    struct spans spans;
+    char *chunk; /* where params and what points to them are put */
+    size_t left;
+    size_t patches_room, hosts_room;
+    uint64_t *recorded; /* handles of events that were recorded so far, sorted */
+    size_t n_recorded;
+    bool *thread_seen;
+    bool worked; /* since the step began */
+};
+
+static void *arena(struct planning *plan, size_t bytes) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (bytes > plan->left) {
+        size_t chunk = bytes > CHUNK ? bytes : CHUNK;
+        plan->chunk = player_need(calloc(1, chunk));
+        plan->left = chunk;
+    }
+    void *at = plan->chunk;
+    plan->chunk += bytes;
+    plan->left -= bytes;
+    return at;
+}
+
+static const char *name_of(const struct player *p, const struct cst_work *work) {
+    return cst_string(p->trace, p->trace->replay.codes[work->code]->name);
+}
+
+/* ---- addresses ---- */
+
+static void patch(struct planning *plan, void *word, const struct cst_span *span) {
+    struct player *p = plan->p;
+    if (p->n_patches == plan->patches_room) {
+        plan->patches_room = plan->patches_room ? 2 * plan->patches_room : 256;
+        p->patches = player_need(realloc(p->patches, plan->patches_room * sizeof *p->patches));
+    }
+    p->patches[p->n_patches++] = (struct player_patch){word, span};
+}
+
+/* Device memory that work names, at *word. */
+static void device_address(struct planning *plan, CUdeviceptr *word, uint64_t bytes,
+                           const char *of) {
+    struct player *p = plan->p;
+    if (player_memory_has(p, *word, bytes))
+        return;
+    const struct cst_span *span = spans_find(&plan->spans, *word);
+    const char *call = span ? cst_string(p->trace, span->name) : "";
+    if (!span)
+        notes_add(&p->obstacles, "%s: 0x%" PRIx64 " (%" PRIu64 " bytes) is no memory of the trace",
+                  of, (uint64_t)*word, bytes);
+    else if (span->what == CST_SPAN_GLOBAL && bytes <= span->bytes - (*word - span->address))
+        patch(plan, word, span);
+    else if (span->what == CST_SPAN_GLOBAL)
+        notes_add(&p->obstacles, "%s: goes beyond the variable %s", of, call);
+    else if (span->what == CST_SPAN_HOST)
+        notes_add(&p->obstacles,
+                  "%s: host memory at 0x%" PRIx64 " (%s) whose contents were not recorded", of,
+                  span->address, call);
+    else
+        notes_add(&p->obstacles, "%s: memory at 0x%" PRIx64 " (%s), which a replay cannot make", of,
+                  span->address, call);
+}
+
+/* A word of a kernel's params. Most are device memory, or no address. */
+static void param(struct planning *plan, const struct cst_work *work, uint8_t *at) {
+    struct player *p = plan->p;
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    if (word < 4096 || player_memory_has(p, word, 1))
+        return;
+    const struct cst_span *span = spans_find(&plan->spans, word);
+    if (!span)
+        return;
+    const char *call = cst_string(p->trace, span->name);
+    if (span->what == CST_SPAN_GLOBAL)
+        patch(plan, at, span);
+    else if (span->what == CST_SPAN_HOST)
+        notes_add(&p->obstacles,
+                  "kernel %s: reads or writes host memory (an argument is in that at 0x%" PRIx64
+                  ", %s)",
+                  name_of(p, work), span->address, call);
+    else
+        notes_add(&p->obstacles,
+                  "kernel %s: an argument is in memory that a replay cannot make (0x%" PRIx64
+                  ", %s)",
+                  name_of(p, work), span->address, call);
+}
+
+/* ---- launches ---- */
+
+static CUlaunchConfig *config_of(struct planning *plan, const struct cst_work *work) {
+    CUlaunchConfig *config = arena(plan, sizeof *config);
+    CUlaunchAttribute *attributes = arena(plan, work->n_attributes * sizeof *attributes);
+    for (uint32_t i = 0; i < work->n_attributes; i++) {
+        const struct cst_attribute *from = &cst_work_attributes(work)[i];
+        memcpy(&attributes[i].id, &from->id, sizeof from->id);
+        memcpy(&attributes[i].value, from->value, sizeof attributes[i].value);
+        if (from->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || from->id == 12)
+            notes_add(&plan->p->obstacles,
+                      "kernel %s: was launched with an event as an attribute (%u)",
+                      name_of(plan->p, work), from->id);
+    }
+    *config = (CUlaunchConfig){.gridDimX = work->dims[0],
+                               .gridDimY = work->dims[1],
+                               .gridDimZ = work->dims[2],
+                               .blockDimX = work->dims[3],
+                               .blockDimY = work->dims[4],
+                               .blockDimZ = work->dims[5],
+                               .sharedMemBytes = work->dims[6],
+                               .attrs = attributes,
+                               .numAttrs = work->n_attributes};
+    return config;
+}
+
+static void launch(struct planning *plan, struct player_op *op) {
+    const struct cst_work *work = op->work;
+    const struct cst_code *code = plan->p->trace->replay.codes[work->code];
+    const struct cst_argument *arguments = cst_code_arguments(code);
+    uint8_t *params = arena(plan, code->param_bytes + (size_t)8);
+    plan->p->used[work->code] = true;
+    plan->p->n_launches++;
+    memcpy(params, cst_work_params(work), code->param_bytes);
+    op->launch.params = arena(plan, (code->n_arguments + (size_t)1) * sizeof(void *));
+    for (uint32_t i = 0; i < code->n_arguments; i++) {
+        op->launch.params[i] = params + arguments[i].offset;
+        for (uint32_t k = 0; k + 8 <= arguments[i].bytes; k += 8)
+            param(plan, work, params + arguments[i].offset + k);
+    }
+    op->what = work->cooperative    ? PLAYER_LAUNCH_COOPERATIVE
+               : work->n_attributes ? PLAYER_LAUNCH_EX
+                                    : PLAYER_LAUNCH;
+    if (op->what == PLAYER_LAUNCH_EX)
+        op->launch.config = config_of(plan, work);
+}
+
+/* ---- memsets and copies ---- */
+
+static void set(struct planning *plan, struct player_op *op) {
+    const struct cst_work *work = op->work;
+    uint64_t rows = work->height > 1 ? work->height - 1 : 0;
+    uint64_t bytes = work->width * work->elem + rows * work->pitch;
+    op->what = PLAYER_MEMSET;
+    op->memset.to = work->to;
+    op->memset.width = work->width;
+    op->memset.height = work->height;
+    op->memset.pitch = work->pitch;
+    op->memset.elem = work->elem;
+    op->memset.value = work->value;
+    if (work->elem != 1 && work->elem != 2 && work->elem != 4)
+        notes_add(&plan->p->obstacles, "a memset has elements of %u bytes", work->elem);
+    else if (bytes)
+        device_address(plan, &op->memset.to, bytes, "memset");
+}
+
+/* Where a copy to the host goes, by number; the place in it is told by the address. */
+static uintptr_t host_of(struct planning *plan, uint64_t address, uint64_t bytes) {
+    struct player *p = plan->p;
+    const struct cst_span *span = spans_find(&plan->spans, address);
+    size_t i = 0;
+    if (span && (span->what != CST_SPAN_HOST || bytes > span->bytes - (address - span->address)))
+        span = NULL;
+    if (!span)
+        address = 0;
+    while (i < p->n_hosts && p->hosts[i].span != span)
+        i++;
+    if (i == p->n_hosts) {
+        if (i == plan->hosts_room) {
+            plan->hosts_room = i ? 2 * i : 16;
+            p->hosts = player_need(realloc(p->hosts, plan->hosts_room * sizeof *p->hosts));
+        }
+        p->hosts[p->n_hosts++] = (struct player_host){span, address, address, NULL};
+    }
+    struct player_host *host = &p->hosts[i];
+    host->from = address < host->from ? address : host->from;
+    host->to = address + bytes > host->to ? address + bytes : host->to;
+    return i;
+}
+
+static void upload(struct planning *plan, struct player_op *op) {
+    const struct cst_work *work = op->work;
+    struct player *p = plan->p;
+    uint64_t there = work->input < p->n_inputs ? p->input_bytes[work->input] : 0;
+    op->what = PLAYER_UPLOAD;
+    if (there < op->copy.bytes || !there)
+        notes_add(&p->obstacles,
+                  "a copy of %zu bytes from the host: %" PRIu64 " bytes of it are in the trace",
+                  op->copy.bytes, there);
+    else if (spans_find(&plan->spans, work->from))
+        p->input_pinned[work->input] = 1;
+}
+
+static void copy(struct planning *plan, struct player_op *op) {
+    const struct cst_work *work = op->work;
+    uint64_t rows = work->height > 1 ? work->height : 1;
+    op->copy.bytes = work->width * rows;
+    op->copy.to = work->to;
+    op->copy.from = work->from;
+    op->what = PLAYER_MOVE;
+    if (rows > 1 && work->pitch && work->pitch != work->width) {
+        notes_add(&plan->p->obstacles, "a copy of %" PRIu64 " rows with gaps between", rows);
+        return;
+    }
+    if (work->input && work->to_host) {
+        notes_add(&plan->p->obstacles, "a copy from the host to the host");
+        return;
+    }
+    if (!op->copy.bytes)
+        return;
+    if (work->input) {
+        upload(plan, op);
+    } else {
+        device_address(plan, &op->copy.from, op->copy.bytes, "a copy reads");
+    }
+    if (work->to_host) {
+        op->what = PLAYER_DOWNLOAD;
+        op->copy.host = (void *)host_of(plan, work->to, op->copy.bytes);
+    } else {
+        device_address(plan, &op->copy.to, op->copy.bytes, "a copy writes");
+    }
+}
+
+/* ---- order ---- */
+
+static size_t event_place(const struct planning *plan, uint64_t handle) {
+    size_t low = 0, high = plan->n_recorded;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (plan->recorded[middle] < handle)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool was_recorded(const struct planning *plan, uint64_t handle) {
+    size_t at = event_place(plan, handle);
+    return at < plan->n_recorded && plan->recorded[at] == handle;
+}
+
+static void record(struct planning *plan, uint64_t handle) {
+    if (was_recorded(plan, handle))
+        return;
+    size_t at = event_place(plan, handle);
+    if (!(plan->n_recorded & (plan->n_recorded + 1)))
+        plan->recorded = player_need(
+            realloc(plan->recorded, (2 * plan->n_recorded + 2) * sizeof *plan->recorded));
+    memmove(plan->recorded + at + 1, plan->recorded + at,
+            (plan->n_recorded - at) * sizeof *plan->recorded);
+    plan->recorded[at] = handle;
+    plan->n_recorded++;
+}
+
+/* False: it comes to nothing, each time. */
+static bool order(struct planning *plan, struct player_op *op) {
+    const struct cst_work *work = op->work;
+    switch (work->head.flags) {
+    case CST_WORK_RECORD:
+        op->what = PLAYER_RECORD;
+        record(plan, work->event);
+        return true;
+    case CST_WORK_WAIT:
+        op->what = PLAYER_WAIT;
+        return was_recorded(plan, work->event);
+    default:
+        op->what = work->event  ? PLAYER_SYNC_EVENT
+                   : work->lane ? PLAYER_SYNC_STREAM
+                                : PLAYER_SYNC_ALL;
+        return !work->event || was_recorded(plan, work->event);
+    }
+}
+
+/* The host waits: a step ends where there was work in it. */
+static void count_steps(struct planning *plan, const struct player_op *op) {
+    bool waits = op->what >= PLAYER_SYNC_STREAM || (op->what == PLAYER_DOWNLOAD && op->sync);
+    plan->worked |= op->what <= PLAYER_MOVE;
+    if (waits && plan->worked) {
+        plan->p->n_steps++;
+        plan->worked = false;
+    }
+}
+
+/* ---- all of it ---- */
+
+static bool take(struct planning *plan, const struct cst_work *work, struct player_op *op) {
+    *op = (struct player_op){.thread = work->head.thread,
+                             .gap_ns = work->gap_ns,
+                             .sync = work->sync,
+                             .first = !plan->thread_seen[work->head.thread],
+                             .work = work};
+    spans_move(&plan->spans, work->head.ns);
+    bool kept = true;
+    switch (work->head.flags) {
+    case CST_WORK_LAUNCH:
+        launch(plan, op);
+        break;
+    case CST_WORK_MEMSET:
+        set(plan, op);
+        break;
+    case CST_WORK_COPY:
+        copy(plan, op);
+        break;
+    case CST_WORK_RECORD:
+    case CST_WORK_WAIT:
+    case CST_WORK_SYNC:
+        kept = order(plan, op);
+        break;
+    default:
+        notes_add(&plan->p->obstacles, "work of a sort that this player does not know (%u)",
+                  work->head.flags);
+        kept = false;
+    }
+    if (kept) {
+        plan->thread_seen[work->head.thread] = true;
+        count_steps(plan, op);
+    }
+    return kept;
+}
+
+static void find_inputs(struct player *p) {
+    const struct cst_replay *replay = &p->trace->replay;
+    uint32_t most = 0;
+    for (size_t i = 0; i < replay->n_parts; i++) {
+        const struct cst_part *part = &replay->parts[i];
+        if (part->of == CST_DATA_INPUT && part->id >= most && part->id < 4 * replay->n_parts + 1024)
+            most = part->id + 1;
+    }
+    p->n_inputs = most;
+    p->input_bytes = player_need(calloc(most + (size_t)1, sizeof *p->input_bytes));
+    p->input_pinned = player_need(calloc(most + (size_t)1, 1));
+    p->inputs = player_need(calloc(most + (size_t)1, sizeof *p->inputs));
+    for (size_t i = 0; i < replay->n_parts; i++) {
+        const struct cst_part *part = &replay->parts[i];
+        if (part->of == CST_DATA_INPUT && part->id < most &&
+            part->offset == p->input_bytes[part->id])
+            p->input_bytes[part->id] += part->bytes;
+    }
+}
+
+/* Those that a launch or a copy names, and those of code that is launched: it may name them by
+ * itself. */
+static void find_globals(struct player *p) {
+    const struct cst_replay *replay = &p->trace->replay;
+    bool *launched = player_need(calloc(replay->n_modules + (size_t)1, sizeof *launched));
+    for (uint32_t i = 0; i < replay->n_codes; i++)
+        if (p->used[i])
+            launched[replay->codes[i]->module] = true;
+    p->globals = player_need(calloc(replay->n_spans + (size_t)1, sizeof *p->globals));
+    for (size_t i = 0; i < replay->n_spans; i++) {
+        const struct cst_span *span = replay->spans[i];
+        bool wanted = span->what == CST_SPAN_GLOBAL && !span->gone && span->module;
+        bool named = launched[span->module];
+        for (size_t k = 0; wanted && !named && k < p->n_patches; k++)
+            named = p->patches[k].span == span;
+        if (wanted && named)
+            p->globals[p->n_globals++].span = span;
+    }
+    free(launched);
+}
+
+static void find_general_obstacles(struct player *p) {
+    const struct cst_trace *trace = p->trace;
+    if (!trace->replay.n_works)
+        notes_add(&p->obstacles,
+                  "it has nothing to replay: record it with cusplice record --replayable");
+    if (trace->lost_records)
+        notes_add(&p->obstacles,
+                  "%" PRIu64 " records were lost when it was recorded: not all of it is there",
+                  trace->lost_records);
+    if (!trace->closed)
+        notes_add(&p->obstacles, "the recording did not end in good order: not all of it is there");
+    for (size_t i = 0; i < trace->replay.n_obstacles; i++)
+        notes_add(&p->obstacles, "the program called %s: %s",
+                  cst_string(trace, trace->replay.obstacles[i]->call),
+                  cst_string(trace, trace->replay.obstacles[i]->why));
+}
+
+void player_plan(struct player *p) {
+    const struct cst_replay *replay = &p->trace->replay;
+    struct planning plan = {.p = p};
+    find_general_obstacles(p);
+    find_inputs(p);
+    p->ops = player_need(calloc(replay->n_works + 1, sizeof *p->ops));
+    p->used = player_need(calloc(replay->n_codes + (size_t)1, sizeof *p->used));
+    plan.thread_seen = player_need(calloc(p->trace->n_threads + (size_t)1, 1));
+    player_need(spans_begin(&plan.spans, p->trace) ? p : NULL);
+    for (size_t i = 0; i < replay->n_works; i++)
+        p->n_ops += take(&plan, replay->works[i], &p->ops[p->n_ops]);
+    p->n_steps += plan.worked;
+    find_globals(p);
+    spans_end(&plan.spans);
+    free(plan.recorded);
+    free(plan.thread_seen);
+}

@@ -1,0 +1,180 @@
+/*
+ * Playing a replayable trace: what its parts share. One thread; one device, its primary context.
+ *
+ * First everything is looked at, and what cannot be replayed is gathered as obstacles. Only where
+ * there is none, memory is mapped, code is loaded, ops are bound to them, and then they are issued.
+ */
+#ifndef CUSPLICE_PLAYER_PLAYER_H
+#define CUSPLICE_PLAYER_PLAYER_H
+
+#include "harness/player/api.h"
+#include "harness/player/notes.h"
+#include "shim/trace/reader.h"
+
+/* ---- code (code.c, image.c) ---- */
+
+struct player_image {
+    const void *bytes; /* NULL: not there */
+    bool cubin;        /* machine code of one GPU alone */
+    CUmodule module;
+    CUlibrary library;
+};
+
+/* A variable of a module, at its address when it was recorded, and here. */
+struct player_global {
+    const struct cst_span *span;
+    CUdeviceptr here; /* 0: the module has none of that name */
+    void *contents;   /* as the module was loaded */
+};
+
+/* ---- memory (memory.c) ---- */
+
+/* Device memory in one piece, mapped as one. */
+struct player_run {
+    uint64_t address, bytes;
+    uint64_t *hashes; /* of its pieces, before a pass (restore.c) */
+};
+
+/* What a pass changes, and how it is put back. */
+struct player_dirty {
+    uint64_t address, bytes;
+    void *contents;
+};
+
+/* ---- ops (plan.c, bind.c, issue.c) ---- */
+
+enum player_what {
+    PLAYER_LAUNCH,
+    PLAYER_LAUNCH_EX,
+    PLAYER_LAUNCH_COOPERATIVE,
+    PLAYER_MEMSET,
+    PLAYER_UPLOAD,
+    PLAYER_DOWNLOAD,
+    PLAYER_MOVE,
+    PLAYER_RECORD,
+    PLAYER_WAIT,
+    PLAYER_SYNC_STREAM,
+    PLAYER_SYNC_EVENT,
+    PLAYER_SYNC_ALL,
+};
+
+struct player_op {
+    enum player_what what;
+    bool sync;  /* memset, copy: by a call without Async */
+    bool first; /* of its thread */
+    uint32_t thread;
+    uint64_t gap_ns;
+    CUstream stream;
+    const struct cst_work *work;
+    union {
+        struct {
+            CUfunction function;
+            void **params;
+            CUlaunchConfig *config; /* with attributes */
+        } launch;
+        struct {
+            CUdeviceptr to;
+            size_t width, height, pitch;
+            uint32_t elem, value;
+        } memset;
+        struct {
+            CUdeviceptr to, from;
+            void *host;
+            size_t bytes;
+        } copy;
+        CUevent event;
+    };
+};
+
+/* A word that holds an address of a variable: in params or in an op. */
+struct player_patch {
+    void *word; /* perhaps not aligned */
+    const struct cst_span *span;
+};
+
+/* Host memory on one side of copies, as the program had it. */
+struct player_host {
+    const struct cst_span *span; /* NULL: pageable memory */
+    uint64_t from, to;           /* addresses of it that copies write */
+    void *here;
+};
+
+struct player {
+    struct cst_trace *trace;
+    struct notes obstacles, warnings;
+    bool no_memory; /* ... of the device, is an obstacle */
+    bool paced;     /* the host takes its time, as it did */
+
+    CUdevice device;
+    char gpu[256];
+    int capability; /* 10 * major + minor */
+
+    struct player_image *images; /* by id of the module */
+    CUfunction *functions;       /* by id of the code */
+    bool *used;                  /* the same: a launch names it */
+    struct player_global *globals;
+    size_t n_globals;
+
+    size_t granule;
+    struct player_run *runs; /* by address; the union of all device memory */
+    size_t n_runs;
+    uint64_t memory_bytes;
+    void *staging;
+    struct player_dirty *dirty;
+    size_t n_dirty;
+    bool dirty_known;
+
+    CUstream *streams; /* by lane */
+    struct player_op *ops;
+    size_t n_ops, n_steps, n_launches;
+    struct player_patch *patches;
+    size_t n_patches;
+    struct player_host *hosts;
+    size_t n_hosts;
+    void **inputs; /* by id */
+    uint64_t *input_bytes;
+    uint8_t *input_pinned; /* wanted so */
+    uint32_t n_inputs;
+    uint64_t *clocks; /* by thread: when its last call returned */
+};
+
+enum { PLAYER_STAGING = 16 << 20 };
+
+/* Exits with a line on stdout where there is none. */
+void *player_need(void *memory);
+/* Says what failed, on stdout, and ends the process. */
+_Noreturn void player_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same where `result` is an error. */
+void player_check(CUresult result, const char *call);
+
+/* image.c: finds the bytes of each module that a launch or a variable needs; obstacles. */
+void player_images(struct player *p);
+
+/* code.c */
+void player_load(struct player *p);
+/* The address here of what was at `address` in that variable; 0: it is not there. */
+CUdeviceptr player_global_at(const struct player *p, const struct cst_span *span);
+
+/* memory.c: what is mapped, from the spans alone; obstacles. */
+void player_memory_plan(struct player *p);
+bool player_memory_has(const struct player *p, uint64_t address, uint64_t bytes);
+/* Does it. Obstacles: a range that cannot be had, too little memory. */
+void player_memory_map(struct player *p);
+/* restore.c: contents as the recording began. */
+void player_restore(struct player *p);
+/* The same, behind a pass: what passes change alone. */
+void player_restore_dirty(struct player *p);
+/* Before and behind a first pass on restored memory: finds out what passes change. */
+void player_watch(struct player *p);
+void player_compare(struct player *p);
+/* Holds the memory against the trace: how many differ; those that do into `wrong`. */
+size_t player_checks(struct player *p, struct notes *wrong);
+
+/* plan.c: the ops, as far as no driver is needed; obstacles. */
+void player_plan(struct player *p);
+/* bind.c: functions, streams, events, host memory, variables. */
+void player_bind(struct player *p);
+/* issue.c: one pass; returns when the GPU is done. Nanoseconds. */
+uint64_t player_pass(struct player *p);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Which memory of the program an address lay in, at a moment: host memory, variables of modules,
+ * and what a replay cannot make. Device memory is not asked for here (player_memory_has).
+ */
+#ifndef CUSPLICE_PLAYER_SPANS_H
+#define CUSPLICE_PLAYER_SPANS_H
+
+#include "shim/trace/reader.h"
+
+struct spans {
+    const struct cst_trace *trace;
+    size_t next;                   /* of the trace's spans: the first that has not begun */
+    const struct cst_span **alive; /* by address */
+    size_t n;
+};
+
+/* False: not enough memory. */
+bool spans_begin(struct spans *spans, const struct cst_trace *trace);
+/* Moves on to that time, which must not go back. */
+void spans_move(struct spans *spans, uint64_t ns);
+/* NULL: in none of them. */
+const struct cst_span *spans_find(const struct spans *spans, uint64_t address);
+void spans_end(struct spans *spans);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * What the files of the reader share. Private to it.
+ */
+#ifndef CUSPLICE_TRACE_READER_INSIDE_H
+#define CUSPLICE_TRACE_READER_INSIDE_H
+
+#include "shim/trace/reader.h"
+
+/* Sorts by time; false without memory. The array may be another one afterwards. */
+bool cst_sort(const struct cst_record ***list, size_t n);
+
+/* Is what a record says of its own length true? Any record. */
+bool cst_replay_sound(const struct cst_record *record, size_t bytes);
+/* Does all that the record refers to exist? The tables of the trace are there. */
+bool cst_replay_fits(const struct cst_trace *trace, const struct cst_record *record);
+
+/* What a data block is, of which nothing is checked but its lengths. False: it makes no sense. */
+bool cst_data_head(const struct cst_block *block, struct cst_part *part);
+void cst_data_sort(struct cst_replay *replay);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * Records and data blocks of replayable traces: do they hold together, and what is in the blocks.
+ * Runs in tools alone.
+ */
+#include "shim/trace/reader_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+/* ---- records ---- */
+
+static bool adds_up(uint64_t a, uint64_t b) {
+    return a + b >= a;
+}
+
+bool cst_replay_sound(const struct cst_record *record, size_t bytes) {
+    if (record->type != CST_CODE)
+        return true;
+    const struct cst_code *code = (const struct cst_code *)record;
+    uint64_t need = sizeof *code + (uint64_t)code->n_arguments * sizeof(struct cst_argument) +
+                    (uint64_t)code->n_attributes * sizeof(struct cst_setting);
+    if (need > bytes || code->param_bytes > 65536)
+        return false;
+    const struct cst_argument *argument = cst_code_arguments(code);
+    for (uint32_t i = 0; i < code->n_arguments; i++)
+        if ((uint64_t)argument[i].offset + argument[i].bytes > code->param_bytes)
+            return false;
+    return true;
+}
+
+static bool known_module(const struct cst_replay *replay, uint32_t id) {
+    return id == 0 || (id < replay->n_modules && replay->modules[id]);
+}
+
+static bool work_fits(const struct cst_trace *trace, const struct cst_work *work) {
+    const struct cst_replay *replay = &trace->replay;
+    uint32_t thread = work->head.thread;
+    const struct cst_code *code =
+        work->code && work->code < replay->n_codes ? replay->codes[work->code] : NULL;
+    if (thread >= trace->n_threads || !trace->threads[thread] || (work->code && !code) ||
+        (work->lane && (work->lane >= replay->n_lanes || !replay->lanes[work->lane])))
+        return false;
+    uint64_t need = sizeof *work + (uint64_t)work->n_attributes * sizeof(struct cst_attribute);
+    if (work->head.flags == CST_WORK_LAUNCH) {
+        if (!code)
+            return false;
+        need += code->param_bytes;
+    }
+    return need <= (uint64_t)work->head.words * 8;
+}
+
+bool cst_replay_fits(const struct cst_trace *trace, const struct cst_record *record) {
+    switch (record->type) {
+    case CST_MODULE: {
+        const struct cst_module *module = (const struct cst_module *)record;
+        return module->id && adds_up(module->offset, module->bytes);
+    }
+    case CST_CODE: {
+        const struct cst_code *code = (const struct cst_code *)record;
+        return code->id && known_module(&trace->replay, code->module);
+    }
+    case CST_SPAN: {
+        const struct cst_span *span = (const struct cst_span *)record;
+        return adds_up(span->address, span->bytes) && known_module(&trace->replay, span->module);
+    }
+    case CST_LANE:
+        return ((const struct cst_lane *)record)->id != 0;
+    case CST_WORK:
+        return work_fits(trace, (const struct cst_work *)record);
+    case CST_CHECK: {
+        const struct cst_check *check = (const struct cst_check *)record;
+        return adds_up(check->address, check->bytes);
+    }
+    default:
+        return true;
+    }
+}
+
+/* ---- data ---- */
+
+static bool unpack(const struct cst_block *block, struct cst_data *head, void *to, size_t bytes) {
+    ZSTD_DCtx *context = ZSTD_createDCtx();
+    ZSTD_inBuffer in = {block + 1, block->bytes, 0};
+    ZSTD_outBuffer first = {head, sizeof *head, 0}, rest = {to, bytes, 0};
+    bool good = context != NULL;
+    /* The frame ends where the output does: 0 is said at its end alone. */
+    size_t left = 1;
+    while (good && first.pos < first.size) {
+        size_t was = in.pos + first.pos;
+        left = ZSTD_decompressStream(context, &first, &in);
+        good = !ZSTD_isError(left) && in.pos + first.pos > was;
+    }
+    while (good && to && left && rest.pos <= rest.size) {
+        size_t was = in.pos + rest.pos;
+        left = ZSTD_decompressStream(context, &rest, &in);
+        good = !ZSTD_isError(left) && (!left || in.pos + rest.pos > was);
+    }
+    ZSTD_freeDCtx(context);
+    return good && (!to || (rest.pos == bytes && left == 0));
+}
+
+bool cst_data_head(const struct cst_block *block, struct cst_part *part) {
+    struct cst_data head;
+    if (block->raw < sizeof head)
+        return false;
+    if (!(block->flags & CST_BLOCK_ZSTD))
+        memcpy(&head, block + 1, sizeof head);
+    else if (!unpack(block, &head, NULL, 0))
+        return false;
+    *part = (struct cst_part){head.of, head.id, head.offset, head.bytes, block};
+    return head.bytes == block->raw - sizeof head && adds_up(head.offset, head.bytes);
+}
+
+bool cst_data_load(const struct cst_trace *trace, const struct cst_part *part, void *to,
+                   char *error, size_t bytes) {
+    const struct cst_block *block = part->block;
+    struct cst_data head;
+    const char *what = NULL;
+    static char nothing[1];
+    if (XXH3_64bits_withSeed(block + 1, block->bytes,
+                             block->type + ((uint64_t)block->flags << 32)) != block->check)
+        what = "does not match its checksum";
+    else if (!(block->flags & CST_BLOCK_ZSTD))
+        memcpy(to, (const char *)(block + 1) + sizeof head, part->bytes);
+    else if (!unpack(block, &head, part->bytes ? to : nothing, part->bytes))
+        what = "does not unpack";
+    if (what)
+        snprintf(error, bytes, "%s: corrupt: a data block (%s, %" PRIu64 " bytes) %s", trace->path,
+                 part->of == CST_DATA_IMAGE    ? "code"
+                 : part->of == CST_DATA_MEMORY ? "memory"
+                                               : "input",
+                 part->bytes, what);
+    return !what;
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct cst_part *x = a, *y = b;
+    if (x->of != y->of)
+        return x->of < y->of ? -1 : 1;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->block < y->block ? -1 : x->block > y->block; /* as they stand in the file */
+}
+
+void cst_data_sort(struct cst_replay *replay) {
+    if (replay->n_parts)
+        qsort(replay->parts, replay->n_parts, sizeof *replay->parts, by_place);
+}
+
+const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_of of, uint32_t id,
+                                   size_t *n) {
+    const struct cst_replay *replay = &trace->replay;
+    size_t low = 0, high = replay->n_parts;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct cst_part *part = &replay->parts[middle];
+        if (part->of < (uint32_t)of || (part->of == (uint32_t)of && part->id < id))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *n = 0;
+    while (low + *n < replay->n_parts && replay->parts[low + *n].of == (uint32_t)of &&
+           replay->parts[low + *n].id == id)
+        ++*n;
+    return replay->parts + low;
+}

@@ -1,0 +1,412 @@
+// The player by itself, on the simulator: it does again what was recorded, plain and under the
+// library, says what it cannot do before it does anything, and never takes a wrong end for a right
+// one.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/launcher/launcher.h"
+#include "tests/player/made.h"
+#include "tests/sim/json.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+namespace {
+
+bool Has(const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+}
+
+std::vector<std::string> Lines(const std::string &text) {
+    std::vector<std::string> lines;
+    for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+        lines.push_back(text.substr(at, end - at));
+    return lines;
+}
+
+Environment Simulator(Environment more = {}) {
+    more.emplace("LD_LIBRARY_PATH", "harness/sim/lib");
+    more.emplace("CUSIM_DELAY_US", "0");
+    return more;
+}
+
+Result Play(const std::string &trace, const std::string &input, const Environment &more = {},
+            const std::string &pace = "none") {
+    return RunProgram({"harness/player/player", "--pace", pace, trace}, Simulator(more), input);
+}
+
+sim::Json Answer(const Result &r, size_t line) {
+    std::vector<std::string> lines = Lines(r.out);
+    EXPECT_GT(lines.size(), line) << r.out << r.err;
+    sim::Json json = sim::ParseJson(lines.size() > line ? lines[line] : "{}");
+    EXPECT_TRUE(json.valid) << r.out;
+    return json;
+}
+
+// Every sentence that a trace is refused with; nothing may have been called that changes anything.
+std::string Refused(const std::string &trace, const Environment &more = {}) {
+    std::string calls = Folder() + "/calls.json";
+    unlink(calls.c_str());
+    Environment with = more;
+    with["CUSIM_STATS"] = calls;
+    Result r = Play(trace, "check\nrun 1\nquit\n", with);
+    EXPECT_EQ(r.Exit(), 3) << r.out << r.err;
+    EXPECT_EQ(Lines(r.out).size(), 1u) << r.out;
+    sim::Json json = Answer(r, 0), called = sim::ParseJson(Read(calls));
+    EXPECT_EQ(json.text["ready"], "false") << r.out;
+    EXPECT_TRUE(called.valid);
+    for (const auto &[path, number] : called.number)
+        EXPECT_FALSE(Has(path, "cuLaunchKernel") || Has(path, "cuMemcpy") || Has(path, "cuMemset"))
+            << path;
+    std::string all;
+    for (const auto &[path, text] : json.text)
+        if (path.compare(0, 10, "obstacles.") == 0)
+            all += text + "\n";
+    return all;
+}
+
+// A trace of one launch, and what `change` adds before it.
+struct Small {
+    explicit Small(const std::string &name) : path(Fresh(name)), m(path) {
+        module = m.Module();
+        lane = m.Lane(CST_STREAM_LEGACY);
+        a = m.Alloc(0, 4096);
+    }
+    std::string End() {
+        m.Chain(lane, a, 3, 1, 16);
+        m.Sync(0);
+        m.Check(a, 64);
+        EXPECT_EQ(m.Close(), 0);
+        return path;
+    }
+    std::string path;
+    Made m;
+    uint32_t module, lane;
+    uint64_t a;
+};
+
+// ---- what is replayed ----
+
+class Plays : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(, Plays, testing::Values("plain", "piecewise", "full", "eager"));
+
+TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
+    Environment more;
+    if (GetParam() != "plain")
+        more = {{"LD_PRELOAD", "shim/libcusplice.so"},
+                {"CUSPLICE_MODE", GetParam()},
+                {"CUSPLICE_LOG", "error"}};
+    for (bool packed : {false, true}) {
+        std::string trace = MakeSteps(GetParam() + ".cst", 12, packed);
+        Result r = Play(trace, "check\nrun 12\ncheck\nquit\n", more);
+        ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
+        EXPECT_EQ(r.err, "");
+        sim::Json ready = Answer(r, 0), run = Answer(r, 2);
+        EXPECT_EQ(ready.text["ready"], "true");
+        EXPECT_EQ(ready.Number("steps"), 12);
+        EXPECT_EQ(ready.Number("ops"), 12 * 17); // the wait for what was never recorded is none
+        EXPECT_EQ(ready.Number("launches"), 12 * 8);
+        EXPECT_EQ(ready.Number("memory_bytes"), 3 * kGranule);
+        EXPECT_FALSE(ready.Has("warnings.0")) << r.out;
+        for (size_t line : {1u, 3u}) {
+            EXPECT_EQ(Answer(r, line).Number("checks"), 3);
+            EXPECT_EQ(Answer(r, line).Number("wrong"), 0) << r.out;
+        }
+        EXPECT_TRUE(run.Has("ns.11"));
+        bool graphs = GetParam() == "piecewise" || GetParam() == "full";
+        EXPECT_EQ(ready.Number("interface"), GetParam() == "plain" ? 0 : 1);
+        EXPECT_EQ(run.Number("issued"), GetParam() == "plain" ? 0 : 12 * 12 * 12);
+        if (graphs)
+            EXPECT_GE(run.Number("in_graphs"), run.Number("issued") / 3);
+        else
+            EXPECT_EQ(run.Number("in_graphs"), 0);
+    }
+}
+
+TEST(Player, AWrongSumIsFoundAndNamed) {
+    std::string trace = MakeSteps("wrong.cst", 3, false, true);
+    Result r = Play(trace, "check\ncheck\n");
+    EXPECT_EQ(r.Exit(), 0);
+    for (size_t line : {1u, 2u}) {
+        EXPECT_EQ(Answer(r, line).Number("wrong"), 1);
+        char where[64];
+        snprintf(where, sizeof where, "0x%lx (8192 bytes)", Base() + 3 * kGranule - 4096);
+        EXPECT_EQ(Answer(r, line).text["where.0"], where);
+    }
+}
+
+// Ops that are swapped, left out or done twice change the end: the sums of the steps see it.
+TEST(Player, EachPassBeginsWhereTheRecordingBegan) {
+    std::string path = Fresh("again.cst");
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 1 << 20), b = m.Alloc(kGranule, 4096);
+    m.Contents(a + 512 * 1024, {1, 2, 3, 4});
+    m.Chain(0, a + 512 * 1024, 3, 1, 4); // reads what it writes
+    m.Chain(0, b, 5, 7, 16);
+    m.Sync(0);
+    m.Check(a, 1 << 20);
+    m.Check(b, 4096);
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Play(path, "run 3\ncheck\nrun 2\ncheck\n");
+    EXPECT_EQ(Answer(r, 2).Number("wrong"), 0) << r.out;
+    EXPECT_EQ(Answer(r, 4).Number("wrong"), 0) << r.out;
+}
+
+TEST(Player, EverySortOfWorkIsDone) {
+    std::string path = Fresh("sorts.cst"), log = Fresh("sorts.log");
+    Made m(path);
+    m.Module(false);
+    uint32_t legacy = m.Lane(CST_STREAM_LEGACY), own = m.Lane(CST_STREAM_PER_THREAD);
+    uint64_t a = m.Alloc(0, 1 << 16);
+    m.Upload(legacy, a, {1, 2, 3, 4})->sync = 1;
+    m.Upload(own, a + 256, {5, 6}, 0x1234000); // pageable
+    m.Event(CST_WORK_RECORD, own, 0xe1);
+    m.Event(CST_WORK_WAIT, legacy, 0xe1);
+    m.Memset(legacy, a + 512, 1, 0x11, 5);
+    m.Memset(legacy, a + 1024, 2, 0x2222, 5)->sync = 1;
+    m.Memset(legacy, a + 1536, 4, 0x33333333, 5);
+    m.Memset(legacy, a + 2048, 1, 0x44, 5, 3, 32);
+    m.Memset(legacy, a + 3072, 2, 0x5555, 5, 3, 32)->sync = 1;
+    m.Memset(legacy, a + 4096, 4, 0x66666666, 5, 3, 32);
+    m.Move(legacy, a + 8192, a, 64)->sync = 1;
+    m.Move(legacy, a + 8256, a + 512, 64);
+    m.Download(legacy, a, 64)->sync = 1;
+    m.Download(legacy, a, 64);
+    uint32_t code = m.Code(1, "chain", {8, 4, 4, 4});
+    cst_attribute cooperative = {2, 4, {1}};
+    m.Launch(legacy, code, 1, 32, {a + 16384, 1, 9, 16}, {cooperative});
+    m.Launch(legacy, code, 1, 32, {a + 16384, 2, 0, 16})->cooperative = 1;
+    m.Event(CST_WORK_RECORD, legacy, 0xe1);
+    m.Event(CST_WORK_SYNC, 0, 0xe1);
+    m.Chain(legacy, a + 32768, 3, 4, 8);
+    m.Check(a, 16384);
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Play(path, "check\n", {{"CUSIM_LOG", log}});
+    ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
+    EXPECT_EQ(Answer(r, 0).Number("steps"), 3); // a download that waits, a wait, the end
+    EXPECT_EQ(Answer(r, 1).Number("wrong"), 0) << r.out;
+    std::string text = ReadAll(log);
+    EXPECT_TRUE(Has(text, "memset2d 0x")) << text;
+    EXPECT_TRUE(Has(text, " cooperative")) << text;
+}
+
+TEST(Player, TheHostTakesTheTimeThatItTook) {
+    std::string path = Fresh("pace.cst");
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 4096);
+    m.gap_ns = 2000000;
+    for (int i = 0; i < 5; i++)
+        m.Chain(0, a, 3, 1, 4);
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Play(path, "run 2\n", {}, "recorded");
+    EXPECT_GE(Answer(r, 1).Number("ns.0"), 4 * 2000000) << r.out; // the first has nothing before it
+    EXPECT_GE(Answer(r, 1).Number("ns.1"), 4 * 2000000) << r.out;
+}
+
+TEST(Player, AFailingCallIsNamedWithItsOp) {
+    Small t("fails.cst");
+    t.m.Chain(t.lane, t.a, 3, 1, 16);
+    cst_work *work = t.m.Launch(t.lane, 1, 1, 4096, {t.a, 1, 1, 1}); // too many threads
+    EXPECT_EQ(work->dims[3], 4096u);
+    Result r = Play(t.End(), "check\nquit\n");
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(
+        Has(Answer(r, 1).text["error"], "op 1 of 4 (kernel chain): CUDA_ERROR_INVALID_VALUE"))
+        << r.out;
+}
+
+// ---- what is refused ----
+
+TEST(Refuses, ATraceWithoutAnythingToReplay) {
+    std::string path = Fresh("nothing.cst");
+    Synth s(path);
+    s.Thread(1, "");
+    ASSERT_EQ(s.Close(), 0);
+    EXPECT_TRUE(Has(Refused(path), "record it with cusplice record --replayable"));
+}
+
+TEST(Refuses, EverythingAtOnceBeforeAnythingBegins) {
+    Small t("all.cst");
+    uint64_t pinned = 0x7f0000001000, managed = 0x7f0000100000;
+    t.m.Obstacle("cuGraphLaunch", "graphs of the program are not replayed");
+    t.m.Obstacle("cuIpcOpenMemHandle_v2", "memory of another process");
+    uint32_t nowhere = t.m.Code(0, "of_no_module", {8});
+    uint32_t copy = t.m.Code(t.module, "copy_words", {8, 8, 4});
+    t.m.Span(CST_SPAN_HOST, pinned, 4096, "cuMemHostAlloc");
+    t.m.Span(CST_SPAN_FOREIGN, managed, 4096, "cuMemAllocManaged");
+    t.m.Launch(t.lane, nowhere, 1, 1, {t.a});
+    t.m.Launch(t.lane, copy, 1, 1, {t.a, pinned + 4088, 1});
+    t.m.Launch(t.lane, copy, 1, 1, {managed, t.a, 1});
+    cst_work *work = t.m.Work(CST_WORK_COPY, t.lane);
+    work->to = t.a;
+    work->from = managed + 8;
+    work->width = 16;
+    work = t.m.Work(CST_WORK_COPY, t.lane);
+    work->to = t.a;
+    work->from = pinned;
+    work->width = 16;
+    work = t.m.Work(CST_WORK_MEMSET, t.lane);
+    work->to = Base() + kBytes / 2;
+    work->elem = 4;
+    work->width = 16;
+    t.m.Upload(t.lane, t.a, {1, 2})->width = 12;
+    t.m.s.Lost(3, 2);
+    std::string all = Refused(t.End());
+    for (const char *part :
+         {"3 records were lost", "cuGraphLaunch: graphs of the program",
+          "cuIpcOpenMemHandle_v2: memory", "kernel of_no_module: which module",
+          "kernel copy_words: reads or writes host memory (an argument is in that at "
+          "0x7f0000001000, "
+          "cuMemHostAlloc)",
+          "kernel copy_words: an argument is in memory that a replay cannot make (0x7f0000100000, "
+          "cuMemAllocManaged)",
+          "a copy reads: memory at 0x7f0000100000 (cuMemAllocManaged)",
+          "a copy reads: host memory at 0x7f0000001000", "memset: 0x",
+          "a copy of 12 bytes from the host: 8 bytes of it are in the trace"})
+        EXPECT_TRUE(Has(all, part)) << part << " in:\n" << all;
+}
+
+// What looks like an address of host memory that is no more, or not yet, is a number.
+TEST(Refuses, OnlyMemoryOfThatMoment) {
+    Small t("moment.cst");
+    uint32_t copy = t.m.Code(t.module, "touch", {8});
+    t.m.Span(CST_SPAN_HOST, t.a + kBytes, 4096, "cuMemHostAlloc");
+    t.m.Span(CST_SPAN_HOST, t.a + kBytes, 4096, "cuMemFreeHost", true);
+    t.m.Launch(t.lane, copy, 1, 1, {t.a});
+    std::string path = t.End();
+    Result r = Play(path, "quit\n");
+    EXPECT_EQ(r.Exit(), 0) << r.out;
+    Small u("moment2.cst");
+    copy = u.m.Code(u.module, "touch", {8});
+    u.m.Span(CST_SPAN_HOST, u.a + kBytes, 4096, "cuMemHostAlloc");
+    u.m.Launch(u.lane, copy, 1, 1, {u.a + kBytes + 8});
+    u.m.Span(CST_SPAN_HOST, u.a + kBytes, 4096, "cuMemFreeHost", true);
+    EXPECT_TRUE(Has(Refused(u.End()), "kernel touch: reads or writes host memory"));
+}
+
+TEST(Refuses, FilesThatAreNotWhatTheyWere) {
+    std::string file = Folder() + "/code.bin", bytes(8192, 'x');
+    WriteAll(file, bytes);
+    uint64_t check = XXH3_64bits(bytes.data() + 100, 200);
+    auto with = [&](const std::string &path, uint64_t offset, uint64_t length, uint64_t sum,
+                    const std::string &id) {
+        Small t("file.cst");
+        uint32_t module = t.m.FileModule(path, offset, length, sum, id);
+        t.m.Launch(t.lane, t.m.Code(module, "touch", {8}), 1, 1, {t.a});
+        return t.End();
+    };
+    EXPECT_EQ(Play(with(file, 100, 200, check, ""), "check\n").Exit(), 0);
+    EXPECT_TRUE(Has(Refused(with(file, 100, 200, check + 1, "")),
+                    file + ": the code of module 2 is not what was recorded"));
+    EXPECT_TRUE(Has(Refused(with(file, 8000, 200, check, "")), file + ": not the file that was"));
+    EXPECT_TRUE(Has(Refused(with(file, 100, 200, check, "0123abcd")),
+                    "its build id is not there and was 0123abcd"));
+    EXPECT_TRUE(
+        Has(Refused(with("/nowhere/libx.so", 0, 200, check, "")),
+            "/nowhere/libx.so: its code was launched, and it cannot be read: No such file"));
+    // A file with a build id: the player's own.
+    std::string self = "harness/player/player", all = ReadAll(self);
+    std::string why = Refused(with(self, 0, 64, XXH3_64bits(all.data(), 64), "ffff"));
+    EXPECT_TRUE(Has(why, self + ": not the file that was recorded: its build id is ")) << why;
+    size_t at = why.find("its build id is ") + 16;
+    std::string id = why.substr(at, why.find(' ', at) - at);
+    ASSERT_NE(id, "not") << "the linker gives no build ids here";
+    EXPECT_EQ(Play(with(self, 0, 64, XXH3_64bits(all.data(), 64), id), "check\n").Exit(), 0);
+}
+
+TEST(Refuses, CodeThatIsNotWholeOrNotThere) {
+    std::string path = Fresh("cut.cst");
+    Made m(path);
+    uint64_t a = m.Alloc(0, 4096);
+    uint32_t id = m.s.String("");
+    auto *module =
+        static_cast<cst_module *>(cst_sink_add(&m.s.sink, CST_MODULE, sizeof(cst_module)));
+    module->id = 1;
+    module->form = CST_MODULE_IMAGE;
+    module->bytes = 100 + id;
+    m.Data(CST_DATA_IMAGE, 1, 0, std::string(60, 'c'));
+    m.Launch(0, m.Code(1, "touch", {8}), 1, 1, {a});
+    ASSERT_EQ(m.Close(), 0);
+    EXPECT_TRUE(Has(Refused(path), "not whole in the trace: 60 of 100 bytes"));
+    Small t("absent.cst");
+    t.m.Launch(t.lane, t.m.Code(t.module, "no_such_kernel", {8}), 1, 1, {t.a});
+    EXPECT_TRUE(Has(Refused(t.End()),
+                    "kernel no_such_kernel: not as it was in module 1: CUDA_ERROR_NOT_FOUND"));
+}
+
+TEST(Refuses, ADataBlockThatWasChanged) {
+    for (bool packed : {false, true}) {
+        std::string path = MakeSteps("flipped.cst", 2, packed), bytes = ReadAll(path);
+        // The last byte of the last input: behind it only records and the end.
+        cst_block block;
+        size_t at = sizeof(cst_file), last = 0;
+        while (at + sizeof block <= bytes.size()) {
+            memcpy(&block, &bytes[at], sizeof block);
+            if (block.type == CST_BLOCK_DATA)
+                last = at + sizeof block + block.bytes - 1;
+            at += sizeof block + (block.bytes + 7) / 8 * 8;
+        }
+        bytes[last] ^= 1;
+        WriteAll(path, bytes);
+        EXPECT_TRUE(Has(Refused(path), "corrupt: a data block (input, 2048 bytes) does not match"));
+    }
+}
+
+TEST(Refuses, ARecordingThatWasCutShort) {
+    std::string path = MakeSteps("torn.cst", 2), bytes = ReadAll(path);
+    WriteAll(path, bytes.substr(0, bytes.size() - sizeof(cst_block) - 8));
+    EXPECT_TRUE(Has(Refused(path), "did not end in good order"));
+}
+
+TEST(Refuses, TooLittleMemoryAndTakenAddresses) {
+    std::string path = MakeSteps("large.cst", 1);
+    std::string why = Refused(path, {{"CUSIM_MEM_MB", "5"}});
+    EXPECT_TRUE(Has(why, "it needs 6 MiB of device memory, and ")) << why;
+    // Nobody can have these.
+    std::string high = Fresh("high.cst");
+    Made m(high);
+    m.Module();
+    m.Span(CST_SPAN_RESERVED, 0x10000, 2 << 20, "");
+    m.Chain(0, m.Alloc(0, 4096), 1, 1, 1);
+    ASSERT_EQ(m.Close(), 0);
+    EXPECT_TRUE(Has(Refused(high), "the addresses 0x10000 to 0x210000")) << Refused(high);
+    std::string outside = Fresh("outside.cst");
+    Made o(outside);
+    o.Module();
+    o.Span(CST_SPAN_DEVICE, Base() + 2 * kBytes, 4096, "cuMemAlloc_v2");
+    o.Chain(0, o.Alloc(0, 4096), 1, 1, 1);
+    ASSERT_EQ(o.Close(), 0);
+    EXPECT_TRUE(Has(Refused(outside), "lies outside of what was reserved"));
+}
+
+// No variable is in the simulator's images: what can be seen is that they are asked for.
+TEST(Refuses, VariablesThatAModuleDoesNotHave) {
+    Small t("global.cst");
+    t.m.Span(CST_SPAN_GLOBAL, 0x7f2000000000, 64, "table", false, t.module);
+    t.m.Launch(t.lane, t.m.Code(t.module, "touch", {8}), 1, 1, {0x7f2000000010});
+    EXPECT_TRUE(Has(Refused(t.End()), "module 1 has no variable table"));
+}
+
+TEST(Refuses, AnotherGpu) {
+    Small t("gpu.cst");
+    t.m.s.Facts("{\"gpu\":\"NVIDIA B200\",\"compute_capability\":100}");
+    Result r = Play(t.End(), "check\nquit\n");
+    EXPECT_EQ(r.Exit(), 0) << r.out; // the image may have code for this one
+    EXPECT_TRUE(Has(Answer(r, 0).text["warnings.0"],
+                    "compute capability 10.0 (NVIDIA B200), and this one has 9.0"))
+        << r.out;
+    std::string file = Folder() + "/cubin", bytes = "\177ELF and so on";
+    WriteAll(file, bytes);
+    Small u("cubin.cst");
+    u.m.s.Facts("{\"gpu\":\"NVIDIA B200\",\"compute_capability\":100}");
+    uint32_t module =
+        u.m.FileModule(file, 0, bytes.size(), XXH3_64bits(bytes.data(), bytes.size()), "");
+    u.m.Launch(u.lane, u.m.Code(module, "touch", {8}), 1, 1, {u.a});
+    EXPECT_TRUE(Has(Refused(u.End()), "compute capability 10.0"));
+}
+
+} // namespace

@@ -1,0 +1,23 @@
+/*
+ * The program behind `cusplice calibrate`: it finds the driver by dlopen and measures what calls
+ * cost. Each part runs in a process of its own, which does nothing else, and prints lines: the name
+ * of a value, the median of its measurements, and how far they were apart (the difference of their
+ * quartiles), in nanoseconds; or `text NAME WORDS...`.
+ */
+#ifndef CUSPLICE_TOOLS_CALIBRATE_CALIBRATE_H
+#define CUSPLICE_TOOLS_CALIBRATE_CALIBRATE_H
+
+enum calibrate_part {
+    CALIBRATE_DRIVER, /* the driver alone */
+    CALIBRATE_LOOP,   /* a loop whose launches the preloaded library withholds, one by one timed */
+    CALIBRATE_RECORDED, /* the same loop for a recording, not timed */
+};
+
+/* Ops in a step of the loop, every so many of them a memset; all others are this kernel. */
+enum { CALIBRATE_STEP = 512, CALIBRATE_MEMSETS = 32 };
+#define CALIBRATE_KERNEL "chain"
+
+/* The exit status of the process. */
+int calibrate_run(enum calibrate_part part);
+
+#endif

@@ -1,0 +1,489 @@
+/*
+ * The clocks. All times are nanoseconds since the first event, as doubles: what is added up has
+ * fractions, and a trace of days is still told to the nanosecond.
+ */
+#include "tools/whatif/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/uthash.h"
+#include "tools/whatif/cost.h"
+#include "tools/whatif/driver.h"
+
+/* An op that was asked for and has not gone out. */
+struct asked {
+    uint32_t gpu_ns;
+    uint8_t op; /* enum cst_op_type */
+};
+
+/* A stream. */
+struct lane {
+    struct {
+        CUstream handle;
+        uint64_t thread; /* of a per-thread default stream */
+    } key;
+    double end; /* of what was issued */
+    bool ran, blocking;
+    struct asked *asked; /* first come, first gone */
+    size_t first, n, room;
+    uint64_t ops; /* since its step began */
+    double busy;  /* the same */
+    UT_hash_handle hh;
+};
+
+struct thread {
+    bool begun;
+    double host;
+    uint64_t at;              /* the end of its last event, as recorded */
+    bool waits, polls, all;   /* in a wait; by questions; for every stream of the context */
+    double reached;           /* when that work was done, or the wait began, if that is later */
+    uint64_t ops;             /* of the step that the wait ends */
+    double busy;              /* the same */
+    bool measures;            /* a step began: */
+    double from;              /* then, */
+    uint64_t from_recorded;   /* as recorded */
+    double own, call, waited; /* since then */
+};
+
+struct step {
+    uint64_t ops;
+    double ns, recorded, own, calls, waits, busy;
+};
+
+static struct {
+    const struct cst_trace *trace;
+    const struct whatif_timing *timing;
+    const struct whatif_cost *cost;
+    struct thread *threads;
+    struct lane *lanes;
+    struct lane *lane; /* of the op that is played */
+    size_t event;
+    struct thread *thread; /* of the event that is played, or was last */
+    struct thread *worked; /* asked for an op last */
+    bool own, captures, waits;
+    bool background;
+    double background_at;
+    double legacy_end, blocking_end, event_end;
+    struct step *steps;
+    size_t n_steps, room;
+} here;
+
+static double later(double a, double b) {
+    return a > b ? a : b;
+}
+
+static const struct cst_record *event_at(size_t index) {
+    return here.trace->events[index];
+}
+
+static uint64_t end_of(const struct cst_record *event) {
+    return event->ns + (event->type == CST_OP ? ((const struct cst_op *)event)->host_ns
+                                              : ((const struct cst_call *)event)->host_ns);
+}
+
+/* ---- streams ---- */
+
+static struct lane *lane_of(CUstream handle) {
+    struct lane *lane, key;
+    memset(&key, 0, sizeof key);
+    key.key.handle = handle ? handle : CU_STREAM_LEGACY;
+    if (handle == CU_STREAM_PER_THREAD)
+        key.key.thread = (uint64_t)(here.thread - here.threads);
+    HASH_FIND(hh, here.lanes, &key.key, sizeof key.key, lane);
+    if (lane)
+        return lane;
+    lane = whatif_need(calloc(1, sizeof *lane));
+    lane->key = key.key;
+    lane->blocking = handle == CU_STREAM_PER_THREAD;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (_Exit(WHATIF_NO_MEMORY))
+    HASH_ADD(hh, here.lanes, key, sizeof lane->key, lane);
+    return lane;
+}
+
+static struct lane *lane_of_stream(uint32_t id) {
+    const struct cst_stream *stream = here.trace->streams[id];
+    struct lane *lane = lane_of(whatif_driver_stream(stream));
+    lane->blocking = stream->kind != CST_STREAM_LEGACY && !(stream->flags & CU_STREAM_NON_BLOCKING);
+    return lane;
+}
+
+static void ask(struct lane *lane, struct asked op) {
+    if (lane->first + lane->n == lane->room && lane->first) {
+        memmove(lane->asked, lane->asked + lane->first, lane->n * sizeof op);
+        lane->first = 0;
+    }
+    if (lane->n == lane->room) {
+        lane->room = lane->room ? 2 * lane->room : 64;
+        lane->asked = whatif_need(realloc(lane->asked, lane->room * sizeof op));
+    }
+    lane->asked[lane->first + lane->n++] = op;
+    lane->ops++;
+}
+
+static struct asked take(struct lane *lane) {
+    if (!lane->n)
+        return (struct asked){WHATIF_NOT_MEASURED, CST_OP_LAUNCH};
+    lane->n--;
+    struct asked op = lane->asked[lane->first++];
+    if (!lane->n)
+        lane->first = 0;
+    return op;
+}
+
+/* It was issued at `at`; what is ahead of it keeps it `gap` off. */
+static void run(struct lane *lane, struct asked op, double at, double gap) {
+    bool legacy = lane->key.handle == CU_STREAM_LEGACY;
+    double ns = here.cost->gpu.small_kernel, begin = at + here.cost->gpu.start;
+    if (op.gpu_ns != WHATIF_NOT_MEASURED)
+        ns = later(0, op.gpu_ns - here.cost->gpu.measured_more);
+    if (op.op != CST_OP_LAUNCH)
+        gap += here.cost->gpu.memset_more;
+    if (lane->ran)
+        begin = later(begin, lane->end + gap);
+    if (legacy)
+        begin = later(begin, here.blocking_end);
+    else if (lane->blocking)
+        begin = later(begin, here.legacy_end);
+    lane->ran = true;
+    lane->end = begin + ns;
+    lane->busy += ns;
+    if (legacy)
+        here.legacy_end = later(here.legacy_end, lane->end);
+    else if (lane->blocking)
+        here.blocking_end = later(here.blocking_end, lane->end);
+}
+
+/* ---- what the driver is asked for ---- */
+
+/* Returns when it has been done. */
+static double spend(double ns) {
+    if (here.background)
+        return here.background_at += ns;
+    here.thread->call += ns;
+    return here.thread->host += ns;
+}
+
+static double cost_of(uint8_t op) {
+    double ns = op == CST_OP_LAUNCH   ? here.cost->host.eager_launch
+                : op == CST_OP_MEMSET ? here.cost->host.eager_memset
+                                      : here.cost->host.eager_copy;
+    return ns + here.timing->eager_more;
+}
+
+static double eager_gap(void) {
+    return here.cost->gpu.eager_kernel - here.cost->gpu.small_kernel;
+}
+
+/* The host is there when the copy is. */
+static void copy_and_wait(struct lane *lane) {
+    struct thread *thread = here.thread;
+    double begin = later(thread->host, lane->end);
+    thread->waited += begin - thread->host;
+    thread->call += here.cost->host.pageable_copy;
+    thread->host = lane->end = begin + here.cost->host.pageable_copy;
+    lane->ran = true;
+}
+
+void whatif_clock_own(void) {
+    if (!here.timing)
+        return;
+    here.own = true;
+    struct asked op = take(here.lane);
+    if (here.captures) {
+        spend(cost_of(op.op));
+        return;
+    }
+    if (here.waits)
+        copy_and_wait(here.lane);
+    else
+        run(here.lane, op, spend(cost_of(op.op)), eager_gap());
+}
+
+void whatif_clock_issued(CUstream stream) {
+    if (!here.timing)
+        return;
+    struct lane *lane = lane_of(stream);
+    struct asked op = take(lane);
+    run(lane, op, spend(cost_of(op.op)), eager_gap());
+}
+
+void whatif_clock_captured(void) {
+    if (here.timing)
+        spend(here.cost->host.built_node);
+}
+
+void whatif_clock_patched(void) {
+    if (here.timing)
+        spend(here.cost->host.patched_node);
+}
+
+void whatif_clock_graph(CUstream stream, uint32_t nodes) {
+    if (!here.timing)
+        return;
+    const struct whatif_cost *cost = here.cost;
+    struct lane *lane = lane_of(stream);
+    double gap = cost->gpu.graph_kernel - cost->gpu.small_kernel;
+    double at =
+        spend(cost->host.graph_launch + cost->host.graph_node * nodes + here.timing->graph_more);
+    for (uint32_t i = 0; i < nodes; i++)
+        run(lane, take(lane), at, gap + (i ? 0 : cost->gpu.graph_seam));
+}
+
+/* ---- steps ---- */
+
+static void step_ends(struct thread *thread, uint64_t recorded) {
+    if (thread->measures && thread->ops) {
+        if (here.n_steps == here.room) {
+            here.room = here.room ? 2 * here.room : 256;
+            here.steps = whatif_need(realloc(here.steps, here.room * sizeof *here.steps));
+        }
+        here.steps[here.n_steps++] = (struct step){thread->ops,
+                                                   thread->host - thread->from,
+                                                   (double)(recorded - thread->from_recorded),
+                                                   thread->own,
+                                                   thread->call,
+                                                   thread->waited,
+                                                   thread->busy};
+    }
+    thread->measures = true;
+    thread->from = thread->host;
+    thread->from_recorded = recorded;
+    thread->own = thread->call = thread->waited = 0;
+    thread->ops = 0;
+    thread->waits = false;
+}
+
+/* Is it a wait, and not merely the mark of a step? Then the end of it comes next. */
+static bool is_wait(void) {
+    enum { AHEAD = 1 << 16 };
+    const struct cst_trace *trace = here.trace;
+    uint32_t thread = event_at(here.event)->thread;
+    for (size_t i = here.event + 1; i < trace->n_events && i <= here.event + AHEAD; i++) {
+        const struct cst_record *event = trace->events[i];
+        if (event->thread != thread || (event->type != CST_OP && event->type != CST_CALL))
+            continue;
+        uint8_t what = ((const struct cst_call *)event)->what;
+        return event->type == CST_CALL && (what == CST_CALL_WAITED || what == CST_CALL_COPYING);
+    }
+    return false;
+}
+
+static void gather(struct thread *thread, struct lane *lane, double *end) {
+    *end = later(*end, lane->end);
+    thread->ops += lane->ops;
+    thread->busy += lane->busy;
+    lane->ops = 0;
+    lane->busy = 0;
+}
+
+static void wait_for(struct thread *thread, const struct cst_call *call) {
+    double end = 0;
+    thread->ops = 0;
+    thread->busy = 0;
+    if (thread->all || call->stream == CST_NONE) {
+        for (struct lane *lane = here.lanes; lane; lane = lane->hh.next)
+            gather(thread, lane, &end);
+    } else {
+        gather(thread, lane_of_stream(call->stream), &end);
+    }
+    if (!is_wait()) {
+        step_ends(thread, end_of(&call->head));
+        return;
+    }
+    double begin = thread->host;
+    thread->reached = later(begin, end);
+    thread->host = thread->polls
+                       ? thread->reached
+                       : later(begin + here.cost->host.idle_sync, end + here.cost->host.wake_up);
+    thread->waited += thread->host - begin;
+    thread->waits = true;
+}
+
+/* ---- events ---- */
+
+static void call_ends(struct thread *thread, const struct cst_call *call) {
+    const char *name = cst_string(here.trace, call->name);
+    switch ((enum cst_what)call->what) {
+    case CST_CALL_FLUSH:
+        thread->polls = strstr(name, "Query") != NULL;
+        thread->all = strstr(name, "CtxSynchronize") != NULL;
+        if (call->stream == CST_NONE)
+            break;
+        if (strncmp(name, "cuEventRecord", 13) == 0) {
+            here.event_end = lane_of_stream(call->stream)->end;
+        } else if (strncmp(name, "cuStreamWaitEvent", 17) == 0) {
+            struct lane *lane = lane_of_stream(call->stream);
+            lane->end = later(lane->end, here.event_end);
+        }
+        break;
+    case CST_CALL_STEP_END:
+        wait_for(thread, call);
+        break;
+    case CST_CALL_COPYING:
+        if (thread->waits && call->value) {
+            double end = thread->reached + here.cost->host.pageable_copy;
+            thread->waited += end - thread->host;
+            thread->host = end;
+        }
+        break;
+    case CST_CALL_WAITED:
+        if (thread->waits)
+            step_ends(thread, end_of(&call->head));
+        break;
+    default:
+        break;
+    }
+}
+
+/* What the program did since its last call. */
+static void go_on(struct thread *thread, const struct cst_record *event) {
+    double gap = event->ns > thread->at ? (double)(event->ns - thread->at) : 0;
+    struct thread *other = here.worked;
+    bool handed = other && other != thread && other->at > thread->at;
+    if (thread->waits) {
+        const struct cst_call *call = (const struct cst_call *)event;
+        if (event->type == CST_CALL &&
+            (call->what == CST_CALL_WAITED || call->what == CST_CALL_COPYING))
+            return;
+        step_ends(thread, thread->at);
+    }
+    gap = later(0, gap - here.cost->recorder.op);
+    if (handed || !thread->begun) {
+        double since = other ? other->host + ((double)event->ns - (double)other->at) : 0;
+        gap = later(0, since - thread->host);
+    }
+    thread->begun = true;
+    thread->own += gap;
+    thread->host += gap;
+}
+
+void whatif_clock_event(size_t index) {
+    if (!here.timing)
+        return;
+    const struct cst_record *event = event_at(index);
+    here.event = index;
+    here.background = false;
+    here.own = true;
+    here.thread = &here.threads[event->thread];
+    go_on(here.thread, event);
+}
+
+void whatif_clock_op(bool captures, bool waits) {
+    if (!here.timing)
+        return;
+    const struct cst_op *op = (const struct cst_op *)event_at(here.event);
+    const uint32_t *known = here.timing->gpu_ns;
+    here.lane = lane_of_stream(op->stream);
+    here.captures = captures;
+    here.waits = waits;
+    here.own = false;
+    ask(here.lane, (struct asked){known ? known[here.event] : WHATIF_NOT_MEASURED,
+                                  (uint8_t)here.trace->kinds[op->kind]->op});
+}
+
+void whatif_clock_event_end(void) {
+    if (!here.timing)
+        return;
+    const struct cst_record *event = event_at(here.event);
+    if (event->type == CST_OP) {
+        here.worked = here.thread;
+        if (!here.own)
+            spend(here.cost->host.matched_launch + here.timing->matched_more);
+    }
+    if (event->type == CST_CALL)
+        call_ends(here.thread, (const struct cst_call *)event);
+    here.thread->at = end_of(event);
+}
+
+void whatif_clock_background(uint64_t ns) {
+    if (!here.timing || !here.thread)
+        return;
+    const struct thread *thread = here.thread;
+    here.background = true;
+    here.background_at =
+        thread->host + (ns > thread->at && !thread->waits ? (double)(ns - thread->at) : 0);
+}
+
+/* ---- the whole ---- */
+
+void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timing *timing) {
+    here.trace = trace;
+    here.timing = timing;
+    here.cost = timing->cost;
+    here.threads = whatif_need(calloc(trace->n_threads + 1, sizeof *here.threads));
+}
+
+static int by_ops(const void *a, const void *b) {
+    uint64_t x = ((const struct step *)a)->ops, y = ((const struct step *)b)->ops;
+    return x < y ? -1 : x > y;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t n) {
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* How many ops the steps have in which most ops are. */
+static uint64_t find_typical(void) {
+    struct step *sorted = whatif_need(malloc(here.n_steps * sizeof *sorted));
+    uint64_t best = 0, most = 0;
+    memcpy(sorted, here.steps, here.n_steps * sizeof *sorted);
+    qsort(sorted, here.n_steps, sizeof *sorted, by_ops);
+    for (size_t i = 0, n = 0; i < here.n_steps; i++) {
+        n = i && sorted[i].ops == sorted[i - 1].ops ? n + 1 : 1;
+        if (n * sorted[i].ops > most) {
+            most = n * sorted[i].ops;
+            best = sorted[i].ops;
+        }
+    }
+    free(sorted);
+    return best;
+}
+
+static void sum_up(struct whatif_times *times) {
+    size_t of = 0, n = 0;
+    double *ns = whatif_need(malloc(here.n_steps * sizeof *ns)),
+           *recorded = whatif_need(malloc(here.n_steps * sizeof *recorded));
+    times->steps = here.n_steps;
+    times->step_ops = find_typical();
+    times->total = times->recorded_total = 0;
+    times->own = times->calls = times->waits = times->busy = 0;
+    for (size_t i = 0; i < here.n_steps; i++)
+        times->typical += here.steps[i].ops == times->step_ops;
+    for (size_t i = 0; i < here.n_steps; i++) {
+        const struct step *step = &here.steps[i];
+        times->total += step->ns;
+        times->recorded_total += step->recorded;
+        if (step->ops != times->step_ops || of++ < times->typical / 2)
+            continue;
+        ns[n] = step->ns;
+        recorded[n++] = step->recorded;
+        times->own += step->own;
+        times->calls += step->calls;
+        times->waits += step->waits;
+        times->busy += step->busy;
+    }
+    times->step = median(ns, n);
+    times->recorded_step = median(recorded, n);
+    times->own /= (double)n;
+    times->calls /= (double)n;
+    times->waits /= (double)n;
+    times->busy /= (double)n;
+    free(ns);
+    free(recorded);
+}
+
+void whatif_clock_end(struct whatif_times *times) {
+    *times =
+        (struct whatif_times){.step = -1, .recorded_step = -1, .total = -1, .recorded_total = -1};
+    times->own = times->calls = times->waits = times->busy = -1;
+    if (here.n_steps)
+        sum_up(times);
+}

@@ -1,0 +1,70 @@
+/*
+ * How long a recorded program would take: what it asks for is played, and meanwhile a clock of each
+ * of its threads and one of each stream go on by what things cost (cost.h; h200.cost says how).
+ *
+ * What is simpler than the truth: streams run side by side as if each had a GPU of its own, but for
+ * the order of the legacy stream and blocking ones, and a wait for an event, which is taken for the
+ * one that was recorded last; a wait that names no stream is for the one that was used last; queues
+ * never fill up; a program that asks again and again whether a stream is done asks as often as it
+ * did. Threads that take turns wait for each other: a thread that does something after another one
+ * did goes on behind that, as far as it was recorded behind it.
+ *
+ * Called by the player and its driver, one thread at a time. All functions do nothing until
+ * whatif_clock_start.
+ */
+#ifndef CUSPLICE_TOOLS_WHATIF_CLOCK_H
+#define CUSPLICE_TOOLS_WHATIF_CLOCK_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/trace/reader.h"
+
+struct whatif_cost;
+
+enum { WHATIF_NOT_MEASURED = UINT32_MAX };
+
+/* What is known of the program besides its trace. */
+struct whatif_timing {
+    const struct whatif_cost *cost;
+    const uint32_t *gpu_ns; /* by event: how long that op ran on the GPU, or
+                               WHATIF_NOT_MEASURED; NULL: of none it is known */
+    /* What launches of this program take beyond those of the calibration: they are not alone in the
+     * processor's caches. */
+    double eager_more, matched_more, graph_more;
+};
+
+/* Steps: from the end of one wait to the end of the next, if something was asked for meanwhile. The
+ * typical ones are those with as many ops as most ops are in; of them the later half, behind what
+ * is learned, counts here. Nanoseconds, below 0 where there is none. */
+struct whatif_times {
+    uint64_t steps, typical, step_ops; /* all; the typical ones; their ops */
+    double step, recorded_step;        /* medians */
+    double total, recorded_total;      /* of all steps */
+    /* Of the typical ones, on average: */
+    double own, calls, waits; /* the host: the program itself, calls, waiting */
+    double busy;              /* the GPU */
+};
+
+void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timing *timing);
+/* The event is played now. */
+void whatif_clock_event(size_t index);
+/* It is an op. It only captures; the host waits for it (a copy to pageable memory). */
+void whatif_clock_op(bool captures, bool waits);
+/* It has been played: what was not issued is withheld. */
+void whatif_clock_event_end(void);
+/* The library acts by itself at that time of the recording, until the next event. */
+void whatif_clock_background(uint64_t ns);
+
+/* What the driver is asked for. */
+void whatif_clock_own(void);
+void whatif_clock_issued(CUstream stream);
+void whatif_clock_captured(void);
+void whatif_clock_patched(void);
+void whatif_clock_graph(CUstream stream, uint32_t nodes);
+
+void whatif_clock_end(struct whatif_times *times);
+
+#endif
