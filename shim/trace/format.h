@@ -80,6 +80,7 @@ enum cst_type {
     /* What the GPU did, as CUPTI says; only where it was asked for. */
     CST_GPU = 48,
     CST_GPU_STREAM = 49,
+    CST_GPU_CONTEXT = 50,
     /* What is to be done again without the program; only where it was asked for. */
     CST_MODULE = 64,
     CST_CODE = 65,
@@ -220,7 +221,7 @@ enum cst_what {
     CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
     CST_CALL_OFF,       /* nothing is withheld any more */
     CST_CALL_DRAIN,     /* the program ends */
-    CST_CALL_WAITED,    /* the host has seen the stream complete */
+    CST_CALL_WAITED,    /* the host has seen the stream complete, by a call of this name */
 };
 
 enum cst_scope { /* HAZARDS.md: stream, thread, context, context and thread, process */
@@ -289,11 +290,18 @@ struct cst_gpu {
     uint64_t node;  /* CUPTI's, of the graph node; 0: it was in no graph */
 };
 
-/* A stream is known to CUPTI by another number. */
+/* A stream is known to CUPTI by another number, which streams of other contexts may have too. */
 struct cst_gpu_stream {
     struct cst_record head;
     uint32_t stream;
     uint32_t gpu_stream;
+};
+
+/* ... and its context by this one. */
+struct cst_gpu_context {
+    struct cst_record head;
+    uint32_t stream;
+    uint32_t context; /* as in cst_gpu */
 };
 
 /* ---- replayable traces: everything that a replay needs, and all that it looks at ---- */

@@ -658,8 +658,8 @@ TEST_F(Engine, LateErrorIsAnsweredForByTheNextSync) {
     };
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-    EXPECT_EQ(cus_engine_take_error(&ref), CUDA_ERROR_LAUNCH_FAILED);
-    EXPECT_EQ(cus_engine_take_error(&ref), CUDA_SUCCESS);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
 }
 
 TEST_F(Engine, ChangedFunctionAttributeDropsItsExecs) {

@@ -75,6 +75,8 @@ const std::map<std::string, std::vector<Field>> structs = {
       F(cst_gpu, bytes), F(cst_gpu, node)}},
     {"cst_gpu_stream",
      {F(cst_gpu_stream, head), F(cst_gpu_stream, stream), F(cst_gpu_stream, gpu_stream)}},
+    {"cst_gpu_context",
+     {F(cst_gpu_context, head), F(cst_gpu_context, stream), F(cst_gpu_context, context)}},
 };
 
 const std::map<std::string, size_t> sizes = {
@@ -96,6 +98,7 @@ const std::map<std::string, size_t> sizes = {
     {"cst_lost", sizeof(struct cst_lost)},
     {"cst_gpu", sizeof(struct cst_gpu)},
     {"cst_gpu_stream", sizeof(struct cst_gpu_stream)},
+    {"cst_gpu_context", sizeof(struct cst_gpu_context)},
 };
 
 std::map<std::string, std::vector<Field>> Tables() {
@@ -151,7 +154,8 @@ TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
                                                   {CST_PIECE, "cst_piece"},
                                                   {CST_LOST, "cst_lost"},
                                                   {CST_GPU, "cst_gpu"},
-                                                  {CST_GPU_STREAM, "cst_gpu_stream"}};
+                                                  {CST_GPU_STREAM, "cst_gpu_stream"},
+                                                  {CST_GPU_CONTEXT, "cst_gpu_context"}};
     for (const auto &[type, name] : types) {
         std::string row = "| " + std::to_string(type) + " | " + name + " |";
         EXPECT_NE(text.find(row), std::string::npos) << row;
