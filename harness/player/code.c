@@ -29,25 +29,39 @@ static void load_module(struct player *p, const struct cst_module *module) {
                   *file ? file : "out of the trace", module->bytes, player_api_error(result));
 }
 
+CUresult player_set(const struct player *p, uint32_t id) {
+    const struct cst_code *code = p->trace->replay.codes[id];
+    const struct cst_setting *settings = cst_code_settings(code);
+    CUfunction function = p->functions[id];
+    bool kernel = code->kernel && p->images[code->module].library;
+    CUresult result = CUDA_SUCCESS;
+    for (uint32_t i = 0; result == CUDA_SUCCESS && i < code->n_attributes; i++) {
+        CUfunction_attribute attribute = (CUfunction_attribute)settings[i].attribute;
+        if (kernel)
+            result = player_cu.cuKernelSetAttribute(attribute, settings[i].value,
+                                                    (CUkernel)function, p->device);
+        else
+            result = player_cu.cuFuncSetAttribute(function, attribute, settings[i].value);
+    }
+    return result;
+}
+
+/* As the sort of handle that the program named. */
 static CUresult find_function(struct player *p, const struct cst_code *code) {
     const struct player_image *image = &p->images[code->module];
     const char *name = cst_string(p->trace, code->name);
     CUfunction *function = &p->functions[code->id];
-    const struct cst_setting *settings = cst_code_settings(code);
+    CUkernel kernel = NULL;
     CUresult result;
-    if (image->library)
-        result = player_cu.cuLibraryGetKernel((CUkernel *)function, image->library, name);
-    else
+    if (!image->library)
         result = player_cu.cuModuleGetFunction(function, image->module, name);
-    for (uint32_t i = 0; result == CUDA_SUCCESS && i < code->n_attributes; i++) {
-        CUfunction_attribute attribute = (CUfunction_attribute)settings[i].attribute;
-        if (image->library)
-            result = player_cu.cuKernelSetAttribute(attribute, settings[i].value,
-                                                    (CUkernel)*function, p->device);
-        else
-            result = player_cu.cuFuncSetAttribute(*function, attribute, settings[i].value);
-    }
-    return result;
+    else
+        result = player_cu.cuLibraryGetKernel(&kernel, image->library, name);
+    if (result == CUDA_SUCCESS && kernel && code->kernel)
+        *function = (CUfunction)kernel;
+    else if (result == CUDA_SUCCESS && kernel)
+        result = player_cu.cuKernelGetFunction(function, kernel);
+    return result == CUDA_SUCCESS ? player_set(p, code->id) : result;
 }
 
 static void find_global(struct player *p, struct player_global *global) {

@@ -74,6 +74,8 @@ static CUresult issue(const struct player_op *op) {
         return op->sync ? player_cu.cuMemcpyDtoD(op->copy.to, op->copy.from, op->copy.bytes)
                         : player_cu.cuMemcpyDtoDAsync(op->copy.to, op->copy.from, op->copy.bytes,
                                                       op->stream);
+    case PLAYER_SET:
+        return player_set(op->player, op->work->code);
     case PLAYER_RECORD:
         return player_cu.cuEventRecord(op->event, op->stream);
     case PLAYER_WAIT:
@@ -97,6 +99,7 @@ static _Noreturn void refuse(const struct player *p, size_t i, CUresult result) 
         [PLAYER_UPLOAD] = "copy from the host",
         [PLAYER_DOWNLOAD] = "copy to the host",
         [PLAYER_MOVE] = "copy",
+        [PLAYER_SET] = "settings of kernel",
         [PLAYER_RECORD] = "record of an event",
         [PLAYER_WAIT] = "wait for an event",
         [PLAYER_SYNC_STREAM] = "wait of the host",
@@ -104,7 +107,7 @@ static _Noreturn void refuse(const struct player *p, size_t i, CUresult result) 
         [PLAYER_SYNC_ALL] = "wait of the host",
     };
     const struct player_op *op = &p->ops[i];
-    bool launch = op->what <= PLAYER_LAUNCH_COOPERATIVE;
+    bool launch = op->what <= PLAYER_LAUNCH_COOPERATIVE || op->what == PLAYER_SET;
     player_fail("op %zu of %zu (%s%s%s): %s", i, p->n_ops, names[op->what], launch ? " " : "",
                 launch ? cst_string(p->trace, p->trace->replay.codes[op->work->code]->name) : "",
                 player_api_error(result));
@@ -122,11 +125,13 @@ static void issue_paced(struct player *p) {
     for (size_t i = 0; i < p->n_ops; i++) {
         const struct player_op *op = &p->ops[i];
         uint64_t *clock = &p->clocks[op->thread];
-        if (!op->first)
+        bool own = op->what == PLAYER_SET; /* the program did it in the time before its call */
+        if (!op->first && !own)
             while (now() < *clock + op->gap_ns)
                 ;
         CUresult result = issue(op);
-        *clock = now();
+        if (!own)
+            *clock = now();
         if (__builtin_expect(result != CUDA_SUCCESS, 0))
             refuse(p, i, result);
     }

@@ -2,8 +2,8 @@
  * player [--pace recorded|none] TRACE: replays a trace in this process, as it is told on stdin.
  *
  * It says what it has, or what cannot be replayed, on a line of JSON; then each line of stdin is
- * answered by one: `check`, `run N`, `quit`. README.md has them. Exit status: 0; 1 where something
- * failed; 2 for a bad option; 3 where the trace cannot be replayed.
+ * answered by one: `check`, `sums`, `run N`, `quit`. README.md has them. Exit status: 0; 1 where
+ * something failed; 2 for a bad option; 3 where the trace cannot be replayed.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -114,6 +114,9 @@ static void look(struct player *p) {
 
 static void prepare(struct player *p) {
     CUcontext context;
+    player_memory_reserve(p);
+    if (p->obstacles.n)
+        return;
     player_check(player_cu.cuDevicePrimaryCtxRetain(&context, p->device),
                  "cuDevicePrimaryCtxRetain");
     player_check(player_cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
@@ -145,17 +148,22 @@ static void say_ready(struct player *p) {
 
 /* ---- what is asked ---- */
 
-static void check(struct player *p) {
+/* Of the memory as it is now. */
+static void sums(struct player *p) {
     struct notes wrong = {.n = 0};
-    player_restore(p);
-    player_watch(p);
-    player_pass(p);
     size_t n = player_checks(p, &wrong);
-    player_compare(p);
     printf("{\"checks\":%zu,\"wrong\":%zu,", p->trace->replay.n_checks, n);
     notes_put(&wrong, "where");
     puts("}");
     notes_clear(&wrong);
+}
+
+static void check(struct player *p) {
+    player_restore(p);
+    player_watch(p);
+    player_pass(p);
+    sums(p);
+    player_compare(p);
 }
 
 static void run(struct player *p, unsigned long passes) {
@@ -190,10 +198,12 @@ static int serve(struct player *p) {
             return 0;
         if (strcmp(line, "check") == 0)
             check(p);
+        else if (strcmp(line, "sums") == 0)
+            sums(p);
         else if (sscanf(line, "run %lu", &passes) == 1 && passes && passes <= PASSES)
             run(p, passes);
         else
-            player_fail("'%s' is none of: check, run N, quit", line);
+            player_fail("'%s' is none of: check, sums, run N, quit", line);
         fflush(stdout);
     }
     return 0;

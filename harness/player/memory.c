@@ -110,8 +110,14 @@ static bool map(struct player *p, const struct player_run *run) {
     return false;
 }
 
-void player_memory_map(struct player *p) {
+void player_memory_reserve(struct player *p) {
     const struct cst_replay *replay = &p->trace->replay;
+    for (size_t i = 0; i < replay->n_spans; i++)
+        if (replay->spans[i]->what == CST_SPAN_RESERVED && !replay->spans[i]->gone)
+            reserve(p, replay->spans[i]);
+}
+
+void player_memory_map(struct player *p) {
     size_t left = 0, all = 0;
     player_check(player_cu.cuMemGetInfo(&left, &all), "cuMemGetInfo");
     if (p->memory_bytes > left) {
@@ -121,9 +127,6 @@ void player_memory_map(struct player *p) {
                   p->memory_bytes >> 20, left >> 20, all >> 20);
         return;
     }
-    for (size_t i = 0; i < replay->n_spans; i++)
-        if (replay->spans[i]->what == CST_SPAN_RESERVED && !replay->spans[i]->gone)
-            reserve(p, replay->spans[i]);
     for (size_t i = 0; !p->obstacles.n && i < p->n_runs; i++)
         if (!map(p, &p->runs[i]))
             return;

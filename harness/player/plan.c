@@ -20,7 +20,9 @@ struct planning {
     uint64_t *recorded; /* handles of events that were recorded so far, sorted */
     size_t n_recorded;
     bool *thread_seen;
-    bool worked; /* since the step began */
+    uint32_t *same;    /* by code: the first that is the same function; 0: it is the only one */
+    uint32_t *current; /* by such a first code: the one whose settings hold */
+    bool worked;       /* since the step began */
 };
 
 static void *arena(struct planning *plan, size_t bytes) {
@@ -101,6 +103,30 @@ static void param(struct planning *plan, const struct cst_work *work, uint8_t *a
 }
 
 /* ---- launches ---- */
+
+/* A function has a record for each set of settings that it was launched with. */
+static void find_same(struct planning *plan) {
+    const struct cst_replay *replay = &plan->p->trace->replay;
+    plan->same = player_need(calloc(replay->n_codes + (size_t)1, sizeof *plan->same));
+    plan->current = player_need(calloc(replay->n_codes + (size_t)1, sizeof *plan->current));
+    for (uint32_t i = 1; i < replay->n_codes; i++)
+        for (uint32_t k = 1; k < i && replay->codes[i] && !plan->same[i]; k++) {
+            const struct cst_code *a = replay->codes[i], *b = replay->codes[k];
+            if (!b || a->name != b->name || a->module != b->module || a->kernel != b->kernel)
+                continue;
+            plan->same[k] = k;
+            plan->same[i] = k;
+        }
+}
+
+/* Settings that are not those of its last launch, or may not be. */
+static bool settings_change(struct planning *plan, const struct cst_work *work) {
+    uint32_t function = work->head.flags == CST_WORK_LAUNCH ? plan->same[work->code] : 0;
+    if (!function || plan->current[function] == work->code)
+        return false;
+    plan->current[function] = work->code;
+    return true;
+}
 
 static CUlaunchConfig *config_of(struct planning *plan, const struct cst_work *work) {
     CUlaunchConfig *config = arena(plan, sizeof *config);
@@ -394,15 +420,22 @@ void player_plan(struct player *p) {
     struct planning plan = {.p = p};
     find_general_obstacles(p);
     find_inputs(p);
-    p->ops = player_need(calloc(replay->n_works + 1, sizeof *p->ops));
+    p->ops = player_need(calloc(2 * replay->n_works + 1, sizeof *p->ops));
     p->used = player_need(calloc(replay->n_codes + (size_t)1, sizeof *p->used));
     plan.thread_seen = player_need(calloc(p->trace->n_threads + (size_t)1, 1));
     player_need(spans_begin(&plan.spans, p->trace) ? p : NULL);
-    for (size_t i = 0; i < replay->n_works; i++)
+    find_same(&plan);
+    for (size_t i = 0; i < replay->n_works; i++) {
+        if (settings_change(&plan, replay->works[i]))
+            p->ops[p->n_ops++] =
+                (struct player_op){.what = PLAYER_SET, .work = replay->works[i], .player = p};
         p->n_ops += take(&plan, replay->works[i], &p->ops[p->n_ops]);
+    }
     p->n_steps += plan.worked;
     find_globals(p);
     spans_end(&plan.spans);
     free(plan.recorded);
     free(plan.thread_seen);
+    free(plan.same);
+    free(plan.current);
 }

@@ -38,7 +38,7 @@ struct player_run {
 /* What a pass changes, and how it is put back. */
 struct player_dirty {
     uint64_t address, bytes;
-    void *contents;
+    void *contents; /* NULL: too much in all */
 };
 
 /* ---- ops (plan.c, bind.c, issue.c) ---- */
@@ -51,6 +51,7 @@ enum player_what {
     PLAYER_UPLOAD,
     PLAYER_DOWNLOAD,
     PLAYER_MOVE,
+    PLAYER_SET, /* settings of a function, where the program changed them between launches */
     PLAYER_RECORD,
     PLAYER_WAIT,
     PLAYER_SYNC_STREAM,
@@ -83,6 +84,7 @@ struct player_op {
             size_t bytes;
         } copy;
         CUevent event;
+        const struct player *player; /* PLAYER_SET: of the function that the work names */
     };
 };
 
@@ -122,6 +124,7 @@ struct player {
     void *staging;
     struct player_dirty *dirty;
     size_t n_dirty;
+    uint64_t dirty_bytes;
     bool dirty_known;
 
     CUstream *streams; /* by lane */
@@ -138,7 +141,10 @@ struct player {
     uint64_t *clocks; /* by thread: when its last call returned */
 };
 
-enum { PLAYER_STAGING = 16 << 20 };
+enum {
+    PLAYER_STAGING = 16 << 20,
+    PLAYER_DIRTY_MIB = 2048, /* more than that of host memory is not kept to put it back */
+};
 
 /* Exits with a line on stdout where there is none. */
 void *player_need(void *memory);
@@ -152,13 +158,17 @@ void player_images(struct player *p);
 
 /* code.c */
 void player_load(struct player *p);
+/* Gives the function the settings that its record has. */
+CUresult player_set(const struct player *p, uint32_t code);
 /* The address here of what was at `address` in that variable; 0: it is not there. */
 CUdeviceptr player_global_at(const struct player *p, const struct cst_span *span);
 
 /* memory.c: what is mapped, from the spans alone; obstacles. */
 void player_memory_plan(struct player *p);
 bool player_memory_has(const struct player *p, uint64_t address, uint64_t bytes);
-/* Does it. Obstacles: a range that cannot be had, too little memory. */
+/* Takes the addresses, before a context takes any. Obstacle: they cannot be had. */
+void player_memory_reserve(struct player *p);
+/* Maps memory there. Obstacle: there is too little. */
 void player_memory_map(struct player *p);
 /* restore.c: contents as the recording began. */
 void player_restore(struct player *p);

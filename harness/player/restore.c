@@ -3,7 +3,8 @@
  * recording says of the end.
  *
  * Which pieces a pass changes is found out once, by sums before and behind it. Between passes those
- * alone are put back, so that each pass does the same.
+ * alone are put back, so that each pass does the same; all of it out of the trace where they are
+ * too much to be kept.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -100,6 +101,7 @@ void player_watch(struct player *p) {
 }
 
 static void add_dirty(struct player *p, uint64_t address, uint64_t bytes) {
+    p->dirty_bytes += bytes;
     struct player_dirty *last = p->n_dirty ? &p->dirty[p->n_dirty - 1] : NULL;
     if (last && last->address + last->bytes == address && last->bytes < PLAYER_STAGING) {
         last->bytes += bytes;
@@ -120,16 +122,22 @@ void player_compare(struct player *p) {
         p->runs[i].hashes = NULL;
     }
     player_restore(p);
+    p->dirty_known = true;
+    if (p->dirty_bytes >> 20 > PLAYER_DIRTY_MIB)
+        return;
     for (size_t i = 0; i < p->n_dirty; i++) {
         struct player_dirty *dirty = &p->dirty[i];
         dirty->contents = player_need(malloc(dirty->bytes));
         player_check(player_cu.cuMemcpyDtoH(dirty->contents, dirty->address, dirty->bytes),
                      "cuMemcpyDtoH");
     }
-    p->dirty_known = true;
 }
 
 void player_restore_dirty(struct player *p) {
+    if (p->dirty_bytes >> 20 > PLAYER_DIRTY_MIB) {
+        player_restore(p);
+        return;
+    }
     settle();
     for (size_t i = 0; i < p->n_dirty; i++)
         player_check(

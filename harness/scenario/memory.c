@@ -194,6 +194,26 @@ int sc_run_copies_registered(struct sc *sc) {
     return 0;
 }
 
+/* What comes from the device goes back by way of the host, and nobody waits in between. */
+int sc_run_copy_back(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    unsigned *pinned = sc_pinned(sc, "pinned", N * 4);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 20); step++) {
+        for (unsigned i = 0; i < 6; i++)
+            sc_chain(sc, s, x, 3, step + i, N);
+        OK(sc->cu.MemcpyDtoHAsync(pinned, x, N * 4, s));
+        OK(sc->cu.MemcpyHtoDAsync(y, pinned, N * 4, s));
+        for (unsigned i = 0; i < 6; i++)
+            sc_chain(sc, s, y, 5, step + i, N);
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 int sc_run_copies_2d(struct sc *sc) {
     CUstream s;
     sc_start(sc);

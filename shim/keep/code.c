@@ -34,9 +34,10 @@ struct module {
 };
 
 struct function {
-    const void *handle;
-    uint32_t epoch;  /* when its settings were asked for */
-    uint32_t module; /* id */
+    const void *handle;        /* as it is launched */
+    const void *kernel_handle; /* what that was made of; or itself */
+    uint32_t epoch;            /* when its settings were asked for */
+    uint32_t module;           /* id */
     bool kernel;
     char *name;
     struct cst_setting settings[SETTINGS];
@@ -180,7 +181,8 @@ static const void *kernel_of(const void *handle) {
 
 static bool param_info(const struct function *f, size_t i, size_t *offset, size_t *bytes) {
     const struct cus_keep_real *real = &cus_keep_real;
-    return (f->kernel ? real->cuKernelGetParamInfo((CUkernel)(uintptr_t)f->handle, i, offset, bytes)
+    return (f->kernel ? real->cuKernelGetParamInfo((CUkernel)(uintptr_t)f->kernel_handle, i, offset,
+                                                   bytes)
                       : real->cuFuncGetParamInfo((CUfunction)(uintptr_t)f->handle, i, offset,
                                                  bytes)) == CUDA_SUCCESS;
 }
@@ -213,7 +215,7 @@ static void ask_settings(const struct function *f, struct cst_setting settings[S
     for (unsigned i = 0; i < SETTINGS; i++) {
         int value = 0;
         CUresult result =
-            f->kernel
+            f->kernel && f->handle == f->kernel_handle
                 ? real->cuKernelGetAttribute(&value, asked[i], (CUkernel)(uintptr_t)f->handle,
                                              device)
                 : real->cuFuncGetAttribute(&value, asked[i], (CUfunction)(uintptr_t)f->handle);
@@ -260,6 +262,7 @@ static struct function *meet(const void *handle) {
     if (!f)
         return NULL;
     f->handle = handle;
+    handle = f->kernel_handle = kernel_of(handle);
     f->epoch = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
     f->kernel = real->cuKernelGetLibrary(&library, (CUkernel)(uintptr_t)handle) == CUDA_SUCCESS;
     bool known =
@@ -279,7 +282,6 @@ bool cus_keep_code_of(const void *handle, struct cus_keep_code *code) {
     struct function *f, *before;
     bool added = true;
     uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
-    handle = kernel_of(handle);
     cus_lock_take(&cus_keep_lock);
     HASH_FIND_PTR(functions, &handle, f);
     bool fresh = f && f->epoch == now;

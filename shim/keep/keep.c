@@ -163,16 +163,25 @@ static bool brings_memory(const char *name) {
            strncmp(name, "cuMulticast", 11) == 0;
 }
 
+/* The program's memory stays where it is. */
+static void stop(void) {
+    __atomic_store_n(&cus_keep_recording, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&finished, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&cus_keep_on, 0, __ATOMIC_RELEASE);
+}
+
 void cus_keep_saw(int row) {
     bool recording = __atomic_load_n(&cus_keep_recording, __ATOMIC_ACQUIRE);
-    if (row < 0) {
-        cus_keep_cannot("a function that the library does not know", "was called");
+    const char *name = row < 0 ? NULL : cus_api_name((unsigned)row);
+    bool captures = !name || strncmp(name, "cuStreamBeginCapture", 20) == 0;
+    if (!captures && ((!recording && !brings_memory(name)) || is_harmless((unsigned)row)))
         return;
-    }
-    const char *name = cus_api_name((unsigned)row);
-    if (!name || (!recording && !brings_memory(name)) || is_harmless((unsigned)row))
-        return;
-    cus_keep_cannot(name, "a replay cannot make this call again");
+    cus_keep_cannot(name ? name : "a function that the library does not know",
+                    "a replay cannot make this call again");
+    /* While a program captures, what we would ask of the driver is forbidden; a function that
+     * nobody knows may have begun it. */
+    if (captures)
+        stop();
 }
 
 /* ---- the context ---- */
@@ -222,6 +231,8 @@ static void in_context(void (*what)(void)) {
 
 void cus_keep_begin(void) {
     if (!cus_keeping())
+        return;
+    if (__atomic_load_n(&finished, __ATOMIC_ACQUIRE))
         return;
     in_context(cus_keep_memory_save);
     __atomic_store_n(&cus_keep_recording, 1, __ATOMIC_RELEASE);

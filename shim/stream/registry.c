@@ -36,19 +36,6 @@ static struct stream_entry *streams;      /* registry_lock */
 static struct cus_context *contexts;      /* registry_lock to change; entries are never freed */
 static struct cus_engine *closed_engines; /* registry_lock: objects to use again */
 
-bool cus_ref_is_per_thread(struct cus_stream_ref ref) {
-    return ref.handle == CU_STREAM_PER_THREAD || (!ref.handle && ref.abi == CUS_ABI_PTSZ);
-}
-
-/* NULL and 0x1 through the legacy ABI are one stream (HAZARDS B3). */
-static CUstream normal_handle(struct cus_stream_ref ref) {
-    return ref.handle || !CUS_HAZARD(B3) ? ref.handle : CU_STREAM_LEGACY;
-}
-
-bool cus_ref_is_legacy(struct cus_stream_ref ref) {
-    return !cus_ref_is_per_thread(ref) && normal_handle(ref) == CU_STREAM_LEGACY;
-}
-
 static struct stream_key key_of(CUcontext context, CUstream handle) {
     return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL,
                                CUS_HAZARD(A1) ? handle : CU_STREAM_LEGACY};
@@ -287,7 +274,7 @@ struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_strea
     if (!owner)
         return NULL;
     uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    find_or_make(thread, owner, normal_handle(ref));
+    find_or_make(thread, owner, cus_ref_handle(ref));
     thread->ref = ref;
     thread->context = context;
     thread->epoch = epoch;
@@ -300,7 +287,7 @@ struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus
         return thread->none ? thread->elsewhere : thread->found;
     if (!context || cus_ref_is_per_thread(ref))
         return NULL;
-    struct stream_key key = key_of(context, normal_handle(ref));
+    struct stream_key key = key_of(context, cus_ref_handle(ref));
     struct stream_entry *entry;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);
@@ -333,7 +320,7 @@ static void remove_entry(struct stream_key key) {
 }
 
 void cus_registry_forget(struct cus_stream_ref ref, CUcontext context) {
-    struct stream_key key = key_of(context, normal_handle(ref));
+    struct stream_key key = key_of(context, cus_ref_handle(ref));
     struct stream_entry *entry;
     cus_lock_take(&registry_lock);
     HASH_FIND(hh, streams, &key, sizeof key, entry);

@@ -12,6 +12,7 @@
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H
 
+#include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/options.h"
 #include "shim/base/uthash.h"
@@ -211,8 +212,16 @@ void cus_registry_forget_device(struct cus_context *context);
 struct cus_context *cus_registry_contexts(void);
 /* Is this still the stream that the engine was made for? Lock held. */
 bool cus_registry_same(struct cus_engine *engine);
-bool cus_ref_is_per_thread(struct cus_stream_ref ref);
-bool cus_ref_is_legacy(struct cus_stream_ref ref);
+static inline bool cus_ref_is_per_thread(struct cus_stream_ref ref) {
+    return ref.handle == CU_STREAM_PER_THREAD || (!ref.handle && ref.abi == CUS_ABI_PTSZ);
+}
+/* NULL and 0x1 through the legacy ABI are one stream (HAZARDS B3). */
+static inline CUstream cus_ref_handle(struct cus_stream_ref ref) {
+    return ref.handle || !CUS_HAZARD(B3) ? ref.handle : CU_STREAM_LEGACY;
+}
+static inline bool cus_ref_is_legacy(struct cus_stream_ref ref) {
+    return !cus_ref_is_per_thread(ref) && cus_ref_handle(ref) == CU_STREAM_LEGACY;
+}
 /* Writes this engine's segment list down if none that was had more ops in graphs. Lock held. */
 void cus_registry_keep_list(struct cus_engine *engine);
 /* Drops an engine's plan and private stream; the object will serve another stream. Its context

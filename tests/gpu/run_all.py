@@ -142,6 +142,7 @@ def main():
         return 2
     full = not (args.only or args.quick or args.plain or args.bench)
     folder = args.out or (os.path.join(ROOT, "tests", "gpu") if full else os.path.join(ROOT, ".carry", "results"))
+    runner.results = folder
     facts = {
         "GPU": found[0],
         "driver": found[1],

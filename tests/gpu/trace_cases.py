@@ -1,9 +1,12 @@
 """Cases about traces: what recording costs, that a recorded program does what it does plain, that its trace is whole, and how
-near cusplice whatif comes.
+near cusplice whatif comes, in counts and in times.
 """
 
+import gzip
 import json
 import os
+import re
+import shutil
 import statistics
 
 
@@ -121,3 +124,144 @@ def recorded(lab, name, argv, options=()):
             target = f"{trace}.{out}"
             exported = lab.runner.run([lab.runner.program("cusplice"), "export", flag, target, trace], limit=120)
             lab.check(f"{what}: export {flag}", exported.ok and os.path.getsize(target) > 0, "" if exported.ok else exported.why())
+
+
+# What-if's times
+
+
+def case_predict(lab):
+    """cusplice calibrate, then what whatif says that a step takes with other settings, against the same program run with them.
+
+    Everything that the prediction was made from is kept beside the results: predict.json, measured.cost and the traces, packed.
+    """
+    tool = lab.runner.program("cusplice")
+    if not tool or lab.plain_only:
+        lab.skip("nothing to predict, or the launcher is not built")
+        return
+    os.makedirs(lab.runner.results, exist_ok=True)
+    kept = {"cost": "", "calibrate": [], "programs": {}}
+    cost = calibrate(lab, kept)
+    if not cost:
+        return
+    decode = lab.runner.program("decode")
+    if decode:
+        argv = [decode, "--tokens", "200" if lab.quick else "600"]
+        predict(lab, kept, cost, "decode host", argv, decode_us, eager="attention_decode")
+    if not lab.lacks("torch"):
+        argv = lab.runner.python_script("linear1000.py", "--steps", "12", "--warmup", "10")
+        predict(lab, kept, cost, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3, share=0.3)
+        if not lab.lacks("transformers"):
+            argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
+            predict(lab, kept, cost, "Llama, static cache", argv, lambda d: 1e6 / d.result["tokens_per_s"], share=0.12)
+    save(lab, kept)
+
+
+def save(lab, kept):
+    with open(os.path.join(lab.runner.results, "predict.json"), "w") as f:
+        json.dump(kept, f, indent=1)
+
+
+def decode_us(done):
+    found = re.search(r"([0-9.]+) tokens/s", done.stderr)
+    return 1e6 / float(found.group(1))
+
+
+def calibrate(lab, kept):
+    """The path of the file that is used; of three, unless it is to go fast, to see how far they are apart."""
+    path = os.path.join(lab.runner.results, "measured.cost")
+    values = []
+    for _ in range(1 if lab.quick else 3):
+        done = lab.runner.run([lab.runner.program("cusplice"), "calibrate", "--force", "-o", path], limit=90)
+        kept["calibrate"].append({"seconds": round(done.seconds, 1), "rc": done.rc, "stderr": done.stderr})
+        if not done.ok:
+            lab.fail(done)
+            save(lab, kept)
+            return None
+        with open(path) as f:
+            text = f.read()
+        kept["calibrate"][-1]["text"] = text
+        values.append(dict(re.findall(r"^(\w+) = (\S+)$", text, re.M)))
+    lab.commands.append("cusplice calibrate -o measured.cost")
+    seconds = max(one["seconds"] for one in kept["calibrate"])
+    lab.check("calibrate: seconds", seconds < 20, seconds, "< 20", issue=True)
+    lab.check("calibrate: GPU times found", "CUPTI was not found" not in text, "")
+    kept["cost"] = text
+    for key in values[0]:
+        lab.notes.append(f"calibrate: {key} = {', '.join(v.get(key, '?') for v in values)}")
+    return path
+
+
+def rare_kernel(lab, trace, share):
+    """The kernel that is launched most among those that are at most this share of all ops."""
+    report = read(lab, "report", "kernels", "--format", "json", "--names", "mangled", "--sort", "calls", trace)
+    rows = [r for r in (report or {"rows": []})["rows"] if r["op"] == "launch" and r["calls"] <= share * report["about"]["ops"]]
+    return "mangled:" + rows[0]["name"] if rows else None
+
+
+def keep(lab, trace):
+    """A packed copy beside the results."""
+    to = os.path.join(lab.runner.results, os.path.basename(trace) + ".gz")
+    with open(trace, "rb") as f, gzip.open(to, "wb", compresslevel=6) as out:
+        shutil.copyfileobj(f, out)
+
+
+def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
+    word = "".join(c if c.isalnum() else "-" for c in name)
+    here = kept["programs"][name] = {"recorded": {}, "measured": {}, "predicted": {}}
+    traces = {}
+    for key, more in (("host", ()), ("gpu", ("--gpu-times",))):
+        trace = traces[key] = os.path.join(lab.runner.scratch, f"predict-{word}-{key}.cst")
+        done = lab.runner.run([lab.runner.program("cusplice"), "record", "-o", trace, *more, "--", *argv], limit=150)
+        if not done.ok or not os.path.exists(trace):
+            lab.fail(done)
+            return
+        here["recorded"][key] = {"step_us": step_us(done), "stderr": done.stderr[-500:]}
+        keep(lab, trace)
+    eager = eager or rare_kernel(lab, traces["host"], share)
+    settings = {
+        "default": ("preload", {}, ()),
+        "mode=eager": ("preload", {"CUSPLICE_MODE": "eager"}, ("--mode", "eager")),
+        "off": ("plain", {}, ("--mode", "off")),
+    }
+    if eager:
+        settings[f"eager={eager[:60]}"] = ("preload", {"CUSPLICE_EAGER": eager}, ("--eager", eager))
+
+    def call(setting, variant):
+        done = lab.runner.run(argv, variant=variant, env=settings[setting.split(": ", 1)[1]][1], limit=150)
+        if done.ok:
+            done.result = dict(done.result or {}, step_us=step_us(done))
+        return done
+
+    runs = lab.measure({f"{name}: {s}": settings[s][0] for s in settings}, call, "step_us", 2 if lab.quick else 4)
+    here["measured"] = {n.split(": ", 1)[1]: [d.result["step_us"] for d in all_of] for n, all_of in runs.items()}
+    info = read(lab, "info", "--json", traces["gpu"])
+    if not info or not info["gpu_records"]:
+        lab.check(f"{name}: GPU times recorded", False, here["recorded"]["gpu"]["stderr"][:200])
+        return
+    ways = {"host trace, GPU times of the other": ("--gpu-times", traces["gpu"], traces["host"]), "GPU trace": (traces["gpu"],),
+            "host trace": (traces["host"],)}
+    for setting, (_, _, words) in settings.items():
+        here["predicted"][setting] = {}
+        for way, last in ways.items():
+            for file in ([cost, None] if way != "host trace" else [cost]):
+                said = read(lab, "whatif", "--format", "json", *(["--cost", file] if file else []), *words, *last)
+                here["predicted"][setting][way + ("" if file else ", h200.cost")] = said
+        save(lab, kept)
+        measured = here["measured"].get(setting)
+        said = here["predicted"][setting]["host trace, GPU times of the other"]
+        if not measured or not said:
+            continue
+        of = {way: (one.get("whatif") or one["baseline"])["predicted"] for way, one in here["predicted"][setting].items() if one}
+        truth = statistics.median(measured)
+        ratio = of["host trace, GPU times of the other"].get("step_us", 0) / truth
+        lab.check(f"{name}, {setting}: predicted / measured time of a step", abs(ratio - 1) <= 0.15, round(ratio, 3), "0.85 to 1.15", issue=True)
+        parts = of["host trace, GPU times of the other"]
+        lab.notes.append(f"{name}, {setting}: measured {truth:.1f} us ({min(measured):.1f} to {max(measured):.1f}); predicted "
+                         + "; ".join(f"{way}: {one.get('step_us', 0):.1f}" for way, one in of.items())
+                         + f"; own {parts.get('step_own_us', 0):.1f}, calls {parts.get('step_calls_us', 0):.1f}, waits "
+                         f"{parts.get('step_waits_us', 0):.1f}, GPU busy {parts.get('step_gpu_us', 0):.1f}")
+    was = here["predicted"]["default"]["host trace, GPU times of the other"]
+    if was:
+        lab.notes.append(f"{name}: while it was recorded a step took {here['recorded']['host']['step_us']:.1f} us, with GPU times "
+                         f"{here['recorded']['gpu']['step_us']:.1f}; the trace says {was['recorded'].get('step_us', 0):.1f}; typical: "
+                         f"{was['baseline']['predicted'].get('step_ops')} ops")

@@ -100,7 +100,7 @@ TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
                 {"CUSPLICE_LOG", "error"}};
     for (bool packed : {false, true}) {
         std::string trace = MakeSteps(GetParam() + ".cst", 12, packed);
-        Result r = Play(trace, "check\nrun 12\ncheck\nquit\n", more);
+        Result r = Play(trace, "check\nrun 12\nsums\ncheck\nquit\n", more);
         ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
         EXPECT_EQ(r.err, "");
         sim::Json ready = Answer(r, 0), run = Answer(r, 2);
@@ -110,7 +110,7 @@ TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
         EXPECT_EQ(ready.Number("launches"), 12 * 8);
         EXPECT_EQ(ready.Number("memory_bytes"), 3 * kGranule);
         EXPECT_FALSE(ready.Has("warnings.0")) << r.out;
-        for (size_t line : {1u, 3u}) {
+        for (size_t line : {1u, 3u, 4u}) {
             EXPECT_EQ(Answer(r, line).Number("checks"), 3);
             EXPECT_EQ(Answer(r, line).Number("wrong"), 0) << r.out;
         }
@@ -150,9 +150,11 @@ TEST(Player, EachPassBeginsWhereTheRecordingBegan) {
     m.Check(a, 1 << 20);
     m.Check(b, 4096);
     ASSERT_EQ(m.Close(), 0);
-    Result r = Play(path, "run 3\ncheck\nrun 2\ncheck\n");
-    EXPECT_EQ(Answer(r, 2).Number("wrong"), 0) << r.out;
-    EXPECT_EQ(Answer(r, 4).Number("wrong"), 0) << r.out;
+    Result r = Play(path, "run 3\nsums\nrun 2\nsums\ncheck\n");
+    for (size_t line : {2u, 4u, 5u}) {
+        EXPECT_EQ(Answer(r, line).Number("wrong"), 0) << r.out;
+        EXPECT_EQ(Answer(r, line).Number("checks"), 2);
+    }
 }
 
 TEST(Player, EverySortOfWorkIsDone) {
@@ -191,6 +193,117 @@ TEST(Player, EverySortOfWorkIsDone) {
     std::string text = ReadAll(log);
     EXPECT_TRUE(Has(text, "memset2d 0x")) << text;
     EXPECT_TRUE(Has(text, " cooperative")) << text;
+}
+
+// A function and a kernel are different handles, and what is set on them is set by different calls.
+TEST(Player, FunctionsAreNamedAsTheProgramNamedThem) {
+    for (uint32_t kernel : {0u, 1u}) {
+        std::string path = Fresh("handles.cst"), calls = Folder() + "/handles.json";
+        Made m(path);
+        m.Module();
+        uint64_t a = m.Alloc(0, 4096);
+        uint32_t name = m.s.String("touch");
+        auto *code = static_cast<cst_code *>(cst_sink_add(
+            &m.s.sink, CST_CODE, sizeof(cst_code) + sizeof(cst_argument) + sizeof(cst_setting)));
+        code->id = code->module = 1;
+        code->name = name;
+        code->kernel = kernel;
+        code->n_arguments = code->n_attributes = 1;
+        code->param_bytes = 8;
+        auto *argument = reinterpret_cast<cst_argument *>(code + 1);
+        *argument = {0, 8};
+        *reinterpret_cast<cst_setting *>(argument + 1) = {8, 4096};
+        cst_work *work = m.Work(CST_WORK_LAUNCH, 0, 8);
+        work->code = 1;
+        for (int i = 0; i < 6; i++)
+            work->dims[i] = 1;
+        memcpy(work + 1, &a, 8);
+        ASSERT_EQ(m.Close(), 0);
+        Result r = Play(path, "check\n", {{"CUSIM_STATS", calls}});
+        EXPECT_EQ(r.Exit(), 0) << r.out;
+        sim::Json called = sim::ParseJson(Read(calls));
+        std::map<std::string, double> of;
+        for (const auto &[where, number] : called.number)
+            of[where.substr(where.rfind('.') + 1)] += number;
+        EXPECT_EQ(of["cuKernelGetFunction"], kernel ? 0 : 1);
+        EXPECT_EQ(of["cuFuncSetAttribute"], kernel ? 0 : 1);
+        EXPECT_EQ(of["cuKernelSetAttribute"], kernel ? 1 : 0);
+    }
+}
+
+// A limit that the program raised and lowered between launches: with either alone, some would fail.
+TEST(Player, SettingsAreThoseOfEachLaunch) {
+    std::string path = Fresh("settings.cst"), calls = Folder() + "/settings.json";
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 1 << 20);
+    uint32_t name = m.s.String("reduce_dynamic");
+    for (uint32_t id : {1u, 2u}) {
+        auto *code = static_cast<cst_code *>(
+            cst_sink_add(&m.s.sink, CST_CODE,
+                         sizeof(cst_code) + 3 * sizeof(cst_argument) + sizeof(cst_setting)));
+        code->id = id;
+        code->module = code->kernel = code->n_attributes = 1;
+        code->name = name;
+        code->n_arguments = 3;
+        code->param_bytes = 20;
+        auto *argument = reinterpret_cast<cst_argument *>(code + 1);
+        argument[0] = {0, 8};
+        argument[1] = {8, 8};
+        argument[2] = {16, 4};
+        *reinterpret_cast<cst_setting *>(argument + 3) = {8, id == 1 ? 65536 : 49152};
+    }
+    for (uint32_t id : {1u, 1u, 2u, 1u}) {
+        cst_work *work = m.Work(CST_WORK_LAUNCH, 0, 24);
+        uint64_t params[3] = {a, a + 4096, 256};
+        work->code = id;
+        for (int i = 0; i < 6; i++)
+            work->dims[i] = i == 3 ? 256 : 1;
+        work->dims[6] = id == 1 ? 65536 : 2048;
+        memcpy(work + 1, params, 24);
+    }
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Play(path, "check\nrun 2\n", {{"CUSIM_STATS", calls}});
+    EXPECT_EQ(r.Exit(), 0) << r.out;
+    double set = 0;
+    for (const auto &[where, number] : sim::ParseJson(Read(calls)).number)
+        if (where.substr(where.rfind('.') + 1) == "cuKernelSetAttribute")
+            set += number;
+    EXPECT_EQ(set, 2 + 3 * 3); // when it is loaded; and at the first launch, and at each change
+}
+
+TEST(Player, EachLaneIsAStreamOfItsOwn) {
+    std::string trace = MakeSteps("lanes.cst", 1), log = Fresh("lanes.log");
+    Result r = Play(trace, "check\n", {{"CUSIM_LOG", log}});
+    EXPECT_EQ(r.Exit(), 0) << r.out;
+    std::string text = ReadAll(log);
+    EXPECT_TRUE(Has(text, "\nS1 kernel copy_words")) << text; // S0: the player's own copies
+    EXPECT_TRUE(Has(text, "\nS2 memset ")) << text;
+}
+
+// It decides how a copy is done, and whether a graph can hold it.
+TEST(Player, HostMemoryIsPinnedWhereItWas) {
+    for (bool pinned : {false, true}) {
+        std::string path = Fresh("pinned.cst"), calls = Folder() + "/pinned.json";
+        Made m(path);
+        m.Module();
+        uint64_t a = m.Alloc(0, 4096), host = 0x7f1000000000;
+        m.Span(CST_SPAN_HOST, host, 4096, "cuMemHostAlloc");
+        m.Span(CST_SPAN_HOST, host + 8192, 4096, "cuMemHostAlloc");
+        m.Upload(0, a, {1, 2}, pinned ? host + 8 : host - 8);
+        m.Download(0, a, 8, pinned ? host + 64 : host - 64);
+        m.Download(0, a, 16, pinned ? host + 128 : host - 128); // in the block of the last
+        m.Download(0, a, 16, pinned ? host + 8192 : host - 8192);
+        m.Check(a, 8);
+        ASSERT_EQ(m.Close(), 0);
+        Result r = Play(path, "check\n", {{"CUSIM_STATS", calls}});
+        EXPECT_EQ(Answer(r, 1).Number("wrong"), 0) << r.out;
+        double allocated = 0;
+        for (const auto &[where, number] : sim::ParseJson(Read(calls)).number)
+            if (where.substr(where.rfind('.') + 1) == "cuMemHostAlloc")
+                allocated += number;
+        EXPECT_EQ(allocated, pinned ? 4 : 1); // one is the player's own
+    }
 }
 
 TEST(Player, TheHostTakesTheTimeThatItTook) {
@@ -276,7 +389,7 @@ TEST(Refuses, OnlyMemoryOfThatMoment) {
     uint32_t copy = t.m.Code(t.module, "touch", {8});
     t.m.Span(CST_SPAN_HOST, t.a + kBytes, 4096, "cuMemHostAlloc");
     t.m.Span(CST_SPAN_HOST, t.a + kBytes, 4096, "cuMemFreeHost", true);
-    t.m.Launch(t.lane, copy, 1, 1, {t.a});
+    t.m.Launch(t.lane, copy, 1, 1, {t.a + kBytes + 8});
     std::string path = t.End();
     Result r = Play(path, "quit\n");
     EXPECT_EQ(r.Exit(), 0) << r.out;

@@ -92,6 +92,7 @@ std::vector<Case> MakeCases() {
         {"copies_sync", 40, "", "", {}},
         {"copies_registered", 0, "", "", {}},
         {"copies_2d", 40, "", "", {}},
+        {"copy_back", 40, "", "", {}},
         {"families", 0, "", "", {}},
         {"free_reuse", 0, "", "", {}},
         {"memory_late", 0, "", "", {}},

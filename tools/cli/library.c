@@ -11,34 +11,54 @@
 
 #include "tools/cli/verb.h"
 
-static const char *const places[] = {
+/* From the folder of this very binary. */
+static const char *const libraries[] = {
     "../shim/libcusplice.so",         /* bazel-bin/tools/cusplice */
     "../lib/libcusplice.so",          /* PREFIX/bin/cusplice */
     "../lib/cusplice/libcusplice.so", /* the same, in a folder of its own */
     "libcusplice.so",
+    NULL,
+};
+static const char *const players[] = {
+    "../harness/player/player",
+    "../lib/cusplice/player",
+    "player",
+    NULL,
 };
 
-bool cli_library_find(char *out, size_t bytes) {
+/* The first of the places, relative to this binary, that can be accessed so. False: none, which was
+ * said. */
+static bool find(const char *const *places, const char *what, int access_mode, char *out,
+                 size_t bytes) {
     char self[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
     ssize_t got = readlink("/proc/self/exe", self, sizeof self - 1);
     if (got <= 0) {
-        cli_say("/proc/self/exe cannot be read: libcusplice.so cannot be found");
+        cli_say("/proc/self/exe cannot be read: %s cannot be found", what);
         return false;
     }
     self[got] = 0;
     *strrchr(self, '/') = 0;
-    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (unsigned i = 0; places[i]; i++) {
         snprintf(path, sizeof path, "%s/%s", self, places[i]);
-        if (!realpath(path, real) || access(real, R_OK) != 0)
-            continue;
-        if (strpbrk(real, " :")) {
-            cli_say("%s: LD_PRELOAD cannot name a path with a blank or a colon in it", real);
-            return false;
-        }
-        return (size_t)snprintf(out, bytes, "%s", real) < bytes;
+        if (realpath(path, real) && access(real, access_mode) == 0)
+            return (size_t)snprintf(out, bytes, "%s", real) < bytes;
     }
-    cli_say("libcusplice.so was found neither in %s/../shim nor in %s/../lib", self, self);
+    cli_say("%s was found neither in %s/%.*s nor in %s/../lib", what, self,
+            (int)(strrchr(places[0], '/') - places[0]), places[0], self);
     return false;
+}
+
+bool cli_library_find(char *out, size_t bytes) {
+    if (!find(libraries, "libcusplice.so", R_OK, out, bytes))
+        return false;
+    if (!strpbrk(out, " :"))
+        return true;
+    cli_say("%s: LD_PRELOAD cannot name a path with a blank or a colon in it", out);
+    return false;
+}
+
+bool cli_player_find(char *out, size_t bytes) {
+    return find(players, "the player of traces", X_OK, out, bytes);
 }
 
 static bool is_sanitizer(const char *entry, size_t bytes) {

@@ -10,6 +10,9 @@
  * LD_PRELOAD. */
 bool cli_library_find(char *out, size_t bytes);
 
+/* The same for harness/player, the program that replays traces. */
+bool cli_player_find(char *out, size_t bytes);
+
 /* The LD_PRELOAD of the child: the library once, then the entries of `before` (may be NULL). A
  * sanitizer's runtime stays in front, as it insists on being the first. Allocated. */
 char *cli_library_preload(const char *library, const char *before);

@@ -30,8 +30,10 @@ bool cli_run_options(const struct cli_verb *self, int argc, char **argv, cli_run
 
 /* The exit status, where the program's own is 0. `seen`: the library saw launches. */
 typedef int cli_run_judge(bool seen, const struct cli_verified *verified);
+/* What is to be done when the program has ended, however it did. */
+typedef void cli_run_then(void);
 /* Checks the configuration, runs the program. Returns where it could not be run, and what `judge`
  * says (NULL: nobody); ends as the program ended in all other cases. */
-int cli_run_start(char **argv, cli_run_judge *judge);
+int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge);
 
 #endif

@@ -121,7 +121,7 @@ static size_t listen(int from, char *text, size_t bytes, bool *late) {
 
 static bool run_part(int part, const char *preload, const char *record, bool gpu, char *text) {
     int ends[2], status = 0;
-    bool late;
+    bool late = false;
     if (pipe2(ends, O_CLOEXEC) != 0) {
         cli_say("calibrate: %s", strerror(errno));
         return false;
@@ -196,15 +196,17 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static double median(struct values *values) {
+static double median(struct values *values, double *apart) {
+    *apart = -1;
     if (!values->n)
         return -1;
     qsort(values->of, values->n, sizeof *values->of, by_value);
+    *apart = values->of[3 * (values->n - 1) / 4] - values->of[(values->n - 1) / 4];
     return values->of[values->n / 2];
 }
 
 /* From the end of a withheld launch to the next one: the loop does nothing there. */
-static double time_between(const struct cst_trace *trace) {
+static double time_between(const struct cst_trace *trace, double *apart) {
     struct values values = {malloc((trace->n_events + 1) * sizeof(double)), 0};
     const struct cst_op *last = NULL;
     for (size_t i = 0; values.of && i < trace->n_events; i++) {
@@ -214,13 +216,14 @@ static double time_between(const struct cst_trace *trace) {
             values.of[values.n++] = (double)(op->head.ns - last->head.ns - last->host_ns);
         last = withheld ? op : NULL;
     }
-    double between = median(&values);
+    double between = median(&values, apart);
     free(values.of);
     return between;
 }
 
 /* How long kernels and memsets in graphs are said to run. */
-static bool gpu_times(const struct cst_trace *trace, double *kernel, double *memset) {
+static bool gpu_times(const struct cst_trace *trace, double *kernel, double *memset,
+                      double *apart) {
     struct model *model = model_make(trace);
     struct values by_op[2] = {{malloc((trace->ops + 1) * sizeof(double)), 0},
                               {malloc((trace->ops + 1) * sizeof(double)), 0}};
@@ -232,8 +235,8 @@ static bool gpu_times(const struct cst_trace *trace, double *kernel, double *mem
             values->of[values->n++] = (double)op->gpu->gpu_ns;
     }
     if (room) {
-        *kernel = median(&by_op[0]);
-        *memset = median(&by_op[1]);
+        *memset = median(&by_op[1], apart);
+        *kernel = median(&by_op[0], apart);
     }
     free(by_op[0].of);
     free(by_op[1].of);
@@ -242,16 +245,17 @@ static bool gpu_times(const struct cst_trace *trace, double *kernel, double *mem
 }
 
 static void take_gpu_times(const struct cst_trace *trace) {
-    double kernel = -1, memset = -1, whole = found.cost.gpu.graph_kernel;
+    double kernel = -1, memset = -1, apart = -1, whole = found.cost.gpu.graph_kernel;
     found.cost.gpu.small_kernel = whole;
     found.cost.gpu.measured_more = found.cost.gpu.memset_more = 0;
     found.noise.gpu.small_kernel = found.noise.gpu.measured_more = found.noise.gpu.memset_more = -1;
     if (found.cost.gpu.eager_kernel < whole)
         found.cost.gpu.eager_kernel = whole;
-    if (!trace->n_gpu || !gpu_times(trace, &kernel, &memset) || kernel < 0)
+    if (!trace->n_gpu || !gpu_times(trace, &kernel, &memset, &apart) || kernel < 0)
         return;
     found.gpu_times = true;
-    found.noise.gpu.small_kernel = found.noise.gpu.measured_more = found.noise.gpu.memset_more = 0;
+    found.noise.gpu.small_kernel = found.noise.gpu.measured_more = found.noise.gpu.memset_more =
+        apart;
     if (kernel > whole)
         found.cost.gpu.measured_more = kernel - whole;
     else
@@ -263,7 +267,7 @@ static void take_gpu_times(const struct cst_trace *trace) {
 
 static bool take_recording(const char *path, bool gpu) {
     char error[1024];
-    struct whatif_recording recording = {-1, -1};
+    struct whatif_recording recording = {.eager = -1, .matched = -1};
     struct cst_trace *trace = cst_open(path, error, sizeof error);
     if (!trace) {
         cli_say("calibrate: %s", error);
@@ -275,13 +279,14 @@ static bool take_recording(const char *path, bool gpu) {
         read = false;
     }
     if (read && gpu) {
-        put("recorder.eager_launch_gpu", recording.eager, 0);
-        put("recorder.matched_launch_gpu", recording.matched, 0);
+        put("recorder.eager_launch_gpu", recording.eager, recording.eager_apart);
+        put("recorder.matched_launch_gpu", recording.matched, recording.matched_apart);
         take_gpu_times(trace);
     } else if (read) {
-        put("recorder.op", time_between(trace), 0);
-        put("recorder.eager_launch", recording.eager, 0);
-        put("recorder.matched_launch", recording.matched, 0);
+        double apart, between = time_between(trace, &apart);
+        put("recorder.op", between, apart);
+        put("recorder.eager_launch", recording.eager, recording.eager_apart);
+        put("recorder.matched_launch", recording.matched, recording.matched_apart);
     }
     cst_free(trace);
     return read;
@@ -406,15 +411,16 @@ static bool write_output(void) {
 /* Found out before anything is measured. */
 static bool output_fits(void) {
     struct beside beside;
-    int fd = asked.output ? beside_open(&beside, asked.output, asked.force) : -1;
-    if (fd >= 0) {
-        close(fd);
-        beside_remove(&beside);
-    } else if (asked.output) {
+    if (!asked.output)
+        return true;
+    int fd = *asked.output ? beside_open(&beside, asked.output, asked.force) : -1;
+    if (fd < 0) {
         cli_say("--output %s: %s", asked.output,
                 *asked.output ? beside_why(errno) : "a file name is expected");
         return false;
     }
+    close(fd);
+    beside_remove(&beside);
     return true;
 }
 

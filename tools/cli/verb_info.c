@@ -92,6 +92,8 @@ static void print_json(const struct look *look, const struct counts *counts) {
     jsonl_number(&json, "steps", model->n_steps);
     jsonl_number(&json, "gpu_records", (int64_t)trace->n_gpu);
     jsonl_number(&json, "gpu_known", (int64_t)model->gpu_known);
+    jsonl_number(&json, "replay_calls", (int64_t)trace->replay.n_works);
+    jsonl_number(&json, "replay_obstacles", (int64_t)trace->replay.n_obstacles);
     jsonl_open(&json, "kinds", '{');
     jsonl_number(&json, "launch", counts->kinds[CST_OP_LAUNCH]);
     jsonl_number(&json, "memset", counts->kinds[CST_OP_MEMSET]);
@@ -127,6 +129,19 @@ static void print_fact(void *context, const char *key, size_t key_bytes, const c
     look_fact(context, name, text, sizeof text);
     (void)value;
     printf("  %-16s %s%s\n", name, text, strlen(text) < value_bytes / 2 ? " ..." : "");
+}
+
+/* What a replay has to do, or that there is none. */
+static void print_replay(const struct cst_replay *replay) {
+    if (!replay->n_works)
+        printf("  %-16s no (cusplice record --replayable)\n", "can be replayed");
+    else if (replay->n_obstacles)
+        printf("  %-16s no: %zu things that the program did cannot be done again (cusplice replay "
+               "names them)\n",
+               "can be replayed", replay->n_obstacles);
+    else
+        printf("  %-16s %zu calls, with %zu blocks of code, memory and input\n", "can be replayed",
+               replay->n_works, replay->n_parts);
 }
 
 static void print_problems(const struct look *look) {
@@ -165,6 +180,7 @@ static void print_text(const struct look *look, const struct counts *counts) {
                model->gpu_known, look_share(model->gpu_known, model->n_ops), trace->n_gpu);
     else
         printf("  %-16s none (cusplice record --gpu-times)\n", "GPU times");
+    print_replay(&trace->replay);
     printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies\n", "kinds",
            counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
            counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY]);

@@ -11,6 +11,7 @@
 
 #include "shim/base/path.h"
 #include "tools/cli/run.h"
+#include "tools/trace/pack.h"
 
 static const char help[] =
     "Runs PROGRAM with libcusplice.so preloaded and writes a trace: every launch, memset and copy "
@@ -43,6 +44,8 @@ static const char help[] =
     "Exit status: as for cusplice run.\n";
 
 static const char *output; /* of -o */
+static bool replayable;
+static char trace_path[PATH_MAX]; /* "": several processes may write */
 
 /* "A-B", "A-" or "A". */
 static bool take_steps(const char *text) {
@@ -91,6 +94,8 @@ static bool choose_output(const char *program) {
                     is_there(output) ? output : partial);
             return false;
         }
+        if (!strstr(output, "{pid}") && !strstr(output, "%p"))
+            snprintf(trace_path, sizeof trace_path, "%s", output);
         return cli_run_set_path("record", output);
     }
     const char *slash = strrchr(program, '/');
@@ -103,11 +108,19 @@ static bool choose_output(const char *program) {
         snprintf(partial, sizeof partial, "%s.partial", path);
         if (!is_there(path) && !is_there(partial)) {
             cli_say("the trace goes to %s", path);
+            snprintf(trace_path, sizeof trace_path, "%s", path);
             return cli_run_set_path("record", path);
         }
     }
     cli_say("%s.cst and ten thousand more are there already: give another name with -o", name);
     return false;
+}
+
+/* What is in memory packs well, and the program is not to wait for that. */
+static void pack_trace(void) {
+    char error[PATH_MAX + 256];
+    if (*trace_path && is_there(trace_path) && !pack_file(trace_path, error, sizeof error))
+        cli_say("the trace stays as it is, not packed: %s", error);
 }
 
 static int own_option(char **argv, int *at) {
@@ -121,7 +134,7 @@ static int own_option(char **argv, int *at) {
     if (strcmp(argv[*at], "--gpu-times") == 0)
         return cli_run_set("record_gpu", "yes") ? 1 : -1;
     if (strcmp(argv[*at], "--replayable") == 0)
-        return cli_run_set("record_replayable", "yes") ? 1 : -1;
+        return (replayable = cli_run_set("record_replayable", "yes")) ? 1 : -1;
     return 0;
 }
 
@@ -132,7 +145,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     int at, status;
     if (!cli_run_options(self, argc, argv, own_option, names, &at, &status))
         return status;
-    return choose_output(argv[at]) ? cli_run_start(argv + at, NULL) : CLI_EXIT_REFUSED;
+    return choose_output(argv[at]) ? cli_run_start(argv + at, replayable ? pack_trace : NULL, NULL)
+                                   : CLI_EXIT_REFUSED;
 }
 
 const struct cli_verb cli_verb_record = {

@@ -223,7 +223,7 @@ static bool check_configuration(bool *mode_off) {
     return problems == 0;
 }
 
-int cli_run_start(char **argv, cli_run_judge *judge) {
+int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     char library[PATH_MAX];
     bool mode_off = false;
     int status = 0;
@@ -242,6 +242,8 @@ int cli_run_start(char **argv, cli_run_judge *judge) {
         cli_say("%s: %s", argv[0], strerror(why));
         return why == ENOENT ? CLI_EXIT_NOT_FOUND : CLI_EXIT_CANNOT_RUN;
     }
+    if (then)
+        then();
     struct cli_verified verified;
     bool seen = cli_handshake_report(argv[0], mode_off, &verified);
     if (judge && WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -254,7 +256,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     int at, status;
     if (!cli_run_options(self, argc, argv, NULL, names, &at, &status))
         return status;
-    return cli_run_start(argv + at, NULL);
+    return cli_run_start(argv + at, NULL, NULL);
 }
 
 const struct cli_verb cli_verb_run = {

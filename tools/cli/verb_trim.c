@@ -14,6 +14,8 @@ static const char help[] =
     "that\n"
     "time, and what they need of definitions, into a new trace. Its facts say what it was made "
     "from.\n"
+    "What a replay needs (cusplice record --replayable) goes along where all steps do, and is left "
+    "out otherwise.\n"
     "\n"
     "      --steps A-B       from 0 on; cusplice report coverage lists them. Without it, all\n"
     "      --stream N        count the steps of this stream\n"
@@ -50,6 +52,8 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     }
     jsonl_number(&json, "ops_before", look->model->n_ops);
     jsonl_bool(&json, "closed", look->trace->closed);
+    if (args->given & TRACE_STEPS && look->trace->replay.n_works)
+        jsonl_text(&json, "replay", "left out");
     jsonl_close(&json, '}');
     if (fclose(to) == 0)
         return text;
@@ -75,6 +79,8 @@ static int trim(const struct look *look, const struct trace_args *args,
     }
     printf("%s: %llu of %u ops, %llu bytes\n", out, (unsigned long long)result.ops,
            look->model->n_ops, (unsigned long long)result.bytes);
+    if (result.cut)
+        puts("it cannot be replayed, for it is a part: what a replay needs was left out");
     return trace_args_end();
 }
 

@@ -77,7 +77,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (!cli_run_set("mode", "verify"))
         return CLI_EXIT_REFUSED;
-    return cli_run_start(argv + at, judge);
+    return cli_run_start(argv + at, NULL, judge);
 }
 
 const struct cli_verb cli_verb_verify = {

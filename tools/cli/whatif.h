@@ -16,9 +16,10 @@ struct whatif_recorded {
         patched_nodes, host_ns;
 };
 
-/* How long launches took on the host when they were recorded, on average; below 0: too few. */
+/* How long launches took on the host when they were recorded, on average, and the difference of the
+ * quartiles; below 0: too few. */
 struct whatif_recording {
-    double eager, matched;
+    double eager, matched, eager_apart, matched_apart;
 };
 
 struct whatif_known {

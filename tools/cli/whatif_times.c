@@ -107,12 +107,14 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The mean of the middle nine tenths. Below 0: there are too few. */
-static double middle(struct sample *sample) {
+static double middle(struct sample *sample, double *apart) {
     size_t cut = sample->n / 20;
     double sum = 0;
+    *apart = -1;
     if (sample->n < ENOUGH)
         return -1;
     qsort(sample->values, sample->n, sizeof *sample->values, by_value);
+    *apart = sample->values[3 * (sample->n - 1) / 4] - sample->values[(sample->n - 1) / 4];
     for (size_t i = cut; i < sample->n - cut; i++)
         sum += sample->values[i];
     return sum / (double)(sample->n - 2 * cut);
@@ -142,8 +144,8 @@ bool cli_whatif_host(const struct cst_trace *trace, struct whatif_recording *out
             sample->values[sample->n++] = op_at(trace, i)->host_ns;
         }
     if (room) {
-        out->matched = middle(&by_fate[0]);
-        out->eager = middle(&by_fate[1]);
+        out->matched = middle(&by_fate[0], &out->matched_apart);
+        out->eager = middle(&by_fate[1], &out->eager_apart);
     }
     free(by_fate[0].values);
     free(by_fate[1].values);

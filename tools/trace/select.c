@@ -8,7 +8,8 @@ bool select_steps(const struct look *look, uint32_t stream, bool ranged, uint32_
                   struct selection *selection, char *error, size_t bytes) {
     const struct model *model = look->model;
     const char *path = look->trace->path;
-    *selection = (struct selection){.stream = stream ? stream : look_busiest(look)};
+    *selection =
+        (struct selection){.stream = stream ? stream : look_busiest(look), .ranged = ranged};
     stream = selection->stream;
     if (stream >= look->trace->n_streams || !look->trace->streams[stream]) {
         if (stream)

@@ -10,6 +10,7 @@
 struct selection {
     uint32_t stream;     /* whose steps were counted */
     uint8_t *steps;      /* by step of the model: it is one of them */
+    bool ranged;         /* not all of the trace */
     uint64_t begin, end; /* the time that counts for what belongs to no step: [begin, end) */
 };
 

@@ -33,6 +33,7 @@ struct trim {
     const struct cst_call **end; /* of the steps that are kept, by address */
     size_t n_ends;
     bool no_memory;
+    char wrong[512]; /* what is wrong with the trace that is read */
 };
 
 /* ---- ids ---- */
@@ -234,6 +235,76 @@ static void put_definitions(struct trim *t) {
             put(t, &trace->ranges[i]->head);
 }
 
+/* ---- what a replay needs ---- */
+
+static bool may_be_replayed(const struct cst_replay *replay) {
+    return replay->n_works || replay->n_parts;
+}
+
+static void need_replay(struct trim *t) {
+    const struct cst_replay *replay = &t->look->trace->replay;
+    for (uint32_t i = 0; i < replay->n_modules; i++)
+        if (replay->modules[i]) {
+            need_string(t, replay->modules[i]->file);
+            need_string(t, replay->modules[i]->build_id);
+        }
+    for (uint32_t i = 0; i < replay->n_codes; i++)
+        if (replay->codes[i])
+            need_string(t, replay->codes[i]->name);
+    for (size_t i = 0; i < replay->n_spans; i++)
+        need_string(t, replay->spans[i]->name);
+    for (size_t i = 0; i < replay->n_obstacles; i++) {
+        need_string(t, replay->obstacles[i]->call);
+        need_string(t, replay->obstacles[i]->why);
+    }
+}
+
+/* Its checksum is looked at: what is broken must not become whole. */
+static void put_part(struct trim *t, const struct cst_part *part) {
+    struct cst_data head = {part->of, part->id, part->offset, part->bytes};
+    size_t raw = sizeof head + part->bytes, room = t->frame ? ZSTD_compressBound(raw) : 0;
+    char *bytes = malloc(raw + room), *frame = bytes + raw;
+    if (!bytes) {
+        t->no_memory = true;
+        return;
+    }
+    memcpy(bytes, &head, sizeof head);
+    if (cst_data_load(t->look->trace, part, bytes + sizeof head, t->wrong, sizeof t->wrong)) {
+        size_t n = t->frame ? ZSTD_compress(frame, room, bytes, raw, LEVEL) : raw;
+        if (ZSTD_isError(n))
+            t->no_memory = true;
+        else if (t->frame)
+            cst_out_block(&t->out, CST_BLOCK_DATA, CST_BLOCK_ZSTD, frame, n, raw);
+        else
+            cst_out_block(&t->out, CST_BLOCK_DATA, 0, bytes, raw, raw);
+    }
+    free(bytes);
+}
+
+static void put_replay(struct trim *t) {
+    const struct cst_replay *replay = &t->look->trace->replay;
+    for (uint32_t i = 0; i < replay->n_modules; i++)
+        if (replay->modules[i])
+            put(t, &replay->modules[i]->head);
+    for (uint32_t i = 0; i < replay->n_codes; i++)
+        if (replay->codes[i])
+            put(t, &replay->codes[i]->head);
+    for (uint32_t i = 0; i < replay->n_lanes; i++)
+        if (replay->lanes[i])
+            put(t, &replay->lanes[i]->head);
+    for (size_t i = 0; i < replay->n_spans; i++)
+        put(t, &replay->spans[i]->head);
+    for (size_t i = 0; i < replay->n_works && !t->no_memory && !t->out.error; i++)
+        put(t, &replay->works[i]->head);
+    for (size_t i = 0; i < replay->n_checks; i++)
+        put(t, &replay->checks[i]->head);
+    for (size_t i = 0; i < replay->n_obstacles; i++)
+        put(t, &replay->obstacles[i]->head);
+    end_block(t);
+    for (size_t i = 0; i < replay->n_parts && !t->no_memory && !t->out.error && !*t->wrong; i++)
+        put_part(t, &replay->parts[i]);
+}
+
 /* The facts with the note as one more member. */
 static void put_facts(struct trim *t, const char *note) {
     const char *line = t->look->facts;
@@ -269,7 +340,9 @@ static bool prepare(struct trim *t, bool packed) {
 }
 
 static bool refuse(const struct trim *t, const char *path, char *error, size_t bytes) {
-    if (t->no_memory)
+    if (*t->wrong)
+        snprintf(error, bytes, "%s", t->wrong);
+    else if (t->no_memory)
         snprintf(error, bytes, "%s: not enough memory", path);
     else if (t->out.error == EEXIST)
         snprintf(error, bytes,
@@ -284,7 +357,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
                 bool packed, const char *path, struct trim_result *result, char *error,
                 size_t bytes) {
     struct trim t = {.look = look, .selection = selection, .out = {.fd = -1}};
-    bool opened = false;
+    bool opened = false, replay = may_be_replayed(&look->trace->replay);
     t.no_memory = !prepare(&t, packed);
     if (!t.no_memory)
         opened = cst_out_open(&t.out, path) == 0;
@@ -292,19 +365,23 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
         put_facts(&t, note);
         each(&t, need);
         put_gpu(&t, true);
+        if (replay && !selection->ranged)
+            need_replay(&t);
         put_definitions(&t);
         each(&t, put_event);
         put_gpu(&t, false);
+        if (replay && !selection->ranged)
+            put_replay(&t);
         end_block(&t);
     }
-    if (opened && !t.no_memory && !t.out.error) {
+    if (opened && !t.no_memory && !t.out.error && !*t.wrong) {
         cst_out_close(&t.out);
         if (t.out.error)
             unlink(t.out.partial);
     } else {
         cst_out_abandon(&t.out);
     }
-    *result = (struct trim_result){.bytes = t.out.bytes};
+    *result = (struct trim_result){.bytes = t.out.bytes, .cut = replay && selection->ranged};
     for (uint32_t i = 0; i < look->model->n_steps; i++)
         result->ops += selection->steps[i] ? look->model->steps[i].n_ops : 0;
     free(t.sink.buffer);
@@ -313,5 +390,5 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     free(t.cursor);
     free(t.end);
     free(t.strings.at);
-    return (!t.no_memory && !t.out.error) || refuse(&t, path, error, bytes);
+    return (!t.no_memory && !t.out.error && !*t.wrong) || refuse(&t, path, error, bytes);
 }

@@ -59,9 +59,9 @@ static struct {
     struct lane *lanes;
     struct lane *lane; /* of the op that is played */
     size_t event;
-    struct thread *thread; /* of the event that is played, or was last */
-    struct thread *worked; /* asked for an op last */
-    bool own, captures, waits;
+    struct thread *thread;              /* of the event that is played, or was last */
+    struct thread *worked;              /* asked for an op last */
+    bool own, matched, captures, waits; /* of that op; own, matched: it went out so, is paid for */
     bool background;
     double background_at;
     double legacy_end, blocking_end, event_end;
@@ -176,6 +176,12 @@ static double eager_gap(void) {
     return here.cost->gpu.eager_kernel - here.cost->gpu.small_kernel;
 }
 
+/* What is withheld is looked at before anything goes out because of it. */
+static void match(void) {
+    here.matched = true;
+    spend(here.cost->host.matched_launch + here.timing->matched_more);
+}
+
 /* The host is there when the copy is. */
 static void copy_and_wait(struct lane *lane) {
     struct thread *thread = here.thread;
@@ -225,6 +231,8 @@ void whatif_clock_graph(CUstream stream, uint32_t nodes) {
     const struct whatif_cost *cost = here.cost;
     struct lane *lane = lane_of(stream);
     double gap = cost->gpu.graph_kernel - cost->gpu.small_kernel;
+    if (!here.own && !here.matched && !here.background)
+        match();
     double at =
         spend(cost->host.graph_launch + cost->host.graph_node * nodes + here.timing->graph_more);
     for (uint32_t i = 0; i < nodes; i++)
@@ -366,6 +374,7 @@ void whatif_clock_event(size_t index) {
     here.event = index;
     here.background = false;
     here.own = true;
+    here.matched = false;
     here.thread = &here.threads[event->thread];
     go_on(here.thread, event);
 }
@@ -389,8 +398,8 @@ void whatif_clock_event_end(void) {
     const struct cst_record *event = event_at(here.event);
     if (event->type == CST_OP) {
         here.worked = here.thread;
-        if (!here.own)
-            spend(here.cost->host.matched_launch + here.timing->matched_more);
+        if (!here.own && !here.matched)
+            match();
     }
     if (event->type == CST_CALL)
         call_ends(here.thread, (const struct cst_call *)event);

@@ -129,7 +129,7 @@ bool whatif_cost_write(FILE *file, const struct whatif_cost *cost,
         if (*value_of(&apart, i) >= 0)
             fprintf(file, " Measurements were %.3g apart.\n", *value_of(&apart, i));
         else
-            fputs(" Not measured: that of another machine.\n", file);
+            fputs(" Not measured.\n", file);
         fprintf(file, "%s = %.6g\n", keys[i].name, *value_of(&values, i));
     }
     return !ferror(file);

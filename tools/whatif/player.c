@@ -283,12 +283,17 @@ static void leave_alone(const struct cst_stream *stream, struct whatif_now *now)
         now->context = whatif_driver_elsewhere();
 }
 
-/* No node stands for a copy to memory that the driver knows nothing of, and the host waits for it.
- */
+/* The host waits for a copy to memory that the driver knows nothing of. */
 static bool waits_for_copy(const struct ready *it, const struct cst_op *op) {
     enum { ANY = 0, DTOH = 3 };
-    return it->kind->op == CST_OP_COPY && was_refused(it, op) &&
-           (it->kind->form == DTOH || it->kind->form == ANY);
+    struct cst_range range = {.result = 0};
+    if (it->kind->op != CST_OP_COPY || (it->kind->form != DTOH && it->kind->form != ANY))
+        return false;
+    if (!it->readable)
+        return was_refused(it, op);
+    return whatif_range_find(here.trace->streams[op->stream]->context, addresses(it, op).dst,
+                             op->head.ns + op->host_ns, &range) &&
+           range.result;
 }
 
 static void play_op(struct actor *actor, const struct cst_op *op) {

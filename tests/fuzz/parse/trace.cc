@@ -62,6 +62,47 @@ std::string Wrap(const uint8_t *data, size_t size) {
     return file;
 }
 
+// All that the reader promises of records and data of a replayable trace.
+uint64_t LookReplay(const cst_trace *trace) {
+    const cst_replay &replay = trace->replay;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < replay.n_codes; i++) {
+        const cst_code *code = replay.codes[i];
+        for (uint32_t k = 0; code && k < code->n_attributes; k++)
+            sum += cst_code_settings(code)[k].attribute;
+        CHECK(!code || !code->module || replay.modules[code->module]);
+    }
+    for (size_t i = 0; i < replay.n_works; i++) {
+        const cst_work *work = replay.works[i];
+        CHECK(i == 0 || replay.works[i - 1]->head.ns <= work->head.ns);
+        CHECK(!work->lane || replay.lanes[work->lane]);
+        for (uint32_t k = 0; k < work->n_attributes; k++)
+            sum += cst_work_attributes(work)[k].value[7];
+        if (work->head.flags != CST_WORK_LAUNCH)
+            continue;
+        const cst_code *code = replay.codes[work->code];
+        CHECK(code);
+        for (uint32_t k = 0; k < code->param_bytes; k++)
+            sum += cst_work_params(work)[k];
+    }
+    for (size_t i = 0; i < replay.n_spans; i++)
+        CHECK(replay.spans[i]->address + replay.spans[i]->bytes >= replay.spans[i]->address);
+    for (size_t i = 0; i < replay.n_obstacles; i++)
+        sum += strlen(cst_string(trace, replay.obstacles[i]->why));
+    for (size_t i = 0; i < replay.n_parts; i++) {
+        const cst_part &part = replay.parts[i];
+        char error[300] = "";
+        size_t n;
+        std::string bytes(part.bytes, 0);
+        CHECK(part.bytes <= CST_BLOCK_MAX);
+        CHECK(cst_data_load(trace, &part, bytes.data(), error, sizeof error) == (*error == 0));
+        const cst_part *first =
+            cst_data_of(trace, static_cast<enum cst_data_of>(part.of), part.id, &n);
+        CHECK(n && first <= &part && &part < first + n);
+    }
+    return sum;
+}
+
 uint64_t Look(const cst_trace *trace) {
     uint64_t sum = strlen(trace->facts);
     for (size_t i = 0; i < trace->n_events; i++) {
@@ -76,7 +117,7 @@ uint64_t Look(const cst_trace *trace) {
             sum += cst_kind_attributes(kind)[a].id;
         sum += kind ? strlen(cst_string(trace, kind->name)) : 0;
     }
-    return sum;
+    return sum + LookReplay(trace);
 }
 
 void Print(void (*fill)(const look *, const look *, table *), const look *of, FILE *nowhere) {

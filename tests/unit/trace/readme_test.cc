@@ -77,6 +77,31 @@ const std::map<std::string, std::vector<Field>> structs = {
      {F(cst_gpu_stream, head), F(cst_gpu_stream, stream), F(cst_gpu_stream, gpu_stream)}},
     {"cst_gpu_context",
      {F(cst_gpu_context, head), F(cst_gpu_context, stream), F(cst_gpu_context, context)}},
+    {"cst_data", {F(cst_data, of), F(cst_data, id), F(cst_data, offset), F(cst_data, bytes)}},
+    {"cst_module",
+     {F(cst_module, head), F(cst_module, id), F(cst_module, form), F(cst_module, library),
+      F(cst_module, file), F(cst_module, build_id), F(cst_module, reserved), F(cst_module, offset),
+      F(cst_module, bytes), F(cst_module, check)}},
+    {"cst_code",
+     {F(cst_code, head), F(cst_code, id), F(cst_code, module), F(cst_code, name),
+      F(cst_code, kernel), F(cst_code, n_arguments), F(cst_code, n_attributes),
+      F(cst_code, param_bytes), F(cst_code, reserved)}},
+    {"cst_setting", {F(cst_setting, attribute), F(cst_setting, value)}},
+    {"cst_span",
+     {F(cst_span, head), F(cst_span, what), F(cst_span, module), F(cst_span, name),
+      F(cst_span, gone), F(cst_span, address), F(cst_span, bytes)}},
+    {"cst_lane",
+     {F(cst_lane, head), F(cst_lane, id), F(cst_lane, kind), F(cst_lane, flags),
+      F(cst_lane, priority)}},
+    {"cst_work",
+     {F(cst_work, head), F(cst_work, gap_ns), F(cst_work, lane), F(cst_work, code),
+      F(cst_work, dims), F(cst_work, n_attributes), F(cst_work, cooperative), F(cst_work, elem),
+      F(cst_work, value), F(cst_work, input), F(cst_work, to_host), F(cst_work, sync),
+      F(cst_work, to), F(cst_work, from), F(cst_work, width), F(cst_work, height),
+      F(cst_work, pitch), F(cst_work, event)}},
+    {"cst_check",
+     {F(cst_check, head), F(cst_check, address), F(cst_check, bytes), F(cst_check, check)}},
+    {"cst_obstacle", {F(cst_obstacle, head), F(cst_obstacle, call), F(cst_obstacle, why)}},
 };
 
 const std::map<std::string, size_t> sizes = {
@@ -99,6 +124,15 @@ const std::map<std::string, size_t> sizes = {
     {"cst_gpu", sizeof(struct cst_gpu)},
     {"cst_gpu_stream", sizeof(struct cst_gpu_stream)},
     {"cst_gpu_context", sizeof(struct cst_gpu_context)},
+    {"cst_data", sizeof(struct cst_data)},
+    {"cst_module", sizeof(struct cst_module)},
+    {"cst_code", sizeof(struct cst_code)},
+    {"cst_setting", sizeof(struct cst_setting)},
+    {"cst_span", sizeof(struct cst_span)},
+    {"cst_lane", sizeof(struct cst_lane)},
+    {"cst_work", sizeof(struct cst_work)},
+    {"cst_check", sizeof(struct cst_check)},
+    {"cst_obstacle", sizeof(struct cst_obstacle)},
 };
 
 std::map<std::string, std::vector<Field>> Tables() {
@@ -155,7 +189,14 @@ TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
                                                   {CST_LOST, "cst_lost"},
                                                   {CST_GPU, "cst_gpu"},
                                                   {CST_GPU_STREAM, "cst_gpu_stream"},
-                                                  {CST_GPU_CONTEXT, "cst_gpu_context"}};
+                                                  {CST_GPU_CONTEXT, "cst_gpu_context"},
+                                                  {CST_MODULE, "cst_module"},
+                                                  {CST_CODE, "cst_code"},
+                                                  {CST_SPAN, "cst_span"},
+                                                  {CST_LANE, "cst_lane"},
+                                                  {CST_WORK, "cst_work"},
+                                                  {CST_CHECK, "cst_check"},
+                                                  {CST_OBSTACLE, "cst_obstacle"}};
     for (const auto &[type, name] : types) {
         std::string row = "| " + std::to_string(type) + " | " + name + " |";
         EXPECT_NE(text.find(row), std::string::npos) << row;

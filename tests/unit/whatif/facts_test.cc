@@ -114,7 +114,7 @@ TEST(Cost, SumsWhatWasAskedOfTheDriver) {
     whatif_cost cost;
     char error[512] = "";
     ASSERT_TRUE(whatif_cost_read(nullptr, &cost, error, sizeof error)) << error;
-    EXPECT_GT(cost.eager_launch, cost.matched_launch);
+    EXPECT_GT(cost.host.eager_launch, cost.host.matched_launch);
     std::string path = Write("[host]\neager_launch=1000\nmatched_launch = 100\n# a comment\n"
                              "graph_launch=10000\npatched_node=7\nbuilt_node=0.5\n[gpu]\n"
                              "graph_kernel=10\ngraph_seam=100\neager_kernel=1000\n"

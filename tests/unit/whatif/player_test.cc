@@ -27,7 +27,7 @@ whatif_played Play(Program &program, std::map<std::string, std::string> settings
         values.push_back(setting.second.c_str());
     }
     whatif_setup setup = {recorded, nullptr, names.data(), values.data(), (unsigned)names.size(),
-                          eager};
+                          eager,    nullptr};
     EXPECT_TRUE(whatif_run(program.Trace(), &setup, &played, error, sizeof error)) << error;
     uint64_t ops = 0, issued = played.counters.in_graphs;
     for (uint64_t n : played.counters.ops)
@@ -407,7 +407,7 @@ TEST(Run, SaysWhyItCouldNotPlay) {
     whatif_played played;
     char error[512] = "";
     const char *name = "warmup", *value = "many";
-    whatif_setup setup = {"", nullptr, &name, &value, 1, nullptr};
+    whatif_setup setup = {"", nullptr, &name, &value, 1, nullptr, nullptr};
     EXPECT_FALSE(whatif_run(program.Trace(), &setup, &played, error, sizeof error));
     EXPECT_NE(std::string(error).find("configuration"), std::string::npos) << error;
 }

@@ -1,0 +1,372 @@
+// cusplice replay: every strategy ends with the recorded memory, what differs is told, and what is
+// wrong is said before a player starts. With the real library on the simulator; and with a player
+// that a test has written, where numbers have to be known.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/launcher/launcher.h"
+#include "tests/player/made.h"
+#include "tests/sim/json.h"
+
+namespace {
+
+bool Has(const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+}
+
+Result Replay(Strings arguments, Environment more = {}) {
+    Strings argv = {"/bin/sh", "tools/sim-run", "--", "tools/cusplice", "replay"};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    more.emplace("CUSIM_LIB", "harness/sim/lib");
+    more.emplace("CUSIM_DELAY_US", "0");
+    return RunProgram(argv, more);
+}
+
+sim::Json Table(const Result &r) {
+    sim::Json json = sim::ParseJson(r.out);
+    EXPECT_TRUE(json.valid) << r.out << r.err;
+    return json;
+}
+
+// The row of a strategy: "rows.2."
+std::string Row(const sim::Json &json, const std::string &strategy) {
+    for (const auto &[path, text] : json.text)
+        if (text == strategy && path.size() > 9 &&
+            path.compare(path.size() - 9, 9, ".strategy") == 0)
+            return path.substr(0, path.size() - 8);
+    ADD_FAILURE() << "no row " << strategy;
+    return "";
+}
+
+double Share(const Result &r, const std::string &strategy) {
+    sim::Json json = Table(r);
+    return json.Number(Row(json, strategy) + "in_graphs");
+}
+
+TEST(ReplayVerb, AllStrategiesEndAsRecorded) {
+    for (bool packed : {false, true}) {
+        std::string trace = MakeSteps("all.cst", 6, packed);
+        Result r = Replay({"--repeat", "2", "--pace=none", "--format", "json", trace});
+        ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
+        EXPECT_EQ(r.err, "");
+        sim::Json json = Table(r);
+        EXPECT_EQ(json.Number("about.steps"), 6);
+        EXPECT_EQ(json.Number("about.sums"), 3);
+        int n = 0;
+        for (const char *strategy : {"eager", "piecewise", "full", "as-recorded"}) {
+            std::string row = Row(json, strategy);
+            EXPECT_EQ(row, "rows." + std::to_string(n++) + ".");
+            EXPECT_EQ(json.Number(row + "wrong_sums"), 0);
+            EXPECT_GE(json.Number(row + "passes"), 2);
+            EXPECT_GT(json.Number(row + "step_ns"), 0);
+            EXPECT_LE(json.Number(row + "p10_ns"), json.Number(row + "step_ns"));
+            EXPECT_LE(json.Number(row + "step_ns"), json.Number(row + "p90_ns"));
+            if (std::string(strategy) == "eager")
+                EXPECT_EQ(json.Number(row + "in_graphs"), 0);
+            else
+                EXPECT_GE(json.Number(row + "in_graphs"), 30) << strategy;
+        }
+        EXPECT_EQ(json.Number("rows.0.of_eager"), 100);
+    }
+}
+
+TEST(ReplayVerb, RulesAndSettingsHold) {
+    std::string trace = MakeSteps("rules.cst", 6);
+    Strings args = {"--repeat=1", "--strategy=piecewise", "--strategy=as-recorded", "--format=json",
+                    trace};
+    double all = Share(Replay(args), "piecewise");
+    args.insert(args.begin(), {"--eager", "chain"});
+    Result r = Replay(args);
+    EXPECT_LT(Share(r, "piecewise"), all / 2) << r.out;
+    EXPECT_LT(Share(r, "as-recorded"), all / 2) << r.out;
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    args[0] = "--set";
+    args[1] = "graph_mb=0";
+    EXPECT_EQ(Share(Replay(args), "piecewise"), 0);
+    EXPECT_EQ(Share(Replay(args), "as-recorded"), 0);
+}
+
+// What stands in the environment does not reach what is played as recorded, and no kill switch or
+// mode of it reaches the others.
+TEST(ReplayVerb, TheEnvironmentDoesNotSpoilStrategies) {
+    std::string trace = MakeSteps("env.cst", 4);
+    Strings args = {"--repeat=1", "--strategy=piecewise", "--strategy=as-recorded", "--format=json",
+                    trace};
+    Result r = Replay(args, {{"CUSPLICE", "off"}, {"CUSPLICE_MODE", "observe"}});
+    EXPECT_GE(Share(r, "piecewise"), 30) << r.err;
+    EXPECT_GE(Share(r, "as-recorded"), 30);
+    r = Replay(args, {{"CUSPLICE_EAGER", "*"}});
+    EXPECT_LT(Share(r, "piecewise"), 15);
+    EXPECT_GE(Share(r, "as-recorded"), 30);
+    r = Replay({"--strategy=full", trace}, {{"CUSPLICE_HOLD_US", "1"}});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "CUSPLICE_HOLD_US")) << r.err;
+    EXPECT_TRUE(Has(r.err, "cusplice: full: the configuration to play by has a problem\n"))
+        << r.err;
+    EXPECT_EQ(r.out, "");
+}
+
+TEST(ReplayVerb, AWrongEndIsToldAndIsAFailure) {
+    std::string trace = MakeSteps("wrong.cst", 2, false, true);
+    Result r = Replay({"--strategy", "eager", "--strategy", "full", "--repeat", "1", trace});
+    EXPECT_EQ(r.Exit(), 1);
+    char says[200];
+    for (const char *strategy : {"eager", "full"}) {
+        snprintf(says, sizeof says,
+                 "cusplice: %s: 1 of 3 sums of the memory at the end differ (first pass): 0x%lx "
+                 "(8192 bytes)\n",
+                 strategy, Base() + 3 * kGranule - 4096);
+        EXPECT_TRUE(Has(r.err, says)) << r.err;
+    }
+    EXPECT_TRUE(Has(r.out, "\nfull ")) << r.out; // the figures are shown all the same
+}
+
+TEST(ReplayVerb, FormatsAreThoseOfReports) {
+    std::string trace = MakeSteps("formats.cst", 1);
+    Strings args = {"--strategy=eager", "--repeat=1", "--format=csv", trace};
+    EXPECT_EQ(Replay(args).out.compare(
+                  0, 60, "strategy,step_ns,noise_ns,p10_ns,p90_ns,of_eager,in_graphs,w"),
+              0);
+    args[2] = "--format=md";
+    EXPECT_TRUE(Has(Replay(args).out, "| eager | "));
+    args[2] = "--format=table";
+    EXPECT_TRUE(Has(Replay(args).out, "# gpu: Simulated H200\n"));
+}
+
+TEST(ReplayVerb, WhatCannotBeReplayedIsNamedOnce) {
+    std::string path = Fresh("obstacle.cst");
+    Made m(path);
+    m.Module();
+    m.Obstacle("cuGraphLaunch", "graphs of the program are not replayed");
+    m.Obstacle("cuMemAllocAsync", "memory of a pool");
+    m.Chain(0, m.Alloc(0, 64), 1, 1, 4);
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Replay({path});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.out, "");
+    EXPECT_EQ(r.err, "cusplice: " + path +
+                         ": cannot be replayed:\n"
+                         "cusplice:   the program called cuGraphLaunch: graphs of the program are "
+                         "not replayed\n"
+                         "cusplice:   the program called cuMemAllocAsync: memory of a pool\n");
+    r = Replay({"tests/golden/trace-v1.cst"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "record it with cusplice record --replayable")) << r.err;
+}
+
+TEST(ReplayVerb, BadWordsAreRefused) {
+    std::string trace = MakeSteps("words.cst", 1), empty = Folder() + "/none.cst";
+    WriteAll(empty, "no trace");
+    const struct {
+        int status;
+        Strings arguments;
+        std::string says;
+    } refusals[] = {
+        {2, {}, "a trace is missing: cusplice replay"},
+        {2, {trace, trace}, "one trace at a time"},
+        {2, {"--stratgy", "full", trace}, "unknown option --stratgy; the nearest is --strategy"},
+        {2, {"--strategy", "fulll", trace}, "--strategy fulll: no such value; the nearest is full"},
+        {2, {"--pace", "slow", trace}, "--pace slow: no such value"},
+        {2, {"--format", "xml", trace}, "--format xml: no such value; the nearest is"},
+        {2, {"--repeat", "0", trace}, "--repeat 0: a number from 1 to 10000 is expected"},
+        {2, {"--set", "warmupp=3", trace}, "warmup"},
+        {2, {"--set", "mode=full", trace}, "the mode is what --strategy says"},
+        {2, {"--set", "record=x", trace}, "a replay is not recorded"},
+        {2, {"--eager", "a;b", trace}, "one pattern at a time"},
+        {2, {trace, "--eager"}, "--eager: a value is missing"},
+        {1,
+         {"--eager", "chian", trace},
+         "--eager chian: no kernel of the trace has that name; the "
+         "nearest is chain"},
+        {1, {"/nowhere/x.cst"}, "/nowhere/x.cst: No such file"},
+        {1, {empty}, "not a trace of cusplice"},
+    };
+    for (const auto &refusal : refusals) {
+        Result r = Replay(refusal.arguments);
+        EXPECT_EQ(r.Exit(), refusal.status) << refusal.says << r.err;
+        EXPECT_EQ(r.out, "");
+        EXPECT_TRUE(Has(r.err, refusal.says)) << "wanted: " << refusal.says << "\n" << r.err;
+    }
+}
+
+TEST(ReplayVerb, ATraceThatDoesNotSayHowItWasRecorded) {
+    std::string path = Fresh("bare.cst");
+    Made m(path);
+    m.s.Facts("{}");
+    m.Module();
+    m.Chain(0, m.Alloc(0, 64), 1, 1, 4);
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Replay({"--repeat=1", "--format=csv", path});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.err, "as-recorded is left out")) << r.err;
+    EXPECT_FALSE(Has(r.out, "as-recorded")) << r.out;
+    r = Replay({"--strategy=as-recorded", path});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "it cannot be played as recorded")) << r.err;
+}
+
+// ---- trim and info ----
+
+// Steps as MakeSteps has them, with two ops of two steps for the other verbs.
+std::string WithOps(const std::string &name) {
+    std::string path = Fresh(name);
+    Made m(path);
+    m.Module();
+    uint32_t lane = m.Lane(CST_STREAM_LEGACY), stream = m.s.Stream(CST_STREAM_LEGACY, 0);
+    uint64_t a = m.Alloc(0, 1 << 20);
+    m.Contents(a + 1024, std::vector<uint32_t>(100000, 7));
+    for (int step = 0; step < 2; step++) {
+        m.Upload(lane, a, {1, 2, 3, 4});
+        m.Chain(lane, a, 3, 1, 4);
+        m.s.Eager(stream, 1, "rule", "rule");
+        m.Sync(lane);
+        m.s.Sync(stream);
+    }
+    m.Check(a, 1 << 20);
+    EXPECT_EQ(m.Close(), 0);
+    return path;
+}
+
+TEST(TrimOfReplayable, AllOfItIsPackedAndPlaysAsBefore) {
+    std::string path = WithOps("whole.cst"), out = Fresh("whole.trim.cst");
+    Result r = Cusplice({"trim", "--pack", "-o", out, path});
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_FALSE(Has(r.out, "cannot be replayed")) << r.out;
+    struct stat before, after;
+    ASSERT_EQ(stat(path.c_str(), &before) | stat(out.c_str(), &after), 0);
+    EXPECT_LT(after.st_size, before.st_size / 50);
+    for (const std::string &trace : {path, out}) {
+        r = Replay({"--strategy=full", "--repeat=1", "--format=json", trace});
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        sim::Json json = Table(r);
+        EXPECT_EQ(json.Number("about.sums"), 1);
+        EXPECT_EQ(json.Number("about.calls"), 6);
+        EXPECT_EQ(json.Number("about.kernels"), 2);
+        EXPECT_EQ(json.Number("about.steps"), 2);
+    }
+    EXPECT_TRUE(Has(Cusplice({"info", out}).out, "can be replayed  6 calls, with 5 blocks"));
+}
+
+TEST(TrimOfReplayable, APartSaysThatItIsNone) {
+    std::string path = WithOps("part.cst"), out = Fresh("part.trim.cst");
+    Result r = Cusplice({"trim", "--steps", "1", "-o", out, path});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "\nit cannot be replayed, for it is a part")) << r.out;
+    sim::Json json = sim::ParseJson(Cusplice({"info", "--json", out}).out);
+    EXPECT_EQ(json.Number("ops"), 1);
+    EXPECT_EQ(json.Number("replay_calls"), 0);
+    EXPECT_EQ(json.text["facts.trimmed.replay"], "left out");
+    EXPECT_EQ(Replay({out}).Exit(), 1);
+    // Nothing is said of a trace that could not be replayed before.
+    unlink(out.c_str());
+    r = Cusplice({"trim", "--steps", "1", "-o", out, "tests/golden/trace-v1.cst"});
+    EXPECT_FALSE(Has(r.out, "replayed")) << r.out;
+    EXPECT_TRUE(Has(Cusplice({"info", out}).out, "can be replayed  no (cusplice record --repl"));
+}
+
+TEST(TrimOfReplayable, BrokenDataDoesNotBecomeWhole) {
+    std::string path = WithOps("broken.cst"), out = Fresh("broken.trim.cst"), bytes = ReadAll(path);
+    bytes[bytes.find(std::string("\7\0\0\0\7\0\0\0", 8)) + 4000] ^= 1;
+    WriteAll(path, bytes);
+    Result r = Cusplice({"trim", "--pack", "-o", out, path});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.err, "cusplice: " + path +
+                         ": corrupt: a data block (memory, 400000 bytes) does not match its "
+                         "checksum\n");
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
+    EXPECT_NE(access((out + ".partial").c_str(), F_OK), 0);
+}
+
+// ---- a player that is a script ----
+
+const char kReady[] = "'{\"ready\":true,\"gpu\":\"G\",\"ops\":9,\"launches\":4,\"steps\":2,"
+                      "\"memory_bytes\":7,\"checks\":1,\"interface\":1,\"warnings\":[]}'";
+
+Result ByScript(const std::string &script, Strings arguments) {
+    std::string folder = CuspliceProgram();
+    folder = folder.substr(0, folder.rfind("/bin/")) + "/lib/cusplice";
+    mkdir(folder.c_str(), 0755);
+    std::string path = folder + "/player";
+    std::ofstream(path) << "#!/bin/sh\n" << script;
+    chmod(path.c_str(), 0755);
+    arguments.insert(arguments.begin(), "replay");
+    arguments.push_back(MakeSteps("script.cst", 1));
+    return Cusplice(arguments);
+}
+
+// Answers `run N` with times of 200, 400, 600 ... for each pass, on a step half of that.
+std::string Answers(const std::string &check, const std::string &in_graphs = "3") {
+    return std::string("while read -r word n; do case $word in\n") + "check | sums) echo '" +
+           check +
+           "' ;;\n"
+           "run) i=0; list=; while [ $i -lt $n ]; do i=$((i + 1)); list=$list,$((i * 200)); done\n"
+           "echo '{\"ns\":['${list#,}'],\"steps\":2,\"in_graphs\":" +
+           in_graphs +
+           ",\"issued\":4}' ;;\n"
+           "esac; done\n";
+}
+
+TEST(ReplayFigures, AreThoseOfThePasses) {
+    Result r = ByScript(std::string("echo ") + kReady + "\n" +
+                            Answers("{\"checks\":1,\"wrong\":0,\"where\":[]}"),
+                        {"--strategy=eager", "--strategy=full", "--repeat=1", "--format=csv"});
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    // 20 passes: 100, 200 ... 2000 ns a step.
+    EXPECT_EQ(r.out,
+              "strategy,step_ns,noise_ns,p10_ns,p90_ns,of_eager,in_graphs,wrong_sums,passes\n"
+              "eager,1050,500,290,1810,100,75,0,20\n"
+              "full,1050,500,290,1810,100,75,0,20\n");
+}
+
+TEST(ReplayFigures, OneBehindTheOtherWhereMemoryDoesNotSuffice) {
+    std::string here = Folder() + "/taken";
+    Result r =
+        ByScript("if mkdir " + here + " 2>/dev/null; then echo " + kReady +
+                     "; else echo '{\"ready\":false,\"no_memory\":true,\"obstacles\":[\"no "
+                     "room\"],\"warnings\":[]}'; exit 3; fi\n" +
+                     Answers("{\"checks\":1,\"wrong\":0,\"where\":[]}") + "rmdir " + here + "\n",
+                 {"--repeat=1", "--format=csv"});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.err, "one behind the other")) << r.err;
+    EXPECT_TRUE(Has(r.out, "eager,") && Has(r.out, "full,") && Has(r.out, "as-recorded,")) << r.out;
+    // Not even one has room.
+    mkdir(here.c_str(), 0755);
+    r = ByScript("echo '{\"ready\":false,\"no_memory\":true,\"obstacles\":[\"no room\"]}'\n", {});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "cannot be replayed:\ncusplice:   no room\n")) << r.err;
+}
+
+TEST(ReplayFigures, APlayerThatFailsIsNotWaitedFor) {
+    std::string ready = std::string("echo ") + kReady + "\nread -r word\n";
+    const struct {
+        std::string script, says;
+    } ends[] = {
+        {"kill -KILL $$\n", "cusplice: eager: the player was ended by signal 9"},
+        {"exit 7\n", "cusplice: eager: the player ended with status 7"},
+        {"echo '{\"error\":\"op 3 of 9: \\u0041\"}'\nexit 1\n", "cusplice: eager: op 3 of 9: A\n"},
+        {"echo nonsense\nexit 0\n", "cusplice: eager: the player ended with status 0"},
+    };
+    for (const auto &end : ends) {
+        Result r = ByScript(ready + end.script, {"--strategy=eager"});
+        EXPECT_EQ(r.Exit(), 1);
+        EXPECT_EQ(r.out, "");
+        EXPECT_TRUE(Has(r.err, end.says)) << r.err;
+    }
+    // A wrong sum behind the measured passes alone.
+    Result r =
+        ByScript(std::string("echo ") + kReady +
+                     "\nn=0\nwhile read -r word k; do case $word in check | sums) echo "
+                     "'{\"checks\":1,\"wrong\":'$n',\"where\":[\"0x10\"]}'; n=1 ;; run) echo "
+                     "'{\"ns\":[5000000000'$(yes ,5000000000 | head -$((k - 1)) | tr -d "
+                     "'\\n')'],\"steps\":2}' ;; esac; done\n",
+                 {"--strategy=eager", "--repeat=1"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "1 of 1 sums of the memory at the end differ (last measured pass): "
+                           "0x10\n"))
+        << r.err;
+}
+
+} // namespace

@@ -1,0 +1,355 @@
+// Promise: the clocks of what-if say what a hand reckons from the trace and the costs.
+#include "tests/unit/whatif/program.h"
+
+extern "C" {
+#include "tools/whatif/cost.h"
+#include "tools/whatif/run.h"
+}
+
+namespace whatif {
+namespace {
+
+// Round numbers, all different in their digits. ns.
+whatif_cost Costs() {
+    whatif_cost c = {};
+    c.host.eager_launch = 3000;
+    c.host.eager_memset = 2000;
+    c.host.eager_copy = 4000;
+    c.host.pageable_copy = 9000;
+    c.host.matched_launch = 100;
+    c.host.graph_launch = 1500;
+    c.host.graph_node = 10;
+    c.host.patched_node = 200;
+    c.host.built_node = 5000;
+    c.host.idle_sync = 1000;
+    c.host.wake_up = 2000;
+    c.gpu.start = 500;
+    c.gpu.graph_kernel = 800;
+    c.gpu.graph_seam = 1200;
+    c.gpu.eager_kernel = 1600;
+    c.gpu.small_kernel = 600;
+    return c;
+}
+
+class Timed : public Program {
+  public:
+    // A launch: the program does `own` before it; recorded, it took 1000.
+    void Go(uint32_t kernel, uint32_t stream, uint32_t gpu_ns = WHATIF_NOT_MEASURED,
+            uint64_t own = 0, uint32_t b = 0) {
+        Wait(own);
+        Launch(kernel, stream, 0x100, b)->host_ns = 1000;
+        gpu_.push_back(gpu_ns);
+    }
+    // A wait that takes `ns` in the recording.
+    void WaitFor(uint32_t stream, uint64_t ns = 5000,
+                 const std::string &api = "cuStreamSynchronize") {
+        Call(CST_CALL_FLUSH, stream, 0, api, CST_SCOPE_T)->host_ns = 1000;
+        Call(CST_CALL_STEP_END, stream)->host_ns = 1000;
+        Wait(ns);
+        Call(CST_CALL_WAITED, stream)->host_ns = 1000;
+    }
+    void OtherOp(uint32_t gpu_ns = WHATIF_NOT_MEASURED) { gpu_.push_back(gpu_ns); }
+
+    whatif_times Times(const whatif_cost &cost, const char *mode,
+                       std::map<std::string, std::string> settings = {},
+                       whatif_timing timing = {}) {
+        whatif_played played = {};
+        std::vector<uint32_t> by_event;
+        const cst_trace *trace = Trace();
+        size_t op = 0;
+        for (size_t i = 0; i < trace->n_events; i++)
+            by_event.push_back(trace->events[i]->type == CST_OP ? gpu_[op++] : 0);
+        timing.cost = &cost;
+        timing.gpu_ns = by_event.data();
+        settings["mode"] = mode;
+        settings["hold_us"] = "1000000";
+        std::vector<const char *> names, values;
+        for (const auto &it : settings) {
+            names.push_back(it.first.c_str());
+            values.push_back(it.second.c_str());
+        }
+        whatif_setup setup = {};
+        setup.recorded = "";
+        setup.names = names.data();
+        setup.values = values.data();
+        setup.n_settings = names.size();
+        setup.timing = &timing;
+        char error[512] = "";
+        EXPECT_TRUE(whatif_run(trace, &setup, &played, error, sizeof error)) << error;
+        return played.times;
+    }
+
+  private:
+    std::vector<uint32_t> gpu_;
+};
+
+// Ten steps of three launches; `own` before each, `gpu` of each.
+void ThreeLaunches(Timed &program, uint64_t own, uint32_t gpu, uint32_t streams = 1) {
+    std::vector<uint32_t> s;
+    for (uint32_t i = 0; i < streams; i++)
+        s.push_back(program.Stream());
+    uint32_t kernel = program.Kernel("k");
+    program.WaitFor(s[0]);
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 3; i++)
+            program.Go(kernel, s[i % streams], gpu, own);
+        for (uint32_t stream : s)
+            program.WaitFor(stream);
+    }
+}
+
+TEST(Clock, HostBoundStepsTakeWhatTheHostDoes) {
+    Timed program;
+    ThreeLaunches(program, 20000, 700);
+    whatif_times t = program.Times(Costs(), "off");
+    EXPECT_EQ(t.steps, 10u);
+    EXPECT_EQ(t.typical, 10u);
+    EXPECT_EQ(t.step_ops, 3u);
+    // Three times 20000 and a launch; the last kernel begins 500 later, runs 700, is heard of 2000
+    // later.
+    EXPECT_DOUBLE_EQ(t.step, 3 * 23000 + 500 + 700 + 2000);
+    EXPECT_DOUBLE_EQ(t.own, 60000);
+    EXPECT_DOUBLE_EQ(t.calls, 9000);
+    EXPECT_DOUBLE_EQ(t.waits, 3200);
+    EXPECT_DOUBLE_EQ(t.busy, 2100);
+    EXPECT_DOUBLE_EQ(t.total, 10 * t.step);
+    // As recorded: own time, launches, flush, end, 5000 and the wait's own 1000.
+    EXPECT_DOUBLE_EQ(t.recorded_step, 3 * 21000 + 2000 + 5000 + 1000);
+    EXPECT_DOUBLE_EQ(t.recorded_total, 10 * t.recorded_step);
+}
+
+TEST(Clock, GpuBoundStepsTakeWhatTheGpuDoes) {
+    Timed program;
+    ThreeLaunches(program, 0, 50000);
+    // The first begins when it was launched; 1000 of gap ahead of each of the others.
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off").step, 3000 + 500 + 3 * 50000 + 2 * 1000 + 2000);
+    whatif_cost cost = Costs();
+    cost.gpu.measured_more = 100;
+    EXPECT_DOUBLE_EQ(program.Times(cost, "off").step, 3000 + 500 + 3 * 49900 + 2 * 1000 + 2000);
+}
+
+TEST(Clock, WhatWasNotMeasuredIsASmallKernel) {
+    Timed program;
+    ThreeLaunches(program, 0, WHATIF_NOT_MEASURED);
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off").step, 9000 + 500 + 600 + 2000);
+}
+
+TEST(Clock, AGraphHasItsGaps) {
+    Timed program;
+    ThreeLaunches(program, 0, 50000);
+    // Three are withheld and go out as one when the host waits; nothing is ahead of them.
+    double first = 300 + 1500 + 30 + 500;
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step, first + 3 * 50000 + 2 * 200 + 2000);
+    // A piece of two when the second comes; the third by itself at the wait.
+    EXPECT_DOUBLE_EQ(
+        program.Times(Costs(), "piecewise", {{"piece_first", "2"}, {"piece_max", "2"}}).step,
+        200 + 1500 + 20 + 500 + 3 * 50000 + 200 + 1000 + 2000);
+}
+
+TEST(Clock, FromGraphToGraphThereIsASeam) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 4; i++)
+            program.Go(kernel, stream, 50000);
+        program.WaitFor(stream);
+    }
+    whatif_times t =
+        program.Times(Costs(), "piecewise", {{"piece_first", "2"}, {"piece_max", "2"}});
+    EXPECT_DOUBLE_EQ(t.step, 200 + 1500 + 20 + 500 + 4 * 50000 + 200 + (200 + 1200) + 200 + 2000);
+}
+
+// Two are withheld; the one that is not to be lets them go and is no match.
+TEST(Clock, ABreakCostsALaunchByItself) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"), out = program.Kernel("out");
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 700);
+        program.Go(kernel, stream, 700);
+        program.Go(out, stream, 700);
+        program.WaitFor(stream);
+    }
+    whatif_times t = program.Times(Costs(), "piecewise", {{"eager", "out"}});
+    EXPECT_DOUBLE_EQ(t.calls, 2 * 100 + 1500 + 20 + 3000);
+}
+
+TEST(Clock, PatchesCostTheHost) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 3; i++)
+            program.Go(kernel, stream, 700, 0, step);
+        program.WaitFor(stream);
+    }
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step,
+                     300 + 3 * 200 + 1500 + 30 + 500 + 3 * 700 + 2 * 200 + 2000);
+}
+
+TEST(Clock, AWaitForEachOpCannotBeFolded) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 700);
+        program.WaitFor(stream);
+    }
+    for (const char *mode : {"off", "piecewise"}) {
+        whatif_times t = program.Times(Costs(), mode, {{"warmup", "1000"}});
+        EXPECT_EQ(t.steps, 9u) << "the first begins at the end of the first wait";
+        EXPECT_DOUBLE_EQ(t.step, 3000 + 500 + 700 + 2000);
+    }
+}
+
+TEST(Clock, AWaitForNothingIsShort) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 700);
+        program.Wait(100000);
+        program.WaitFor(stream);
+    }
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off").step, 3000 + 100000 + 1000);
+    // Whoever asks has no thread to wake up.
+    Timed asks;
+    stream = asks.Stream(), kernel = asks.Kernel("k");
+    asks.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        asks.Go(kernel, stream, 700);
+        asks.WaitFor(stream, 0, "cuStreamQuery");
+    }
+    EXPECT_DOUBLE_EQ(asks.Times(Costs(), "off").step, 3000 + 500 + 700);
+}
+
+TEST(Clock, StreamsRunSideBySide) {
+    Timed program;
+    ThreeLaunches(program, 0, 50000, 2);
+    whatif_times t = program.Times(Costs(), "off");
+    EXPECT_EQ(t.steps, 20u) << "each stream's wait ends one";
+    // Two kernels on the first stream, one on the other, which is done by then.
+    EXPECT_DOUBLE_EQ(t.total, 10 * (3000 + 500 + 2 * 50000 + 1000 + 2000 + 1000));
+}
+
+TEST(Clock, TheLegacyStreamWaitsForBlockingOnes) {
+    for (uint32_t flags : {0u, 1u}) {
+        Timed program;
+        uint32_t made = program.Stream(CST_STREAM_CREATED, flags),
+                 legacy = program.Stream(CST_STREAM_LEGACY, 0), kernel = program.Kernel("k");
+        program.WaitFor(legacy);
+        for (int step = 0; step < 10; step++) {
+            program.Go(kernel, made, 90000);
+            program.Go(kernel, legacy, 700);
+            program.WaitFor(legacy);
+            program.WaitFor(made);
+        }
+        whatif_times t = program.Times(Costs(), "off");
+        EXPECT_EQ(t.steps, 20u);
+        double alone = 3000 + 500 + 90000 + 2000, behind = 3000 + 500 + 90000 + 700 + 2000 + 1000;
+        EXPECT_DOUBLE_EQ(t.total, 10 * (flags ? alone : behind));
+    }
+}
+
+TEST(Clock, EventsOrderStreams) {
+    Timed program;
+    uint32_t a = program.Stream(), b = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(b);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, a, 90000);
+        program.Call(CST_CALL_FLUSH, a, 0, "cuEventRecord", CST_SCOPE_S)->host_ns = 1000;
+        program.Call(CST_CALL_FLUSH, b, 0, "cuStreamWaitEvent", CST_SCOPE_S)->host_ns = 1000;
+        program.Go(kernel, b, 700);
+        program.WaitFor(b);
+    }
+    // A gap ahead of it on its stream, as behind a kernel.
+    whatif_times t = program.Times(Costs(), "off");
+    EXPECT_DOUBLE_EQ(t.step, 3000 + 500 + 90000 + 1000 + 700 + 2000);
+}
+
+TEST(Clock, ThreadsThatTakeTurnsWaitForEachOther) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.Thread(1);
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Thread(1);
+        program.Go(kernel, stream, 700);
+        program.Thread(2);
+        for (int i = 0; i < 5; i++)
+            program.Go(kernel, stream, 700, 10000);
+        program.Thread(1);
+        program.WaitFor(stream);
+    }
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off").step, 6 * 3000 + 5 * 10000 + 500 + 700 + 2000);
+}
+
+TEST(Clock, WhatRecordingAddsIsTakenAway) {
+    Timed program;
+    ThreeLaunches(program, 20000, 700);
+    whatif_cost cost = Costs();
+    cost.recorder.op = 150;
+    // Between four calls: the wait and three launches. Ahead of the flush there is nothing to take.
+    EXPECT_DOUBLE_EQ(program.Times(cost, "off").own, 3 * (20000 - 150));
+}
+
+TEST(Clock, LaunchesOfThisProgramMayCostMore) {
+    Timed program;
+    ThreeLaunches(program, 0, 700);
+    whatif_timing timing = {};
+    timing.eager_more = 1000;
+    timing.matched_more = 50;
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off", {}, timing).calls, 3 * 4000);
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).calls, 3 * 150 + 1500 + 30);
+}
+
+TEST(Clock, MemsetsAndCopiesCostWhatTheyCost) {
+    Timed program;
+    uint32_t stream = program.Stream(), set = program.Memset("cuMemsetD32Async", 4),
+             copy = program.Copy("cuMemcpyDtoDAsync_v2", 1);
+    program.Range(0x10000, 0x10000, 2);
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Fill(set, stream, 0x10000, 64);
+        program.Move(copy, stream, 0x12000, 0x10000, 256);
+        program.OtherOp(50000);
+        program.OtherOp(50000);
+        program.WaitFor(stream);
+    }
+    whatif_cost cost = Costs();
+    cost.gpu.memset_more = 300;
+    whatif_times t = program.Times(cost, "off");
+    // Recorded, they took no time: the 1000 up to the next call are the program's own.
+    EXPECT_DOUBLE_EQ(t.calls, 6000);
+    EXPECT_DOUBLE_EQ(t.step, 2000 + 500 + 50000 + 1300 + 50000 + 2000);
+}
+
+TEST(Clock, ACopyToPageableMemoryIsWaitedFor) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"),
+             out = program.Copy("cuMemcpyDtoHAsync_v2", 3);
+    program.Range(0x10000, 0x10000, 2);
+    program.Range(0, 0, 0, 0, 1, 0x90000);
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 50000);
+        program.Move(out, stream, 0x90000, 0x10000, 4);
+        program.OtherOp();
+        program.WaitFor(stream);
+    }
+    whatif_times t = program.Times(Costs(), "off");
+    EXPECT_DOUBLE_EQ(t.step, 3000 + 500 + 50000 + 9000 + 1000 + 1000);
+}
+
+TEST(Clock, ATraceWithoutAWaitHasNoSteps) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    for (int i = 0; i < 10; i++)
+        program.Go(kernel, stream);
+    whatif_times t = program.Times(Costs(), "piecewise");
+    EXPECT_EQ(t.steps, 0u);
+    EXPECT_LT(t.step, 0);
+}
+
+} // namespace
+} // namespace whatif

@@ -1,0 +1,57 @@
+/*
+ * Replays measured: players (harness/player), a process each, that play one trace by different
+ * strategies, checked and timed in turn. For the verbs that compare strategies.
+ */
+#ifndef CUSPLICE_TOOLS_REPLAY_RUN_H
+#define CUSPLICE_TOOLS_REPLAY_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How one of them plays. */
+struct replay_strategy {
+    const char *name;    /* what it is called in messages */
+    const char *preload; /* LD_PRELOAD; NULL: the driver alone */
+    const char *config;  /* a configuration file's text in place of all files and variables of here
+                            and now; NULL: those. Both only where something is preloaded */
+    const char *mode;    /* NULL: as that configuration says */
+    const char *eager;   /* patterns with ';' between, in front of all rules; NULL: none */
+    const char *const *names, *const *values; /* settings above all others */
+    unsigned n_settings;
+};
+
+struct replay_setup {
+    const char *player, *trace; /* files */
+    bool paced;                 /* the host takes the time that it took when recorded */
+    unsigned rounds;            /* of measuring, each over all strategies */
+    unsigned warm;              /* passes before, not measured, at least */
+};
+
+/* What the player says of the trace. */
+struct replay_facts {
+    char gpu[256];
+    uint64_t ops, launches, steps, memory_bytes, checks;
+};
+
+struct replay_measured {
+    double *ns; /* a step of each pass, sorted; the caller's to free */
+    unsigned n;
+    double median, deviation, p10, p90; /* deviation: median absolute one */
+    uint64_t issued, in_graphs;         /* ops of the measured passes; 0: nothing preloaded */
+    uint64_t wrong;                     /* sums that differ, before or behind */
+    char where[512];                    /* the first of them */
+};
+
+/* Says a sentence to the user, as it happens. */
+typedef void replay_say_fn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Plays the trace by all strategies at once, or one behind the other where the memory of the GPU
+ * does not suffice. Wrong sums are no failure. False: it cannot be replayed, or something failed,
+ * which was said; `out` is to be freed all the same. */
+bool replay_measure(const struct replay_setup *setup, const struct replay_strategy *strategies,
+                    unsigned n, struct replay_facts *facts, struct replay_measured *out,
+                    replay_say_fn *say);
+void replay_free(struct replay_measured *measured, unsigned n);
+
+#endif
