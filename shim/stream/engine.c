@@ -27,6 +27,10 @@ enum {
 
 /* ---- what kind of op it is ---- */
 
+static bool is_device(enum cus_family family) {
+    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL || family == CUS_FAMILY_VIRTUAL;
+}
+
 /* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
  * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
 static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
@@ -34,14 +38,10 @@ static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_
         m->dst % m->elem)
         return NULL;
     enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
-    if (family != CUS_FAMILY_DEVICE && family != CUS_FAMILY_POOL)
+    if (!is_device(family))
         return NULL;
     return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family, 0,
                             m->stream.abi);
-}
-
-static bool is_device(enum cus_family family) {
-    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL;
 }
 
 /* Pinned and device memory only; host to host is synchronous and never an op (HAZARDS C6, C7). */

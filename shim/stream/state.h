@@ -311,9 +311,15 @@ const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]);
 
 /* ---- ranges.c ---- */
 
-enum cus_family { CUS_FAMILY_UNKNOWN, CUS_FAMILY_DEVICE, CUS_FAMILY_POOL, CUS_FAMILY_HOST };
+enum cus_family {
+    CUS_FAMILY_UNKNOWN,
+    CUS_FAMILY_DEVICE,
+    CUS_FAMILY_POOL,
+    CUS_FAMILY_VIRTUAL, /* mapped by cuMemMap */
+    CUS_FAMILY_HOST
+};
 /* What memory [address, address + bytes) is, if it lies wholly in one range that CUDA allocated or
- * registered (HAZARDS C4, C6). */
+ * registered, or in mappings that touch (HAZARDS C4, C6). */
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
 /* Moves at each forget. */
