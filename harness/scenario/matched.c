@@ -57,8 +57,8 @@ static void attribute(const struct matched *m) {
                              .attrs = &attribute,
                              .numAttrs = 1};
     for (unsigned long long a = 0; a < LAUNCHES; a++)
-        OK(m->sc->cu.LaunchKernelEx(&config, m->sc->fn[SC_join_words],
-                                    (void *[]){&out, &a, &b, &c}, NULL));
+        OK(m->sc->cu.LaunchKernelEx(&config, m->sc->fn[SC_join_words], (void *[]){&out, &a, &b, &c},
+                                    NULL));
 }
 
 /* tools/hotpath takes the counters whenever this is called. */

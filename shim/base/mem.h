@@ -18,6 +18,11 @@ extern "C" {
 void *cus_mem_alloc(size_t bytes);
 /* Of cus_mem_alloc, or NULL. */
 void cus_mem_free(void *memory);
+/* The same in cache lines of its own: for what one thread writes at every op. */
+enum { CUS_LINE = 64 };
+void *cus_mem_lines(size_t bytes);
+/* Of cus_mem_lines, or NULL. */
+void cus_mem_free_lines(void *memory);
 /* A copy of `text` to be freed with cus_mem_free; NULL when there is no memory. */
 char *cus_mem_text(const char *text);
 /* How often there was none, so far. Reported as the fallback no_memory. */
