@@ -133,6 +133,10 @@ static CUresult straight(CUresult result) {
         cus_depth = 0;                                                                             \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
+    NOINLINE CUresult rest_##symbol(void **params_) {                                              \
+        return cus_hot_rest_differs(params_) ? different_##symbol(params_)                         \
+                                             : same_##symbol(params_);                             \
+    }                                                                                              \
     /* Another launch than the one that is expected. Lock held. */                                 \
     NOINLINE CUresult unlike_##symbol(CUfunction f, unsigned int gx, unsigned int gy,              \
                                       unsigned int gz, unsigned int bx, unsigned int by,           \
@@ -143,7 +147,7 @@ static CUresult straight(CUresult result) {
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
     /* What comes on the stack is left there: volatile, so that it is not taken into registers     \
-     * that would have to be saved for it. No call but as a jump at the end. */                               \
+     * that would have to be saved for it. No call but as a jump at the end. */                    \
     CUS_WRAP(symbol,                                                                               \
              (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,    \
               unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,           \
@@ -160,7 +164,7 @@ static CUresult straight(CUresult result) {
             return unlike_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
         if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
             return same_##symbol(params_);                                                         \
-        return different_##symbol(params_);                                                        \
+        return is == CUS_HOT_REST ? rest_##symbol(params_) : different_##symbol(params_);          \
     }
 
 LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)

@@ -153,9 +153,9 @@ static inline __attribute__((always_inline)) bool cus_plan_same_dims(const struc
 }
 /* Do the arguments behind the words differ? */
 bool cus_plan_others_differ(const struct cus_expected *at, void *const *params);
-/* Does the node hold other params than these arguments of a launch? */
-static inline __attribute__((always_inline)) bool cus_plan_differs(const struct cus_plan *plan,
-                                                                   void *const *params) {
+/* Do the words? */
+static inline __attribute__((always_inline)) bool cus_plan_words_differ(const struct cus_plan *plan,
+                                                                        void *const *params) {
     const struct cus_expected *at = plan->at;
     const uint8_t *held = cus_expected_held(at)->params;
     size_t i = 0, n = at->words;
@@ -168,7 +168,13 @@ static inline __attribute__((always_inline)) bool cus_plan_differs(const struct 
     for (; i < n; i++)
         if (cus_word_at(params[i]) != cus_word_at(held + 8 * i))
             return true;
-    return __builtin_expect(at->others, 0) && cus_plan_others_differ(at, params);
+    return false;
+}
+/* Does the node hold other params than these arguments of a launch? */
+static inline __attribute__((always_inline)) bool cus_plan_differs(const struct cus_plan *plan,
+                                                                   void *const *params) {
+    return cus_plan_words_differ(plan, params) ||
+           (__builtin_expect(plan->at->others, 0) && cus_plan_others_differ(plan->at, params));
 }
 /* Of an op by its params in one piece: does the node hold the same? A memset or copy has so many
  * words of them. */

@@ -168,9 +168,10 @@ CUS_HOT const uint8_t *cus_hot_packed(void *const *extra, uint32_t bytes) {
 
 /* A launch without attributes and by pointers to its arguments, with the lock held. */
 enum cus_hot {
-    CUS_HOT_OTHER,    /* it is not the one that is expected */
-    CUS_HOT_SAME,     /* it is, and the node holds the same params */
-    CUS_HOT_DIFFERENT /* it is, with other params than the node's */
+    CUS_HOT_OTHER,     /* it is not the one that is expected */
+    CUS_HOT_SAME,      /* it is, and the node holds the same params */
+    CUS_HOT_DIFFERENT, /* it is, with other params than the node's */
+    CUS_HOT_REST       /* it is, and cus_hot_rest_differs says which of the two */
 };
 /* The last three by where they are: they are looked at last, and need no register before. */
 CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uint32_t gz,
@@ -186,8 +187,14 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
     void **params = *at;
     if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
         return CUS_HOT_OTHER;
-    return __builtin_expect(cus_plan_differs(&engine->plan, params), 0) ? CUS_HOT_DIFFERENT
-                                                                        : CUS_HOT_SAME;
+    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
+        return CUS_HOT_DIFFERENT;
+    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_REST : CUS_HOT_SAME;
+}
+
+/* Arguments of all sizes are another function's work: whoever has words alone calls none. */
+CUS_HOT bool cus_hot_rest_differs(void *const *params) {
+    return cus_plan_others_differ(cus_thread_self.pending->plan.at, params);
 }
 
 /* What ends it when that is so. False: another context is current, and nothing was done; the lock
@@ -313,7 +320,10 @@ CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle,
     struct cus_lock *lock = &cus_thread_self.pending->lock;
     const uint32_t *d = dims.d;
     bool held = false;
-    switch (cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params)) {
+    enum cus_hot is = cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params);
+    if (is == CUS_HOT_REST)
+        is = cus_hot_rest_differs(params) ? CUS_HOT_DIFFERENT : CUS_HOT_SAME;
+    switch (is) {
     case CUS_HOT_SAME:
         held = cus_hot_same();
         break;
