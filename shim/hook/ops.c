@@ -152,9 +152,15 @@ static CUresult straight(CUresult result) {
              (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,    \
               unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,           \
               ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_)) {  \
-        if (__builtin_expect(!cus_guard_ready() || !cus_hot_aimed(stream_, abi_) || extra_, 0))    \
+        if (__builtin_expect(!cus_guard_ready() || extra_, 0))                                     \
             return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
         cus_depth = 1;                                                                             \
+        /* A signal handler that launches did so before this, or goes straight through. */         \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        if (__builtin_expect(!cus_hot_aimed(stream_, abi_), 0)) {                                  \
+            cus_depth = 0;                                                                         \
+            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+        }                                                                                          \
         if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
             cus_depth = 0;                                                                         \
             return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
