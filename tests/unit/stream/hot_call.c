@@ -43,7 +43,7 @@ bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
     return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
 }
 
-_Static_assert(HOT_LINE == CUS_LINE, "the same");
+_Static_assert((int)HOT_LINE == (int)CUS_LINE, "the same");
 
 void hot_writes(struct hot_memory written[2]) {
     const struct cus_engine *engine = cus_thread_self.pending;
