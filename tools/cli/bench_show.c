@@ -198,10 +198,11 @@ static bool draw(const struct bench_found *found, const struct texts *texts, FIL
     if (good) {
         make_picture(found, &picture);
         snprintf(title, sizeof title, "%.90s", texts->program);
-        snprintf(subtitle, sizeof subtitle,
-                 "%.80s, driver %s, cusplice %s, %.10s; median of %u rounds, bars: median absolute "
-                 "deviation",
-                 found->facts->gpu, texts->driver, CUSPLICE_VERSION, texts->date, found->rounds);
+        snprintf(
+            subtitle, sizeof subtitle,
+            "%.80s, driver %s, cusplice %s, %.10s; medians of %u rounds, bars: median absolute "
+            "deviation",
+            found->facts->gpu, texts->driver, CUSPLICE_VERSION, texts->date, found->rounds);
         picture.plot.title = title;
         picture.plot.subtitle = subtitle;
         plot_svg(&picture.plot, to);

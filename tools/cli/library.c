@@ -69,7 +69,7 @@ bool cli_player_find(char *out, size_t bytes) {
 }
 
 bool cli_scenario_find(char *out, size_t bytes) {
-    return find(scenarios, "the program of scenarios", X_OK, out, bytes);
+    return find(scenarios, "the program of scenarios (//harness/scenario)", X_OK, out, bytes);
 }
 
 static bool is_sanitizer(const char *entry, size_t bytes) {

@@ -390,8 +390,7 @@ static void say_how_long(const struct bench_grid *grid, const struct cst_trace *
                          const struct replay_setup *setup) {
     double seconds = bench_grid_seconds(grid, trace, setup);
     if (seconds > SAY_SECONDS)
-        cli_say("%u cells in %u batches: about %.0f minutes", grid->n, grid->batches,
-                seconds / 60 + 0.5);
+        cli_say("%u cells in %u batches: about %.1f minutes", grid->n, grid->batches, seconds / 60);
 }
 
 static int measure(const struct cst_trace *trace, const struct bench_lists *lists,
