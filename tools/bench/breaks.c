@@ -23,6 +23,7 @@ void bench_lists_free(struct bench_lists *lists) {
         free(lists->lists[i].label);
         free(lists->lists[i].eager);
         free(lists->lists[i].kernels);
+        free(lists->lists[i].texts);
     }
     free(lists->kernels);
     lists->n = 0;
@@ -64,7 +65,8 @@ static bool has_kernel(const struct bench_breaks *list, const char *name) {
 static void put_kernel(struct bench_breaks *list, const struct whatif_kernel *kernel) {
     if (has_kernel(list, kernel->name))
         return;
-    list->kernels[list->n++] = (struct bench_break){kernel->name, kernel->base, kernel->calls};
+    list->kernels[list->n++] =
+        (struct bench_break){kernel->name, kernel->base, kernel->calls, true};
     list->calls += kernel->calls;
 }
 
@@ -85,10 +87,23 @@ static bool can_be_named(const struct whatif_kernel *kernel) {
 
 /* ---- none, patterns ---- */
 
-/* `list` has room for all kernels and one for each pattern. The pattern's text lives in
- * list->label. */
+/* Memsets and copies, as they are in the recording. */
+static uint64_t calls_of(const struct cst_trace *trace, const struct cus_pattern *pattern) {
+    uint64_t calls = 0;
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const struct cst_record *event = trace->events[i];
+        if (event->type != CST_OP)
+            continue;
+        const struct cst_kind *kind = trace->kinds[((const struct cst_op *)event)->kind];
+        calls += kind->op != CST_OP_LAUNCH &&
+                 cus_pattern_matches_api(pattern, cst_string(trace, kind->name));
+    }
+    return calls;
+}
+
+/* `list` has room for all kernels and one for each pattern. `text` lives as long as it. */
 static bool add_pattern(struct bench_lists *lists, struct bench_breaks *list, const char *text,
-                        const char *label, char *error, size_t bytes) {
+                        char *error, size_t bytes) {
     char why[256];
     struct cus_pattern *pattern = cus_pattern_new(text, why, sizeof why);
     if (!pattern) {
@@ -101,7 +116,8 @@ static bool add_pattern(struct bench_lists *lists, struct bench_breaks *list, co
         if (cus_pattern_matches(pattern, lists->kernels[i].name))
             put_kernel(list, &lists->kernels[i]);
     if (good && sort == CUS_PATTERN_API)
-        list->kernels[list->n++] = (struct bench_break){label, label, 0};
+        list->kernels[list->n++] =
+            (struct bench_break){text, text, calls_of(lists->trace, pattern), false};
     if (sort == CUS_PATTERN_LIB)
         snprintf(error, bytes,
                  "%s: a replay loads all code itself, so libraries cannot be told apart; name "
@@ -116,12 +132,14 @@ static bool add_patterns(struct bench_lists *lists, const char *text, char *erro
     for (const char *at = text; *at; at++)
         patterns += *at == ';';
     struct bench_breaks *list = new_list(lists, text, lists->n_kernels + patterns, error, bytes);
-    char *copy = list ? strdup(text) : NULL, *rest = copy, *pattern;
-    bool good = copy || (list && no_memory(error, bytes));
+    char *rest, *pattern;
+    bool good = list != NULL;
+    if (good && !(list->texts = strdup(text)))
+        good = no_memory(error, bytes);
+    rest = good ? list->texts : NULL;
     while (good && (pattern = strsep(&rest, ";")))
         if (*pattern)
-            good = add_pattern(lists, list, pattern, list->label, error, bytes);
-    free(copy);
+            good = add_pattern(lists, list, pattern, error, bytes);
     return good;
 }
 

@@ -18,12 +18,14 @@ enum { BENCH_LISTS = 64, BENCH_LABEL = 272 };
 struct bench_break {
     const char *name; /* mangled, or the pattern */
     const char *base;
-    uint64_t calls; /* launches in the trace; 0 of patterns for memsets and copies */
+    uint64_t calls; /* in the trace */
+    bool launches;  /* they are launches */
 };
 
 struct bench_breaks {
     char *label;
     char *eager; /* patterns with ';' between; NULL: none */
+    char *texts; /* that names in `kernels` are in */
     struct bench_break *kernels;
     uint32_t n;
     uint64_t calls; /* launches of all of them */

@@ -97,7 +97,7 @@ static void fill_breaks(const struct bench_found *found, struct table *table) {
             row[1].text = one->base;
             row[2].text = one->name;
             row[3].number = (int64_t)one->calls;
-            row[4].real = lists->launches ? 100 * (double)one->calls / (double)lists->launches : 0;
+            row[4].real = one->launches ? 100 * (double)one->calls / (double)lists->launches : 0;
         }
 }
 
