@@ -196,7 +196,9 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
 // In one more step of a program there are as many more nodes and graphs as whatif counts for the
 // same settings: what differs at its beginning is in both runs.
 TEST(Bench, CountsAreThoseOfWhatIf) {
-    const Environment fixed = {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSIM_GRAPH_RULES", "measured"}};
+    const Environment fixed = {{"CUSPLICE_HOLD_US", "1000000"},
+                               {"CUSPLICE_DEMOTE", "no"},
+                               {"CUSIM_GRAPH_RULES", "measured"}};
     const int steps[] = {20, 30};
     double folded[2][2], graphs[2][2], if_folded[2][2], if_graphs[2][2];
     for (int i = 0; i < 2; i++) {

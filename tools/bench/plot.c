@@ -202,7 +202,7 @@ static void draw_point(const struct drawing *d, const struct plot_series *series
     double low = place_y(d, point->ns - point->noise), high = place_y(d, point->ns + point->noise);
     fprintf(d->to,
             "<g class=\"point\" data-x=\"%" PRIu32 "\" data-ns=\"%.0f\" data-noise=\"%.0f\">",
-            series->level ? 0 : point->x, point->ns, point->noise);
+            series->level ? 0 : point->x, floor(point->ns + 0.5), floor(point->noise + 0.5));
     fprintf(d->to, "<path class=\"error\" d=\"M%.1f %.1fV%.1fM%.1f %.1fh6M%.1f %.1fh6\"/>", x, low,
             high, x - 3, low, x - 3, high);
     draw_marker(d, series, place, x, place_y(d, point->ns));
