@@ -200,7 +200,8 @@ TEST(Bench, CountsAreThoseOfWhatIf) {
                                {"CUSPLICE_DEMOTE", "no"},
                                {"CUSIM_GRAPH_RULES", "measured"}};
     const int steps[] = {20, 30};
-    double folded[2][2], graphs[2][2], if_folded[2][2], if_graphs[2][2];
+    const std::string sizes[] = {"4", "16"}, breaks[] = {"none", "add_scalar"};
+    double folded[2][4], graphs[2][4], if_folded[2][4], if_graphs[2][4];
     for (int i = 0; i < 2; i++) {
         std::string trace = Folder() + "/steady" + std::to_string(i) + ".cst";
         Result r =
@@ -208,38 +209,39 @@ TEST(Bench, CountsAreThoseOfWhatIf) {
                          "steady", "--steps", std::to_string(steps[i])},
                         fixed);
         ASSERT_EQ(r.Exit(), 0) << r.err;
-        r = Bench({"--rounds=1", "--pace=none", "--strategy=piecewise", "--pieces=16", "--first=16",
-                   "--break=none", "--break=add_scalar", "--format=json", trace},
+        r = Bench({"--rounds=1", "--pace=none", "--strategy=piecewise", "--pieces=4,16",
+                   "--first=16", "--break=none", "--break=add_scalar", "--format=json", trace},
                   fixed);
         ASSERT_EQ(r.Exit(), 0) << r.err;
         sim::Json json = sim::ParseJson(r.out);
-        for (int k = 0; k < 2; k++) {
-            std::string row = "rows." + std::to_string(k + 1) + ".";
+        for (int k = 0; k < 4; k++) {
+            std::string row = "rows." + std::to_string(k + 1) + ".", size = sizes[k % 2];
             folded[i][k] = json.Number(row + "folded") * json.Number("about.steps");
             graphs[i][k] = json.Number(row + "graphs") * json.Number("about.steps");
-            Strings words = {"whatif", "--format=json",  "--set", "piece_max=16",
-                             "--set",  "piece_first=16", "--set", "hold_us=1000000"};
-            if (k)
-                words.insert(words.end(), {"--eager", "add_scalar"});
+            Strings words = {"whatif", "--format=json",       "--set", "piece_max=" + size,
+                             "--set",  "piece_first=" + size, "--set", "hold_us=1000000"};
+            if (k / 2)
+                words.insert(words.end(), {"--eager", breaks[k / 2]});
             words.push_back(trace);
             r = OnSimulator(words);
             sim::Json counts = sim::ParseJson(r.out);
             ASSERT_TRUE(counts.valid) << r.err;
             if_folded[i][k] = counts.Number("whatif.issued.in_graphs");
             if_graphs[i][k] = counts.Number("whatif.graph_launches");
-            if (k) {
+            if (k / 2) {
                 EXPECT_EQ(json.Number("breaks.0.calls"), counts.Number("whatif.eager_by.rule"));
             }
         }
     }
-    for (int k = 0; k < 2; k++) {
-        SCOPED_TRACE(k);
+    for (int k = 0; k < 4; k++) {
+        SCOPED_TRACE("pieces of " + sizes[k % 2] + ", breaks " + breaks[k / 2]);
         EXPECT_NEAR(folded[1][k] - folded[0][k], if_folded[1][k] - if_folded[0][k], 0.01);
         EXPECT_NEAR(graphs[1][k] - graphs[0][k], if_graphs[1][k] - if_graphs[0][k], 0.01);
         EXPECT_GE(if_folded[1][k] - if_folded[0][k], 100);
     }
-    EXPECT_LT(folded[1][1], folded[1][0]);
-    EXPECT_GT(graphs[1][1], graphs[1][0]);
+    EXPECT_LT(folded[1][3], folded[1][1]);
+    EXPECT_GT(graphs[1][3], graphs[1][1]);
+    EXPECT_GT(graphs[1][0], 2 * graphs[1][1]);
 }
 
 TEST(Bench, RecordsAScenarioAndRemovesTheTrace) {
