@@ -243,7 +243,7 @@ void cus_recording_attend(void) {
 
 void cus_recording_context_goes(void) {
     if (cus_keeping())
-        cus_keep_finish();
+        cus_keep_end();
 }
 
 void cus_recording_end(void) {

@@ -367,10 +367,7 @@ Result ByScript(const std::string &trace, Strings arguments, int wrong = 0) {
     mkdir(folder.c_str(), 0755);
     Write("started", "");
     std::ofstream(folder + "/player")
-        << "#!/bin/sh\necho x >>" << started
-        << "\nns=2000\n"
-           "n=$(wc -l <"
-        << started
+        << "#!/bin/sh\necho x >>" << started << "\nn=$(wc -l <" << started
         << ")\n"
            "echo '{\"ready\":true,\"gpu\":\"<G&\\\\u0022>\",\"driver\":12040,\"ops\":9,"
            "\"launches\":4,\"steps\":2,\"memory_bytes\":7,\"checks\":1,\"interface\":1,"
@@ -380,8 +377,9 @@ Result ByScript(const std::string &trace, Strings arguments, int wrong = 0) {
         << wrong
         << ",\"where\":[\"0x10\"]}' ;;\n"
            "run) i=0; list=; while [ $i -lt $n_passes ]; do i=$((i + 1)); "
-           "list=$list,$((2000 + 800 * n + 200 * (i % 3))); done\n"
-           "echo '{\"ns\":['${list#,}'],\"steps\":2,\"in_graphs\":'$((6 * n_passes))',\"issued\":'"
+           "list=$list,$((1000 + 400 * n + 100 * (i % 3))); done\n"
+           "echo '{\"ns\":['${list#,}'],\"step_ns\":['${list#,}'],\"steps\":2,\"in_graphs\":'$((6 "
+           "* n_passes))',\"issued\":'"
            "$((8 * n_passes))',\"graph_launches\":'$((3 * n_passes))'}' ;; esac; done\n";
     chmod((folder + "/player").c_str(), 0755);
     arguments.insert(arguments.begin(), "bench");
