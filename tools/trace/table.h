@@ -15,8 +15,8 @@ enum table_unit {
     TABLE_PERCENT, /* 0 to 100, in `real` */
     TABLE_NS,
     TABLE_BYTES,
-    TABLE_REAL, /* a count with a fraction, in `real` */
     TABLE_TEXT,
+    TABLE_REAL, /* a count with a fraction, in `real` */
 };
 
 struct table_column {
