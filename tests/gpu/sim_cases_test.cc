@@ -173,8 +173,7 @@ TEST_F(SimCases, BenchMeasuresEachCell) {
                                  " CUSIM_DELAY_US=0\nexec " + Path("TOOL") + " \"$@\"");
     EXPECT_EQ(Run("bench --quick", ""), 0) << Read("log");
     std::string results = Read("out/RESULTS.md");
-    EXPECT_NE(results.find("| decode host: cells | 5 | 5 | pass |"), std::string::npos)
-        << results;
+    EXPECT_NE(results.find("| decode host: cells | 5 | 5 | pass |"), std::string::npos) << results;
     for (const char *file : {"md", "csv", "json", "svg"})
         EXPECT_NE(Read(std::string("out/bench.") + file), "") << file;
 }
