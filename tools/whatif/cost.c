@@ -76,6 +76,10 @@ static void fill_in(const bool *seen, struct whatif_cost *cost) {
     /* What other keys of the file comprise, since it has no key for it. */
     other.host.graph_node = other.host.graph_other = other.host.let_through = 0;
     other.host.eager_memset = other.host.eager_copy = cost->host.eager_launch;
+    /* What means something beside other values of the same machine only. */
+    other.gpu.measured_more = other.gpu.memset_more = 0;
+    other.recorder.eager_launch = other.recorder.eager_launch_gpu = 0;
+    other.recorder.matched_launch = other.recorder.matched_launch_gpu = 0;
     for (unsigned i = 0; i < KEYS; i++)
         if (!seen[i])
             *value_of(cost, i) = *value_of(&other, i);
