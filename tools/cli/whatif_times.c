@@ -58,6 +58,18 @@ static struct alike alike_of(const struct cst_trace *trace, const struct cst_op 
     return it;
 }
 
+/* One of all that are alike; returns how many are left, in order. */
+static size_t keep_medians(struct alike *known, size_t n) {
+    size_t kept = 0;
+    qsort(known, n, sizeof *known, by_all);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && by_likeness(&known[end], &known[i]) == 0;)
+            end++;
+        known[kept++] = known[i + (end - i) / 2];
+    }
+    return kept;
+}
+
 /* The median of those of the other trace that are like it. */
 static uint32_t *times_of_others(const struct cst_trace *trace, const struct cst_trace *other,
                                  const struct model *model, struct whatif_measured *out) {
@@ -67,8 +79,7 @@ static uint32_t *times_of_others(const struct cst_trace *trace, const struct cst
     for (uint32_t i = 0; known && i < model->n_ops; i++)
         if (model->ops[i].gpu && model->ops[i].gpu->gpu_ns < WHATIF_NOT_MEASURED)
             known[n++] = alike_of(other, model->ops[i].op, (uint32_t)model->ops[i].gpu->gpu_ns);
-    if (known)
-        qsort(known, n, sizeof *known, by_all);
+    n = known ? keep_medians(known, n) : 0;
     for (size_t i = 0; known && ns && i < trace->n_events; i++) {
         ns[i] = WHATIF_NOT_MEASURED;
         if (trace->events[i]->type != CST_OP)
@@ -77,12 +88,7 @@ static uint32_t *times_of_others(const struct cst_trace *trace, const struct cst
         const struct alike *found = bsearch(&it, known, n, sizeof *known, by_likeness);
         if (!found)
             continue;
-        const struct alike *end = found + 1;
-        while (found > known && by_likeness(found - 1, &it) == 0)
-            found--;
-        while (end < known + n && by_likeness(end, &it) == 0)
-            end++;
-        ns[i] = found[(end - found) / 2].at;
+        ns[i] = found->at;
         out->ops++;
         out->ns += ns[i];
     }
