@@ -84,6 +84,11 @@ TEST(Calibrate, WritesAWholeFileThatWhatIfReads) {
                         " = [0-9.e+]+\n");
         EXPECT_TRUE(std::regex_search(text, match, line)) << key;
     }
+    // Calls are measured, with or without CUPTI.
+    for (const char *key : {"eager_launch", "matched_launch", "let_through", "graph_other"})
+        EXPECT_TRUE(std::regex_search(
+            text, std::regex(std::string("were [0-9.e+]+ apart\\.\n") + key + " = ")))
+            << key;
     // What has to take time did.
     for (const char *key : {"eager_launch", "matched_launch", "built_node", "graph_kernel"}) {
         std::regex line(std::string("\n") + key + " = ([0-9.e+]+)\n");
