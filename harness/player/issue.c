@@ -113,15 +113,22 @@ static _Noreturn void refuse(const struct player *p, size_t i, CUresult result) 
                 player_api_error(result));
 }
 
-static void issue_all(struct player *p) {
+static void issue_all(struct player *p, uint64_t begin) {
+    struct player_step *step = p->steps;
     for (size_t i = 0; i < p->n_ops; i++) {
         CUresult result = issue(&p->ops[i]);
         if (__builtin_expect(result != CUDA_SUCCESS, 0))
             refuse(p, i, result);
+        if (p->ops[i].last) {
+            uint64_t end = now();
+            step++->ns = end - begin;
+            begin = end;
+        }
     }
 }
 
-static void issue_paced(struct player *p) {
+static void issue_paced(struct player *p, uint64_t begin) {
+    struct player_step *step = p->steps;
     for (size_t i = 0; i < p->n_ops; i++) {
         const struct player_op *op = &p->ops[i];
         uint64_t *clock = &p->clocks[op->thread];
@@ -134,15 +141,19 @@ static void issue_paced(struct player *p) {
             *clock = now();
         if (__builtin_expect(result != CUDA_SUCCESS, 0))
             refuse(p, i, result);
+        if (op->last) {
+            step++->ns = *clock - begin;
+            begin = *clock;
+        }
     }
 }
 
 uint64_t player_pass(struct player *p) {
     uint64_t begin = now();
     if (p->paced)
-        issue_paced(p);
+        issue_paced(p, begin);
     else
-        issue_all(p);
+        issue_all(p, begin);
     CUresult result = player_cu.cuCtxSynchronize();
     if (result != CUDA_SUCCESS)
         player_fail("behind the last op: %s", player_api_error(result));

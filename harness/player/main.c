@@ -169,6 +169,7 @@ static void check(struct player *p) {
 static void run(struct player *p, unsigned long passes) {
     struct cusplice_counters before = {0}, after = {0};
     uint64_t in_graphs = 0, issued = 0;
+    uint64_t *steps = player_need(calloc(passes, sizeof *steps));
     if (!p->dirty_known) {
         player_restore(p);
         player_watch(p);
@@ -184,7 +185,12 @@ static void run(struct player *p, unsigned long passes) {
         in_graphs += after.in_graphs - before.in_graphs;
         issued += after.in_graphs + after.eager - before.in_graphs - before.eager;
         printf("%s%" PRIu64, i ? "," : "", ns);
+        steps[i] = player_step_ns(p);
     }
+    fputs("],\"step_ns\":[", stdout);
+    for (unsigned long i = 0; i < passes; i++)
+        printf("%s%" PRIu64, i ? "," : "", steps[i]);
+    free(steps);
     printf("],\"steps\":%zu,\"in_graphs\":%" PRIu64 ",\"issued\":%" PRIu64 "}\n", p->n_steps,
            in_graphs, issued);
 }

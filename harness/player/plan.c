@@ -310,12 +310,13 @@ static bool order(struct planning *plan, struct player_op *op) {
     }
 }
 
-/* The host waits: a step ends where there was work in it. */
-static void count_steps(struct planning *plan, const struct player_op *op) {
-    bool waits = op->what >= PLAYER_SYNC_STREAM || (op->what == PLAYER_DOWNLOAD && op->sync);
+/* The host waits: a step ends where there was work in it. Who asks about an event does not wait. */
+static void end_step(struct planning *plan, struct player_op *op) {
+    bool waits = op->sync && (op->what >= PLAYER_SYNC_STREAM || op->what == PLAYER_DOWNLOAD ||
+                              op->what == PLAYER_UPLOAD);
     plan->worked |= op->what <= PLAYER_MOVE;
     if (waits && plan->worked) {
-        plan->p->n_steps++;
+        op->last = true;
         plan->worked = false;
     }
 }
@@ -352,7 +353,7 @@ static bool take(struct planning *plan, const struct cst_work *work, struct play
     }
     if (kept) {
         plan->thread_seen[work->head.thread] = true;
-        count_steps(plan, op);
+        end_step(plan, op);
     }
     return kept;
 }
@@ -431,7 +432,9 @@ void player_plan(struct player *p) {
                 (struct player_op){.what = PLAYER_SET, .work = replay->works[i], .player = p};
         p->n_ops += take(&plan, replay->works[i], &p->ops[p->n_ops]);
     }
-    p->n_steps += plan.worked;
+    if (plan.worked)
+        p->ops[p->n_ops - 1].last = true;
+    player_steps(p);
     find_globals(p);
     spans_end(&plan.spans);
     free(plan.recorded);

@@ -63,6 +63,7 @@ struct player_op {
     enum player_what what;
     bool sync;  /* memset, copy: by a call without Async */
     bool first; /* of its thread */
+    bool last;  /* of its step: the host has waited then */
     uint32_t thread;
     uint64_t gap_ns;
     CUstream stream;
@@ -101,6 +102,14 @@ struct player_host {
     void *here;
 };
 
+/* What the host has done before it waits: calls, work among them, and how long they took in the
+ * last pass. */
+struct player_step {
+    size_t n_ops;
+    bool typical; /* there is more work in steps of so many calls than in others of one length */
+    uint64_t ns;
+};
+
 struct player {
     struct cst_trace *trace;
     struct notes obstacles, warnings;
@@ -130,6 +139,7 @@ struct player {
     CUstream *streams; /* by lane */
     struct player_op *ops;
     size_t n_ops, n_steps, n_launches;
+    struct player_step *steps;
     struct player_patch *patches;
     size_t n_patches;
     struct player_host *hosts;
@@ -152,6 +162,11 @@ void *player_need(void *memory);
 _Noreturn void player_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same where `result` is an error. */
 void player_check(CUresult result, const char *call);
+
+/* steps.c: which steps there are, and which of them are typical. */
+void player_steps(struct player *p);
+/* The median of the typical ones in the last pass, ns. */
+uint64_t player_step_ns(const struct player *p);
 
 /* image.c: finds the bytes of each module that a launch or a variable needs; obstacles. */
 void player_images(struct player *p);

@@ -344,6 +344,71 @@ int sc_run_pool_memory(struct sc *sc) {
     return 0;
 }
 
+/* A mapping of memory of its own, as PyTorch's expandable segments have them. */
+static void map(struct sc *sc, CUdeviceptr at, size_t bytes) {
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = sc->device}};
+    CUmemAccessDesc access = {.location = prop.location,
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    OK(sc->cu.MemCreate(&handle, bytes, &prop, 0));
+    OK(sc->cu.MemMap(at, bytes, 0, handle, 0));
+    OK(sc->cu.MemRelease(handle));
+    OK(sc->cu.MemSetAccess(at, bytes, &access, 1));
+}
+
+/* Memsets and copies within mappings, across them, and to and from other memory; the last mapping
+ * goes and comes again, and what is asked for meanwhile fails at its call. */
+int sc_run_virtual_memory(struct sc *sc) {
+    enum { GRANULE = 2 << 20, HALF = 2048, STEP = 10 };
+    CUstream s;
+    CUdeviceptr base;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    unsigned *out = sc_pinned(sc, "out", N);
+    uint64_t said = 0;
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.MemAddressReserve(&base, (size_t)4 * GRANULE, 0, 0, 0));
+    for (unsigned i = 0; i < 3; i++) {
+        map(sc, base + (size_t)i * GRANULE, GRANULE);
+    }
+    CUdeviceptr border = base + GRANULE, last = base + 2 * (size_t)GRANULE;
+    OK(sc->cu.MemsetD8Async(base, 0, 3 * (size_t)GRANULE, s));
+    sc_register(sc, "first", base, NULL, 4 * N);
+    sc_register(sc, "border", border - HALF, NULL, 2 * HALF);
+    for (unsigned step = 0; step < sc_steps(sc, 40); step++) {
+        for (unsigned i = 0; i < 3; i++) {
+            sc_chain(sc, s, base, 3, step + i, N);
+            OK(sc->cu.MemsetD32Async(base + 512, step + i, 16, s));
+            OK(sc->cu.MemcpyDtoDAsync(border - HALF, base, 2 * HALF, s));
+            sc_chain(sc, s, border - HALF, 5, step, N);
+            OK(sc->cu.MemsetD8Async(border - 8, (unsigned char)step, 16, s));
+            OK(sc->cu.MemcpyDtoDAsync(x, border - HALF, N, s));
+            OK(sc->cu.MemcpyDtoDAsync(last + 64 * i, x, 256, s));
+            OK(sc->cu.MemcpyAsync(base + 1024, last, 256, s));
+        }
+        OK(sc->cu.MemcpyDtoHAsync(out, last, N, s));
+        OK(sc->cu.StreamSynchronize(s));
+        said = sc_hash(said, out, N);
+        if (step % STEP == STEP - 1) {
+            OK(sc->cu.MemUnmap(last, GRANULE));
+            sc_chain(sc, s, x, 7, step, N / 4);
+            sc_code(sc, sc->cu.MemsetD32Async(last, step, 16, s));
+            sc_code(sc, sc->cu.MemcpyDtoDAsync(last, x, 256, s));
+            map(sc, last, GRANULE);
+            OK(sc->cu.MemsetD8Async(last, 0, N, s));
+        }
+    }
+    sc_say(sc, "seen: %016llx", (unsigned long long)said);
+    sc_digest(sc);
+    for (unsigned i = 0; i < 3; i++) {
+        OK(sc->cu.MemUnmap(base + (size_t)i * GRANULE, GRANULE));
+    }
+    OK(sc->cu.MemAddressFree(base, (size_t)4 * GRANULE));
+    return 0;
+}
+
 /* Managed memory: the host touches it, behind a synchronise, with no call at all. */
 int sc_run_managed(struct sc *sc) {
     CUstream s;

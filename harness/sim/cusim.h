@@ -158,6 +158,7 @@ struct cusim_process {
     struct cusim_ctx
         *dead;        /* made by the program and destroyed; kept so that they are found dead */
     uint64_t next_id; /* of contexts, streams, captures, buffers; never used twice */
+    uint64_t calls;   /* that put work into a stream */
     unsigned n_busy;  /* streams with work */
     struct cusim_capture *captures;
 };
@@ -366,6 +367,15 @@ void cusim_work_unref(struct cusim_work *work);
 CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stream, CUresult state);
 void cusim_work_log(const struct cusim_work *work, uint64_t stream_raw); /* no lock held */
 
+/* ---- who hears what ran (activity.c) ---- */
+
+/* What the calling thread runs next is of this call, and of this node (from 1 on; 0: no graph). */
+void cusim_activity_call(uint64_t correlation);
+void cusim_activity_node(uint64_t node);
+uint64_t cusim_activity_begin(void); /* 0: nobody listens */
+void cusim_activity_end(const struct cusim_work *work, const struct cusim_stream *stream,
+                        uint64_t began);
+
 /* ---- streams ---- */
 
 struct cusim_dep {
@@ -376,6 +386,7 @@ struct cusim_dep {
 struct cusim_op {
     struct cusim_op *next;
     uint64_t seq;
+    uint64_t correlation; /* number of the call, of all streams */
     struct cusim_work *work;
     struct cusim_mark *mark;     /* of a record */
     struct cusim_graph_run *run; /* of a graph launch */

@@ -15,6 +15,7 @@ import sys
 EXTRA = {"cuProfilerInitialize": 4000, "cuProfilerStart": 4000, "cuProfilerStop": 4000}
 # Entry points of the simulator alone; nobody's table knows them.
 OWN = [
+    ("cuSimActivity", 13000),
     ("cuSimBeginCaptureX", 13000),
     ("cuSimBeginCaptureX_ptsz", 13000),
     ("cuSimFillX", 13000),

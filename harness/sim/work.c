@@ -103,7 +103,7 @@ static void run_write_value(const struct cusim_work *work) {
 
 CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stream,
                         CUresult state) {
-    (void)stream;
+    uint64_t began = cusim_activity_begin();
     if (work->type == CUSIM_WORK_CALLBACK) /* told of the error, never skipped */
         work->host.callback(work->host.stream, state, work->host.data);
     if (state != CUDA_SUCCESS)
@@ -136,6 +136,7 @@ CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stre
     default:
         break;
     }
+    cusim_activity_end(work, stream, began);
     return CUDA_SUCCESS;
 }
 

@@ -64,6 +64,7 @@ static void stop_if_exiting(void) {
 static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult state) {
     cusim_delay(stream);
     CUresult result = state == CUDA_SUCCESS ? op->late : CUDA_SUCCESS;
+    cusim_activity_call(op->correlation);
     if (op->run) {
         if (state == CUDA_SUCCESS)
             cusim_graph_run_execute(op->run, stream);
@@ -163,6 +164,7 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     op->work = work;
     op->late = cusim_take_late();
     op->seq = ++stream->submitted;
+    op->correlation = ++cusim.calls;
     if (stream->legacy) {
         for (struct cusim_stream *s = stream->ctx->streams; s; s = s->next)
             if (s != stream && !(s->flags & CU_STREAM_NON_BLOCKING))

@@ -47,7 +47,7 @@ static void flush(const struct call *call) {
 
 /* The host has seen the stream complete, or failed to. */
 static CUresult waited(const struct call *call, CUresult result) {
-    return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call)) : result;
+    return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call), call->row) : result;
 }
 
 static void leave_gate(const struct call *call) {

@@ -28,7 +28,8 @@ enum {
     KIND_MEMSET = 2,
     KIND_KERNEL = 3,
     KIND_CONCURRENT_KERNEL = 10,
-    FLUSH_FORCED = 1
+    FLUSH_FORCED = 1,
+    ERROR_MAX_LIMIT_REACHED = 12 /* CUptiResult: no more records */
 };
 
 /* What the records of all versions since CUDA 11.1 begin with; looked up in cupti_activity.h. */
@@ -74,10 +75,20 @@ static struct {
     int (*cuptiActivityFlushAll)(uint32_t flag);
     int (*cuptiGetTimestamp)(uint64_t *timestamp);
     int (*cuptiGetStreamIdEx)(void *context, void *stream, uint8_t per_thread, uint32_t *id);
+    int (*cuptiGetContextId)(void *context, uint32_t *id);
 } cupti;
 
 static const int kinds[] = {KIND_CONCURRENT_KERNEL, KIND_MEMCPY, KIND_MEMSET};
 static int64_t ahead; /* of the host's clock CUPTI's is; written before the first record */
+static uint32_t said; /* atomic: that a call failed */
+
+/* Did that call fail? The first that does is said; what CUPTI told until then stays. */
+static bool failed(const char *call, int error) {
+    if (error && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        cus_log(CUS_WARN, "trace", "GPU times are missing: %s failed, error %d", call, error);
+    return error != 0;
+}
+#define FAILED(call, arguments) failed(#call, cupti.call arguments)
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *most) {
     *buffer = cus_mem_alloc(BUFFER);
@@ -133,66 +144,89 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
     (void)stream;
     (void)bytes;
     void *record = NULL;
-    while (valid && cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == 0) {
+    int error = 0;
+    while (valid && (error = cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) == 0) {
         uint32_t kind = *(const uint32_t *)record;
         if (kind == KIND_KERNEL || kind == KIND_CONCURRENT_KERNEL)
             take_kernel(record);
         else if (kind == KIND_MEMCPY || kind == KIND_MEMSET)
             take_transfer(record);
     }
+    if (error != ERROR_MAX_LIMIT_REACHED)
+        failed("cuptiActivityGetNextRecord", error);
     cus_mem_free(buffer);
 }
 
 static void tell_stream(uint32_t number, void *context, void *handle, bool per_thread) {
     struct cst_gpu_stream stream = {.head = {.type = CST_GPU_STREAM, .words = sizeof stream / 8},
                                     .stream = number};
-    if (cupti.cuptiGetStreamIdEx(context, handle, per_thread, &stream.gpu_stream) == 0)
-        cus_record_define(&stream.head);
+    struct cst_gpu_context of = {.head = {.type = CST_GPU_CONTEXT, .words = sizeof of / 8},
+                                 .stream = number};
+    if (FAILED(cuptiGetContextId, (context, &of.context)) ||
+        FAILED(cuptiGetStreamIdEx, (context, handle, per_thread, &stream.gpu_stream)))
+        return;
+    cus_record_define(&stream.head);
+    cus_record_define(&of.head);
 }
 
-static bool load(void) {
+/* NULL, or what is missing. */
+static const char *load(void) {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
     void *(*look)(void *, const char *) = (void *(*)(void *, const char *))cus_dlsym_find();
     void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
     if (!library || !look)
-        return false;
-#define FIND(name) (*(void **)&cupti.name = look(library, #name))
-    return FIND(cuptiActivityRegisterCallbacks) && FIND(cuptiActivityEnable) &&
-           FIND(cuptiActivityDisable) && FIND(cuptiActivityGetNextRecord) &&
-           FIND(cuptiActivityFlushAll) && FIND(cuptiGetTimestamp) && FIND(cuptiGetStreamIdEx);
+        return "libcupti.so was not found (it comes with the CUDA toolkit)";
+#define FIND(name)                                                                                 \
+    if (!(*(void **)&cupti.name = look(library, #name)))                                           \
+        return "libcupti.so has no " #name;
+    FIND(cuptiActivityRegisterCallbacks)
+    FIND(cuptiActivityEnable)
+    FIND(cuptiActivityDisable)
+    FIND(cuptiActivityGetNextRecord)
+    FIND(cuptiActivityFlushAll)
+    FIND(cuptiGetTimestamp)
+    FIND(cuptiGetStreamIdEx)
+    FIND(cuptiGetContextId)
 #undef FIND
+    return NULL;
 }
 
 /* The middle of two looks at the host's clock, of the closest of a few. */
-static bool set_clock(void) {
+static int set_clock(void) {
     uint64_t closest = ~0ull;
     for (int i = 0; i < 16; i++) {
         uint64_t before = cus_clock_ns(), now;
-        if (cupti.cuptiGetTimestamp(&now) != 0)
-            return false;
+        int error = cupti.cuptiGetTimestamp(&now);
+        if (error)
+            return error;
         uint64_t after = cus_clock_ns();
         if (after - before < closest) {
             closest = after - before;
             ahead = (int64_t)(now - (before + (after - before) / 2));
         }
     }
-    return true;
+    return 0;
 }
 
 bool cus_gpu_times_start(void) {
-    const char *why = NULL;
-    int error = 0;
-    if (!load())
-        why = "libcupti.so was not found (it comes with the CUDA toolkit)";
-    else if (!set_clock() || (error = cupti.cuptiActivityRegisterCallbacks(request, complete)))
+    const char *why = load();
+    if (why) {
+        cus_log(CUS_WARN, "trace", "no GPU times: %s", why);
+        return false;
+    }
+    size_t enabled = 0;
+    int error = set_clock();
+    if (error || (error = cupti.cuptiActivityRegisterCallbacks(request, complete)))
         why = "CUPTI refuses (another profiler uses it, or it does not know this driver)";
-    for (size_t i = 0; !why && i < sizeof kinds / sizeof *kinds; i++)
-        if ((error = cupti.cuptiActivityEnable(kinds[i])))
+    for (; !why && enabled < sizeof kinds / sizeof *kinds; enabled += !why)
+        if ((error = cupti.cuptiActivityEnable(kinds[enabled])))
             why = "CUPTI does not record here (permission to read GPU counters?)";
     if (why) {
         cus_log(CUS_WARN, "trace", "no GPU times: %s, error %d", why, error);
+        while (enabled > 0)
+            cupti.cuptiActivityDisable(kinds[--enabled]);
         return false;
     }
     cus_record_on_stream = tell_stream;
@@ -200,7 +234,7 @@ bool cus_gpu_times_start(void) {
 }
 
 void cus_gpu_times_end(void) {
-    cupti.cuptiActivityFlushAll(FLUSH_FORCED);
+    FAILED(cuptiActivityFlushAll, (FLUSH_FORCED));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        cupti.cuptiActivityDisable(kinds[i]);
+        FAILED(cuptiActivityDisable, (kinds[i]));
 }

@@ -25,7 +25,7 @@ enum cus_state {
     CUS_STATE_ATTEND,  /* as ON, and the next hook has something to do first (cus_lifecycle_attend)
                         */
     CUS_STATE_GATED,   /* as ON, in mode verify: each hook goes through the gate (verify/gate.h) */
-    CUS_STATE_RECORDED /* as ON, and the engine is asked about each op, for the trace */
+    CUS_STATE_RECORDED /* as ON, and each op is told to the trace */
 };
 
 extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */
@@ -58,6 +58,12 @@ static inline bool cus_guard_enter(struct cus_guard *guard) {
 static inline bool cus_guard_ready(void) {
     return __builtin_expect(__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) == CUS_STATE_ON, 1) &&
            __builtin_expect(!CUS_HAZARD(E3) || cus_depth == 0, 1);
+}
+
+/* The same where a trace is made. */
+static inline bool cus_guard_recorded(void) {
+    return __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) == CUS_STATE_RECORDED &&
+           (!CUS_HAZARD(E3) || cus_depth == 0);
 }
 
 static inline void cus_guard_leave(const struct cus_guard *guard) {

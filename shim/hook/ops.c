@@ -38,19 +38,31 @@ static CUresult straight(CUresult result) {
  * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
  * for a signal handler that launches meanwhile, and for what the driver calls back (HAZARDS E3). */
 #define HOT(hold, type, f, stream, abi, symbol, arguments)                                         \
-    if (cus_guard_ready()) {                                                                       \
-        if (cus_hot_pending()) {                                                                   \
-            cus_depth = 1;                                                                         \
-            bool held_ = hold;                                                                     \
-            cus_depth = 0;                                                                         \
-            if (__builtin_expect(held_, 1))                                                        \
-                return CUDA_SUCCESS;                                                               \
-        } else if (cus_hot_passes(stream, abi, type, f)) {                                         \
-            cus_depth = 1;                                                                         \
-            CUresult result_ = CUS_REAL(symbol) arguments;                                         \
-            cus_depth = 0;                                                                         \
-            return result_;                                                                        \
-        }                                                                                          \
+    if (cus_hot_pending()) {                                                                       \
+        cus_depth = 1;                                                                             \
+        bool held_ = hold;                                                                         \
+        cus_depth = 0;                                                                             \
+        if (__builtin_expect(held_, 1))                                                            \
+            return CUDA_SUCCESS;                                                                   \
+    } else if (cus_hot_passes(stream, abi, type, f)) {                                             \
+        cus_depth = 1;                                                                             \
+        CUresult result_ = CUS_REAL(symbol) arguments;                                             \
+        cus_depth = 0;                                                                             \
+        return result_;                                                                            \
+    }
+
+/* Asked first of all, so that whoever is not on the hot path saves no register for it. */
+#define OTHERWISE(symbol, arguments)                                                               \
+    if (!cus_guard_ready())                                                                        \
+        return cus_guard_recorded() ? recorded_##symbol arguments : long_##symbol arguments;
+
+/* The hot path where a trace is made, out of the way of those who make none. */
+#define RECORDED(symbol, parameters, arguments, hold)                                              \
+    NOINLINE CUresult recorded_##symbol parameters {                                               \
+        cus_depth = 1;                                                                             \
+        bool held_ = hold;                                                                         \
+        cus_depth = 0;                                                                             \
+        return __builtin_expect(held_, 1) ? CUDA_SUCCESS : long_##symbol arguments;                \
     }
 
 /* ---- launches ---- */
@@ -77,9 +89,17 @@ static CUresult straight(CUresult result) {
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
     }                                                                                              \
+    RECORDED(symbol,                                                                               \
+             (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,    \
+              unsigned int by, unsigned int bz, unsigned int shared, CUstream stream_,             \
+              void **params_, void **extra_),                                                      \
+             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_),                        \
+             cus_recorded_launch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}}, stream_,  \
+                                 abi_, params_, extra_))                                           \
     CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
                       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
                       CUstream stream_, void **params_, void **extra_)) {                          \
+        OTHERWISE(symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
         HOT(cus_hot_launch(f, dims, stream_, abi_, params_, extra_), CUS_OP_LAUNCH, f, stream_,    \
             abi_, symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
@@ -113,8 +133,12 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
     }                                                                                              \
+    RECORDED(symbol, (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_), \
+             (config_, f, params_, extra_),                                                        \
+             config_ &&cus_recorded_launch_ex(config_, f, abi_, params_, extra_))                  \
     CUS_WRAP(symbol,                                                                               \
              (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
+        OTHERWISE(symbol, (config_, f, params_, extra_))                                           \
         if (config_) {                                                                             \
             HOT(cus_hot_launch_ex(config_, f, abi_, params_, extra_), CUS_OP_LAUNCH, f,            \
                 config_->hStream, abi_, symbol, (config_, f, params_, extra_))                     \
@@ -169,7 +193,11 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, CUS_ABI_PTSZ)
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
     }                                                                                              \
+    RECORDED(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_),              \
+             (dst_, value_, count, stream_),                                                       \
+             count &&cus_recorded_memset(dst_, value_, sizeof(type), count, stream_, abi_))        \
     CUS_WRAP(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_)) {            \
+        OTHERWISE(symbol, (dst_, value_, count, stream_))                                          \
         if (count) {                                                                               \
             HOT(cus_hot_memset(dst_, value_, sizeof(type), count, stream_, abi_), CUS_OP_MEMSET,   \
                 NULL, stream_, abi_, symbol, (dst_, value_, count, stream_))                       \
@@ -237,7 +265,12 @@ MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
     }                                                                                              \
+    RECORDED(symbol, (dst_type dst_, src_type src_, size_t bytes_, CUstream stream_),              \
+             (dst_, src_, bytes_, stream_),                                                        \
+             bytes_ &&cus_recorded_copy(form_, dst_number(dst_), src_number(src_), bytes_,         \
+                                        stream_, abi_))                                            \
     CUS_WRAP(symbol, (dst_type dst_, src_type src_, size_t bytes_, CUstream stream_)) {            \
+        OTHERWISE(symbol, (dst_, src_, bytes_, stream_))                                           \
         if (bytes_) {                                                                              \
             HOT(cus_hot_copy(form_, dst_number(dst_), src_number(src_), bytes_, stream_, abi_),    \
                 CUS_OP_COPY, NULL, stream_, abi_, symbol, (dst_, src_, bytes_, stream_))           \

@@ -171,6 +171,21 @@ cus_plan_hold_same(struct cus_plan *plan, struct cus_dims dims, const void *flat
     return true;
 }
 
+/* What the node in the midst of a piece holds, before its op is withheld; and what the program
+ * asked for, after: there, or beside it where that differs. */
+static inline __attribute__((always_inline)) const struct cus_held *
+cus_plan_before(const struct cus_plan *plan) {
+    return (const struct cus_held *)(const void *)(plan->predicted->image +
+                                                   plan->piece->places[plan->n].offset);
+}
+static inline __attribute__((always_inline)) const struct cus_held *
+cus_plan_after(const struct cus_plan *plan, const struct cus_held *before) {
+    uint32_t i = plan->n - 1;
+    if (__builtin_expect(plan->dirty[i / 64] >> i % 64 & 1, 0))
+        return cus_image_op(plan->piece->asked, plan->piece, i);
+    return before;
+}
+
 /* The class that the step has from this op on. */
 static inline enum cus_step_class cus_plan_step(const struct cus_plan *plan,
                                                 const struct cus_op *op) {

@@ -19,7 +19,7 @@ struct cus_call {
         struct cus_copy_params copy;
     } flat;
     /* For the trace (tap.h). */
-    uint64_t began; /* 0: it is not told */
+    uint64_t began; /* a moment; 0: it is not told */
     struct cst_op *record;
     bool told; /* what it is has been said, if there was room */
     bool withheld;

@@ -11,7 +11,6 @@
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/call.h"
-#include "shim/stream/hot.h"
 #include "shim/stream/prove.h"
 #include "shim/stream/tap.h"
 
@@ -28,6 +27,10 @@ enum {
 
 /* ---- what kind of op it is ---- */
 
+static bool is_device(enum cus_family family) {
+    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL || family == CUS_FAMILY_VIRTUAL;
+}
+
 /* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
  * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
 static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
@@ -35,14 +38,10 @@ static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_
         m->dst % m->elem)
         return NULL;
     enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
-    if (family != CUS_FAMILY_DEVICE && family != CUS_FAMILY_POOL)
+    if (!is_device(family))
         return NULL;
     return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family, 0,
                             m->stream.abi);
-}
-
-static bool is_device(enum cus_family family) {
-    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL;
 }
 
 /* Pinned and device memory only; host to host is synchronous and never an op (HAZARDS C6, C7). */
@@ -624,31 +623,11 @@ static CUresult pass_empty(struct cus_call *call) {
     return cus_call_real(call);
 }
 
-/* What the hook does with most launches while nothing is recorded. */
-static bool hold_at_once(struct cus_call *call) {
-    const struct cus_launch *launch = call->launch;
-    if (call->type != CUS_OP_LAUNCH || launch->extra || cus_prove_on())
-        return false;
-    struct cus_engine *engine = cus_hot_enter(call->stream.handle, call->stream.abi);
-    if (!engine)
-        return false;
-    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
-    struct cus_op op = {.kind = kind, .params = launch->params};
-    memcpy(op.dims, launch->dims, sizeof op.dims);
-    struct cus_dims dims;
-    memcpy(dims.d, launch->dims, sizeof dims.d);
-    call->withheld = kind && cus_kinds_is_launch(kind, launch) &&
-                     cus_hot_hold(engine, kind, launch->f, dims, launch->params, NULL);
-    if (call->withheld)
-        cus_tap_op_is(call, engine, (struct cus_kind *)(uintptr_t)kind, &op);
-    return cus_hot_leave(engine, CUS_OP_LAUNCH, call->withheld);
-}
-
 static CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
     if (!cus_recording())
         return way(call);
     cus_tap_op_begin(call);
-    CUresult result = hold_at_once(call) ? CUDA_SUCCESS : way(call);
+    CUresult result = way(call);
     cus_tap_op_end(call, result);
     return result;
 }

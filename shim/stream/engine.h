@@ -119,8 +119,8 @@ void cus_engine_suspend(bool on);
 void cus_engine_copying(bool begins);
 /* An error of an op that was issued later than it was asked for, if one waits for this stream
  * (NULL: for any stream of this thread); CUDA_SUCCESS if none. To be returned by a sync call that
- * would itself succeed (HAZARDS E4). */
-CUresult cus_engine_take_error(const struct cus_stream_ref *stream);
+ * would itself succeed (HAZARDS E4); `row` is that call's. */
+CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row);
 
 /* Lifetimes. Called after the flush and before the real call. */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);

@@ -241,8 +241,8 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
         end_step(engine);
 }
 
-CUresult cus_engine_take_error(const struct cus_stream_ref *stream) {
-    CUS_TAP(.what = CST_CALL_WAITED, .stream = stream);
+CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row) {
+    CUS_TAP(.what = CST_CALL_WAITED, .stream = stream, .name = cus_tap_cause(row));
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (!engine || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return CUDA_SUCCESS;

@@ -10,12 +10,18 @@
  * Where a piece has begun, the state of the process, profilers and captures allowed it, and whoever
  * changes one of them issues the piece first (may_withhold in engine.c): so that all that is asked
  * here is what may change from op to op.
+ *
+ * In a process that is recorded the same code runs with a `told` (cus_recorded_...): the op's
+ * record has its room before the op is withheld, or the op goes the long way, and is written
+ * afterwards out of what the node now stands for. Elsewhere `told` is a constant NULL and leaves
+ * nothing behind.
  */
 #ifndef CUSPLICE_STREAM_HOT_H
 #define CUSPLICE_STREAM_HOT_H
 
 #include "shim/base/hazard.h"
 #include "shim/stream/state.h"
+#include "shim/trace/record.h"
 
 #define CUS_HOT static inline __attribute__((always_inline))
 
@@ -53,8 +59,74 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     return NULL;
 }
 
-CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool held) {
+/* What becomes the record of an op. */
+struct cus_told {
+    uint64_t began; /* a moment (trace/ticks.h); 0: nothing is recorded now */
+    const struct cus_held *held;
+    struct cus_ring *ring;
+    uint32_t bytes, kind, abi;
+};
+
+CUS_HOT struct cus_told cus_told_begin(enum cus_abi abi) {
+    bool now = __atomic_load_n(&cus_record_on, __ATOMIC_RELAXED);
+    return (struct cus_told){.began = __builtin_expect(now, 1) ? cus_ticks_now() : 0,
+                             .abi = abi == CUS_ABI_PTSZ};
+}
+
+/* Is there room, and has what the record names a number? Lock held. */
+CUS_HOT bool cus_told_fits(struct cus_told *told, const struct cus_engine *engine,
+                           const struct cus_kind *kind) {
+    if (!told || !told->began)
+        return true;
+    told->bytes = (uint32_t)sizeof(struct cst_op) + ((kind->param_bytes + 7u) & ~7u);
+    told->kind = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
+    if (!told->kind || cus_record_on_op ||
+        engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
+        return false;
+    told->held = cus_plan_before(&engine->plan);
+    told->ring = cus_ring_mine;
+    return cus_ring_fits(told->ring, told->bytes);
+}
+
+/* A node's op at rest has the shape and the params of the record, in the same places. */
+_Static_assert(sizeof(struct cst_op) - offsetof(struct cst_op, dims) == sizeof(struct cus_held) &&
+                   offsetof(struct cst_op, abi) - offsetof(struct cst_op, dims) ==
+                       offsetof(struct cus_held, unknown),
+               "a record ends as an image does");
+
+/* The op that was withheld last is told. Lock held. */
+CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *engine) {
+    if (!told || !told->began)
+        return;
+    struct cus_ring *ring = told->ring;
+    struct cst_op *record = cus_ring_room(ring);
+    const struct cus_held *held = cus_plan_after(&engine->plan, told->held);
+    uint64_t head = ring->held | (uint64_t)(told->bytes / 8) << 16;
+    memcpy(&record->head, &head, sizeof head);
+    record->head.ns = told->began;
+    record->kind = told->kind;
+    record->stream = engine->traced;
+    record->result = CUDA_SUCCESS;
+    record->eager = record->why = 0;
+    memcpy(record->dims, held, sizeof *held);
+    const uint8_t *from = held->params;
+    uint8_t *to = (uint8_t *)(record + 1), *end = (uint8_t *)record + told->bytes;
+    /* A few words: no call. */
+    for (; to + 16 <= end; to += 16, from += 16) {
+        memcpy(to, from, 16);
+        __asm__("");
+    }
+    if (to < end)
+        memcpy(to, from, 8);
+    record->abi = told->abi;
+    record->host_ns = cus_ring_took(ring, told->began);
+    cus_ring_put(ring, told->bytes);
+}
+
+CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool held,
+                           const struct cus_told *told) {
     if (held) {
+        cus_told_put(told, engine);
         engine->counters.ops[type]++;
         __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
         __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
@@ -88,19 +160,21 @@ CUS_HOT bool cus_hot_hold(struct cus_engine *engine, const struct cus_kind *kind
 }
 
 /* True: the launch is withheld. False: nothing was done. */
-CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
-                            void **params, void **extra) {
+CUS_HOT bool cus_told_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
+                             void **params, void **extra, struct cus_told *told) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
     const struct cus_kind *kind = cus_plan_midst(&engine->plan);
     return cus_hot_leave(engine, CUS_OP_LAUNCH,
                          kind && !kind->n_attrs && !kind->cooperative &&
-                             cus_hot_hold(engine, kind, f, dims, params, extra));
+                             cus_told_fits(told, engine, kind) &&
+                             cus_hot_hold(engine, kind, f, dims, params, extra),
+                         told);
 }
 
-CUS_HOT bool cus_hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
-                               void **params, void **extra) {
+CUS_HOT bool cus_told_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
+                                void **params, void **extra, struct cus_told *told) {
     struct cus_engine *engine = cus_hot_enter(config->hStream, abi);
     if (!engine)
         return false;
@@ -110,7 +184,9 @@ CUS_HOT bool cus_hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum 
     const struct cus_kind *kind = cus_plan_midst(&engine->plan);
     return cus_hot_leave(engine, CUS_OP_LAUNCH,
                          kind && cus_kinds_has_attrs(kind, config->attrs, config->numAttrs) &&
-                             cus_hot_hold(engine, kind, f, dims, params, extra));
+                             cus_told_fits(told, engine, kind) &&
+                             cus_hot_hold(engine, kind, f, dims, params, extra),
+                         told);
 }
 
 /* A memset or copy of what the node holds already, addresses included, is one in memory that is
@@ -121,8 +197,8 @@ CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const void
            cus_plan_hold_same(&engine->plan, dims, flat);
 }
 
-CUS_HOT bool cus_hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
-                            CUstream handle, enum cus_abi abi) {
+CUS_HOT bool cus_told_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
+                             CUstream handle, enum cus_abi abi, struct cus_told *told) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -130,11 +206,13 @@ CUS_HOT bool cus_hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size
     const struct cus_memset_params params = {.dst = dst, .value = value, .height = 1};
     return cus_hot_leave(engine, CUS_OP_MEMSET,
                          kind && kind->type == CUS_OP_MEMSET && kind->elem == elem &&
-                             kind->abis >> abi & 1 && cus_hot_memory(engine, width, &params));
+                             kind->abis >> abi & 1 && cus_told_fits(told, engine, kind) &&
+                             cus_hot_memory(engine, width, &params),
+                         told);
 }
 
-CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
-                          CUstream handle, enum cus_abi abi) {
+CUS_HOT bool cus_told_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
+                           CUstream handle, enum cus_abi abi, struct cus_told *told) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -142,8 +220,36 @@ CUS_HOT bool cus_hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, s
     const struct cus_copy_params params = {.dst = dst, .src = src};
     return cus_hot_leave(engine, CUS_OP_COPY,
                          kind && kind->type == CUS_OP_COPY && kind->copy_form == form &&
-                             kind->abis >> abi & 1 && cus_hot_memory(engine, bytes, &params));
+                             kind->abis >> abi & 1 && cus_told_fits(told, engine, kind) &&
+                             cus_hot_memory(engine, bytes, &params),
+                         told);
 }
+
+/* Each in a process that is not recorded, and in one that is. */
+#define CUS_TOLD(name, parameters, ...)                                                            \
+    CUS_HOT bool cus_hot_##name parameters {                                                       \
+        return cus_told_##name(__VA_ARGS__, NULL);                                                 \
+    }                                                                                              \
+    CUS_HOT bool cus_recorded_##name parameters {                                                  \
+        struct cus_told told = cus_told_begin(abi);                                                \
+        return cus_told_##name(__VA_ARGS__, &told);                                                \
+    }
+CUS_TOLD(launch,
+         (CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi, void **params,
+          void **extra),
+         f, dims, handle, abi, params, extra)
+CUS_TOLD(launch_ex,
+         (const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params,
+          void **extra),
+         config, f, abi, params, extra)
+CUS_TOLD(memset,
+         (CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
+          enum cus_abi abi),
+         dst, value, elem, width, handle, abi)
+CUS_TOLD(copy,
+         (enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
+          enum cus_abi abi),
+         form, dst, src, bytes, handle, abi)
 
 /* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep
  * there, goes the long way, and so does a function (`f`, of launches) that nobody knows. Asked of

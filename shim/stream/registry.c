@@ -172,6 +172,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->legacy = handle == CU_STREAM_LEGACY;
     engine->blocking = engine->legacy || !(flags & CU_STREAM_NON_BLOCKING);
     engine->capture_refused = false;
+    engine->traced_epoch = 0;
     __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
     engine->sleep = 0;

@@ -88,6 +88,7 @@ struct cus_engine {
     uint64_t dormant;              /* atomic: ops to let pass, for the stream does not pay */
     uint64_t passed[CUS_OP_TYPES]; /* atomic: ops let pass, in no other counter */
     CUresult late_error;           /* atomic: of an op issued later than asked for */
+    uint32_t traced; /* lock: its number in the trace, as of `traced_epoch` (cus_record_epoch) */
 
     CUstream handle;        /* CU_STREAM_LEGACY for the legacy stream */
     uint64_t id;            /* cuStreamGetId, 0 where the driver has none */
@@ -96,6 +97,7 @@ struct cus_engine {
                             that its kind is gone */
     struct cus_thread *owner; /* atomic: thread whose op came last */
     uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
+    uint32_t traced_epoch; /* lock; 0: it has no number yet */
 
     struct cus_plan plan;     /* lock */
     struct cus_exec *dropped; /* lock: by the plan, not destroyed yet */
@@ -309,9 +311,15 @@ const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]);
 
 /* ---- ranges.c ---- */
 
-enum cus_family { CUS_FAMILY_UNKNOWN, CUS_FAMILY_DEVICE, CUS_FAMILY_POOL, CUS_FAMILY_HOST };
+enum cus_family {
+    CUS_FAMILY_UNKNOWN,
+    CUS_FAMILY_DEVICE,
+    CUS_FAMILY_POOL,
+    CUS_FAMILY_VIRTUAL, /* mapped by cuMemMap */
+    CUS_FAMILY_HOST
+};
 /* What memory [address, address + bytes) is, if it lies wholly in one range that CUDA allocated or
- * registered (HAZARDS C4, C6). */
+ * registered, or in mappings that touch (HAZARDS C4, C6). */
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
 /* Moves at each forget. */

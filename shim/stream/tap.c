@@ -27,7 +27,6 @@ struct entry {
 
 static struct cus_lock tap_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct entry *entries; /* tap_lock */
-static uint32_t epoch = 1;    /* atomic: moves when entries go */
 
 /* Each thread's last stream. */
 static __thread struct {
@@ -80,7 +79,7 @@ static void forget(enum gone what, const void *handle) {
         HASH_DEL(entries, entry);
         cus_mem_free(entry);
     }
-    __atomic_add_fetch(&epoch, 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&cus_record_epoch, 1, __ATOMIC_ACQ_REL);
     cus_lock_give(&tap_lock);
 }
 
@@ -115,7 +114,7 @@ static void define_stream(uint32_t number, struct cus_stream_ref ref, CUcontext 
 }
 
 static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {
-    uint32_t now = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
+    uint32_t now = __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE);
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = cus_registry_found(thread, ref, context) ? thread->found : NULL;
     if (at.epoch == now && at.context == context && at.ref.handle == ref.handle &&
@@ -140,7 +139,7 @@ static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {
     return number;
 }
 
-/* Of an engine, whoever asks. */
+/* Of an engine, whoever asks; its lock need not be held. */
 static uint32_t engine_number(const struct cus_engine *engine) {
     struct cus_stream_ref ref = {engine->handle, CUS_ABI_LEGACY};
     struct cus_context *context = engine->context;
@@ -154,6 +153,16 @@ static uint32_t engine_number(const struct cus_engine *engine) {
     if (made)
         define_stream(number, ref, context->handle, engine);
     return number;
+}
+
+/* Its lock is held. */
+static uint32_t locked_number(struct cus_engine *engine) {
+    uint32_t now = __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE);
+    if (engine->traced_epoch == now)
+        return engine->traced;
+    engine->traced = engine_number(engine);
+    engine->traced_epoch = now;
+    return engine->traced;
 }
 
 /* ---- kinds ---- */
@@ -212,11 +221,13 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
         return number;
     number = cus_record_number(1);
     uint32_t none = 0;
-    if (!__atomic_compare_exchange_n(&kind->traced, &none, number, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        return none;
+    /* First the definition: another thread's record may be in the file before this one's. Where two
+     * threads are here at once, one definition is for nothing. */
     define_kind(number, context, kind);
-    return number;
+    return __atomic_compare_exchange_n(&kind->traced, &none, number, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE)
+               ? number
+               : none;
 }
 
 /* Of an op without a kind: what can be told without its params. */
@@ -261,7 +272,7 @@ void cus_tap_op_begin(struct cus_call *call) {
         return;
     cus_thread_self.tapped = true;
     call->eager = CUS_EAGER_PASSTHROUGH; /* who knows better says so */
-    call->began = cus_clock_ns();
+    call->began = cus_ticks_now();
 }
 
 static void put_params(const struct cus_op *op, uint8_t *to) {
@@ -275,15 +286,15 @@ static void put_params(const struct cus_op *op, uint8_t *to) {
                kind->layout->arguments[i].size);
 }
 
-void cus_tap_op_is(struct cus_call *call, const struct cus_engine *engine, struct cus_kind *kind,
+void cus_tap_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
                    const struct cus_op *op) {
     if (call->told)
         return;
     call->told = true;
     struct cus_context *context = engine->context;
     uint32_t number = kind_number(context, kind);
-    uint32_t stream = stream_number(call->stream, context->handle);
-    call->record = cus_record_begin(CST_OP, sizeof *call->record + kind->param_bytes, call->began);
+    uint32_t stream = locked_number(engine);
+    call->record = cus_record_event(CST_OP, sizeof *call->record + kind->param_bytes, call->began);
     if (!call->record)
         return;
     call->record->kind = number;
@@ -296,7 +307,7 @@ static void opaque(struct cus_call *call) {
     CUcontext current = current_context();
     uint32_t kind = opaque_number(call, current);
     uint32_t stream = stream_number(call->stream, current);
-    struct cst_op *record = cus_record_begin(CST_OP, sizeof *record, call->began);
+    struct cst_op *record = cus_record_event(CST_OP, sizeof *record, call->began);
     call->record = record;
     if (!record)
         return;
@@ -322,7 +333,7 @@ void cus_tap_op_end(struct cus_call *call, CUresult result) {
     if (!call->began)
         return;
     cus_thread_self.tapped = false;
-    uint64_t now = cus_clock_ns();
+    uint32_t took = cus_ticks_since(call->began);
     if (!call->told)
         opaque(call);
     struct cst_op *record = call->record;
@@ -330,13 +341,13 @@ void cus_tap_op_end(struct cus_call *call, CUresult result) {
         tell_op(call, result);
         return;
     }
-    record->head.flags = call->withheld ? CST_WITHHELD : CST_EAGER;
-    record->host_ns = (uint32_t)(now - call->began);
+    record->head.flags |= call->withheld ? CST_WITHHELD : CST_EAGER;
+    record->host_ns = took;
     record->result = (int32_t)result;
     record->abi = call->stream.abi == CUS_ABI_PTSZ;
     if (!call->withheld) {
-        record->eager = cus_record_string(cus_eager_keys[call->eager]);
-        record->why = cus_record_string(cus_why_key(call->why));
+        record->eager = cus_record_literal(cus_eager_keys[call->eager]);
+        record->why = cus_record_literal(cus_why_key(call->why));
     }
     cus_record_commit();
     tell_op(call, result);
@@ -356,7 +367,7 @@ const char *cus_tap_cause(unsigned cause) {
 
 void cus_tap_tell(const struct cus_tapped *call) {
     struct cus_thread *thread = &cus_thread_self;
-    uint32_t stream = CST_NONE, name = cus_record_string(call->name);
+    uint32_t stream = CST_NONE, name = cus_record_literal(call->name);
     uint64_t value = call->value;
     bool waits = call->what == CST_CALL_STEP_END || call->what == CST_CALL_WAITED;
     if (call->stream) {
@@ -365,14 +376,14 @@ void cus_tap_tell(const struct cus_tapped *call) {
         stream = engine_number(thread->last);
         value = 1;
     }
-    struct cst_call *record = cus_record_begin(CST_CALL, sizeof *record, call->began);
+    struct cst_call *record = cus_record_event(CST_CALL, sizeof *record, call->began);
     if (record) {
         record->name = name;
         record->stream = stream;
         record->what = (uint8_t)call->what;
         record->scope = (uint8_t)call->scope;
         record->abi = call->stream && call->stream->abi == CUS_ABI_PTSZ;
-        record->host_ns = (uint32_t)(cus_clock_ns() - call->began);
+        record->host_ns = cus_ticks_since(call->began);
         record->value = value;
         cus_record_commit();
     }
@@ -389,13 +400,13 @@ void cus_tap_tell(const struct cus_tapped *call) {
 
 /* ---- what came of it ---- */
 
-void cus_tap_flush(const struct cus_engine *engine, uint32_t n, const char *cause,
+void cus_tap_flush(struct cus_engine *engine, uint32_t n, const char *cause,
                    enum cus_break reason) {
     if (!cus_recording() || !n)
         return;
-    uint32_t stream = engine_number(engine), text = cus_record_string(cause);
-    uint32_t why = cus_record_string(cus_break_keys[reason]);
-    struct cst_flush *record = cus_record_begin(CST_FLUSH, sizeof *record, cus_clock_ns());
+    uint32_t stream = locked_number(engine), text = cus_record_literal(cause);
+    uint32_t why = cus_record_literal(cus_break_keys[reason]);
+    struct cst_flush *record = cus_record_event(CST_FLUSH, sizeof *record, cus_ticks_now());
     if (!record)
         return;
     record->stream = stream;
@@ -405,26 +416,26 @@ void cus_tap_flush(const struct cus_engine *engine, uint32_t n, const char *caus
     cus_record_commit();
 }
 
-void cus_tap_launch(const struct cus_engine *engine, const struct cus_tapped_launch *launch) {
-    uint32_t stream = engine_number(engine);
-    struct cst_launch *record = cus_record_begin(CST_LAUNCH, sizeof *record, launch->began);
+void cus_tap_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch) {
+    uint32_t stream = locked_number(engine);
+    struct cst_launch *record = cus_record_event(CST_LAUNCH, sizeof *record, launch->began);
     if (!record)
         return;
-    record->head.flags = (uint8_t)launch->choice;
+    record->head.flags |= (uint8_t)launch->choice;
     record->stream = stream;
     record->n = launch->n;
     record->piece = launch->piece;
     record->variant = launch->variant;
     record->patched = launch->patched;
-    record->host_ns = (uint32_t)(cus_clock_ns() - launch->began);
+    record->host_ns = cus_ticks_since(launch->began);
     record->build_ns = (uint32_t)launch->build_ns;
     record->bytes = (uint32_t)launch->bytes;
     cus_record_commit();
 }
 
-void cus_tap_piece(const struct cus_engine *engine, const struct cus_piece *piece) {
-    uint32_t stream = engine_number(engine);
-    struct cst_piece *record = cus_record_begin(CST_PIECE, sizeof *record, cus_clock_ns());
+void cus_tap_piece(struct cus_engine *engine, const struct cus_piece *piece) {
+    uint32_t stream = locked_number(engine);
+    struct cst_piece *record = cus_record_event(CST_PIECE, sizeof *record, cus_ticks_now());
     if (!record)
         return;
     record->id = piece->id;

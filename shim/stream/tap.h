@@ -5,14 +5,13 @@
 #ifndef CUSPLICE_STREAM_TAP_H
 #define CUSPLICE_STREAM_TAP_H
 
-#include "shim/base/clock.h"
 #include "shim/stream/call.h"
 #include "shim/trace/record.h"
 
 /* One call into the engine, from its beginning to the end of the block. Calls that it makes of
  * other entry points are its own doing and not told. */
 struct cus_tapped {
-    uint64_t began; /* 0: not told */
+    uint64_t began; /* a moment (trace/ticks.h); 0: not told */
     enum cst_what what;
     enum cus_scope scope;
     const struct cus_stream_ref *stream;
@@ -23,7 +22,7 @@ struct cus_tapped {
 static inline struct cus_tapped cus_tap_begin(struct cus_tapped call) {
     if (cus_recording() && !cus_thread_self.tapped) {
         cus_thread_self.tapped = true;
-        call.began = cus_clock_ns();
+        call.began = cus_ticks_now();
     }
     return call;
 }
@@ -45,21 +44,21 @@ const char *cus_tap_cause(unsigned cause);
 void cus_tap_op_begin(struct cus_call *call);
 void cus_tap_op_end(struct cus_call *call, CUresult result);
 /* ... and in between: it is of this kind. Engine's lock held. */
-void cus_tap_op_is(struct cus_call *call, const struct cus_engine *engine, struct cus_kind *kind,
+void cus_tap_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
                    const struct cus_op *op);
 
-/* The oldest `n` ops that the engine withholds went out one by one, or in a graph. Lock held. */
-void cus_tap_flush(const struct cus_engine *engine, uint32_t n, const char *cause,
-                   enum cus_break reason);
+/* The oldest `n` ops that the engine withholds went out one by one, or in a graph. Lock held.
+ * `cause` stays for ever. */
+void cus_tap_flush(struct cus_engine *engine, uint32_t n, const char *cause, enum cus_break reason);
 struct cus_tapped_launch {
-    uint64_t began;
+    uint64_t began; /* a moment */
     uint32_t n, piece, variant, patched;
     enum cst_choice choice;
     uint64_t build_ns, bytes;
 };
-void cus_tap_launch(const struct cus_engine *engine, const struct cus_tapped_launch *launch);
+void cus_tap_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch);
 /* A piece was formed. Lock held. */
-void cus_tap_piece(const struct cus_engine *engine, const struct cus_piece *piece);
+void cus_tap_piece(struct cus_engine *engine, const struct cus_piece *piece);
 /* The driver was asked about an address. */
 void cus_tap_range(const struct cst_range *range, CUcontext current);
 

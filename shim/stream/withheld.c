@@ -301,6 +301,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     uint64_t patched = counters->patched_nodes, built_ns = counters->build_ns;
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
+    uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
     uint64_t now = cus_clock_ns();
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
@@ -340,9 +341,9 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
             counters->sig_patched++;
         else
             counters->sig_missed++;
-        if (cus_recording())
+        if (moment)
             cus_tap_launch(engine, &(struct cus_tapped_launch){
-                                       .began = now,
+                                       .began = moment,
                                        .n = n,
                                        .piece = plan->piece->id,
                                        .variant = variant_number(plan->piece, variant),

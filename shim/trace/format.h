@@ -80,6 +80,7 @@ enum cst_type {
     /* What the GPU did, as CUPTI says; only where it was asked for. */
     CST_GPU = 48,
     CST_GPU_STREAM = 49,
+    CST_GPU_CONTEXT = 50,
     /* What is to be done again without the program; only where it was asked for. */
     CST_MODULE = 64,
     CST_CODE = 65,
@@ -128,7 +129,8 @@ struct cst_stream {
     uint32_t device;
 };
 
-/* What the driver said of an address when the library asked, because a memset or copy named it. */
+/* What the driver said of an address when the library asked, because a memset or copy named it. Of
+ * virtual memory the range is the mapping; there is none where it is not mapped or not allowed. */
 struct cst_range {
     struct cst_record head;
     uint32_t context;
@@ -138,7 +140,7 @@ struct cst_range {
     uint32_t type;        /* CUmemorytype */
     uint32_t managed;
     int32_t device;
-    uint32_t own; /* 1: memory of this very context; 2: of a pool */
+    uint32_t own; /* 1: memory of this very context; 2: of a pool; 3: mapped virtual memory */
 };
 
 enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY };
@@ -189,7 +191,7 @@ enum cst_fate {
 struct cst_op {
     struct cst_record head; /* flags: enum cst_fate */
     uint32_t kind, stream;
-    uint32_t host_ns; /* from the call to its return */
+    uint32_t host_ns; /* from the call to its return; README.md says of which it is measured */
     int32_t result;   /* CUresult that the program saw */
     uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 where withheld */
     uint32_t why;     /* string: key of why.def; 0 where withheld */
@@ -219,7 +221,7 @@ enum cst_what {
     CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
     CST_CALL_OFF,       /* nothing is withheld any more */
     CST_CALL_DRAIN,     /* the program ends */
-    CST_CALL_WAITED,    /* the host has seen the stream complete */
+    CST_CALL_WAITED,    /* the host has seen the stream complete, by a call of this name */
 };
 
 enum cst_scope { /* HAZARDS.md: stream, thread, context, context and thread, process */
@@ -288,11 +290,18 @@ struct cst_gpu {
     uint64_t node;  /* CUPTI's, of the graph node; 0: it was in no graph */
 };
 
-/* A stream is known to CUPTI by another number. */
+/* A stream is known to CUPTI by another number, which streams of other contexts may have too. */
 struct cst_gpu_stream {
     struct cst_record head;
     uint32_t stream;
     uint32_t gpu_stream;
+};
+
+/* ... and its context by this one. */
+struct cst_gpu_context {
+    struct cst_record head;
+    uint32_t stream;
+    uint32_t context; /* as in cst_gpu */
 };
 
 /* ---- replayable traces: everything that a replay needs, and all that it looks at ---- */

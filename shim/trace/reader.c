@@ -51,7 +51,7 @@ struct list {
 struct reading {
     struct cst_trace *trace;
     struct memory *memory;
-    struct list strings, threads, streams, kinds, ranges, events, gpu, gpu_streams;
+    struct list strings, threads, streams, kinds, ranges, events, gpu, gpu_streams, gpu_contexts;
     struct list replay[REPLAY]; /* by type, from CST_MODULE on */
     size_t parts_room;
     char *error;
@@ -112,6 +112,7 @@ static size_t least_bytes(uint8_t type) {
         [CST_LOST] = sizeof(struct cst_lost),
         [CST_GPU] = sizeof(struct cst_gpu),
         [CST_GPU_STREAM] = sizeof(struct cst_gpu_stream),
+        [CST_GPU_CONTEXT] = sizeof(struct cst_gpu_context),
         [CST_MODULE] = sizeof(struct cst_module),
         [CST_CODE] = sizeof(struct cst_code),
         [CST_SPAN] = sizeof(struct cst_span),
@@ -140,6 +141,8 @@ static struct list *list_of(struct reading *r, uint8_t type) {
         return &r->gpu;
     case CST_GPU_STREAM:
         return &r->gpu_streams;
+    case CST_GPU_CONTEXT:
+        return &r->gpu_contexts;
     case CST_OP:
     case CST_CALL:
     case CST_FLUSH:
@@ -435,6 +438,12 @@ static bool assemble(struct reading *r) {
             return fail(r, "corrupt: CUPTI's stream %u is of a stream that is not defined",
                         of->gpu_stream);
     }
+    for (size_t i = 0; i < r->gpu_contexts.n; i++) {
+        const struct cst_gpu_context *of = r->gpu_contexts.at[i];
+        if (!known_stream(trace, of->stream))
+            return fail(r, "corrupt: CUPTI's context %u is of a stream that is not defined",
+                        of->context);
+    }
     for (size_t i = 0; i < r->events.n; i++)
         if (!check_event(r, r->events.at[i]))
             return false;
@@ -446,7 +455,9 @@ static bool assemble(struct reading *r) {
     trace->n_gpu = r->gpu.n;
     trace->gpu_streams = (const struct cst_gpu_stream **)r->gpu_streams.at;
     trace->n_gpu_streams = r->gpu_streams.n;
-    r->events.at = r->ranges.at = r->gpu.at = r->gpu_streams.at = NULL;
+    trace->gpu_contexts = (const struct cst_gpu_context **)r->gpu_contexts.at;
+    trace->n_gpu_contexts = r->gpu_contexts.n;
+    r->events.at = r->ranges.at = r->gpu.at = r->gpu_streams.at = r->gpu_contexts.at = NULL;
     if (trace->n_events) {
         trace->begin_ns = trace->events[0]->ns;
         trace->end_ns = trace->events[trace->n_events - 1]->ns;
@@ -543,8 +554,8 @@ struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
     char *name = keep(memory, strlen(path) + 1);
     trace->path = name ? strcpy(name, path) : "";
     bool read = read_file(&r);
-    struct list *lists[] = {&r.strings, &r.threads, &r.streams, &r.kinds,
-                            &r.ranges,  &r.events,  &r.gpu,     &r.gpu_streams};
+    struct list *lists[] = {&r.strings, &r.threads, &r.streams,     &r.kinds,       &r.ranges,
+                            &r.events,  &r.gpu,     &r.gpu_streams, &r.gpu_contexts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->at);
     for (size_t i = 0; i < REPLAY; i++)
@@ -574,6 +585,7 @@ void cst_free(struct cst_trace *trace) {
     free(trace->ranges);
     free(trace->gpu);
     free(trace->gpu_streams);
+    free(trace->gpu_contexts);
     free(trace->texts);
     free(trace->replay.modules);
     free(trace->replay.codes);

@@ -63,6 +63,8 @@ struct cst_trace {
     size_t n_gpu;
     const struct cst_gpu_stream **gpu_streams; /* in no order */
     size_t n_gpu_streams;
+    const struct cst_gpu_context **gpu_contexts; /* in no order */
+    size_t n_gpu_contexts;
     struct cst_replay replay; /* all empty in a trace that is not replayable */
     uint64_t ops, lost_records, lost_ops;
     uint64_t begin_ns, end_ns; /* of the first and last event; 0 where there is none */

@@ -21,33 +21,33 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
+#include "shim/base/options.h"
 #include "shim/base/uthash.h"
 #include "shim/trace/file.h"
 
 #include "shim/base/forbid.h"
 
 enum {
-    RING = 4 << 20,     /* bytes; touched as they are used */
-    WAKE_AT = RING / 4, /* filled since it was woken last: the writer is woken */
-    CHUNK = 64 << 10,   /* bytes of definitions */
-    IDLE_NS = 20000000, /* the writer looks that often where nobody wakes it */
+    RING = CUS_RING,
+    WAKE_AT = RING / 4,   /* filled since it was woken last: the writer is woken */
+    HAND_BACK = 64 << 10, /* bytes that the writer empties before it says so */
+    CHUNK = 64 << 10,     /* bytes of definitions */
+    IDLE_NS = 20000000,   /* the writer looks that often where nobody wakes it */
     BLOCK_NS =
         1000000000, /* records are on disk after that long, if the program should be killed */
     END_NS = 1000000000,
-    ENDS = 20,            /* times END_NS that the end waits for the writer */
-    PAD = 0,              /* type of a record that is none */
+    ENDS = 20, /* times END_NS that the end waits for the writer */
+    PAD = 0,   /* type of a record that is none */
+    LITERALS = 512,
     DATA_PART = 8 << 20,  /* bytes of data in a block */
     DATA_MOST = 128 << 20 /* bytes of data that are not on disk yet */
 };
 
 struct ring {
-    uint8_t *bytes;
-    uint64_t tail; /* atomic: published by the producer */
-    uint64_t head; /* atomic: published by the writer */
-    uint64_t next; /* the producer's: room is given from here on */
-    uint64_t woke; /* the producer's: `tail` when it woke the writer last */
-    uint32_t open; /* the producer's: records begun and not ended */
-    uint32_t id, tid;
+    struct cus_ring mine; /* the producer's */
+    uint8_t apart[64];    /* what the one writes is not in the way of the other */
+    uint64_t head;        /* atomic: published by the writer */
+    uint32_t tid;
     uint64_t lost_records, lost_ops; /* atomic */
     uint64_t told_records, told_ops; /* the writer's: of those, in the file */
     uint64_t end;                    /* the writer's: `tail` before it took the definitions */
@@ -86,7 +86,14 @@ void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool 
 void (*cus_record_on_op)(const struct cus_call *call, int result);
 void (*cus_record_on_spent)(uint64_t ns);
 static uint64_t since, upto; /* atomic: when recording began and ended; 0: it did not */
-static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
+uint32_t cus_record_epoch = 1;
+__thread struct cus_ring *cus_ring_mine __attribute__((tls_model("initial-exec")));
+
+/* Texts by their addresses; an entry is filled once. */
+static struct {
+    const char *text; /* atomic: behind `id` */
+    uint32_t id;
+} literals[LITERALS]; /* lock to fill */
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct ring *rings;                  /* lock to add; the writer alone removes */
@@ -102,6 +109,7 @@ static bool running;                /* the writer was started, in this process *
 static bool held;                   /* set once, before the program's first call */
 static uint32_t due;                /* atomic: enum cus_record_due */
 static struct cst_out out;          /* the writer's */
+static struct cus_ticks ticks;      /* the writer's */
 static struct cst_sink sink = {.out = &out};
 
 void cus_record_give_up(const char *why) {
@@ -234,6 +242,20 @@ uint32_t cus_record_string(const char *text) {
     return id;
 }
 
+uint32_t cus_record_literal(const char *text) {
+    unsigned at = (unsigned)((uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> 48) % LITERALS;
+    if (text && __atomic_load_n(&literals[at].text, __ATOMIC_ACQUIRE) == text)
+        return literals[at].id;
+    uint32_t id = cus_record_string(text);
+    cus_lock_take(&lock);
+    if (id && !literals[at].text) {
+        literals[at].id = id;
+        __atomic_store_n(&literals[at].text, text, __ATOMIC_RELEASE);
+    }
+    cus_lock_give(&lock);
+    return id;
+}
+
 static struct ring *new_ring(void) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
@@ -249,45 +271,57 @@ static struct ring *new_ring(void) {
             munmap(bytes, RING);
         return NULL;
     }
-    ring->bytes = bytes;
+    ring->mine.bytes = bytes;
     ring->tid = thread.tid;
     cus_lock_take(&lock);
-    ring->id = thread.head.thread = ++n_threads;
+    ring->mine.id = thread.head.thread = ++n_threads;
     bool defined = define(&thread.head);
     ring->link = rings;
     __atomic_store_n(&rings, ring, __ATOMIC_RELEASE);
     cus_lock_give(&lock);
     if (!defined)
         cus_record_give_up("no memory");
+    uint8_t flags = CST_WITHHELD | (cus_ticks_on ? CUS_RECORD_TICKS : 0);
+    ring->mine.held = CST_OP | (uint64_t)flags << 8 | (uint64_t)ring->mine.id << 32;
     return ring;
+}
+
+/* The calling thread's; NULL without memory. */
+static struct ring *my_ring(void) {
+    if (__builtin_expect(!cus_ring_mine, 0))
+        cus_ring_mine = (struct cus_ring *)new_ring();
+    return (struct ring *)cus_ring_mine;
 }
 
 /* Room for so many bytes in one piece, behind a record that is none where the end comes before. */
 static struct cst_record *room(struct ring *ring, size_t bytes) {
-    uint64_t at = ring->next % RING, pad = at + bytes > RING ? RING - at : 0;
-    if (ring->next + pad + bytes - __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) > RING)
+    struct cus_ring *mine = &ring->mine;
+    uint64_t at = mine->next % RING, pad = at + bytes > RING ? RING - at : 0;
+    uint64_t limit = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) + RING;
+    if (mine->next + pad + bytes > limit)
         return NULL;
     if (pad) {
-        struct cst_record *none = (struct cst_record *)(void *)(ring->bytes + at);
+        struct cst_record *none = (struct cst_record *)(void *)(mine->bytes + at);
         /* Eight bytes may be all there are. */
         none->type = PAD;
         none->words = (uint16_t)(pad / 8);
-        ring->next += pad;
+        mine->next += pad;
         at = 0;
     }
-    ring->next += bytes;
-    return (struct cst_record *)(void *)(ring->bytes + at);
+    uint64_t lap = mine->next - at + RING;
+    mine->room = lap < limit ? lap : limit;
+    mine->next += bytes;
+    return (struct cst_record *)(void *)(mine->bytes + at);
 }
 
 uint32_t cus_record_thread(void) {
-    if (!mine)
-        mine = new_ring();
-    return mine ? mine->id : 0;
+    struct ring *ring = my_ring();
+    return ring ? ring->mine.id : 0;
 }
 
 void *cus_record_begin(enum cst_type type, size_t bytes, uint64_t ns) {
-    struct ring *ring = mine;
-    if (__builtin_expect(!ring, 0) && !(ring = mine = new_ring()))
+    struct ring *ring = my_ring();
+    if (__builtin_expect(!ring, 0))
         return NULL;
     bytes = (bytes + 7) & ~(size_t)7;
     struct cst_record *record = room(ring, bytes);
@@ -296,22 +330,32 @@ void *cus_record_begin(enum cst_type type, size_t bytes, uint64_t ns) {
         __atomic_add_fetch(&ring->lost_ops, type == CST_OP, __ATOMIC_RELAXED);
         return NULL;
     }
-    ring->open++;
+    ring->mine.open++;
+    ring->mine.upto = 0;
     memset(record, 0, bytes);
     record->type = (uint8_t)type;
     record->words = (uint16_t)(bytes / 8);
-    record->thread = ring->id;
+    record->thread = ring->mine.id;
     record->ns = ns;
     return record;
 }
 
+void *cus_record_event(enum cst_type type, size_t bytes, uint64_t moment) {
+    struct cst_record *record = cus_record_begin(type, bytes, moment);
+    if (record && cus_ticks_on)
+        record->flags = CUS_RECORD_TICKS;
+    return record;
+}
+
 void cus_record_commit(void) {
-    struct ring *ring = mine;
+    struct cus_ring *ring = cus_ring_mine;
     if (--ring->open)
         return;
     bool full = ring->next - ring->woke >= WAKE_AT;
     if (full)
         ring->woke = ring->next;
+    uint64_t wakes = ring->woke + WAKE_AT;
+    ring->upto = wakes < ring->room ? wakes : ring->room;
     /* The last touch: behind it, a ring whose thread has ended may go. */
     __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
     if (__builtin_expect(full, 0)) {
@@ -416,12 +460,34 @@ static void write_lost(struct ring *ring) {
     if (records == ring->told_records)
         return;
     struct cst_lost *lost = cst_sink_add(&sink, CST_LOST, sizeof *lost);
-    lost->head.thread = ring->id;
+    lost->head.thread = ring->mine.id;
     lost->head.ns = cus_clock_ns();
     lost->records = records - ring->told_records;
     lost->ops = ops - ring->told_ops;
     ring->told_records = records;
     ring->told_ops = ops;
+}
+
+/* A record as it stands in a ring, in the file: its time is the clock's. */
+static void put(const struct cst_record *in_ring) {
+    size_t bytes = (size_t)in_ring->words * 8;
+    cst_sink_put(&sink, in_ring, bytes);
+    if (!(in_ring->flags & CUS_RECORD_TICKS))
+        return;
+    /* A record is never as long as the sink: it has been copied there. */
+    struct cst_record *record = (struct cst_record *)(void *)(sink.buffer + sink.used - bytes);
+    uint64_t moment = record->ns;
+    uint32_t *length = NULL;
+    record->flags &= (uint8_t)~CUS_RECORD_TICKS;
+    record->ns = cus_ticks_ns(&ticks, moment);
+    if (record->type == CST_OP)
+        length = &((struct cst_op *)(void *)record)->host_ns;
+    else if (record->type == CST_CALL)
+        length = &((struct cst_call *)(void *)record)->host_ns;
+    else if (record->type == CST_LAUNCH)
+        length = &((struct cst_launch *)(void *)record)->host_ns;
+    if (length)
+        *length = cus_ticks_length(&ticks, moment, *length);
 }
 
 /* Moves what was published up to `end` into the file. False: there was nothing. */
@@ -431,12 +497,12 @@ static bool drain(struct ring *ring) {
         return false;
     while (head != ring->end) {
         const struct cst_record *record =
-            (const struct cst_record *)(const void *)(ring->bytes + head % RING);
-        size_t bytes = (size_t)record->words * 8;
+            (const struct cst_record *)(const void *)(ring->mine.bytes + head % RING);
         if (record->type != PAD)
-            cst_sink_put(&sink, record, bytes);
-        head += bytes;
-        __atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
+            put(record);
+        head += (uint64_t)record->words * 8;
+        if (head - ring->head >= HAND_BACK || head == ring->end)
+            __atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
     }
     return true;
 }
@@ -451,7 +517,10 @@ static bool collect(void) {
     struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
     bool some = false;
     for (struct ring *ring = all; ring; ring = ring->link)
-        ring->end = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+        ring->end = __atomic_load_n(&ring->mine.tail, __ATOMIC_ACQUIRE);
+    /* Behind every moment in what is taken. */
+    if (cus_ticks_on)
+        cus_ticks_pair(&ticks);
     write_definitions();
     some |= write_data();
     for (struct ring *ring = all; ring; ring = ring->link) {
@@ -465,7 +534,7 @@ static bool collect(void) {
 static void bury(void) {
     for (struct ring *ring = __atomic_load_n(&rings, __ATOMIC_ACQUIRE), *next; ring; ring = next) {
         next = ring->link;
-        if (!ended(ring) || __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) != ring->head)
+        if (!ended(ring) || __atomic_load_n(&ring->mine.tail, __ATOMIC_ACQUIRE) != ring->head)
             continue;
         write_lost(ring);
         cus_lock_take(&lock);
@@ -474,7 +543,7 @@ static void bury(void) {
             at = &(*at)->link;
         *at = ring->link;
         cus_lock_give(&lock);
-        munmap(ring->bytes, RING);
+        munmap(ring->mine.bytes, RING);
         cus_mem_free(ring);
     }
 }
@@ -504,6 +573,10 @@ static void *write_out(void *argument) {
     struct file *file = argument;
     file->error = open_file(file);
     bool opened = !file->error;
+    /* Who hears of each op (cus_record_on_op) compares its moments with the clock. */
+    cus_ticks_use(opened && !cus_options()->record_replayable && cus_ticks_usable());
+    if (cus_ticks_on)
+        cus_ticks_pair(&ticks);
     __atomic_store_n(&file->tried, 1, __ATOMIC_RELEASE);
     cus_futex_wake(&file->tried, 1);
     if (!opened)

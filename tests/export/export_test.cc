@@ -216,7 +216,7 @@ TEST(Jsonl, HasAnObjectForEachEvent) {
                                 "import json,sys\n"
                                 "print(json.dumps([json.loads(l) for l in open(sys.argv[1])]))",
                                 out});
-    EXPECT_EQ(Of(found, "d[0]['type'], d[0]['base_ns'], d[0]['ops'], d[0]['closed'], "
+    EXPECT_EQ(Of(found, "d[0]['type'], d[0]['begin_ns'], d[0]['ops'], d[0]['closed'], "
                         "d[0]['lost_ops'], d[0]['facts']['argv']"),
               "header 1000 7 True 5 ['a  b']");
     EXPECT_EQ(Of(found, "[(t['id'], t['tid'], t['name']) for t in d[0]['threads']]"),
@@ -225,29 +225,41 @@ TEST(Jsonl, HasAnObjectForEachEvent) {
                         "d[0]['streams']]"),
               "[(1, 1, 0, 'created', 0), (2, 1, 0, 'legacy', 0), (3, 2, 1, 'created', -1)]");
     EXPECT_EQ(Of(found, "[e['type'] for e in d[1:]]"),
-              "['op', 'op', 'launch', 'op', 'op', 'op', 'call', 'flush', 'call', 'op', 'piece', "
-              "'launch', 'lost', 'call', 'op']");
-    EXPECT_EQ(Of(found, "[(e['ns'], e['op'], e['name'], e['fate'], e['step'], e.get('piece'), "
+              "['op', 'op', 'graph', 'op', 'op', 'op', 'call', 'flush', 'call', 'op', 'piece', "
+              "'graph', 'lost', 'call', 'op']");
+    EXPECT_EQ(Of(found, "[(e['ns'], e['kind'], e['name'], e['fate'], e['step'], e.get('piece'), "
                         "e.get('place'), e.get('bytes')) for e in d if e['type'] == 'op']"),
               "[(0, 'launch', 'scaled', 'graph', 0, 7, 0, None), "
-              "(200, 'memset', 'cuMemsetD32Async', 'graph', 0, 7, 1, 4000), "
+              "(200, 'memset', 'cuMemsetD32Async', 'graph', 0, 7, 1, None), "
               "(500, 'launch', 'words', 'eager', 0, None, None, None), "
-              "(800, 'launch', 'scaled', 'flushed', 0, None, 0, None), "
+              "(800, 'launch', 'scaled', 'flushed', 0, None, None, None), "
               "(950, 'copy', 'cuMemcpyHtoDAsync_v2', 'eager', 0, None, None, 4294971392), "
               "(2000, 'launch', 'scaled', 'graph', 0, 8, 0, None), "
               "(3000, 'launch', 'scaled', 'open', 1, None, None, None)]");
-    EXPECT_EQ(Of(found, "d[1]['grid'], d[1]['block'], d[1]['shared'], d[1]['mangled']"),
-              std::string("[4, 5, 6] [32, 2, 1] 512 ") + kScaled);
+    EXPECT_EQ(Of(found, "d[1]['grid'], d[1]['block'], d[1]['shared'], d[2]['elements']"),
+              "[4, 5, 6] [32, 2, 1] 512 1000");
     EXPECT_EQ(Of(found, "[e for e in d if e['type'] == 'flush']"),
-              "[{'type': 'flush', 'ns': 1110, 'thread': 1, 'stream': 1, 'ops': 1, 'cause': "
+              "[{'type': 'flush', 'ns': 1110, 'thread': 1, 'stream': 1, 'n': 1, 'cause': "
               "'cuStreamSynchronize', 'reason': 'sync'}]");
-    EXPECT_EQ(Of(found, "[(e.get('name'), e['what'], e.get('scope'), e.get('stream')) for e in d "
+    EXPECT_EQ(Of(found, "[e['out_ns'] for e in d if e.get('fate') == 'flushed']"), "[1110]");
+    EXPECT_EQ(Of(found, "[(e['name'], e['what'], e.get('scope'), e.get('stream')) for e in d "
                         "if e['type'] == 'call']"),
-              "[('cuStreamSynchronize', 'flush', 'T', 1), ('cuStreamSynchronize', 'step_end', "
-              "None, 1), (None, 'break', None, None)]");
+              "[('cuStreamSynchronize', 'flush', 'thread', 1), ('cuStreamSynchronize', "
+              "'step_end', None, 1), ('', 'break', None, None)]");
     // To standard output, the same.
     Result r = Cusplice({"export", "--jsonl", "-", Small()});
     EXPECT_EQ(r.out, Read(out));
+}
+
+TEST(Jsonl, IsWhatDumpPrints) {
+    for (const std::string &trace : {Small(), std::string("tests/golden/trace-v1.cst")}) {
+        std::string out = Path("same.jsonl");
+        EXPECT_EQ(Cusplice({"export", "--force", "--jsonl", out, trace}).Exit(), 0);
+        Result dump = Cusplice({"dump", trace});
+        EXPECT_EQ(dump.Exit(), 0) << dump.err;
+        EXPECT_EQ(Read(out), dump.out);
+        EXPECT_GT(dump.out.size(), 2000u);
+    }
 }
 
 // ---- SQLite ----
@@ -362,6 +374,32 @@ TEST(Sqlite, TimesAreThoseThatWereMeasured) {
               "1|0|280\n");
 }
 
+// The end of a wait is no call of its own.
+TEST(Exports, AWaitIsOneCall) {
+    std::string trace = Path("waits.cst");
+    Maker m(trace);
+    uint32_t thread = m.Thread(1), stream = m.Stream(), kind = m.Kernel("k");
+    m.Op(5, thread, stream, kind, {1, 1, 1, 1, 1, 1, 0}, CST_EAGER);
+    m.Call(100, thread, "cuStreamSynchronize", CST_CALL_FLUSH, stream, CST_SCOPE_T, 10);
+    m.Call(150, thread, "cuStreamSynchronize", CST_CALL_WAITED, stream, CST_SCOPE_NONE, 1);
+    m.Close();
+    std::string out = Path("waits.sqlite");
+    Export(trace, "--sqlite", out);
+    EXPECT_EQ(Query(out, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON "
+                         "nameId = id WHERE value = 'cuStreamSynchronize'"),
+              "1\n");
+    EXPECT_EQ(Query(out, "SELECT what FROM CUSPLICE_CALL ORDER BY start"), "flush\nwaited\n");
+    out = Path("waits.json");
+    Export(trace, "--perfetto", out);
+    std::string text = Read(out);
+    size_t n = 0;
+    for (size_t at = text.find("\"name\":\"cuStreamSynchronize\""); at != std::string::npos;
+         at = text.find("\"name\":\"cuStreamSynchronize\"", at + 1))
+        n++;
+    EXPECT_EQ(n, 1u);
+    EXPECT_TRUE(Has(text, "\"name\":\"waited\""));
+}
+
 // ---- what is refused ----
 
 TEST(ExportVerb, WhatIsThereIsNotReplacedUnasked) {
@@ -405,7 +443,7 @@ TEST(ExportVerb, ATornTraceIsExportedAsFarAsItGoes) {
     Write("torn.cst", whole.substr(0, whole.size() - 20));
     Result r = Cusplice({"export", "--jsonl", "-", trace});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "\"closed\":false")) << r.out.substr(0, 300);
+    EXPECT_TRUE(Has(r.out, "\"closed\": false")) << r.out.substr(0, 300);
     EXPECT_TRUE(Has(r.err, "are torn and left out")) << r.err;
     Write("torn.cst", whole.substr(0, 10));
     r = Cusplice({"export", "--jsonl", "-", trace});

@@ -18,7 +18,7 @@ from trace_cases import case_predict, case_record  # noqa: F401  (found by its n
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
-            "large-params", "stream-attributes", "two-gpus")
+            "large-params", "stream-attributes", "virtual-memory", "two-gpus")
 TIMED = ("decode", "variants", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay",
          "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
@@ -859,6 +859,31 @@ def scenario(lab, name, argv):
     lab.see(name, mine)
     same = mine.stdout == plain.stdout
     lab.check(f"{name}: same output", same, "" if same else f"{plain.stdout[-120:]!r} / {mine.stdout[-120:]!r}", "equal")
+
+
+def case_virtual_memory(lab):
+    """Memory that is mapped into a reserved range, as PyTorch's expandable segments are: its memsets and copies become nodes, across
+    mappings too, none is refused, and what is not mapped fails at its call as without the library."""
+    program = lab.runner.program("scenario")
+    if program:
+        scenario(lab, "virtual_memory", [program, "virtual_memory"])
+    else:
+        lab.skip("scenario is not built")
+    stats = lab.stats.get("virtual_memory")
+    if stats:
+        launches, issued, refused = stats["ops"]["launches"], stats["issued"]["in_graphs"], stats["fallbacks"]["setparams_refused"]
+        lab.check("virtual_memory: memsets and copies in graphs", issued > launches, issued, f"> {launches}, the launches")
+        lab.check("virtual_memory: no change of a node is refused", refused == 0, refused, "0")
+    if lab.lacks("torch"):
+        return
+    runs = lab.measure({"plain": "plain", "cusplice": "preload"},
+                       lambda _, variant: lab.runner.script("train_loop.py", "--steps", "100", variant=variant,
+                                                            env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}), None, 1)
+    lab.same("training loop in expandable segments: losses and weights bit-equal", runs, lambda d: d.result["hash"])
+    stats = lab.stats.get("cusplice")
+    if stats:
+        refused = stats["fallbacks"]["setparams_refused"]
+        lab.check("training loop in expandable segments: no change of a node is refused", refused == 0, refused, "0")
 
 
 LIBRARY_RULES = (

@@ -19,6 +19,7 @@ def case_record(lab):
     cost(lab)
     preset = ["-c", os.path.join(lab.runner.root, "config", "presets", "decode.conf")]
     recorded(lab, "decode host", [decode, "--tokens", "60" if lab.quick else "200"], preset)
+    late(lab, "decode host", [decode, "--tokens", "60"], preset)
     if not lab.lacks("torch"):
         script = lab.runner.python_script("linear1000.py", "--steps", "5", "--warmup", "5")
         recorded(lab, "1000 x nn.Linear", script)
@@ -55,6 +56,30 @@ def read(lab, *argv):
         lab.fail(done)
         return None
     return json.loads(done.stdout)
+
+
+def late(lab, name, argv, options=()):
+    """Steps 20 to 39 alone, with GPU times: the GPU still runs step 19 when the recording begins, and no op may be given a time of
+    before it was asked for. What runs when the recording has ended, of the last step, is not known."""
+    trace = os.path.join(lab.runner.scratch, "late.cst")
+    done = lab.runner.run([lab.runner.program("cusplice"), "record", "-o", trace, "--gpu-times", "--steps", "20-39", *options, "--", *argv],
+                          limit=150)
+    if not done.ok or not os.path.exists(trace):
+        lab.fail(done)
+        return
+    if "no GPU times" in done.stderr:
+        lab.skip(f"{name}, steps 20 to 39: {[line for line in done.stderr.splitlines() if 'no GPU times' in line][0][:120]}")
+        return
+    dumped = lab.runner.run([lab.runner.program("cusplice"), "dump", trace], limit=120)
+    if not dumped.ok:
+        lab.fail(dumped)
+        return
+    ops = [event for event in map(json.loads, dumped.stdout.splitlines()) if event["type"] == "op"]
+    known = [op for op in ops if "gpu_ns" in op]
+    early = [op for op in known if op["gpu_begin_ns"] < op["ns"] - 5000]  # two clocks, compared to some microseconds
+    lab.check(f"{name}, steps 20 to 39: ops whose GPU time is known", ops and len(known) >= 0.9 * len(ops), f"{len(known)} of {len(ops)}",
+              ">= 90 %")
+    lab.check(f"{name}, steps 20 to 39: ops that ran before they were asked for", not early, len(early), "0")
 
 
 def recorded(lab, name, argv, options=()):

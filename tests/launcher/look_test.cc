@@ -210,6 +210,24 @@ TEST(GpuTimes, InfoSaysOfHowManyOps) {
     EXPECT_TRUE(Has(text, "GPU times        of 5 ops (62.5 %), from 7 records")) << text;
 }
 
+TEST(GpuTimes, DumpHasThemByOp) {
+    std::string text = Says({"dump", MakeMeasured()});
+    ExpectJsonLines(text);
+    EXPECT_EQ(Parse(Line(text, 0)).Number("gpu_known"), 5);
+    EXPECT_EQ(Count(text, "\"gpu_ns\": "), 5u);
+    EXPECT_EQ(Count(text, "\"gpu_begin_ns\": "), 5u);
+    std::vector<double> lengths;
+    for (size_t i = 1; i < Count(text, "\n"); i++) {
+        sim::Json event = Parse(Line(text, i));
+        if (event.Has("gpu_ns"))
+            lengths.push_back(event.Number("gpu_ns"));
+    }
+    EXPECT_EQ(lengths, (std::vector<double>{1000, 30000, 60000, 1501, 30000}));
+    // The records are told to have begun 1000 ns after one another, from behind the ops.
+    EXPECT_EQ(Parse(Line(text, 1)).Number("gpu_begin_ns"), 5000);
+    EXPECT_EQ(Count(Says({"dump", golden}), "gpu_ns"), 0u);
+}
+
 TEST(GpuTimes, KernelsHaveThem) {
     std::string path = MakeMeasured();
     EXPECT_EQ(Says({"report", "kernels", "--format=csv", "--fields=name,calls,gpu_ns,gpu_avg_ns",

@@ -50,7 +50,7 @@ class Made {
     cst_work *Download(uint32_t lane, uint64_t from, uint64_t bytes, uint64_t to = 0);
     cst_work *Move(uint32_t lane, uint64_t to, uint64_t from, uint64_t bytes);
     cst_work *Event(cst_work_what what, uint32_t lane, uint64_t event);
-    void Sync(uint32_t lane) { Work(CST_WORK_SYNC, lane); }
+    void Sync(uint32_t lane) { Work(CST_WORK_SYNC, lane)->sync = 1; }
 
     void Check(uint64_t address, uint64_t bytes, uint64_t off = 0);
     void Obstacle(const std::string &call, const std::string &why);

@@ -297,13 +297,15 @@ Result ByScript(const std::string &script, Strings arguments) {
     return Cusplice(arguments);
 }
 
-// Answers `run N` with times of 200, 400, 600 ... for each pass, on a step half of that.
+// Answers `run N` with times of 200, 400, 600 ... for each pass, and steps of half of that.
 std::string Answers(const std::string &check, const std::string &in_graphs = "3") {
     return std::string("while read -r word n; do case $word in\n") + "check | sums) echo '" +
            check +
            "' ;;\n"
-           "run) i=0; list=; while [ $i -lt $n ]; do i=$((i + 1)); list=$list,$((i * 200)); done\n"
-           "echo '{\"ns\":['${list#,}'],\"steps\":2,\"in_graphs\":" +
+           "run) i=0; list=; steps=; while [ $i -lt $n ]; do i=$((i + 1)); list=$list,$((i * "
+           "200)); "
+           "steps=$steps,$((i * 100)); done\n"
+           "echo '{\"ns\":['${list#,}'],\"step_ns\":['${steps#,}'],\"steps\":2,\"in_graphs\":" +
            in_graphs +
            ",\"issued\":4}' ;;\n"
            "esac; done\n";
@@ -361,6 +363,7 @@ TEST(ReplayFigures, APlayerThatFailsIsNotWaitedFor) {
                      "\nn=0\nwhile read -r word k; do case $word in check | sums) echo "
                      "'{\"checks\":1,\"wrong\":'$n',\"where\":[\"0x10\"]}'; n=1 ;; run) echo "
                      "'{\"ns\":[5000000000'$(yes ,5000000000 | head -$((k - 1)) | tr -d "
+                     "'\\n')'],\"step_ns\":[5'$(yes ,5 | head -$((k - 1)) | tr -d "
                      "'\\n')'],\"steps\":2}' ;; esac; done\n",
                  {"--strategy=eager", "--repeat=1"});
     EXPECT_EQ(r.Exit(), 1);

@@ -183,8 +183,8 @@ void cus_engine_copying(bool begins) {
     (void)begins;
 }
 
-CUresult cus_engine_take_error(const struct cus_stream_ref *ref) {
-    (void)ref;
+CUresult cus_engine_take_error(const struct cus_stream_ref *ref, unsigned row) {
+    (void)ref, (void)row;
     const char *error = getenv("SEAM_LATE_ERROR");
     return error ? (CUresult)atoi(error) : CUDA_SUCCESS;
 }

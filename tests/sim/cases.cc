@@ -97,6 +97,7 @@ std::vector<Case> MakeCases() {
         {"free_reuse", 0, "", "", {}},
         {"memory_late", 0, "", "", {}},
         {"pool_memory", 0, "", "", {}},
+        {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
         {"threads_bound", 20, "", "", {}},

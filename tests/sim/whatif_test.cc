@@ -126,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Program{"diverge_branch", "iota"}, Program{"memsets", "chain"},
                     Program{"copies", "chain"}, Program{"never_sync", "add_scalar"},
                     Program{"eager_tenth", "saxpy_n"}, Program{"two_streams", "copy_words"},
-                    Program{"capture_once", "chain"}, Program{"module_reload", "add_scalar"}),
+                    Program{"capture_once", "chain"}, Program{"virtual_memory", "chain"},
+                    Program{"module_reload", "add_scalar"}),
     [](const auto &given) { return std::string(given.param.name); });
 
 TEST(WhatIf, TakesTheRecordedRulesAndNotThoseOfHereAndNow) {

@@ -7,9 +7,10 @@
 
 static const char help[] =
     "One JSON object a line on stdout: a header (facts, threads, streams), then each event in the\n"
-    "order of time, `ns` from the first one on: op (with its fate: graph, eager, flushed or "
-    "open),\n"
-    "call, flush, graph, piece, lost.\n"
+    "order of time, `ns` from the first one on: op (with its fate: graph, eager, flushed or open,\n"
+    "and where the trace has it when it ran: gpu_begin_ns, gpu_ns), call, flush, graph, piece, "
+    "lost.\n"
+    "cusplice export --jsonl OUT writes the same into a file.\n"
     "\n"
     "      --steps A-B       steps A to B of the busiest stream, or of --stream, and of the other\n"
     "                        streams those that begin in that time\n"

@@ -4,11 +4,13 @@
  */
 #include "tools/cli/verb.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/dump.h"
 #include "tools/trace/export.h"
 
 enum { EXIT_BAD = 2, FORMATS = 3 };
@@ -21,7 +23,8 @@ static const char help[] =
     "      --perfetto OUT    Chrome's JSON: opens in ui.perfetto.dev; a track for each stream and "
     "each thread,\n"
     "                        arrows from the call to the execution\n"
-    "      --jsonl OUT       a header object, then one object for each event, a line each\n"
+    "      --jsonl OUT       a header object, then one object for each event, a line each: what "
+    "cusplice dump prints\n"
     "      --sqlite OUT      a database with the tables and columns of nsys export where they mean "
     "the same,\n"
     "                        and more in tables named CUSPLICE_...\n"
@@ -29,11 +32,13 @@ static const char help[] =
     "      --force           replace files that are there\n"
     "  -h, --help\n"
     "\n"
-    "A trace holds no GPU times: an execution stands where it was issued (by a graph launch, by a "
-    "flush, or by its\n"
-    "own call), 1 us long, less where the next one on the stream is issued sooner. Exports say so "
-    "(gpu_times).\n"
-    "Ops that were not issued when the trace ended have a call and no execution.\n"
+    "Perfetto and SQLite have an execution for each op. Where the trace has no GPU times (cusplice "
+    "record\n"
+    "--gpu-times) it stands where the op was issued (by a graph launch, by a flush, or by its own "
+    "call), 1 us long,\n"
+    "less where the next one on the stream is issued sooner. Exports say which it is (gpu_times). "
+    "Ops that were not\n"
+    "issued when the trace ended have a call and no execution.\n"
     "\n"
     "Exit status: 0; 1 where a file cannot be read or written (then nothing is left of it); 2 for "
     "a bad option.\n";
@@ -44,13 +49,64 @@ struct request {
     bool force, no_flows;
 };
 
+struct exported {
+    struct export_job job;
+    const struct look *look;
+};
+
+static ssize_t take_lines(void *out, const char *text, size_t bytes) {
+    out_bytes(out, text, bytes);
+    return ((struct out *)out)->error ? 0 : (ssize_t)bytes;
+}
+
+/* The lines of `cusplice dump`. */
+static int put_lines(const struct look *look, struct out *out) {
+    struct selection all;
+    char error[512];
+    FILE *to = fopencookie(out, "w", (cookie_io_functions_t){.write = take_lines});
+    bool selected = to && select_steps(look, 0, false, 0, 0, &all, error, sizeof error);
+    if (selected) {
+        setvbuf(to, NULL, _IOFBF, OUT_BUFFER);
+        dump_lines(look, &all, 0, to);
+        select_free(&all);
+    }
+    bool written = to && fclose(to) == 0;
+    return selected && written ? 0 : out->error ? out->error : ENOMEM;
+}
+
+static bool export_lines(struct exported *exported, const char *path, char *error, size_t bytes) {
+    struct out *out = malloc(sizeof *out);
+    int failed = out ? out_open(out, path, exported->job.force) : ENOMEM;
+    if (out && !failed) {
+        failed = put_lines(exported->look, out);
+        if (failed && !out->error)
+            out_abandon(out);
+        else
+            failed = out_close(out);
+        exported->job.bytes = out->bytes;
+    }
+    free(out);
+    if (failed)
+        snprintf(error, bytes, "%s", beside_why(failed));
+    return !failed;
+}
+
+static bool export_page(struct exported *exported, const char *path, char *error, size_t bytes) {
+    return export_perfetto(&exported->job, path, error, bytes);
+}
+
+static bool export_database(struct exported *exported, const char *path, char *error,
+                            size_t bytes) {
+    return export_sqlite(&exported->job, path, error, bytes);
+}
+
 static const struct format {
     const char *option;
-    bool (*write)(struct export_job *, const char *, char *, size_t);
+    bool (*write)(struct exported *, const char *, char *, size_t);
 } formats[FORMATS] = {
-    {"--perfetto", export_perfetto},
-    {"--jsonl", export_jsonl},
-    {"--sqlite", export_sqlite},
+    {"--perfetto", export_page},
+    {"--jsonl", export_lines},
+    {"--sqlite", export_database},
 };
 
 /* --perfetto OUT, --perfetto=OUT. 1: taken; 0: another option; -1: no value. */
@@ -113,26 +169,29 @@ static bool take_options(int argc, char **argv, struct request *request) {
     return request->trace && n;
 }
 
-static bool write_all(struct export_job *job, const struct request *request) {
+static bool write_all(struct exported *exported, const struct request *request) {
     for (unsigned f = 0; f < FORMATS; f++) {
         char error[512];
         if (!request->outs[f])
             continue;
-        if (!formats[f].write(job, request->outs[f], error, sizeof error)) {
+        if (!formats[f].write(exported, request->outs[f], error, sizeof error)) {
             cli_say("%s: cannot be written: %s", request->outs[f], error);
             return false;
         }
-        cli_say("%s: %llu bytes", request->outs[f], (unsigned long long)job->bytes);
+        cli_say("%s: %llu bytes", request->outs[f], (unsigned long long)exported->job.bytes);
     }
     return true;
 }
 
-static bool convert(const struct cst_trace *trace, const struct request *request) {
-    struct export_job job = {
-        .trace = trace,
-        .force = request->force,
-        .flows = !request->no_flows,
-        .pid = export_pid(trace),
+static bool convert(const struct look *look, const struct request *request) {
+    const struct cst_trace *trace = look->trace;
+    struct exported exported = {
+        .job = {.trace = trace,
+                .model = look->model,
+                .force = request->force,
+                .flows = !request->no_flows,
+                .pid = export_pid(trace)},
+        .look = look,
     };
     if (!timeline_fits(trace)) {
         cli_say("%s: its times are more than 104 days apart, which no export can tell: it is "
@@ -140,40 +199,37 @@ static bool convert(const struct cst_trace *trace, const struct request *request
                 trace->path);
         return false;
     }
-    struct model *model = model_make(trace);
     struct kind_name *names = kind_names_make(trace);
-    struct timeline_span *spans = model ? timeline_make(model) : NULL;
+    struct timeline_span *spans = timeline_make(look->model);
     bool written = false;
-    job.model = model;
-    job.names = names;
-    job.spans = spans;
-    if (model && names && spans)
-        written = write_all(&job, request);
+    exported.job.names = names;
+    exported.job.spans = spans;
+    if (names && spans)
+        written = write_all(&exported, request);
     else
         cli_say("%s: not enough memory", trace->path);
     free(spans);
     kind_names_free(names, trace->n_kinds);
-    model_free(model);
     return written;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
     struct request request = {NULL, {NULL}, false, false};
-    char error[1024];
+    struct look look;
+    char error[4600];
     (void)self;
     if (!take_options(argc, argv, &request))
         return EXIT_BAD;
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
-    struct cst_trace *trace = cst_open(request.trace, error, sizeof error);
-    if (!trace) {
+    if (!look_open(&look, request.trace, NAMES_BASE, error, sizeof error)) {
         cli_say("%s", error);
         return 1;
     }
-    if (trace->torn)
+    if (look.trace->torn)
         cli_say("%s: %llu bytes at its end are torn and left out", request.trace,
-                (unsigned long long)trace->torn);
-    bool done = convert(trace, &request);
-    cst_free(trace);
+                (unsigned long long)look.trace->torn);
+    bool done = convert(&look, &request);
+    look_close(&look);
     return done ? 0 : 1;
 }
 

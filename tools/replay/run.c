@@ -107,18 +107,19 @@ static bool check(struct measuring *m, unsigned i, const char *line, const char 
 /* So many passes; they count where `measured`. The time of the shortest into *ns. */
 static bool passes(struct measuring *m, unsigned i, unsigned n, bool measured, uint64_t *shortest) {
     struct replay_measured *out = &m->out[i];
-    uint64_t ns[1024];
+    uint64_t ns[1024], whole[1024];
     char line[32];
     n = n < 1024 ? n : 1024;
     snprintf(line, sizeof line, "run %u\n", n);
     if (!ask(m, i, line))
         return false;
-    if (replay_numbers(&m->players[i], "ns", ns, n) != n || !m->facts->steps) {
+    if (replay_numbers(&m->players[i], "step_ns", ns, n) != n ||
+        replay_numbers(&m->players[i], "ns", whole, n) != n || !m->facts->steps) {
         m->say("%s: the player's answer makes no sense", m->strategies[i].name);
         return false;
     }
     for (unsigned k = 0; k < n && shortest; k++)
-        *shortest = ns[k] < *shortest ? ns[k] : *shortest;
+        *shortest = whole[k] < *shortest ? whole[k] : *shortest;
     if (!measured)
         return true;
     double *all = realloc(out->ns, (out->n + n) * sizeof *all);
@@ -128,7 +129,7 @@ static bool passes(struct measuring *m, unsigned i, unsigned n, bool measured, u
     }
     out->ns = all;
     for (unsigned k = 0; k < n; k++)
-        all[out->n++] = (double)ns[k] / (double)m->facts->steps;
+        all[out->n++] = (double)ns[k];
     out->issued += replay_number(&m->players[i], "issued");
     out->in_graphs += replay_number(&m->players[i], "in_graphs");
     return true;

@@ -35,7 +35,7 @@ struct replay_facts {
 };
 
 struct replay_measured {
-    double *ns; /* a step of each pass, sorted; the caller's to free */
+    double *ns; /* of each pass the median of its typical steps, sorted; the caller's to free */
     unsigned n;
     double median, deviation, p10, p90; /* deviation: median absolute one */
     uint64_t issued, in_graphs;         /* ops of the measured passes; 0: nothing preloaded */

@@ -32,6 +32,7 @@ static const char *const whats[] = {
     "profiling",
     "off",
     "drain",
+    "waited",
 };
 
 #define WORD(list, i) ((i) < sizeof(list) / sizeof *(list) ? (list)[i] : "?")
@@ -54,6 +55,8 @@ static void header(struct jsonl *json, const struct look *look) {
     jsonl_number(json, "begin_ns", (int64_t)trace->begin_ns);
     jsonl_number(json, "ops", (int64_t)trace->ops);
     jsonl_number(json, "lost_records", (int64_t)trace->lost_records);
+    jsonl_number(json, "lost_ops", (int64_t)trace->lost_ops);
+    jsonl_number(json, "gpu_known", look->model->gpu_known);
     jsonl_open(json, "threads", '[');
     for (uint32_t i = 0; i < trace->n_threads; i++)
         if (trace->threads[i]) {
@@ -73,6 +76,7 @@ static void header(struct jsonl *json, const struct look *look) {
             jsonl_number(json, "context", stream->context);
             hex(json, "handle", stream->handle);
             jsonl_text(json, "kind", WORD(stream_kinds, stream->kind));
+            jsonl_number(json, "flags", stream->flags);
             jsonl_number(json, "priority", stream->priority);
             jsonl_number(json, "device", stream->device);
             jsonl_close(json, '}');
@@ -114,6 +118,12 @@ static void put_op(struct jsonl *json, const struct look *look, const struct mod
     jsonl_number(json, "host_ns", op->op->host_ns);
     jsonl_number(json, "result", op->op->result);
     jsonl_text(json, "fate", look_fates[fate]);
+    if (op->out)
+        jsonl_number(json, "out_ns", (int64_t)(op->out->ns - trace->begin_ns));
+    if (op->gpu) {
+        jsonl_number(json, "gpu_begin_ns", (int64_t)(op->gpu->head.ns - trace->begin_ns));
+        jsonl_number(json, "gpu_ns", (int64_t)op->gpu->gpu_ns);
+    }
     if (fate == LOOK_GRAPH) {
         jsonl_number(json, "piece", ((const struct cst_launch *)op->out)->piece);
         jsonl_number(json, "place", op->place);

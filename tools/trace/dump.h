@@ -1,4 +1,4 @@
-/* What `cusplice dump` prints. */
+/* What `cusplice dump` prints and `cusplice export --jsonl` writes. */
 #ifndef CUSPLICE_TOOLS_TRACE_DUMP_H
 #define CUSPLICE_TOOLS_TRACE_DUMP_H
 

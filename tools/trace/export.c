@@ -31,6 +31,7 @@ const char *export_what(unsigned what) {
         [CST_CALL_PROFILING] = "profiling",
         [CST_CALL_OFF] = "off",
         [CST_CALL_DRAIN] = "drain",
+        [CST_CALL_WAITED] = "waited",
     };
     return WORD(words, what);
 }

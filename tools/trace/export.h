@@ -26,7 +26,6 @@ struct export_job {
 
 /* Each writes a file, or leaves nothing and says in `error` what failed. */
 bool export_perfetto(struct export_job *job, const char *path, char *error, size_t bytes);
-bool export_jsonl(struct export_job *job, const char *path, char *error, size_t bytes);
 bool export_sqlite(struct export_job *job, const char *path, char *error, size_t bytes);
 
 /* The process that a trace is of: "pid" of its facts, else its first thread. */

@@ -191,8 +191,9 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
 
 static void put_call(struct writer *w, const struct cst_call *call) {
     const char *name = cst_string(w->trace, call->name);
-    begin_host_slice(w, &call->head, call->host_ns, *name ? "cuda_driver" : "cusplice",
-                     *name ? name : export_what(call->what));
+    bool is_call = *name && call->what != CST_CALL_WAITED; /* which is the end of one */
+    begin_host_slice(w, &call->head, call->host_ns, is_call ? "cuda_driver" : "cusplice",
+                     is_call ? name : export_what(call->what));
     out_key_text(w->out, "what", export_what(call->what));
     if (call->what == CST_CALL_FLUSH)
         out_key_text(w->out, "scope", export_scope(call->scope));

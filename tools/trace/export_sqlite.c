@@ -302,7 +302,7 @@ static void put_call(struct writer *w, const struct cst_call *call) {
     database_row(w->db, SCHEMA_CUSPLICE_CALL, "iiisittii", start, end,
                  global_tid(w, call->head.thread), name, stream, export_what(call->what),
                  export_scope(call->scope), (int64_t)call->abi, (int64_t)call->value);
-    if (!*name)
+    if (!*name || call->what == CST_CALL_WAITED) /* the end of a call that has a row */
         return;
     if (call->what == CST_CALL_STEP_END && last->what == CST_CALL_FLUSH &&
         last->name == call->name) {

@@ -190,6 +190,8 @@ static void put_gpu(struct trim *t, bool names) {
     const struct model *model = t->look->model;
     for (size_t i = 0; !names && i < trace->n_gpu_streams; i++)
         put(t, &trace->gpu_streams[i]->head);
+    for (size_t i = 0; !names && i < trace->n_gpu_contexts; i++)
+        put(t, &trace->gpu_contexts[i]->head);
     for (uint32_t i = 0; i < model->n_ops && !t->no_memory && !t->out.error; i++)
         if (model->ops[i].gpu && t->selection->steps[model->ops[i].step]) {
             if (names)

@@ -405,6 +405,18 @@ static CUresult pointer_attributes(unsigned n, CUpointer_attribute *ids, void **
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             *(CUcontext *)values[i] = range.own == 1 ? context_of(here.now.context) : NULL;
             break;
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            *(unsigned *)values[i] = range.own == 3;
+            break;
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            *(unsigned *)values[i] = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+            break;
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            *(uint64_t *)values[i] = range.start;
+            break;
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+            *(size_t *)values[i] = range.size;
+            break;
         default:
             return CUDA_ERROR_INVALID_VALUE;
         }

@@ -390,7 +390,7 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
         break;
     case CST_CALL_WAITED:
         whatif_driver_busy(stream, false);
-        cus_engine_take_error(ref);
+        cus_engine_take_error(ref, cause_of(name));
         break;
     case CST_CALL_BREAK:
         cus_engine_force_break(*name ? cause_of(name) : CUS_CAUSE_APP);

@@ -3,6 +3,7 @@
 #include "shim/trace/reader.h"
 
 extern "C" {
+#include "shim/base/clock.h"
 #include "shim/trace/record.h"
 }
 
@@ -122,6 +123,156 @@ TEST(Record, EveryRecordIsThereOrCountedAsLost) {
                                 [&](uint8_t b) { return b == (op->dims[0] & 0xff); }));
     }
     EXPECT_EQ(last.size(), (size_t)THREADS);
+}
+
+// A record that takes the short way, as the hot path writes it. False: there is no room that is
+// known.
+bool ShortOp(uint32_t kind, uint32_t stream, uint32_t i, uint32_t bytes, uint64_t ns) {
+    uint32_t all = (uint32_t)sizeof(cst_op) + ((bytes + 7) & ~7u);
+    cus_ring *ring = cus_ring_mine;
+    if (!cus_ring_fits(ring, all))
+        return false;
+    auto *op = (cst_op *)cus_ring_room(ring);
+    memset((void *)op, 0, all);
+    uint64_t head = ring->held | (uint64_t)(all / 8) << 16;
+    memcpy((void *)op, &head, sizeof head);
+    op->head.flags &= (uint8_t)~CUS_RECORD_TICKS;
+    op->head.ns = ns;
+    op->kind = kind;
+    op->stream = stream;
+    op->dims[0] = i;
+    memset(op + 1, (int)(i & 0xff), bytes);
+    cus_ring_put(ring, all);
+    return true;
+}
+bool LongOp(uint32_t kind, uint32_t stream, uint32_t i, uint32_t bytes, uint64_t ns) {
+    auto *op = (cst_op *)cus_record_begin(CST_OP, sizeof(cst_op) + bytes, ns);
+    if (!op)
+        return false;
+    op->head.flags = CST_WITHHELD;
+    op->kind = kind;
+    op->stream = stream;
+    op->dims[0] = i;
+    memset(op + 1, (int)(i & 0xff), bytes);
+    cus_record_commit();
+    return true;
+}
+
+// Many times around the ring, by both ways in turn; who finds no room comes again.
+TEST(Record, NothingIsLostWhereTheRingBeginsAgain) {
+    enum { RECORDS = 300000, KINDS = 5 };
+    std::string path = Fresh("short");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        uint32_t stream = DefineStream(), kinds[KINDS], by_short = 0;
+        EXPECT_FALSE(ShortOp(1, 1, 0, 0, 1)) << "a thread that has no ring yet";
+        for (uint32_t k = 0; k < KINDS; k++)
+            kinds[k] = DefineKind(k * 36);
+        for (uint32_t i = 0; i < RECORDS; i++) {
+            uint32_t k = i * 7 / 3 % KINDS, bytes = k * 36;
+            bool is_short = i % 10 && ShortOp(kinds[k], stream, i, bytes, i + 1);
+            by_short += is_short;
+            while (!is_short && !LongOp(kinds[k], stream, i, bytes, i + 1))
+                usleep(1000);
+        }
+        EXPECT_GT(by_short, RECORDS / 10 * 8u) << "the writer is woken four times a round";
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    ASSERT_TRUE(read.trace->closed);
+    ASSERT_EQ(read.trace->ops, (uint64_t)RECORDS);
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        auto *op = (const cst_op *)read.trace->events[i];
+        ASSERT_EQ(op->dims[0], i);
+        ASSERT_EQ(op->head.ns, i + 1u);
+        ASSERT_EQ(op->head.flags, CST_WITHHELD);
+        uint32_t bytes = read.trace->kinds[op->kind]->param_bytes;
+        const uint8_t *params = cst_op_params(op);
+        ASSERT_TRUE(
+            std::all_of(params, params + bytes, [&](uint8_t b) { return b == (i & 0xff); }));
+    }
+}
+
+// A record that waits for another to end must not be passed.
+TEST(Record, NobodyTakesTheShortWayInsideARecord) {
+    std::string path = Fresh("inside");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        Call(1, 1);
+        ASSERT_TRUE(cus_ring_fits(cus_ring_mine, 80));
+        ASSERT_TRUE(cus_record_begin(CST_CALL, sizeof(cst_call), 2));
+        EXPECT_FALSE(cus_ring_fits(cus_ring_mine, 80));
+        Call(3, 3);
+        EXPECT_FALSE(cus_ring_fits(cus_ring_mine, 80));
+        cus_record_commit();
+        EXPECT_TRUE(cus_ring_fits(cus_ring_mine, 80));
+        cus_record_end();
+    });
+}
+
+// Whatever a moment is, the file has the clock.
+TEST(Record, MomentsComeOutAsTheClock) {
+    enum { NEAR_NS = 5000, EVENTS = 200 };
+    std::string path = Fresh("moments");
+    struct Times {
+        uint64_t before, after, end;
+    };
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        for (uint32_t i = 0; i < EVENTS; i++) {
+            Times t;
+            t.before = cus_clock_ns();
+            uint64_t moment = cus_ticks_now();
+            t.after = cus_clock_ns();
+            auto *call = (cst_call *)cus_record_event(CST_CALL, sizeof(cst_call), moment);
+            ASSERT_TRUE(call);
+            call->stream = CST_NONE;
+            call->what = CST_CALL_UNKNOWN;
+            usleep(i % 50 ? 0 : 25000); // the writer looks meanwhile
+            call->host_ns = cus_ticks_since(moment);
+            t.end = cus_clock_ns();
+            cus_record_commit();
+            ASSERT_EQ(write(pipe_ends[1], &t, sizeof t), (ssize_t)sizeof t);
+        }
+        cus_record_end();
+    });
+    Read read(path);
+    ASSERT_TRUE(read.trace) << read.error;
+    ASSERT_EQ(read.trace->n_events, (size_t)EVENTS);
+    for (uint32_t i = 0; i < EVENTS; i++) {
+        Times t;
+        ASSERT_EQ(::read(pipe_ends[0], &t, sizeof t), (ssize_t)sizeof t);
+        auto *call = (const cst_call *)read.trace->events[i];
+        EXPECT_EQ(call->head.flags, 0u);
+        EXPECT_GE(call->head.ns + NEAR_NS, t.before);
+        EXPECT_LE(call->head.ns, t.after + NEAR_NS);
+        EXPECT_LE(call->host_ns, t.end - t.before + NEAR_NS);
+        if (i % 50 == 0) {
+            EXPECT_GE(call->host_ns, 25000000u - NEAR_NS);
+        }
+    }
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
+TEST(Record, ATextThatStaysIsTheSameString) {
+    std::string path = Fresh("literals");
+    InChild([&] {
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        EXPECT_EQ(cus_record_literal(""), 0u);
+        EXPECT_EQ(cus_record_literal(nullptr), 0u);
+        static char texts[2000][8]; // more than are kept by their addresses
+        for (int round = 0; round < 2; round++)
+            for (uint32_t i = 0; i < 2000; i++) {
+                snprintf(texts[i], sizeof texts[i], "t%u", i);
+                EXPECT_EQ(cus_record_literal(texts[i]), i + 1);
+                EXPECT_EQ(cus_record_string(("t" + std::to_string(i)).c_str()), i + 1);
+            }
+        cus_record_end();
+    });
 }
 
 // What a call sets off is written while the call's own record is open.

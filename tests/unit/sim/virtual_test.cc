@@ -19,7 +19,7 @@ using Handle = CUmemGenericAllocationHandle;
 CUmemAllocationProp Prop(int device = 0) {
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     return prop;
 }
 
@@ -45,7 +45,7 @@ class Virtual : public Sim {
     }
     CUresult Access(CUdeviceptr at, size_t bytes,
                     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
-        CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, flags};
+        CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, flags};
         return cuMemSetAccess(at, bytes, &access, 1);
     }
     // A mapping of its own that may be used; its handle is released.
@@ -223,7 +223,7 @@ TEST_F(Virtual, CopiesMemsetsAndKernelsWorkAndCrossMappings) {
 TEST_F(Virtual, WhatMayNotBeAccessedIsRefused) {
     CUdeviceptr at = Reserve(kGranule);
     Handle handle = Create(kGranule);
-    CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, 0};
     unsigned long long flags = 9;
     int value = 5;
     CU_EXPECT(kInvalid, cuMemGetAccess(&flags, &here, at)); // not mapped
@@ -246,7 +246,7 @@ TEST_F(Virtual, WhatMayNotBeAccessedIsRefused) {
     CU_OK(cuCtxSynchronize());
     CU_OK(Access(at, kGranule, CU_MEM_ACCESS_FLAGS_PROT_NONE));
     CU_EXPECT(kInvalid, cuMemsetD8(at, 1, 8));
-    CUmemAccessDesc far{{CU_MEM_LOCATION_TYPE_DEVICE, {6}}, CU_MEM_ACCESS_FLAGS_PROT_READ};
+    CUmemAccessDesc far{{CU_MEM_LOCATION_TYPE_DEVICE, 6}, CU_MEM_ACCESS_FLAGS_PROT_READ};
     CU_EXPECT(CUDA_ERROR_INVALID_DEVICE, cuMemSetAccess(at, kGranule, &far, 1));
     far.location.type = CU_MEM_LOCATION_TYPE_HOST;
     CU_EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuMemSetAccess(at, kGranule, &far, 1));

@@ -212,7 +212,7 @@ TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     }).join();
     dead_ = nullptr;
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-    EXPECT_NE(cus_engine_take_error(&ref), CUDA_SUCCESS);
+    EXPECT_NE(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
     ExpectBalance();
     Steps(4);
 }
@@ -576,7 +576,7 @@ TEST_F(Adverse, ASynchronisedEventIsNoProofThatASpinnerEnded) {
     Launch(spin, 1, 1, 1, other);
     fake::Of(other)->busy = true;
     cus_engine_step_end(nullptr);
-    EXPECT_EQ(cus_engine_take_error(nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cus_engine_take_error(nullptr, 0), CUDA_SUCCESS);
     Steps(6);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
     cus_stream_ref ref = {other, CUS_ABI_LEGACY};

@@ -20,7 +20,7 @@ class Engine : public ::testing::Test {
         if (std::exchange(started_, true))
             return;                               // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
-        setenv("CUSPLICE_PIECE_MAX", "4", 1); // the same pieces at any pace of the host
+        setenv("CUSPLICE_PIECE_MAX", "4", 1);     // the same pieces at any pace of the host
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
@@ -658,8 +658,8 @@ TEST_F(Engine, LateErrorIsAnsweredForByTheNextSync) {
     };
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-    EXPECT_EQ(cus_engine_take_error(&ref), CUDA_ERROR_LAUNCH_FAILED);
-    EXPECT_EQ(cus_engine_take_error(&ref), CUDA_SUCCESS);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_ERROR_LAUNCH_FAILED);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
 }
 
 TEST_F(Engine, ChangedFunctionAttributeDropsItsExecs) {

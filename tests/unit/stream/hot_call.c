@@ -19,6 +19,26 @@ bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
     return cus_hot_copy(form, dst, src, bytes, handle, abi);
 }
 
+bool recorded_launch(const struct cus_launch *launch) {
+    struct cus_dims shape;
+    memcpy(shape.d, launch->dims, sizeof shape.d);
+    if (launch->form == CUS_LAUNCH_EX)
+        return cus_recorded_launch_ex(launch->config, launch->f, launch->stream.abi, launch->params,
+                                      launch->extra);
+    return cus_recorded_launch(launch->f, shape, launch->stream.handle, launch->stream.abi,
+                               launch->params, launch->extra);
+}
+
+bool recorded_memset(const struct cus_memset *memset) {
+    return cus_recorded_memset(memset->dst, memset->value, memset->elem, memset->width,
+                               memset->stream.handle, memset->stream.abi);
+}
+
+bool recorded_copy(const struct cus_copy *copy) {
+    return cus_recorded_copy(copy->form, copy->dst, copy->src, copy->bytes, copy->stream.handle,
+                             copy->stream.abi);
+}
+
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
     return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
 }

@@ -10,6 +10,10 @@ bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CU
                 enum cus_abi abi);
 bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
               enum cus_abi abi);
+// The same where a trace is made.
+bool recorded_launch(const struct cus_launch *launch);
+bool recorded_memset(const struct cus_memset *memset);
+bool recorded_copy(const struct cus_copy *copy);
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f);
 
 // As if no never-defer kernel had been launched on a stream without an engine.

@@ -24,16 +24,22 @@ struct Range {
     size_t bytes;
     CUmemorytype type;
     bool managed;
+    unsigned access; // of a mapping in the reservation; 0: not mapped
 };
 
 const Range kRanges[] = {
-    {0x10000, 0x1000, CU_MEMORYTYPE_DEVICE, false}, // device
-    {0x20000, 0x1000, CU_MEMORYTYPE_HOST, false},   // pinned
-    {0x30000, 0x1000, CU_MEMORYTYPE_HOST, false},   // pinned
-    {0x40000, 0x1000, CU_MEMORYTYPE_DEVICE, true},  // managed
+    {0x10000, 0x1000, CU_MEMORYTYPE_DEVICE, false, 0}, // device
+    {0x20000, 0x1000, CU_MEMORYTYPE_HOST, false, 0},   // pinned
+    {0x30000, 0x1000, CU_MEMORYTYPE_HOST, false, 0},   // pinned
+    {0x40000, 0x1000, CU_MEMORYTYPE_DEVICE, true, 0},  // managed
+    {0x50000, 0x1000, CU_MEMORYTYPE_DEVICE, false, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE},
+    {0x51000, 0x1000, CU_MEMORYTYPE_DEVICE, false, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE},
+    {0x52000, 0x1000, CU_MEMORYTYPE_DEVICE, false, 0}, // reserved only
+    {0x53000, 0x1000, CU_MEMORYTYPE_DEVICE, false, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ},
 };
+const Range kReservation = {0x50000, 0x8000, CU_MEMORYTYPE_DEVICE, false, 0};
 const uint64_t kDevice = 0x10000, kPinned = 0x20000, kOtherPinned = 0x30000, kManaged = 0x40000,
-               kPageable = 0x90000;
+               kVirtual = 0x50000, kUnmapped = 0x52000, kReadOnly = 0x53000, kPageable = 0x90000;
 
 CUfunction copy_function, fill_function;
 
@@ -42,8 +48,22 @@ CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **value
     for (const Range &range : kRanges) {
         if (address < range.start || address >= range.start + range.bytes)
             continue;
+        bool is_virtual = address - kReservation.start < kReservation.bytes;
+        const Range &whole = is_virtual ? kReservation : range;
         for (unsigned i = 0; i < n; i++) {
             switch (ids[i]) {
+            case CU_POINTER_ATTRIBUTE_MAPPED:
+                *(unsigned *)values[i] = !is_virtual || range.access;
+                break;
+            case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+                *(unsigned *)values[i] = range.access;
+                break;
+            case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+                *(CUdeviceptr *)values[i] = range.start;
+                break;
+            case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+                *(size_t *)values[i] = range.bytes;
+                break;
             case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
                 *(CUmemorytype *)values[i] = range.type;
                 break;
@@ -54,13 +74,13 @@ CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **value
                 *(int *)values[i] = 0;
                 break;
             case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-                *(CUdeviceptr *)values[i] = range.start;
+                *(CUdeviceptr *)values[i] = whole.start;
                 break;
             case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-                *(size_t *)values[i] = range.bytes;
+                *(size_t *)values[i] = whole.bytes;
                 break;
             case CU_POINTER_ATTRIBUTE_CONTEXT:
-                *(CUcontext *)values[i] = (CUcontext)0x1000;
+                *(CUcontext *)values[i] = is_virtual ? nullptr : (CUcontext)0x1000;
                 break;
             default:
                 break;
@@ -382,6 +402,44 @@ TEST_F(Nodes, ManagedMemoryIsNoOps) {
     EXPECT_FALSE(Withheld([&] { return Memset(kManaged, 64, 1); }));
 }
 
+TEST_F(Nodes, VirtualMemoryIsAnOpWhereItIsMappedAndMayBeWritten) {
+    EXPECT_TRUE(Withheld([&] { return Memset(kVirtual, 64, 1); }));
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kVirtual + 0x1000, kPinned, 64); }));
+    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kVirtual, 64); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kUnmapped, 64, 1); }));
+    EXPECT_FALSE(Withheld([&] { return Memcpy(kVirtual, kUnmapped, 64); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kReadOnly, 64, 1); }));
+}
+
+TEST_F(Nodes, VirtualMemoryMayLieInMappingsThatTouch) {
+    EXPECT_TRUE(Withheld([&] { return Memset(kVirtual + 0x1000 - 32, 64, 1); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kUnmapped - 32, 64, 1); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kReadOnly - 32, 64, 1); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kVirtual, 0x2001, 1); }));
+    EXPECT_TRUE(Withheld([&] { return Memset(kVirtual, 0x2000, 1); }));
+}
+
+TEST_F(Nodes, MappingsThatTouchAreAskedAboutOnceAndForgottenTogether) {
+    static int asked;
+    asked = 0;
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr address) {
+        asked++;
+        return PointerGetAttributes(n, ids, values, address);
+    };
+    Memset(kVirtual + 0x1000, 64, 1);
+    Memset(kVirtual, 64, 1);
+    EXPECT_EQ(asked, 4); // twice each
+    Memset(kVirtual, 0x2000, 1);
+    Memset(kVirtual + 0x1000 - 8, 16, 1);
+    EXPECT_EQ(asked, 4);
+    cus_engine_memory_gone();
+    driver().table.cuPointerGetAttributes = [](unsigned, CUpointer_attribute *, void **,
+                                               CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; };
+    EXPECT_FALSE(Withheld([&] { return Memset(kVirtual, 64, 1); }));
+    EXPECT_FALSE(Withheld([&] { return Memset(kVirtual + 0x1000, 64, 1); }));
+}
+
 TEST_F(Nodes, MemsetOfTwoDimensionsIsNoOp) {
     EXPECT_FALSE(Withheld([&] { return Memset(kDevice, 32, 4); }));
 }
@@ -404,23 +462,25 @@ TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
 // A node takes memory of the families that it was captured with, and no other.
 TEST_F(Nodes, CopyNodeIsNotPatchedToMemoryOfAnotherFamily) {
     enum { LAST = 16 }; // long after pieces are formed anew for the pace of the host
-    for (int step = 0; step <= LAST; step++) {
-        uint64_t from = step == LAST ? kPinned : kDevice + 128 * (step + 1);
-        driver().journal.clear();
-        driver().calls["cuGraphExecMemcpyNodeSetParams"] = 0;
-        for (int i = 0; i < 4; i++)
-            Launch(i);
-        EXPECT_EQ(Memcpy(kDevice, from, 64), CUDA_SUCCESS);
-        for (int i = 4; i < 8; i++)
-            Launch(i);
-        Sync();
-        ASSERT_EQ(driver().journal.size(), 9u);
-        EXPECT_EQ(driver().journal[4], Line("copy", 64, kDevice, (uint32_t)from));
-        if (step == LAST - 1) {
-            EXPECT_GT(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
+    for (uint64_t other : {kPinned, kVirtual}) {
+        for (int step = 0; step <= LAST; step++) {
+            uint64_t from = step == LAST ? other : kDevice + 128 * (step + 1);
+            driver().journal.clear();
+            driver().calls["cuGraphExecMemcpyNodeSetParams"] = 0;
+            for (int i = 0; i < 4; i++)
+                Launch(i);
+            EXPECT_EQ(Memcpy(kDevice, from, 64), CUDA_SUCCESS);
+            for (int i = 4; i < 8; i++)
+                Launch(i);
+            Sync();
+            ASSERT_EQ(driver().journal.size(), 9u);
+            EXPECT_EQ(driver().journal[4], Line("copy", 64, kDevice, (uint32_t)from));
+            if (step == LAST - 1) {
+                EXPECT_GT(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
+            }
         }
+        EXPECT_EQ(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
     }
-    EXPECT_EQ(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
 }
 
 // ---- rules about calls and libraries ----

@@ -253,6 +253,139 @@ TEST(ModelGpu, EachStreamHasItsOwn) {
     EXPECT_EQ(GpuOfAll(u), (Ints{-1, 1}));
 }
 
+TEST(ModelGpu, StreamsOfTwoContextsMayHaveOneNumber) {
+    auto fill = [](bool told, Synth *s) {
+        Begin(s);
+        s->context = 2;
+        uint32_t other = s->Stream(CST_STREAM_CREATED, 8);
+        s->Op(1, 1);
+        s->Op(other, 1);
+        s->Op(1, 1);
+        s->GpuStream(1, 7);
+        s->GpuStream(other, 7);
+        if (told) {
+            s->GpuContext(other, 4);
+            s->GpuContext(1, 3);
+        }
+        s->Gpu(7, CST_GPU_KERNEL, "a")->context = 5; // of nobody
+        for (uint32_t context : {4u, 3u, 3u})
+            s->Gpu(7, CST_GPU_KERNEL, "a")->context = context;
+    };
+    Made t([&](Synth *s) { fill(true, s); });
+    EXPECT_EQ(GpuOfAll(t), (Ints{2, 1, 3}));
+    // A file of before does not tell the contexts: by number alone, as ever.
+    Made u([&](Synth *s) { fill(false, s); });
+    EXPECT_EQ(GpuOfAll(u), (Ints{0, 0, 1}));
+}
+
+// When a context goes, the library numbers the streams of the others anew.
+TEST(ModelGpu, AStreamThatIsNumberedAnewGoesOn) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->Op(1, 1);
+        s->Op(1, 1);
+        uint32_t again = s->Stream(CST_STREAM_LEGACY, 0);
+        s->Op(again, 1);
+        s->GpuStream(1, 7);
+        s->GpuStream(again, 7);
+        for (int i = 0; i < 3; i++)
+            s->Gpu(7, CST_GPU_KERNEL, "a");
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 1, 2}));
+    EXPECT_EQ(t.m->gpu_known, 3u);
+}
+
+// ---- GPU times of a recording that began in the midst ----
+
+const char kLate[] = R"({"options":{"record_from":"5"}})";
+
+// Five ops "a" at 10000, 11000 ..., with a wait behind the first `waited`, and GPU records that
+// begin at these times.
+void Late(Synth *s, uint32_t waited, const std::string &call, std::vector<uint64_t> gpu) {
+    s->Facts(kLate);
+    Begin(s);
+    s->now = 10000;
+    for (uint32_t i = 0; i < 5; i++) {
+        if (i == waited) {
+            s->now += 90000;
+            s->Call(1, CST_CALL_WAITED, call);
+        }
+        s->Op(1, 1);
+    }
+    s->GpuStream(1, 7);
+    for (uint64_t ns : gpu) {
+        s->now = ns;
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+    }
+}
+
+TEST(ModelGpu, WorkOfBeforeTheRecordingIsLeftOut) {
+    // The step that ended still ran when the recording began: the host waited for it first.
+    Made t([](Synth *s) {
+        Late(s, 0, "cuStreamSynchronize",
+             {10001, 20000, 30000, 101500, 102500, 103500, 104500, 105500});
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{3, 4, 5, 6, 7}));
+    // The queue was long: ops are asked for while it runs.
+    Made u([](Synth *s) {
+        Late(s, 3, "cuStreamQuery", {10001, 20000, 30000, 40000, 50000, 60000, 104500, 105500});
+    });
+    EXPECT_EQ(GpuOfAll(u), (Ints{3, 4, 5, 6, 7}));
+    // By what was waited for its context.
+    Made v([](Synth *s) {
+        Late(s, 3, "cuCtxSynchronize", {20000, 30000, 40000, 50000, 104500, 105500});
+    });
+    EXPECT_EQ(GpuOfAll(v), (Ints{1, 2, 3, 4, 5}));
+}
+
+TEST(ModelGpu, AWaitForAnotherStreamOrPartOfTheWorkSaysNothing) {
+    for (const char *call : {"cuEventSynchronize", "cuMemcpyDtoD_v2", "cuCtxSynchronize_v2"}) {
+        Made t([&](Synth *s) { Late(s, 3, call, {20000, 30000, 40000, 104500, 105500}); });
+        EXPECT_EQ(t.m->gpu_known, 0u) << call;
+    }
+    Made other([](Synth *s) {
+        Late(s, 9, "", {10001, 20000, 30000, 104500, 105500});
+        s->now = 20001;
+        s->Call(2, CST_CALL_WAITED, "cuStreamSynchronize");
+        s->Call(1, CST_CALL_STEP_END, "cuStreamSynchronize");
+    });
+    EXPECT_EQ(other.m->gpu_known, 0u);
+    Made context([](Synth *s) {
+        Late(s, 9, "", {10001, 101500});
+        s->now = 20001;
+        s->Call(2, CST_CALL_WAITED, "cuCtxSynchronize"); // both are of one context
+    });
+    EXPECT_GT(context.m->gpu_known, 0u);
+}
+
+TEST(ModelGpu, AWholeRecordingNeedsNoWait) {
+    for (const char *facts : {R"({"options":{"record_from":"0"}})", "{}",
+                              R"({"options":{"record_from":"5"},"trimmed":"steps"})"}) {
+        Made t([&](Synth *s) {
+            s->Facts(facts);
+            Begin(s);
+            s->Op(1, 1);
+            s->Op(1, 1);
+            s->GpuStream(1, 7);
+            s->Gpu(7, CST_GPU_KERNEL, "a");
+            s->Gpu(7, CST_GPU_KERNEL, "a");
+        });
+        EXPECT_EQ(GpuOfAll(t), (Ints{0, 1})) << facts;
+    }
+}
+
+TEST(ModelGpu, CopiesMustBeAsLong) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->grid = 64;
+        s->Op(1, s->Copy(1));
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_MEMCPY)->bytes = 32; // a synchronous one, say
+        s->Gpu(7, CST_GPU_MEMCPY)->bytes = 64;
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{1}));
+}
+
 TEST(ModelGpu, NameGridAndSortOfWorkMustBeTheSame) {
     Made t([](Synth *s) {
         Begin(s);

@@ -237,6 +237,8 @@ TEST(Reader, GpuStreamsOfNoStreamAreRefused) {
     for (uint32_t stream : {0u, 2u, uint32_t{CST_NONE}}) {
         EXPECT_FALSE(Open(With([&](Synth *s) { s->GpuStream(stream, 13); }))) << stream;
         EXPECT_TRUE(Has(error, "CUPTI's stream 13 is of a stream that is not defined")) << error;
+        EXPECT_FALSE(Open(With([&](Synth *s) { s->GpuContext(stream, 3); }))) << stream;
+        EXPECT_TRUE(Has(error, "CUPTI's context 3 is of a stream that is not defined")) << error;
     }
     EXPECT_TRUE(Open(With([](Synth *s) { s->GpuStream(1, 13); }))) << error;
     // Of what ran, nothing refers to a stream of the trace: a program has others.
@@ -372,6 +374,7 @@ TEST(Reader, RecordsThatDoNotHoldTogetherAreRefused) {
         // Whole records, shorter than their structs.
         [](Synth *s) { cst_sink_add(&s->sink, CST_GPU, sizeof(cst_gpu) - 8); },
         [](Synth *s) { cst_sink_add(&s->sink, CST_GPU_STREAM, sizeof(cst_gpu_stream) - 8); },
+        [](Synth *s) { cst_sink_add(&s->sink, CST_GPU_CONTEXT, sizeof(cst_gpu_context) - 8); },
         [](Synth *s) { s->Gpu(1, CST_GPU_KERNEL, "k")->head.words = 65535; },
         [](Synth *s) { s->Kernel("x"), s->sink.buffer[s->sink.used - 8] = 9; }, // an argument
         [](Synth *s) {

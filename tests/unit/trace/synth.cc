@@ -64,7 +64,7 @@ uint32_t Synth::Thread(uint32_t tid, const std::string &name) {
 uint32_t Synth::Stream(uint32_t kind, uint64_t handle, int32_t priority) {
     cst_stream *record = Add<cst_stream>(CST_STREAM);
     record->id = ++streams_;
-    record->context = 1;
+    record->context = context;
     record->handle = handle;
     record->kind = kind;
     record->priority = priority;
@@ -216,6 +216,13 @@ cst_gpu_stream *Synth::GpuStream(uint32_t stream, uint32_t gpu_stream) {
     cst_gpu_stream *of = Add<cst_gpu_stream>(CST_GPU_STREAM);
     of->stream = stream;
     of->gpu_stream = gpu_stream;
+    return of;
+}
+
+cst_gpu_context *Synth::GpuContext(uint32_t stream, uint32_t context) {
+    cst_gpu_context *of = Add<cst_gpu_context>(CST_GPU_CONTEXT);
+    of->stream = stream;
+    of->context = context;
     return of;
 }
 

@@ -28,6 +28,7 @@ class Synth {
     uint32_t host_ns = 100;
     uint32_t grid = 1, block = 32; // of launches; elements and bytes of memsets and copies: grid
     uint64_t param = 0;            // first 8 bytes of the params
+    uint32_t context = 1;          // of streams
 
     cst_op *Op(uint32_t stream, uint32_t kind); // withheld
     cst_op *Eager(uint32_t stream, uint32_t kind, const std::string &eager, const std::string &why);
@@ -44,6 +45,7 @@ class Synth {
     cst_gpu *Gpu(uint32_t gpu_stream, cst_gpu_what what, const std::string &name = "",
                  uint64_t gpu_ns = 500);
     cst_gpu_stream *GpuStream(uint32_t stream, uint32_t gpu_stream);
+    cst_gpu_context *GpuContext(uint32_t stream, uint32_t context);
 
     void Facts(const std::string &json);
     void Block(); // ends the block of records that is gathered

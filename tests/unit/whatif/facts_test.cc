@@ -71,6 +71,17 @@ TEST(Facts, OptionsBecomeAConfiguration) {
     EXPECT_FALSE(guessed);
 }
 
+TEST(Facts, StepsBecomeSections) {
+    Program program;
+    program.Facts(R"({"options": {"mode": "full"}, "rules": [{"policy": "uniform", "pattern": "a"}],
+        "steps": [{"name": "decode", "marker": "emb*", "tokens": "y", "uniform": "z == 1", "odd": "x"},
+                  {"name": "", "marker": "other", "sizes": "1..64"}, {"name": "a]b", "marker": "m"}]})");
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed),
+              "mode = full\n[step decode]\nmarker = emb*\ntokens = y\nuniform = z == 1\n"
+              "[step]\nmarker = other\nsizes = 1..64\n[step]\nmarker = m\n[rules]\nuniform = a\n");
+}
+
 TEST(Facts, ModeVerifyIsTheModeThatItVerifies) {
     Program program;
     program.Facts(R"({"options": {"verify_mode": "full", "mode": "verify"}, "rules": []})");

@@ -1,0 +1,64 @@
+/*
+ * Steps, as a program makes them: from one wait of the host to the next.
+ *
+ * A program's first steps upload and prepare, and its last ones may be short; what it is about are
+ * those in which most of the work is. Their length in calls tells them from the others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/player/player.h"
+
+static int by_length(const void *a, const void *b) {
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_time(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The length of steps that together hold most ops; the longer one where two hold as many. */
+static size_t typical_length(const struct player *p) {
+    size_t *lengths = player_need(calloc(p->n_steps + 1, sizeof *lengths));
+    size_t best = 0, most = 0;
+    for (size_t i = 0; i < p->n_steps; i++)
+        lengths[i] = p->steps[i].n_ops;
+    qsort(lengths, p->n_steps, sizeof *lengths, by_length);
+    for (size_t i = 0, end; i < p->n_steps; i = end) {
+        for (end = i; end < p->n_steps && lengths[end] == lengths[i];)
+            end++;
+        if ((end - i) * lengths[i] >= most) {
+            most = (end - i) * lengths[i];
+            best = lengths[i];
+        }
+    }
+    free(lengths);
+    return best;
+}
+
+void player_steps(struct player *p) {
+    for (size_t i = 0; i < p->n_ops; i++)
+        p->n_steps += p->ops[i].last;
+    p->steps = player_need(calloc(p->n_steps + 1, sizeof *p->steps));
+    for (size_t i = 0, step = 0; i < p->n_ops; i++) {
+        p->steps[step].n_ops++;
+        step += p->ops[i].last;
+    }
+    size_t length = typical_length(p);
+    for (size_t i = 0; i < p->n_steps; i++)
+        p->steps[i].typical = p->steps[i].n_ops == length;
+}
+
+uint64_t player_step_ns(const struct player *p) {
+    uint64_t *times = player_need(calloc(p->n_steps + 1, sizeof *times)), median;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].typical)
+            times[n++] = p->steps[i].ns;
+    qsort(times, n, sizeof *times, by_time);
+    median = n ? times[n / 2] : 0;
+    free(times);
+    return median;
+}

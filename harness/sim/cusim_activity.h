@@ -1,0 +1,30 @@
+/*
+ * How a test hears what the simulated driver ran, and when: kernels, memsets and copies, be they of
+ * a stream or of a graph.
+ *
+ * cuSimActivity (by dlsym) names who is told; NULL: nobody. Called on the thread of the stream,
+ * behind the work and in its order, without any lock of the simulator.
+ */
+#ifndef CUSIM_ACTIVITY_H
+#define CUSIM_ACTIVITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cusim_activity_kind { CUSIM_ACTIVITY_KERNEL, CUSIM_ACTIVITY_MEMSET, CUSIM_ACTIVITY_MEMCPY };
+
+struct cusim_activity {
+    enum cusim_activity_kind kind;
+    uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+    unsigned device;
+    uint64_t context, stream; /* as cuCtxGetId and cuStreamGetId tell them */
+    uint64_t correlation;     /* of the call that asked for it: one for all of a graph launch */
+    uint64_t node;            /* number of the graph's node, from 1 on; 0: of no graph */
+    const char *name;         /* of a kernel */
+    unsigned grid[3], block[3];
+    size_t bytes; /* of a memset or copy */
+};
+
+typedef void cusim_activity_fn(const struct cusim_activity *activity);
+
+#endif

@@ -1,0 +1,262 @@
+// Promise: with `cusplice record --gpu-times` each op has the time that it ran on the GPU, in
+// graphs or by itself; where CUPTI fails this is said once, the program runs on and the recording
+// is whole. CUPTI is the stand-in of tests/cupti: the n-th record of a stream says 1000 + n
+// nanoseconds.
+#include "tests/sim/cases.h"
+
+#include "shim/trace/reader.h"
+#include "tools/trace/model.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+
+namespace sim {
+namespace {
+
+enum { LONG = 1000 };
+
+struct Trace {
+    ~Trace() {
+        model_free(model);
+        cst_free(trace);
+    }
+    cst_trace *trace = nullptr;
+    ::model *model = nullptr;
+    char error[1024] = "";
+};
+
+std::unique_ptr<Trace> Read(const std::string &path) {
+    auto read = std::make_unique<Trace>();
+    read->trace = cst_open(path.c_str(), read->error, sizeof read->error);
+    read->model = read->trace ? model_make(read->trace) : nullptr;
+    return read;
+}
+
+std::string NewPath() {
+    static int n;
+    std::string path = testing::TempDir() + "gpu_times_" + std::to_string(getpid()) + "_" +
+                       std::to_string(n++) + ".cst";
+    unlink(path.c_str());
+    return path;
+}
+
+std::string Folder(const std::string &file) {
+    std::string path = Runfile(file);
+    return path.substr(0, path.rfind('/'));
+}
+
+// With one of the libraries of tests/cupti, or none.
+Setting Recorded(const std::string &path, const std::string &cupti = "whole") {
+    Setting setting;
+    setting.preload = true;
+    setting.env = {
+        {"CUSPLICE_RECORD", path}, {"CUSPLICE_RECORD_GPU", "yes"}, {"CUSIM_DELAY_US", "5"}};
+    if (!cupti.empty())
+        setting.env["LD_LIBRARY_PATH"] = Folder("tests/cupti/" + cupti + "/libcupti.so.13") + ":" +
+                                         Folder("harness/sim/lib/libcuda.so.1");
+    return setting;
+}
+
+// The number of the record that each op of the stream has; -1: none.
+std::vector<long> Numbers(const Trace &t, uint32_t stream) {
+    std::vector<long> numbers;
+    const model_stream &s = t.model->streams[stream];
+    for (uint32_t i = 0; i < s.n_ops; i++) {
+        const cst_gpu *gpu = t.model->ops[s.ops[i]].gpu;
+        numbers.push_back(gpu ? static_cast<long>(gpu->gpu_ns) - LONG : -1);
+    }
+    return numbers;
+}
+
+std::vector<long> Range(long first, size_t n) {
+    std::vector<long> range;
+    for (size_t i = 0; i < n; i++)
+        range.push_back(first + static_cast<long>(i));
+    return range;
+}
+
+size_t Lines(const std::string &text, const std::string &with) {
+    size_t n = 0;
+    for (size_t at = text.find(with); at != std::string::npos; at = text.find(with, at + 1))
+        n++;
+    return n;
+}
+
+class GpuTimes : public testing::TestWithParam<const char *> {};
+
+// All that runs in these streams is an op.
+TEST_P(GpuTimes, EachOpHasItsOwn) {
+    std::string path = NewPath();
+    Outcome run = RunCase(CaseOf(GetParam()), Recorded(path));
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    EXPECT_EQ(Lines(run.result.err, "GPU times"), 0u) << run.result.err;
+    auto t = Read(path);
+    ASSERT_TRUE(t->model) << t->error;
+    ASSERT_GT(t->model->in_graphs, 0u);
+    std::map<std::pair<uint32_t, uint64_t>, uint32_t> before; // a stream may be defined again
+    for (uint32_t i = 1; i < t->trace->n_streams; i++) {
+        const cst_stream *stream = t->trace->streams[i];
+        if (!stream || stream->kind != CST_STREAM_CREATED)
+            continue; // copies without Async are no ops
+        uint32_t &first = before[{stream->context, stream->handle}], n = t->model->streams[i].n_ops;
+        EXPECT_EQ(Numbers(*t, i), Range(first, n)) << "stream " << i;
+        first += n;
+    }
+    EXPECT_LE(t->model->gpu_known, t->model->n_ops);
+    for (uint32_t i = 0; i < t->model->n_ops; i++) {
+        const model_op &op = t->model->ops[i];
+        if (!op.gpu)
+            continue;
+        EXPECT_EQ(op.gpu->node != 0, model_in_graph(&op)) << "op " << i;
+        EXPECT_GE(op.gpu->head.ns, op.op->head.ns) << "op " << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, GpuTimes,
+                         testing::Values("steady", "decode_loop", "two_streams", "diverge_replace",
+                                         "batch_sizes", "moving_sync", "two_contexts",
+                                         "two_devices"),
+                         [](const auto &given) { return std::string(given.param); });
+
+TEST(GpuTimesOfTwoContexts, AreToldApart) {
+    std::string path = NewPath();
+    Outcome run = RunCase(CaseOf("two_devices"), Recorded(path));
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto t = Read(path);
+    ASSERT_TRUE(t->model) << t->error;
+    std::set<uint32_t> numbers, contexts;
+    for (size_t i = 0; i < t->trace->n_gpu_streams; i++)
+        numbers.insert(t->trace->gpu_streams[i]->gpu_stream);
+    for (size_t i = 0; i < t->trace->n_gpu_contexts; i++)
+        contexts.insert(t->trace->gpu_contexts[i]->context);
+    EXPECT_LT(numbers.size(), t->trace->n_gpu_streams) << "no two streams have one number";
+    EXPECT_GE(contexts.size(), 2u);
+}
+
+TEST(GpuTimesByTheVerb, AreThere) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.preload = false;
+    std::map<std::string, std::string> env = {{"LD_LIBRARY_PATH", setting.env["LD_LIBRARY_PATH"]}};
+    setting.env = env;
+    Outcome run = RunProgram({Runfile("tools/cusplice"), "record", "-o", path, "--gpu-times", "--",
+                              Runfile(setting.binary), "steady", "--steps", "12"},
+                             setting);
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto t = Read(path);
+    ASSERT_TRUE(t->model) << t->error;
+    EXPECT_EQ(t->model->gpu_known, t->model->n_ops);
+    EXPECT_GT(t->model->n_ops, 100u);
+}
+
+// The GPU is far behind when the recording begins: what ran before is nobody's.
+TEST(GpuTimesOfChosenSteps, AreNotAStepOff) {
+    std::string whole = NewPath(), part = NewPath();
+    Setting setting = Recorded(whole);
+    setting.args = {"--steps", "20"};
+    setting.env["CUSIM_DELAY_US"] = "50";
+    Outcome run = RunCase(CaseOf("steady"), setting);
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto all = Read(whole);
+    ASSERT_TRUE(all->model) << all->error;
+    setting.env["CUSPLICE_RECORD"] = part;
+    setting.env["CUSPLICE_RECORD_FROM"] = "5";
+    setting.env["CUSPLICE_RECORD_UNTIL"] = "8";
+    run = RunCase(CaseOf("steady"), setting);
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto t = Read(part);
+    ASSERT_TRUE(t->model) << t->error;
+    ASSERT_GE(all->model->n_steps, 8u);
+    uint32_t ops = all->model->steps[6].n_ops;
+    ASSERT_EQ(t->model->n_steps, 3u);
+    ASSERT_EQ(t->model->n_ops, 3 * ops);
+    ASSERT_GT(t->trace->n_gpu, 0u);
+    EXPECT_LT(t->trace->gpu[0]->gpu_ns - LONG, all->model->steps[5].first)
+        << "nothing of before was still to run: this shows nothing";
+    uint32_t stream = t->model->ops[0].op->stream;
+    std::vector<long> numbers = Numbers(*t, stream);
+    // The last of them may run when the recording has ended.
+    while (!numbers.empty() && numbers.back() == -1)
+        numbers.pop_back();
+    EXPECT_GE(numbers.size(), 2u * ops);
+    EXPECT_EQ(numbers, Range(all->model->steps[5].first, numbers.size()));
+}
+
+// ---- where CUPTI fails ----
+
+struct Bad {
+    const char *title;
+    std::string cupti; // the library
+    std::string fail;  // of the stand-in
+    std::string says;
+    bool some; // times are there
+};
+
+void PrintTo(const Bad &bad, std::ostream *out) {
+    *out << bad.title;
+}
+
+class WithoutCupti : public testing::TestWithParam<Bad> {};
+
+TEST_P(WithoutCupti, TheRestIsRecordedAndItIsSaidOnce) {
+    const Bad &bad = GetParam();
+    Case c = CaseOf("steady");
+    c.args = {"--steps", "12"};
+    Setting plain;
+    Outcome before = RunCase(c, plain);
+    std::string path = NewPath();
+    Setting setting = Recorded(path, bad.cupti);
+    if (!bad.fail.empty())
+        setting.env["CUPTI_STANDIN_FAIL"] = bad.fail;
+    Outcome run = RunCase(c, setting);
+    ASSERT_SAME(c, before, run);
+    EXPECT_EQ(Lines(run.result.err, "GPU times"), 1u) << run.result.err;
+    EXPECT_NE(run.result.err.find(bad.says), std::string::npos) << run.result.err;
+    auto t = Read(path);
+    ASSERT_TRUE(t->model) << t->error;
+    EXPECT_TRUE(t->trace->closed);
+    EXPECT_EQ(t->trace->lost_records, 0u);
+    EXPECT_EQ(t->model->n_ops, run.stats.Sum("ops"));
+    EXPECT_EQ(t->model->gpu_known > 0, bad.some) << t->model->gpu_known;
+}
+
+std::vector<Bad> Bads() {
+    std::vector<Bad> bads = {
+        {"NoLibrary", "", "", "no GPU times: ", false},
+        {"Timestamp", "whole", "cuptiGetTimestamp:7", "CUPTI refuses", false},
+        {"Register", "whole", "cuptiActivityRegisterCallbacks:39", "error 39", false},
+        {"EnableFirst", "whole", "cuptiActivityEnable:35", "error 35", false},
+        {"EnableLast", "whole", "cuptiActivityEnable:35:3", "does not record here", false},
+        {"NextRecord", "whole", "cuptiActivityGetNextRecord:21",
+         "missing: cuptiActivityGetNextRecord failed, error 21", false},
+        {"NextRecordLater", "whole", "cuptiActivityGetNextRecord:21:40",
+         "missing: cuptiActivityGetNextRecord failed, error 21", true},
+        {"Flush", "whole", "cuptiActivityFlushAll:999",
+         "missing: cuptiActivityFlushAll failed, error 999", true},
+        {"Disable", "whole", "cuptiActivityDisable:999",
+         "missing: cuptiActivityDisable failed, error 999", true},
+        {"Stream", "whole", "cuptiGetStreamIdEx:3", "missing: cuptiGetStreamIdEx failed, error 3",
+         false},
+        {"Context", "whole", "cuptiGetContextId:3", "missing: cuptiGetContextId failed, error 3",
+         false},
+    };
+    static const char *const functions[] = {
+        "cuptiActivityDisable", "cuptiActivityEnable",        "cuptiActivityFlushAll",
+        "cuptiGetContextId",    "cuptiActivityGetNextRecord", "cuptiActivityRegisterCallbacks",
+        "cuptiGetStreamIdEx",   "cuptiGetTimestamp"};
+    for (const char *function : functions)
+        bads.push_back({function, std::string("without_") + function, "",
+                        std::string("no GPU times: libcupti.so has no ") + function, false});
+    return bads;
+}
+
+INSTANTIATE_TEST_SUITE_P(At, WithoutCupti, testing::ValuesIn(Bads()),
+                         [](const auto &given) { return std::string(given.param.title); });
+
+} // namespace
+} // namespace sim
