@@ -17,9 +17,10 @@ struct whatif_recorded {
 };
 
 /* How long launches took on the host when they were recorded, on average, and the difference of the
- * quartiles; below 0: too few. */
+ * quartiles; below 0: too few. And the program itself behind them: see whatif_timing. */
 struct whatif_recording {
     double eager, matched, eager_apart, matched_apart;
+    double behind_eager, behind_graph; /* 0: too few */
 };
 
 struct whatif_known {
