@@ -6,7 +6,10 @@
 #include "tools/cli/whatif.h"
 #include "tools/trace/model.h"
 
-enum { ENOUGH = 32 }; /* measurements that are believed */
+enum {
+    ENOUGH = 32, /* measurements that are believed */
+    SHARE = 10   /* ... and of all launches at least one in so many */
+};
 
 /* ---- the GPU ---- */
 
@@ -140,15 +143,31 @@ static bool is_plain(const struct cst_trace *trace, size_t i) {
     return true;
 }
 
+/* A program is slow where it begins, in its own code as in its calls, and ops go out one by one
+ * mostly there: what is measured of it is the later half of its ops. */
+static size_t warm_from(const struct cst_trace *trace) {
+    uint64_t ops = 0;
+    size_t i = 0;
+    while (i < trace->n_events && (ops += trace->events[i]->type == CST_OP) <= trace->ops / 2)
+        i++;
+    return i;
+}
+
 bool cli_whatif_host(const struct cst_trace *trace, struct whatif_recording *out) {
     struct sample by_fate[2] = {{malloc((trace->ops + 1) * sizeof(double)), 0},
                                 {malloc((trace->ops + 1) * sizeof(double)), 0}};
     bool room = by_fate[0].values && by_fate[1].values;
-    for (size_t i = 0; room && i < trace->n_events; i++)
+    for (size_t i = warm_from(trace); room && i < trace->n_events; i++)
         if (trace->events[i]->type == CST_OP && is_plain(trace, i)) {
             struct sample *sample = &by_fate[trace->events[i]->flags == CST_EAGER];
             sample->values[sample->n++] = op_at(trace, i)->host_ns;
         }
+    /* The few that go out by themselves among many that do not stand where a step begins or ends:
+     * others would not be like them. */
+    size_t all = by_fate[0].n + by_fate[1].n;
+    for (unsigned fate = 0; fate < 2; fate++)
+        if (by_fate[fate].n < all / SHARE)
+            by_fate[fate].n = 0;
     if (room) {
         out->matched = middle(&by_fate[0], &out->matched_apart);
         out->eager = middle(&by_fate[1], &out->eager_apart);
@@ -279,7 +298,7 @@ static void find_behind(struct between *all, size_t n, struct whatif_recording *
 static bool look_between(const struct cst_trace *trace, struct whatif_recording *out) {
     struct between *all = malloc((trace->ops + 1) * sizeof *all);
     size_t n = 0;
-    for (size_t i = 0; all && i < trace->n_events; i++)
+    for (size_t i = warm_from(trace); all && i < trace->n_events; i++)
         if (trace->events[i]->type == CST_OP)
             n += look_behind(trace, i, &all[n]);
     if (all)

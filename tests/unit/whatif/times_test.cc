@@ -58,7 +58,7 @@ class Recorded : public Program {
 TEST(Times, LaunchesTakeAsManyTimesMore) {
     Recorded program;
     uint32_t stream = program.Stream(), kernel = program.Kernel("k");
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 100; i++) {
         program.Issued(kernel, stream, 1200, 5000);
         program.Withheld(kernel, stream, 150, 5000);
         program.Last(kernel, stream, 2, 0, 2000, 5000);
@@ -72,6 +72,28 @@ TEST(Times, LaunchesTakeAsManyTimesMore) {
     EXPECT_EQ(program.Times(cost).eager, 0);
     cost.recorder.eager_launch = 2400;
     EXPECT_DOUBLE_EQ(program.Times(cost).eager, 0.5);
+}
+
+// What a program pays where it begins, and what the few pay that stand alone, says nothing of the
+// others.
+TEST(Times, WarmAndManyAlone) {
+    Recorded program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    for (int i = 0; i < 200; i++) {
+        program.Issued(kernel, stream, i < 100 ? 9000 : 1200, 5000);
+        program.Withheld(kernel, stream, i < 100 ? 4000 : 150, 5000);
+    }
+    EXPECT_DOUBLE_EQ(program.Times(Costs()).eager, 1.5);
+    EXPECT_DOUBLE_EQ(program.Times(Costs()).matched, 3);
+    Recorded few;
+    stream = few.Stream(), kernel = few.Kernel("k");
+    for (int i = 0; i < 2000; i++) {
+        few.Withheld(kernel, stream, 150, 5000);
+        if (i % 20 == 0)
+            few.Issued(kernel, stream, 9000, 5000);
+    }
+    EXPECT_EQ(few.Times(Costs()).eager, 0);
+    EXPECT_DOUBLE_EQ(few.Times(Costs()).matched, 3);
 }
 
 TEST(Times, GraphsAreComparedWithTheirCosts) {
@@ -98,13 +120,13 @@ TEST(Times, GraphsAreComparedWithTheirCosts) {
 TEST(Times, TheProgramIsSlowerBehindTheDriver) {
     Recorded program;
     uint32_t stream = program.Stream(), a = program.Kernel("a"), b = program.Kernel("b");
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 100; i++) {
         program.Withheld(a, stream, 150, 5000);
         program.Withheld(b, stream, 150, 7000);
         program.Last(a, stream, 3, 0, 2000, 5900);
         program.Withheld(b, stream, 150, 7000);
         program.Issued(a, stream, 1200, 5300);
-        program.Issued(b, stream, 1200, i < 25 ? 90000 : 7300); // slow where it begins
+        program.Issued(b, stream, 1200, i < 60 ? 90000 : 7300); // slow where it begins
     }
     whatif_timing timing = program.Times(Costs());
     EXPECT_DOUBLE_EQ(timing.behind_graph, 900);
@@ -112,7 +134,7 @@ TEST(Times, TheProgramIsSlowerBehindTheDriver) {
     // Nothing to compare with: another pair.
     Recorded other;
     stream = other.Stream(), a = other.Kernel("a"), b = other.Kernel("b");
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 100; i++) {
         other.Withheld(a, stream, 150, 5000);
         other.Issued(b, stream, 1200, 9000);
     }
