@@ -98,6 +98,8 @@ static _Noreturn void become(int part, const struct setting *setting, int out) {
         setenv("LD_PRELOAD", setting->preload, 1);
         cli_run_set("mode", setting->mode);
         cli_run_set("log", "error");
+        cli_run_set("demote", "no"); /* a noisy moment is no reason */
+        cli_run_set("hold_us", "100000");
     }
     if (setting->record) {
         cli_run_set("record", setting->record);
@@ -288,7 +290,7 @@ static bool take_recording(const char *path, bool gpu) {
         cli_say("calibrate: %s", error);
         return false;
     }
-    bool read = cli_whatif_host(trace, &recording);
+    bool read = cli_whatif_host(trace, false, &recording);
     if (read && (recording.eager < 0 || recording.matched < 0)) {
         cli_say("calibrate: the library withheld nothing of the loop that it was measured with");
         read = false;

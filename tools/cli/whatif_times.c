@@ -153,11 +153,11 @@ static size_t warm_from(const struct cst_trace *trace) {
     return i;
 }
 
-bool cli_whatif_host(const struct cst_trace *trace, struct whatif_recording *out) {
+bool cli_whatif_host(const struct cst_trace *trace, bool program, struct whatif_recording *out) {
     struct sample by_fate[2] = {{malloc((trace->ops + 1) * sizeof(double)), 0},
                                 {malloc((trace->ops + 1) * sizeof(double)), 0}};
     bool room = by_fate[0].values && by_fate[1].values;
-    for (size_t i = warm_from(trace); room && i < trace->n_events; i++)
+    for (size_t i = program ? warm_from(trace) : 0; room && i < trace->n_events; i++)
         if (trace->events[i]->type == CST_OP && is_plain(trace, i)) {
             struct sample *sample = &by_fate[trace->events[i]->flags == CST_EAGER];
             sample->values[sample->n++] = op_at(trace, i)->host_ns;
@@ -166,7 +166,7 @@ bool cli_whatif_host(const struct cst_trace *trace, struct whatif_recording *out
      * others would not be like them. */
     size_t all = by_fate[0].n + by_fate[1].n;
     for (unsigned fate = 0; fate < 2; fate++)
-        if (by_fate[fate].n < all / SHARE)
+        if (program && by_fate[fate].n < all / SHARE)
             by_fate[fate].n = 0;
     if (room) {
         out->matched = middle(&by_fate[0], &out->matched_apart);
@@ -323,7 +323,7 @@ bool cli_whatif_times(const struct cst_trace *trace, const struct cst_trace *gpu
         ns = gpu_times ? times_of_others(trace, gpu_times, model, &out->measured)
                        : own_times(trace, model, &out->measured);
     model_free(model);
-    if ((known && !ns) || !cli_whatif_host(trace, &out->recording) ||
+    if ((known && !ns) || !cli_whatif_host(trace, true, &out->recording) ||
         !look_between(trace, &out->recording)) {
         free(ns);
         return false;
