@@ -23,24 +23,24 @@ def case_replay(lab):
         replay(lab, kept, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3)
         if not lab.quick and not lab.lacks("transformers"):
             argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
-            replay(lab, kept, "Llama, static cache", argv, lambda d: 1e6 / d.result["tokens_per_s"])
+            replay(lab, kept, "Llama, static cache", argv, lambda d: d.result["median_ms"] * 1e3, "--steps", "60-90")
     os.makedirs(lab.runner.results, exist_ok=True)
     with open(os.path.join(lab.runner.results, "replay.json"), "w") as f:
         json.dump(kept, f, indent=1)
 
 
-def replay(lab, kept, name, argv, step_us):
-    """One program: recorded, played by four strategies, run live plain and preloaded."""
+def replay(lab, kept, name, argv, step_us, *options):
+    """One program: recorded (with these options), played by four strategies, run live plain and preloaded."""
     word = "".join(c if c.isalnum() else "-" for c in name)
     trace = os.path.join(lab.runner.scratch, f"replay-{word}.cst")
-    done = lab.runner.run([lab.runner.program("cusplice"), "record", "--replayable", "-o", trace, "--", *argv], limit=200)
+    done = lab.runner.run([lab.runner.program("cusplice"), "record", "--replayable", *options, "-o", trace, "--", *argv], limit=200)
     if not done.ok or not os.path.exists(trace):
         lab.fail(done)
         return
     here = kept[name] = {"trace_bytes": os.path.getsize(trace), "recorded": done.stderr[-800:]}
-    played = lab.runner.run([lab.runner.program("cusplice"), "replay", "--format", "json", "--repeat", "2" if lab.quick else "10", trace], limit=300)
+    played = lab.runner.run([lab.runner.program("cusplice"), "replay", "--format", "json", "--repeat", "2" if lab.quick else "5", trace], limit=300)
     here["said"] = played.stderr[-4000:]
-    lab.commands.append(" ".join(["cusplice record --replayable", "--", *argv]).replace(lab.runner.root + os.sep, ""))
+    lab.commands.append(" ".join(["cusplice record --replayable", *options, "--", *argv]).replace(lab.runner.root + os.sep, ""))
     lab.check(f"{name}: can be replayed, and memory at the end is equal", played.ok, "" if played.ok else played.stderr[:300], issue=True)
     try:
         said = here["replay"] = json.loads(played.stdout)
@@ -57,7 +57,7 @@ def replay(lab, kept, name, argv, step_us):
             live.result = dict(live.result or {}, step_us=step_us(live))
         return live
 
-    runs = lab.measure({f"{name}: plain": "plain", f"{name}: preload": "preload"}, call, "step_us", 3 if lab.quick else 5)
+    runs = lab.measure({f"{name}: plain": "plain", f"{name}: preload": "preload"}, call, "step_us", 3)
     medians = {key: statistics.median(d.result["step_us"] for d in all_of) for key, all_of in runs.items() if all_of}
     if len(medians) == 2 and "as-recorded" in rows and "eager" in rows:
         live = medians[f"{name}: preload"] / medians[f"{name}: plain"]
