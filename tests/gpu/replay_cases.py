@@ -23,7 +23,7 @@ def case_replay(lab):
         replay(lab, kept, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3)
         if not lab.quick and not lab.lacks("transformers"):
             argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
-            replay(lab, kept, "Llama, static cache", argv, lambda d: d.result["median_ms"] * 1e3, "--steps", "60-90")
+            replay(lab, kept, "Llama, static cache", argv, lambda d: d.result["median_ms"] * 1e3, "--steps", "20-60")
     os.makedirs(lab.runner.results, exist_ok=True)
     with open(os.path.join(lab.runner.results, "replay.json"), "w") as f:
         json.dump(kept, f, indent=1)

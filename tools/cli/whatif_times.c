@@ -291,7 +291,9 @@ static void find_behind(struct between *all, size_t n, struct whatif_recording *
             count[first->outcome] += (double)(end - i);
         }
     }
-    out->behind_eager = count[ISSUED] >= ENOUGH ? more[ISSUED] / count[ISSUED] : 0;
+    /* Where few go out by themselves, what is between them is the edge of a step. */
+    bool many = count[ISSUED] >= ENOUGH && count[ISSUED] >= (double)n / SHARE;
+    out->behind_eager = many ? more[ISSUED] / count[ISSUED] : 0;
     out->behind_graph = count[GRAPH] >= ENOUGH ? more[GRAPH] / count[GRAPH] : 0;
 }
 

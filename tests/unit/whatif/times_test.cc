@@ -90,9 +90,10 @@ TEST(Times, WarmAndManyAlone) {
     for (int i = 0; i < 2000; i++) {
         few.Withheld(kernel, stream, 150, 5000);
         if (i % 20 == 0)
-            few.Issued(kernel, stream, 9000, 5000);
+            few.Issued(kernel, stream, 9000, 90000);
     }
     EXPECT_EQ(few.Times(Costs()).eager, 0);
+    EXPECT_EQ(few.Times(Costs()).behind_eager, 0);
     EXPECT_DOUBLE_EQ(few.Times(Costs()).matched, 3);
 }
 
