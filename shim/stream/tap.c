@@ -221,11 +221,13 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
         return number;
     number = cus_record_number(1);
     uint32_t none = 0;
-    if (!__atomic_compare_exchange_n(&kind->traced, &none, number, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        return none;
+    /* First the definition: another thread's record may be in the file before this one's. Where two
+     * threads are here at once, one definition is for nothing. */
     define_kind(number, context, kind);
-    return number;
+    return __atomic_compare_exchange_n(&kind->traced, &none, number, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE)
+               ? number
+               : none;
 }
 
 /* Of an op without a kind: what can be told without its params. */
