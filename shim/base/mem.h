@@ -18,6 +18,16 @@ extern "C" {
 void *cus_mem_alloc(size_t bytes);
 /* Of cus_mem_alloc, or NULL. */
 void cus_mem_free(void *memory);
+/* What grows with what is learned of a program: counted, and NULL where more than the budget would
+ * be held, too. Of cus_mem_grow and of nothing else, to cus_mem_shrink. */
+void *cus_mem_grow(size_t bytes);
+void cus_mem_shrink(void *memory);
+/* Bytes of that kind that may be held, once, before any are; without a word: any number. */
+void cus_mem_budget(uint64_t bytes);
+/* Held now; the most that were; how often the budget did not allow more. */
+uint64_t cus_mem_held(void);
+uint64_t cus_mem_most(void);
+uint64_t cus_mem_refused(void);
 /* A copy of `text` to be freed with cus_mem_free; NULL when there is no memory. */
 char *cus_mem_text(const char *text);
 /* How often there was none, so far. Reported as the fallback no_memory. */

@@ -44,11 +44,11 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     if (n < 2)
         return NULL;
     struct cus_piece *piece =
-        cus_mem_alloc(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
-    uint8_t *asked = cus_mem_alloc(bytes);
+        cus_mem_grow(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
+    uint8_t *asked = cus_mem_grow(bytes);
     if (!piece || !asked) {
-        cus_mem_free(piece);
-        cus_mem_free(asked);
+        cus_mem_shrink(piece);
+        cus_mem_shrink(asked);
         return NULL;
     }
     piece->asked = asked;
@@ -70,8 +70,8 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
 void cus_piece_free(struct cus_piece *piece) {
     for (uint32_t i = 0; i < piece->n; i++)
         piece->nodes[i]->piece = NULL;
-    cus_mem_free(piece->asked);
-    cus_mem_free(piece);
+    cus_mem_shrink(piece->asked);
+    cus_mem_shrink(piece);
 }
 
 void cus_piece_tally(struct cus_piece *piece) {
@@ -83,5 +83,5 @@ void cus_piece_tally(struct cus_piece *piece) {
 }
 
 struct cus_variant *cus_variant_new(const struct cus_piece *piece) {
-    return cus_mem_alloc(sizeof(struct cus_variant) + piece->image_bytes);
+    return cus_mem_grow(sizeof(struct cus_variant) + piece->image_bytes);
 }
