@@ -257,7 +257,7 @@ static const char usage[] =
     "usage: growth [--nodes N] [--signatures N] [--streams N] [--threads N] [--steps N]\n"
     "              [--warmup N] [--differ prefix|order|grid] [--random] [--alloc-mb N] [--seed N]\n"
     "  --steps N      measured steps of each thread; 0: enough for about 100000 launches\n"
-    "  --warmup N     steps before them; 0: 8 for each signature on each stream\n"
+    "  --warmup N     steps before them; 0: 16 for each signature on each stream, and 24\n"
     "  --alloc-mb N   device memory in MiB that the program allocates between the two\n";
 
 static void parse(int argc, char **argv) {
@@ -301,7 +301,7 @@ static void parse(int argc, char **argv) {
     }
     uint64_t turns = (uint64_t)opt.signatures * opt.streams;
     if (!opt.warmup)
-        opt.warmup = (unsigned)(8 * turns);
+        opt.warmup = (unsigned)(16 * turns) + 24;
     if (!opt.steps) {
         uint64_t wanted = 100000 / opt.nodes + 1;
         opt.steps = (unsigned)(wanted > turns ? wanted : turns);
@@ -326,6 +326,8 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&barrier, NULL, opt.threads + 1);
     for (unsigned t = 0; t < opt.threads; t++)
         prepare(&w[t], t);
+    size_t free_early = 0, all_memory;
+    OK(cu.cuMemGetInfo(&free_early, &all_memory));
     for (unsigned t = 0; t < opt.threads; t++)
         if (pthread_create(&threads[t], NULL, work, &w[t])) {
             fprintf(stderr, "growth: no thread\n");
@@ -342,6 +344,10 @@ int main(int argc, char **argv) {
     uint64_t all_ns = now_ns() - begin;
     CALLGRIND_STOP_INSTRUMENTATION;
     size_t known = cusplice_read_counters(&after, sizeof after);
+    size_t free_late = 0;
+    OK(cu.cuMemGetInfo(&free_late, &all_memory));
+    long long device_kb = ((long long)free_early - (long long)free_late) / 1024 -
+                          (long long)((opt.alloc_mb + PIECE_MB - 1) / PIECE_MB) * PIECE_MB * 1024;
     for (unsigned t = 0; t < opt.threads; t++)
         pthread_join(threads[t], NULL);
 
@@ -354,10 +360,10 @@ int main(int argc, char **argv) {
     printf("{\"nodes\": %u, \"signatures\": %u, \"streams\": %u, \"threads\": %u, \"steps\": %u, "
            "\"warmup\": %u, \"differ\": \"%s\", \"launches\": %.0f, \"host_ns\": %.2f, "
            "\"wall_ns\": %.2f, \"worst_step_us\": %.1f, \"worst_warm_step_us\": %.1f, "
-           "\"rss_kb\": %ld, \"checksum\": \"%016llx\"",
+           "\"rss_kb\": %ld, \"device_kb\": %lld, \"checksum\": \"%016llx\"",
            opt.nodes, opt.signatures, opt.streams, opt.threads, opt.steps, opt.warmup,
            differ_names[opt.differ], launches, (double)host / launches, (double)all_ns / launches,
-           (double)worst / 1000, (double)worst_warm_ns / 1000, resident_kb(),
+           (double)worst / 1000, (double)worst_warm_ns / 1000, resident_kb(), device_kb,
            (unsigned long long)checksum(w));
     if (known) {
         double ops = (double)(after.launches - before.launches);

@@ -36,14 +36,14 @@ struct grown {
     alignas(max_align_t) size_t bytes;
 };
 
-void *cus_mem_grow(size_t bytes) {
+static void *grow(size_t bytes, uint64_t limit) {
     if (!bytes || bytes > SIZE_MAX / 2)
         return cus_mem_alloc(bytes);
     bytes += sizeof(struct grown);
     /* Taken before it is there, so that two threads together do not go beyond the budget. */
     uint64_t now = __atomic_add_fetch(&held, bytes, __ATOMIC_RELAXED);
     struct grown *memory = NULL;
-    if (now > __atomic_load_n(&budget, __ATOMIC_RELAXED))
+    if (now > limit)
         __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
     else
         memory = cus_mem_alloc(bytes);
@@ -57,6 +57,14 @@ void *cus_mem_grow(size_t bytes) {
                                                         __ATOMIC_RELAXED))
         ;
     return memory + 1;
+}
+
+void *cus_mem_grow(size_t bytes) {
+    return grow(bytes, __atomic_load_n(&budget, __ATOMIC_RELAXED));
+}
+
+void *cus_mem_grow_first(size_t bytes) {
+    return grow(bytes, __atomic_load_n(&budget, __ATOMIC_RELAXED) / 2);
 }
 
 void cus_mem_shrink(void *memory) {

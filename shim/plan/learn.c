@@ -183,12 +183,14 @@ void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
 }
 
 /* What is dropped for the budget and comes again would be built again and again: it waits longer
- * each time. */
+ * each time, and so do all of its ops, of which another piece could be made otherwise. */
 static void evict(struct cus_plan *plan, struct cus_piece *piece) {
-    struct cus_node *head = piece->nodes[0];
-    uint32_t wait = (uint32_t)RETRY_EVICTED << head->evicted;
-    head->evicted += head->evicted < EVICTIONS;
-    drop_and_wait(plan, piece, wait);
+    for (uint32_t i = 0; i < piece->n; i++) {
+        struct cus_node *node = piece->nodes[i];
+        node->retry_at = node->visits + ((uint32_t)RETRY_EVICTED << node->evicted);
+        node->evicted += node->evicted < EVICTIONS;
+    }
+    drop_piece(plan, piece);
 }
 
 bool cus_plan_drop_oldest(struct cus_plan *plan) {
@@ -282,4 +284,13 @@ void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
         if (!handle || holds(piece, handle))
             drop_piece(plan, piece);
     }
+}
+
+bool cus_plan_shed(struct cus_plan *plan, unsigned pieces) {
+    for (; pieces && plan->oldest; pieces--)
+        drop_piece(plan, plan->oldest);
+    if (plan->oldest)
+        return true;
+    cus_plan_clear(plan);
+    return false;
 }

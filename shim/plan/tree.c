@@ -59,7 +59,7 @@ static struct cus_node *next_spare(struct cus_tree *tree) {
     if (tree->spare)
         return tree->spare;
     if (!chunk || chunk->used == CHUNK_NODES) {
-        chunk = cus_mem_grow(sizeof *chunk);
+        chunk = cus_mem_grow_first(sizeof *chunk);
         if (!chunk)
             return NULL;
         chunk->next = tree->chunks;

@@ -42,7 +42,7 @@ struct cus_node {
     uint16_t forks;   /* times that another op came than the expected one */
     uint8_t boundary; /* enum cus_boundary: a piece must end here */
     uint8_t marked;   /* cus_tree_sweep keeps it */
-    uint8_t evicted;  /* times that a piece beginning here was dropped for the budget */
+    uint8_t evicted;  /* times that a piece it was in was dropped for the budget */
     uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
                          at the root */
     UT_hash_handle hh;

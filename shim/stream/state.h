@@ -119,7 +119,9 @@ struct cus_engine {
     bool woken;        /* it was, by that */
     bool deaf;         /* atomic: ... which is not to be: it came to nothing last time */
     uint64_t graph_bytes; /* estimate of what its execs hold now */
-    uint64_t ended;       /* steps that the host waited for */
+    uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
+    uint64_t idle_since; /* so, in ns */
+    uint64_t ended;      /* steps that the host waited for */
     uint64_t judged_steps, judged_ops, judged_graphs,
         judged_fresh; /* counters at the last judgement */
 
@@ -170,8 +172,12 @@ struct cus_process {
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
     uint64_t hold_ns;
-    uint64_t graph_bytes; /* atomic: estimate over all engines */
-    uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
+    uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
+    uint64_t graph_bytes_most; /* the most that there was */
+    bool wanting;              /* atomic: there was no room for a graph */
+    uint64_t looked_at;        /* atomic: when idle streams were looked for last, in ns, */
+    uint64_t refused;          /* and host memory refused until then */
+    uint32_t n_engines;        /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
     struct cus_counters counters;      /* ops outside any engine; atomic adds */
     struct cus_samples launch_samples; /* of launches issued by themselves */
@@ -442,6 +448,12 @@ bool cus_build_safe(void);
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes);
+
+/* ---- shed.c ---- */
+
+/* Where there was no room for what a stream needs: what idle ones hold is dropped, a little at a
+ * time. At the end of a step, no lock held. */
+void cus_shed_idle(void);
 
 /* ---- watchdog.c ---- */
 

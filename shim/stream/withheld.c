@@ -129,8 +129,10 @@ bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
     while (CUS_HAZARD(A19) &&
            __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
-        if (!cus_plan_drop_oldest(&engine->plan))
+        if (!cus_plan_drop_oldest(&engine->plan)) {
+            __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
             return false;
+        }
         cus_fallback(CUS_FALLBACK_BUDGET);
     }
     return true;
@@ -213,7 +215,11 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
     engine->graph_bytes += cus_exec_bytes(exec);
     if (engine->graph_bytes > engine->counters.graph_bytes)
         engine->counters.graph_bytes = engine->graph_bytes;
-    __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
+    /* One thread builds at a time. */
+    uint64_t now =
+        __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED))
+        __atomic_store_n(&cus_process.graph_bytes_most, now, __ATOMIC_RELAXED);
     return variant;
 }
 
