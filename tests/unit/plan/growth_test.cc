@@ -182,8 +182,9 @@ uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most) {
 }
 
 uint64_t Kernel(uint64_t random) {
-    std::mt19937_64 generator(random);
-    return 0x55550000u + generator() % 50 * 64;
+    random = (random + 1) * 0xd1b54a32d192ed03u;
+    random = (random ^ random >> 29) * 0x9e3779b97f4a7c15u;
+    return 0x55550000u + (random >> 32) % 50 * 64;
 }
 
 TEST(Repeat, IsSeenHoweverLongATurnIs) {
