@@ -65,6 +65,7 @@ static struct {
     X(cuDeviceGet, 2000)                                                                           \
     X(cuDevicePrimaryCtxRetain, 7000)                                                              \
     X(cuCtxSetCurrent, 4000)                                                                       \
+    X(cuCtxSynchronize, 2000)                                                                      \
     X(cuModuleLoadData, 2000)                                                                      \
     X(cuModuleGetFunction, 2000)                                                                   \
     X(cuMemAlloc, 3020)                                                                            \
@@ -326,6 +327,7 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&barrier, NULL, opt.threads + 1);
     for (unsigned t = 0; t < opt.threads; t++)
         prepare(&w[t], t);
+    OK(cu.cuCtxSynchronize()); /* uploads do not order themselves with such streams */
     size_t free_early = 0, all_memory;
     OK(cu.cuMemGetInfo(&free_early, &all_memory));
     for (unsigned t = 0; t < opt.threads; t++)
