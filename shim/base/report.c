@@ -310,9 +310,6 @@ static void put_pieces(struct text *text, const struct cus_report *report) {
         (ull)report->pieces, report->pieces == 1 ? "" : "s", (ull)report->piece_ops,
         report->pieces == 1 ? "s" : "", (ull)report->piece_bytes,
         (ull)report->counters->graph_bytes);
-    put(text,
-        "  memory of the host: %llu bytes, %llu at most, for %llu launches remembered (host_mb)\n",
-        (ull)report->host_bytes, (ull)report->host_bytes_most, (ull)report->nodes);
     if (report->gone)
         put(text,
             "    gone before, with their stream or code: %llu segments, %llu ops, %llu bytes\n",

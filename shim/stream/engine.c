@@ -24,8 +24,7 @@ enum {
     SLEEP_FACTOR = 4,
     SLEEP_MAX = 1 << 22,
     /* What repeats itself is learned for so long, which is how far back that is seen. */
-    PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE,
-    WAKE_UNSYNCED = 65536 /* ops, where no step ends */
+    PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE
 };
 
 /* ---- what kind of op it is ---- */
@@ -571,14 +570,6 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return result;
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
-}
-
-void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
-    if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
-        return;
-    __atomic_store_n(&engine->waking, true, __ATOMIC_RELAXED);
-    if (left > WAKE_UNSYNCED)
-        __atomic_store_n(&engine->dormant, WAKE_UNSYNCED, __ATOMIC_RELAXED);
 }
 
 /* The stream is left alone, or the thread wants to be. */

@@ -247,8 +247,16 @@ void cus_registry_close(struct cus_engine *engine);
 
 /* ---- engine.c ---- */
 
-/* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for. */
-void cus_dormant_repeats(struct cus_engine *engine, uint64_t left);
+/* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for;
+ * where no step ends, it is no more than CUS_WAKE_UNSYNCED now. */
+enum { CUS_WAKE_UNSYNCED = 65536 };
+static inline void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
+    if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&engine->waking, true, __ATOMIC_RELAXED);
+    if (left > CUS_WAKE_UNSYNCED)
+        __atomic_store_n(&engine->dormant, CUS_WAKE_UNSYNCED, __ATOMIC_RELAXED);
+}
 /* One more op of a stream that is left alone for `left` ops more: counted. `f`: of a launch. Two
  * threads that count down at once may count one op twice, which matters to nobody. */
 static inline __attribute__((always_inline)) void
