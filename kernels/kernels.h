@@ -84,6 +84,8 @@ CUS_GLOBAL void cluster_touch(unsigned *p);
 CUS_GLOBAL void set_flag(volatile unsigned *flag, unsigned value);
 CUS_GLOBAL void spin_until(const volatile unsigned *flag, unsigned value,
                            unsigned long long max_rounds, unsigned *out);
+CUS_GLOBAL void join_words(unsigned long long *out, unsigned long long a, unsigned long long b,
+                           unsigned long long c);
 CUS_GLOBAL void many_params(unsigned long long *out, char a, short b, int c, long long d, float e,
                             double f, unsigned char g, struct cus_mixed h, unsigned short i,
                             const unsigned *j, unsigned long long k);

@@ -11,6 +11,7 @@
 #include "kernels/copy_words.cu"
 #include "kernels/fill.cu"
 #include "kernels/iota.cu"
+#include "kernels/join_words.cu"
 #include "kernels/many_params.cu"
 #include "kernels/reduce_dynamic.cu"
 #include "kernels/reduce_sum.cu"

@@ -95,6 +95,7 @@ static void find_gpu(struct player *p) {
                      &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, p->device),
                  "cuDeviceGetAttribute");
     p->capability = 10 * major + minor;
+    player_check(player_cu.cuDriverGetVersion(&p->driver), "cuDriverGetVersion");
     kind.location.id = p->device;
     player_check(player_cu.cuMemGetAllocationGranularity(&p->granule, &kind,
                                                          CU_MEM_ALLOC_GRANULARITY_MINIMUM),
@@ -131,10 +132,10 @@ static void say_ready(struct player *p) {
     bool ready = !p->obstacles.n;
     printf("{\"ready\":%s,\"gpu\":", ready ? "true" : "false");
     notes_put_text(p->gpu);
-    printf(",\"ops\":%zu,\"launches\":%zu,\"steps\":%zu,\"memory_bytes\":%" PRIu64
+    printf(",\"driver\":%d,\"ops\":%zu,\"launches\":%zu,\"steps\":%zu,\"memory_bytes\":%" PRIu64
            ",\"checks\":%zu,\"interface\":%d,",
-           p->n_ops, p->n_launches, p->n_steps, p->memory_bytes, p->trace->replay.n_checks,
-           cusplice_interface());
+           p->driver, p->n_ops, p->n_launches, p->n_steps, p->memory_bytes,
+           p->trace->replay.n_checks, cusplice_interface());
     if (!ready)
         printf("\"no_memory\":%s,", p->no_memory ? "true" : "false");
     if (!ready) {
@@ -168,7 +169,7 @@ static void check(struct player *p) {
 
 static void run(struct player *p, unsigned long passes) {
     struct cusplice_counters before = {0}, after = {0};
-    uint64_t in_graphs = 0, issued = 0;
+    uint64_t in_graphs = 0, issued = 0, graph_launches = 0;
     uint64_t *steps = player_need(calloc(passes, sizeof *steps));
     if (!p->dirty_known) {
         player_restore(p);
@@ -184,6 +185,7 @@ static void run(struct player *p, unsigned long passes) {
         cusplice_read_counters(&after, sizeof after);
         in_graphs += after.in_graphs - before.in_graphs;
         issued += after.in_graphs + after.eager - before.in_graphs - before.eager;
+        graph_launches += after.graph_launches - before.graph_launches;
         printf("%s%" PRIu64, i ? "," : "", ns);
         steps[i] = player_step_ns(p);
     }
@@ -191,8 +193,9 @@ static void run(struct player *p, unsigned long passes) {
     for (unsigned long i = 0; i < passes; i++)
         printf("%s%" PRIu64, i ? "," : "", steps[i]);
     free(steps);
-    printf("],\"steps\":%zu,\"in_graphs\":%" PRIu64 ",\"issued\":%" PRIu64 "}\n", p->n_steps,
-           in_graphs, issued);
+    printf("],\"steps\":%zu,\"in_graphs\":%" PRIu64 ",\"issued\":%" PRIu64
+           ",\"graph_launches\":%" PRIu64 "}\n",
+           p->n_steps, in_graphs, issued, graph_launches);
 }
 
 static int serve(struct player *p) {

@@ -119,6 +119,7 @@ struct player {
     CUdevice device;
     char gpu[256];
     int capability; /* 10 * major + minor */
+    int driver;     /* 1000 * major + 10 * minor of its CUDA */
 
     struct player_image *images; /* by id of the module */
     CUfunction *functions;       /* by id of the code */

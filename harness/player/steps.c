@@ -49,6 +49,12 @@ void player_steps(struct player *p) {
     size_t length = typical_length(p);
     for (size_t i = 0; i < p->n_steps; i++)
         p->steps[i].typical = p->steps[i].n_ops == length;
+    /* Nobody waits for a program to start: what is not measured goes as fast as it can. */
+    for (size_t i = 0, step = 0; i < p->n_ops; i++) {
+        if (!p->steps[step].typical)
+            p->ops[i].gap_ns = 0;
+        step += p->ops[i].last;
+    }
 }
 
 uint64_t player_step_ns(const struct player *p) {

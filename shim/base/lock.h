@@ -76,7 +76,7 @@ static inline void cus_lock_take(struct cus_lock *lock) {
     cus_lock_take_unordered(lock);
 }
 
-static inline void cus_lock_give(struct cus_lock *lock) {
+static inline __attribute__((always_inline)) void cus_lock_give(struct cus_lock *lock) {
     cus_lock_given(lock);
     __atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
     if (__builtin_expect(__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0, 0))

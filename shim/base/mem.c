@@ -91,6 +91,25 @@ uint64_t cus_mem_refused(void) {
     return __atomic_load_n(&refused, __ATOMIC_RELAXED);
 }
 
+/* In front of it, in a line that is only read, stands what was allocated. */
+void *cus_mem_lines(size_t bytes) {
+    size_t whole = (bytes + CUS_LINE - 1) & ~(size_t)(CUS_LINE - 1);
+    uint8_t *block = bytes ? cus_mem_alloc(whole + CUS_LINE + sizeof block) : NULL;
+    if (!block)
+        return NULL;
+    uintptr_t after = (uintptr_t)block + sizeof block + CUS_LINE - 1;
+    uint8_t *memory = block + (after - after % CUS_LINE - (uintptr_t)block);
+    memcpy(memory - sizeof block, &block, sizeof block);
+    return memory;
+}
+
+void cus_mem_free_lines(void *memory) {
+    uint8_t *block = NULL;
+    if (memory)
+        memcpy(&block, (uint8_t *)memory - sizeof block, sizeof block);
+    cus_mem_free(block);
+}
+
 uint64_t cus_mem_failures(void) {
     return __atomic_load_n(&failures, __ATOMIC_RELAXED);
 }

@@ -28,11 +28,13 @@ enum cus_state {
     CUS_STATE_RECORDED /* as ON, and each op is told to the trace */
 };
 
-extern uint32_t cus_state; /* atomic; written by lifecycle.c alone */
+extern uint32_t cus_state
+    __attribute__((visibility("hidden"))); /* atomic; written by lifecycle.c alone */
 
 /* The thread is inside a hook. Initial-exec: the library is preloaded and eight bytes are always
  * there. */
-extern _Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
+extern _Thread_local uint32_t cus_depth
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 struct cus_guard {
     int error;  /* errno as the program left it */

@@ -33,6 +33,7 @@ static CUresult straight(CUresult result) {
     (cus_real_find() ? straight(CUS_REAL(symbol) arguments) : cus_real_absent())
 
 #define NOINLINE __attribute__((noinline)) static
+#define ON_STACK(type) __typeof__(type) volatile
 
 /* The hot paths of an op: either it is the one that is expected and is withheld, or its stream is
  * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
@@ -96,14 +97,80 @@ static CUresult straight(CUresult result) {
              (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_),                        \
              cus_recorded_launch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}}, stream_,  \
                                  abi_, params_, extra_))                                           \
-    CUS_WRAP(symbol, (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,             \
-                      unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,      \
-                      CUstream stream_, void **params_, void **extra_)) {                          \
+    /* Not on the hot path: what neither begins there nor is by pointers to arguments. */          \
+    NOINLINE CUresult other_##symbol(CUfunction f, unsigned int gx, unsigned int gy,               \
+                                     unsigned int gz, unsigned int bx, unsigned int by,            \
+                                     unsigned int bz, unsigned int shared, CUstream stream_,       \
+                                     void **params_, void **extra_) {                              \
         OTHERWISE(symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
-        HOT(cus_hot_launch(f, dims, stream_, abi_, params_, extra_), CUS_OP_LAUNCH, f, stream_,    \
-            abi_, symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
+        HOT(extra_ &&cus_told_launch(f, dims, stream_, abi_, params_, extra_, NULL),               \
+            CUS_OP_LAUNCH, f, stream_, abi_, symbol,                                               \
+            (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
+    }                                                                                              \
+    /* The launch that is expected, in another context. Lock held. What it was asked for with is   \
+     * in the node, so that the hot path keeps none of it over its call of the driver. */          \
+    NOINLINE CUresult astray_##symbol(void **params_) {                                            \
+        struct cus_engine *engine = cus_thread_self.pending;                                       \
+        const struct cus_held held = *cus_plan_before(&engine->plan);                              \
+        const uint32_t *d = held.dims;                                                             \
+        CUfunction f = (CUfunction)(uintptr_t)engine->plan.at->plain;                              \
+        CUstream stream_ = cus_thread_self.ref.handle;                                             \
+        cus_lock_give(&engine->lock);                                                              \
+        cus_depth = 0;                                                                             \
+        return long_##symbol(f, d[0], d[1], d[2], d[3], d[4], d[5], d[6], stream_, params_, NULL); \
+    }                                                                                              \
+    NOINLINE CUresult different_##symbol(void **params_) {                                         \
+        if (__builtin_expect(!cus_hot_different(params_), 0))                                      \
+            return astray_##symbol(params_);                                                       \
+        cus_depth = 0;                                                                             \
+        return CUDA_SUCCESS;                                                                       \
+    }                                                                                              \
+    NOINLINE CUresult same_##symbol(void **params_) {                                              \
+        if (__builtin_expect(!cus_hot_same(), 0))                                                  \
+            return astray_##symbol(params_);                                                       \
+        cus_depth = 0;                                                                             \
+        return CUDA_SUCCESS;                                                                       \
+    }                                                                                              \
+    NOINLINE CUresult rest_##symbol(void **params_) {                                              \
+        return cus_hot_rest_differs(params_) ? different_##symbol(params_)                         \
+                                             : same_##symbol(params_);                             \
+    }                                                                                              \
+    /* Another launch than the one that is expected. Lock held. */                                 \
+    NOINLINE CUresult unlike_##symbol(CUfunction f, unsigned int gx, unsigned int gy,              \
+                                      unsigned int gz, unsigned int bx, unsigned int by,           \
+                                      unsigned int bz, unsigned int shared, CUstream stream_,      \
+                                      void **params_, void **extra_) {                             \
+        cus_lock_give(&cus_thread_self.pending->lock);                                             \
+        cus_depth = 0;                                                                             \
+        return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
+    }                                                                                              \
+    /* What comes on the stack is left there: volatile, so that it is not taken into registers     \
+     * that would have to be saved for it. No call but as a jump at the end. */                    \
+    CUS_WRAP(symbol,                                                                               \
+             (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,    \
+              unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,           \
+              ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_)) {  \
+        if (__builtin_expect(!cus_guard_ready() || extra_, 0))                                     \
+            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+        cus_depth = 1;                                                                             \
+        /* A signal handler that launches did so before this, or goes straight through. */         \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        if (__builtin_expect(!cus_hot_aimed(stream_, abi_), 0)) {                                  \
+            cus_depth = 0;                                                                         \
+            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+        }                                                                                          \
+        if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
+            cus_depth = 0;                                                                         \
+            return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
+        }                                                                                          \
+        enum cus_hot is = cus_hot_compare(f, gx, gy, gz, bx, by, &bz, &shared, &params_);          \
+        if (__builtin_expect(is == CUS_HOT_OTHER, 0))                                              \
+            return unlike_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
+        if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
+            return same_##symbol(params_);                                                         \
+        return is == CUS_HOT_REST ? rest_##symbol(params_) : different_##symbol(params_);          \
     }
 
 LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)

@@ -25,6 +25,7 @@
 #include "shim/hook/real.h"
 #include "shim/keep/keep.h"
 #include "shim/plan/rules.h"
+#include "shim/plan/step_read.h"
 #include "shim/trace/record.h"
 
 #include "shim/base/forbid.h"
@@ -154,6 +155,26 @@ static void put_clock(struct text *t) {
     put(t, "}");
 }
 
+/* The [step] sections, key by key. */
+static void put_steps(struct text *t) {
+    const struct cus_step_rule *rule;
+    char value[CUS_STEP_SHOWN];
+    put_key(t, "steps");
+    put(t, "[");
+    for (unsigned i = 0; (rule = cus_rules_step_get(cus_rules(), i)); i++) {
+        if (!fits(t, sizeof value + 256))
+            break;
+        put_key(t, NULL);
+        put(t, "{");
+        put_text(t, "name", rule->name);
+        for (unsigned k = 0; k < CUS_STEP_KEYS; k++)
+            if (cus_step_show(rule, (enum cus_step_key)k, value, sizeof value))
+                put_text(t, cus_step_keys[k], value);
+        put(t, "}");
+    }
+    put(t, "]");
+}
+
 /* As they could be given to `--set`. */
 static void put_settings(struct text *t) {
     const struct cus_option_row *row;
@@ -218,6 +239,7 @@ bool cus_recording_start(void) {
     put_device(&facts);
     put_clock(&facts);
     put_settings(&facts);
+    put_steps(&facts);
     put(&facts, "}");
     bool started = cus_record_start(path, facts.at, options->record_from, options->record_until);
     cus_mem_free(facts.at);
@@ -243,7 +265,7 @@ void cus_recording_attend(void) {
 
 void cus_recording_context_goes(void) {
     if (cus_keeping())
-        cus_keep_finish();
+        cus_keep_end();
 }
 
 void cus_recording_end(void) {

@@ -4,6 +4,8 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/keep/inner.h"
 
+#include <errno.h>
+
 #include "shim/api/api.h"
 #include "shim/base/uthash.h"
 
@@ -16,9 +18,19 @@ uint32_t cus_keep_on, cus_keep_recording;
 #define CUS_KEPT(symbol, parameters, arguments) CUresult cus_keep_##symbol parameters;
 #include "shim/keep/kept.def"
 
+/* Some come from the assembly's jump, behind the guard that puts errno back. */
+#define CUS_KEPT(symbol, parameters, arguments)                                                    \
+    static CUresult enter_##symbol parameters {                                                    \
+        int error = errno;                                                                         \
+        CUresult result = cus_keep_##symbol arguments;                                             \
+        errno = error;                                                                             \
+        return result;                                                                             \
+    }
+#include "shim/keep/kept.def"
+
 const struct cus_keep_place cus_keep_places[] = {
 #define CUS_KEPT(symbol, parameters, arguments)                                                    \
-    {CUS_ROW_##symbol, (void *)cus_keep_##symbol, (void **)(void *)&cus_keep_real.symbol},
+    {CUS_ROW_##symbol, (void *)enter_##symbol, (void **)(void *)&cus_keep_real.symbol},
 #include "shim/keep/kept.def"
 };
 const unsigned cus_keep_n_places = sizeof cus_keep_places / sizeof *cus_keep_places;
@@ -236,6 +248,11 @@ void cus_keep_begin(void) {
         return;
     in_context(cus_keep_memory_save);
     __atomic_store_n(&cus_keep_recording, 1, __ATOMIC_RELEASE);
+}
+
+void cus_keep_end(void) {
+    cus_keep_finish();
+    stop();
 }
 
 void cus_keep_finish(void) {

@@ -58,5 +58,7 @@ void cus_keep_spent(uint64_t ns);
  * what is in device memory; or says what it is, once. */
 void cus_keep_begin(void);
 void cus_keep_finish(void);
+/* A context is about to go, the one that is kept or another: nothing more is kept. */
+void cus_keep_end(void);
 
 #endif

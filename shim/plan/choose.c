@@ -26,7 +26,7 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
     variant->memory_epoch = plan->memory_epoch;
     for (uint32_t i = 0; i < piece->n; i++)
         if (piece->places[i].kind->type != CUS_OP_LAUNCH)
-            cus_image_op(variant->image, piece, i)->unknown = 1;
+            cus_variant_know(variant, piece, i, false);
 }
 
 /* How likely `variant` is the one whose nodes hold what the program is about to ask for: the step

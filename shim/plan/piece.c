@@ -32,6 +32,10 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
     return next;
 }
 
+static uint32_t op_bytes(const struct cus_kind *kind) {
+    return (uint32_t)sizeof(struct cus_expected) + cus_held_bytes(kind);
+}
+
 struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup,
                                  const struct cus_dispatch *dispatch) {
     uint32_t n = 0, bytes = 0;
@@ -39,28 +43,31 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
         return NULL;
     for (struct cus_node *node = head; node; node = follower(node, n, max, warmup, dispatch)) {
         n++;
-        bytes += cus_held_bytes(node->key.kind);
+        bytes += op_bytes(node->key.kind);
     }
     if (n < 2)
         return NULL;
     struct cus_piece *piece =
         cus_mem_grow(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
-    uint8_t *asked = cus_mem_grow(bytes);
+    /* The hot path writes there: no line of it is anybody else's. */
+    uint8_t *asked = cus_mem_grow(bytes + 2 * CUS_LINE);
     if (!piece || !asked) {
         cus_mem_shrink(piece);
         cus_mem_shrink(asked);
         return NULL;
     }
-    piece->asked = asked;
+    piece->asked_block = asked;
+    piece->asked = asked + (CUS_LINE - (uintptr_t)asked % CUS_LINE) % CUS_LINE;
     piece->n = n;
     piece->image_bytes = bytes;
     piece->places = (struct cus_place *)(void *)(piece->nodes + n);
     struct cus_node *node = head;
     for (uint32_t i = 0, at = 0; i < n; i++, node = node->expect) {
         piece->nodes[i] = node;
-        piece->places[i] = (struct cus_place){node->key.kind, at};
+        piece->places[i] =
+            (struct cus_place){node->key.kind, at + (uint32_t)sizeof(struct cus_expected)};
         piece->memory |= node->key.kind->type != CUS_OP_LAUNCH;
-        at += cus_held_bytes(node->key.kind);
+        at += op_bytes(node->key.kind);
     }
     for (uint32_t i = 0; i < n; i++)
         piece->nodes[i]->piece = piece;
@@ -70,7 +77,7 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
 void cus_piece_free(struct cus_piece *piece) {
     for (uint32_t i = 0; i < piece->n; i++)
         piece->nodes[i]->piece = NULL;
-    cus_mem_shrink(piece->asked);
+    cus_mem_shrink(piece->asked_block);
     cus_mem_shrink(piece);
 }
 
@@ -82,6 +89,42 @@ void cus_piece_tally(struct cus_piece *piece) {
             __atomic_add_fetch(&piece->places[i].kind->tally->in_graphs, more, __ATOMIC_RELAXED);
 }
 
+const struct cus_expected cus_expect_nothing = {.plain = &cus_expect_nothing};
+
+static struct cus_expected expect(const struct cus_kind *kind) {
+    struct cus_expected expected = {.plain = &cus_expect_nothing, .kind = kind};
+    const struct cus_layout *layout = kind->type == CUS_OP_LAUNCH ? kind->layout : NULL;
+    if (layout && !kind->n_attrs && !kind->cooperative)
+        expected.plain = kind->handle;
+    uint32_t words = 0;
+    while (layout && words < layout->n && layout->arguments[words].size == 8 &&
+           layout->arguments[words].offset == 8 * words)
+        words++;
+    expected.words = (uint16_t)words;
+    expected.others = layout ? (uint16_t)(layout->n - words) : 0;
+    expected.bytes = op_bytes(kind);
+    return expected;
+}
+
+/* The last op of a piece never takes the hot path, for the piece is launched with it. */
+static void fill_expected(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
+                          bool known) {
+    *cus_image_expected(variant->image, piece, i) =
+        known && i + 1 < piece->n ? expect(piece->places[i].kind) : cus_expect_nothing;
+}
+
 struct cus_variant *cus_variant_new(const struct cus_piece *piece) {
-    return cus_mem_grow(sizeof(struct cus_variant) + piece->image_bytes);
+    struct cus_variant *variant = cus_mem_grow(sizeof *variant + piece->image_bytes);
+    for (uint32_t i = 0; variant && i < piece->n; i++)
+        fill_expected(variant, piece, i, true);
+    return variant;
+}
+
+void cus_variant_know(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
+                      bool known) {
+    struct cus_held *held = cus_image_op(variant->image, piece, i);
+    if (held->unknown == !known)
+        return;
+    held->unknown = !known;
+    fill_expected(variant, piece, i, known);
 }

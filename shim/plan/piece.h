@@ -29,11 +29,23 @@ struct cus_variant {
     uint8_t image[] __attribute__((aligned(8))); /* it is compared by words */
 };
 
-/* What is looked at for each op, in the order in which it is. */
 struct cus_place {
     const struct cus_kind *kind; /* that of its node */
     uint32_t offset;             /* of the op in an image */
 };
+
+/* In front of each op of an image: what the hot path compares, in this order; behind it the shape
+ * and the params (struct cus_held). Behind the params stands the next one. */
+struct cus_expected {
+    const void *plain; /* the function, where a launch of it without any attribute is meant; where
+                          none is, what no function is at */
+    const struct cus_kind *kind; /* NULL: no op takes the hot path here */
+    uint32_t bytes;              /* to the next one */
+    uint16_t words;  /* arguments of 8 bytes with which the params begin, without a gap */
+    uint16_t others; /* arguments behind those */
+};
+/* Nothing at all takes the hot path. */
+extern const struct cus_expected cus_expect_nothing;
 
 struct cus_piece {
     uint32_t n;
@@ -50,6 +62,7 @@ struct cus_piece {
     uint32_t gap;       /* the op behind which it did */
     uint32_t image_bytes;
     uint8_t *asked;
+    void *asked_block;        /* that it lies in */
     uint32_t shaping;         /* the plan's when it was formed */
     bool memory;              /* holds memsets or copies */
     struct cus_place *places; /* lie behind the nodes */
@@ -80,9 +93,20 @@ void cus_piece_tally(struct cus_piece *piece);
  * part of the piece. */
 struct cus_variant *cus_variant_new(const struct cus_piece *piece);
 
+/* The node of op `i` holds what the image says, or something else. */
+void cus_variant_know(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
+                      bool known);
+
+static inline const struct cus_held *cus_expected_held(const struct cus_expected *expected) {
+    return (const struct cus_held *)(const void *)(expected + 1);
+}
 static inline struct cus_held *cus_image_op(uint8_t *image, const struct cus_piece *piece,
                                             uint32_t i) {
     return (struct cus_held *)(void *)(image + piece->places[i].offset);
+}
+static inline struct cus_expected *cus_image_expected(uint8_t *image, const struct cus_piece *piece,
+                                                      uint32_t i) {
+    return (struct cus_expected *)(void *)cus_image_op(image, piece, i) - 1;
 }
 
 #endif

@@ -55,6 +55,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->context = context;
     plan->dispatch.mode = limits->mode;
     cus_tree_init(&plan->tree);
+    plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->reach = limits->piece_first;
     plan->settle_in = plan->settle_every = SETTLE_STEPS;
@@ -111,14 +112,39 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
         cus_choose_set_dirty(plan, i, true);
     }
     plan->n = i + 1;
-    return plan->n == piece->n ? CUS_OFFER_FULL : CUS_OFFER_HELD;
+    if (plan->n == piece->n) {
+        plan->at = &cus_expect_nothing;
+        return CUS_OFFER_FULL;
+    }
+    if (plan->predicted && !plan->timed)
+        plan->at = cus_image_expected(plan->predicted->image, piece, plan->n);
+    return CUS_OFFER_HELD;
 }
 
-void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *params) {
+bool cus_plan_others_differ(const struct cus_expected *at, void *const *params) {
+    const struct cus_argument *argument = at->kind->layout->arguments + at->words;
+    const struct cus_argument *end = argument + at->others;
+    const uint8_t *held = cus_expected_held(at)->params;
+    for (params += at->words; argument < end; argument++, params++) {
+        const void *have = held + argument->offset, *want = *params;
+        bool same = argument->size == 4   ? memcmp(want, have, 4) == 0
+                    : argument->size == 8 ? cus_word_at(want) == cus_word_at(have)
+                                          : memcmp(want, have, argument->size) == 0;
+        if (!same)
+            return true;
+    }
+    return false;
+}
+
+void cus_plan_ask_others(struct cus_plan *plan, void *const *params) {
     struct cus_piece *piece = plan->piece;
-    cus_launch_store(piece->places[plan->n].kind, dims, params,
+    cus_launch_store(plan->at->kind, cus_plan_before(plan)->dims, params,
                      cus_image_op(piece->asked, piece, plan->n));
     cus_choose_set_dirty(plan, plan->n, true);
+}
+
+void cus_plan_ask(struct cus_plan *plan, void *const *params) {
+    cus_plan_ask_here(plan, params);
 }
 
 /* After a divergence the ops behind it are usually known: the head of a piece whose first op is
@@ -314,7 +340,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
         cus_choose_trust(plan, plan->predicted);
     plan->piece->begun++;
     plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
-    plan->hot = plan->predicted && !plan->timed ? plan->piece->n - 1 : 0;
+    plan->at = &cus_expect_nothing;
     plan->reach = next_reach(plan);
     plan->clock++;
 }
@@ -340,10 +366,10 @@ const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i) {
 
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known) {
     struct cus_piece *piece = plan->piece;
-    struct cus_held *held = cus_image_op(variant->image, piece, i);
+    cus_variant_know(variant, piece, i, !CUS_HAZARD(A28) || known);
     if (known)
-        memcpy(held, cus_image_op(piece->asked, piece, i), cus_held_bytes(piece->places[i].kind));
-    held->unknown = CUS_HAZARD(A28) && !known;
+        memcpy(cus_image_op(variant->image, piece, i), cus_image_op(piece->asked, piece, i),
+               cus_held_bytes(piece->places[i].kind));
     plan->head_patched |= i == 0;
     if (known)
         cus_choose_set_dirty(plan, i, false);
@@ -436,7 +462,7 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
         cus_learn_index(plan, piece);
     plan->sig = variant->out;
     plan->piece = NULL;
-    plan->hot = 0;
+    plan->at = &cus_expect_nothing;
     uint32_t n = piece->n;
     struct cus_node *end = piece->nodes[n - 1];
     cus_segments_add(&plan->now, NULL, n);
@@ -453,7 +479,7 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     plan->sig = cus_choose_signature_behind(plan, n);
     plan->piece = NULL;
     plan->n = 0;
-    plan->hot = 0;
+    plan->at = &cus_expect_nothing;
     plan->broken = true;
     if (n)
         count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);

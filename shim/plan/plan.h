@@ -41,19 +41,19 @@ struct cus_plan_limits {
 typedef void cus_plan_drop_fn(void *context, struct cus_exec *exec);
 
 struct cus_plan {
-    struct cus_plan_limits limits;
-    cus_plan_drop_fn *drop;
-    void *context;
-
-    /* Withheld ops. */
-    struct cus_piece *piece;
+    /* Withheld ops. What the hot path looks at stands first. */
+    const struct cus_expected *at; /* what it expects next; in the image of `predicted` */
     uint32_t n;
-    uint32_t hot;      /* ops before this one take the hot path: all but the last; 0: none do */
+    struct cus_piece *piece;
     bool timed;        /* the caller says when each op of this piece came */
     bool reshaped;     /* a withheld op's shape differs from the predicted variant's */
     bool head_patched; /* the first node of the piece was patched: the head index is out of date */
     uint64_t dirty[CUS_PIECE_MAX / 64]; /* one bit per withheld op */
     struct cus_variant *predicted;      /* NULL: the piece has no exec yet */
+
+    struct cus_plan_limits limits;
+    cus_plan_drop_fn *drop;
+    void *context;
 
     /* Where the path is. */
     struct cus_tree tree;
@@ -144,51 +144,94 @@ static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *pl
     return plan->cur->expect ? plan->cur->expect->key.kind : NULL;
 }
 
-/* The hot path, in place of offer. The kind of the launch that is expected in the midst of a piece
- * which has an exec: one that neither begins nor ends the piece. NULL elsewhere. */
+/* The hot path, in place of offer: is the op the one that is expected in the midst of a piece which
+ * has an exec, one that neither begins nor ends the piece? Then it is withheld by cus_plan_took,
+ * where the node holds something else by cus_plan_ask first. */
+
+/* The kind that is expected there; NULL elsewhere. */
 static inline const struct cus_kind *cus_plan_midst(const struct cus_plan *plan) {
-    return plan->n < plan->hot ? plan->piece->places[plan->n].kind : NULL;
+    return plan->at->kind;
 }
-/* What the node there holds is to become this launch. */
-void cus_plan_ask(struct cus_plan *plan, const uint32_t *dims, void *const *params);
-/* Withholds a launch of that kind by pointers to its arguments. False: its shape differs, and it is
- * to be offered. */
-static inline __attribute__((always_inline)) bool
-cus_plan_hold(struct cus_plan *plan, struct cus_dims dims, void *const *params) {
-    const struct cus_place *place = &plan->piece->places[plan->n];
-    const struct cus_held *held =
-        (const struct cus_held *)(const void *)(plan->predicted->image + place->offset);
-    if (!cus_dims_same(dims.d, held->dims))
-        return false;
-    if (__builtin_expect(
-            held->unknown || !cus_arguments_same(place->kind->layout, params, held->params), 0)) {
-        struct cus_dims asked = dims; /* so that the others can stay in registers */
-        cus_plan_ask(plan, asked.d, params);
-    }
-    plan->n++;
-    return true;
-}
-
-/* Withholds an op of that kind by its params in one piece, if the node holds the same already. */
-static inline __attribute__((always_inline)) bool
-cus_plan_hold_same(struct cus_plan *plan, struct cus_dims dims, const void *flat) {
-    const struct cus_place *place = &plan->piece->places[plan->n];
-    const struct cus_held *held =
-        (const struct cus_held *)(const void *)(plan->predicted->image + place->offset);
-    if (!cus_dims_same(dims.d, held->dims) || held->unknown ||
-        memcmp(flat, held->params, place->kind->param_bytes) != 0)
-        return false;
-    plan->n++;
-    return true;
-}
-
-/* What the node in the midst of a piece holds, before its op is withheld; and what the program
- * asked for, after: there, or beside it where that differs. */
+/* What the node holds. */
 static inline __attribute__((always_inline)) const struct cus_held *
 cus_plan_before(const struct cus_plan *plan) {
-    return (const struct cus_held *)(const void *)(plan->predicted->image +
-                                                   plan->piece->places[plan->n].offset);
+    return cus_expected_held(plan->at);
 }
+/* The same shape as the node's? */
+static inline __attribute__((always_inline)) bool cus_plan_same_dims(const struct cus_plan *plan,
+                                                                     struct cus_dims dims) {
+    return cus_dims_same(dims.d, cus_plan_before(plan)->dims);
+}
+/* Do the arguments behind the words differ? */
+bool cus_plan_others_differ(const struct cus_expected *at, void *const *params);
+/* Do the words? */
+static inline __attribute__((always_inline)) bool cus_plan_words_differ(const struct cus_plan *plan,
+                                                                        void *const *params) {
+    const struct cus_expected *at = plan->at;
+    const uint8_t *held = cus_expected_held(at)->params;
+    size_t i = 0, n = at->words;
+    for (; i + 4 <= n; i += 4)
+        if (cus_word_at(params[i]) != cus_word_at(held + 8 * i) ||
+            cus_word_at(params[i + 1]) != cus_word_at(held + 8 * i + 8) ||
+            cus_word_at(params[i + 2]) != cus_word_at(held + 8 * i + 16) ||
+            cus_word_at(params[i + 3]) != cus_word_at(held + 8 * i + 24))
+            return true;
+    for (; i < n; i++)
+        if (cus_word_at(params[i]) != cus_word_at(held + 8 * i))
+            return true;
+    return false;
+}
+/* Does the node hold other params than these arguments of a launch? */
+static inline __attribute__((always_inline)) bool cus_plan_differs(const struct cus_plan *plan,
+                                                                   void *const *params) {
+    return cus_plan_words_differ(plan, params) ||
+           (__builtin_expect(plan->at->others, 0) && cus_plan_others_differ(plan->at, params));
+}
+/* Of an op by its params in one piece: does the node hold the same? A memset or copy has so many
+ * words of them. */
+static inline __attribute__((always_inline)) bool
+cus_plan_same(const struct cus_plan *plan, struct cus_dims dims, const void *flat) {
+    return cus_plan_same_dims(plan, dims) &&
+           memcmp(flat, cus_plan_before(plan)->params, plan->at->kind->param_bytes) == 0;
+}
+static inline __attribute__((always_inline)) bool cus_plan_same_words(const struct cus_plan *plan,
+                                                                      struct cus_dims dims,
+                                                                      const uint64_t *flat,
+                                                                      uint32_t words) {
+    const uint8_t *held = cus_plan_before(plan)->params;
+    if (!cus_plan_same_dims(plan, dims))
+        return false;
+    for (uint32_t i = 0; i < words; i++)
+        if (flat[i] != cus_word_at(held + (size_t)8 * i))
+            return false;
+    return true;
+}
+/* The node's shape is right; its params are to become these. */
+void cus_plan_ask(struct cus_plan *plan, void *const *params);
+void cus_plan_ask_others(struct cus_plan *plan, void *const *params);
+static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_plan *plan,
+                                                                    void *const *params) {
+    const struct cus_expected *at = plan->at;
+    if (__builtin_expect(at->others, 0)) {
+        cus_plan_ask_others(plan, params);
+        return;
+    }
+    const struct cus_held *held = cus_expected_held(at);
+    uint8_t *asked = plan->piece->asked + ((const uint8_t *)held - plan->predicted->image);
+    plan->dirty[plan->n / 64] |= (uint64_t)1 << plan->n % 64;
+    memcpy(asked, held, sizeof *held);
+    asked += sizeof *held;
+    for (const uint8_t *end = asked + (size_t)8 * at->words; asked < end; asked += 8)
+        memcpy(asked, *params++, 8);
+}
+/* The op is withheld. */
+static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan *plan) {
+    plan->n++;
+    plan->at =
+        (const struct cus_expected *)(const void *)((const uint8_t *)plan->at + plan->at->bytes);
+}
+/* What the program asked for when the last op was withheld: what the node held `before`, or beside
+ * it what differs. */
 static inline __attribute__((always_inline)) const struct cus_held *
 cus_plan_after(const struct cus_plan *plan, const struct cus_held *before) {
     uint32_t i = plan->n - 1;

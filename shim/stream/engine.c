@@ -350,7 +350,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         switch (offer) {
         case CUS_OFFER_HELD:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
-            thread->pending = engine; /* another thread may have begun the piece */
+            cus_thread_pends(thread, engine); /* another thread may have begun the piece */
             call->withheld = true;
             return true;
         case CUS_OFFER_FULL:

@@ -118,7 +118,7 @@ void cus_flush_own(struct cus_thread *thread) {
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread;
     cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM,
                      own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
-    thread->pending = NULL;
+    cus_thread_pends(thread, NULL);
 }
 
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine) {
@@ -182,7 +182,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         return;
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
         flush_all(NULL, false, row, CUS_BREAK_API);
-        thread->pending = NULL;
+        cus_thread_pends(thread, NULL);
         count_end(thread, row);
         return;
     }
@@ -196,7 +196,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
     }
     if (CUS_HAZARD(F2) && (scope == CUS_SCOPE_T || scope == CUS_SCOPE_CT) && thread->pending) {
         flush_for_call(thread->pending, row, CUS_BREAK_SYNC);
-        thread->pending = NULL;
+        cus_thread_pends(thread, NULL);
     }
     if (scope != CUS_SCOPE_S)
         count_end(thread, row);

@@ -42,18 +42,27 @@ static inline bool cus_hot_untied(const struct cus_engine *engine) {
 }
 
 /* The engine whose piece the calling thread is in the midst of, if this is its stream; then its
- * lock is held. */
+ * lock is held. Which context is current is for the caller to ask, before the op is withheld: last
+ * of all, so that what is compared need not be kept over the call of the driver. */
+CUS_HOT bool cus_hot_aimed(CUstream handle, enum cus_abi abi) {
+    return cus_thread_self.aim[abi] == handle;
+}
+/* Takes the lock if nobody has it: whoever need not wait saves nothing for it. */
+CUS_HOT bool cus_hot_try(struct cus_engine *engine) {
+    cus_lock_check(&engine->lock);
+    return __builtin_expect(cus_lock_try(&engine->lock), 1);
+}
+/* Is it still that stream's, and is there nothing that goes first? Lock held. */
+CUS_HOT bool cus_hot_good(const struct cus_engine *engine) {
+    return __builtin_expect(cus_registry_current(&cus_thread_self), 1) &&
+           __builtin_expect(!CUS_HAZARD(B4) || !engine->blocking || cus_hot_untied(engine), 1);
+}
 CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
-    struct cus_thread *thread = &cus_thread_self;
-    struct cus_engine *engine = thread->pending;
-    if (!engine || engine != thread->found || thread->ref.handle != handle ||
-        thread->ref.abi != abi)
+    if (!cus_hot_aimed(handle, abi))
         return NULL;
-    if (!cus_hot_same_context(thread) ||
-        (CUS_HAZARD(B4) && engine->blocking && !cus_hot_untied(engine)))
-        return NULL;
+    struct cus_engine *engine = cus_thread_self.pending;
     cus_lock_take(&engine->lock);
-    if (__builtin_expect(cus_registry_current(thread), 1))
+    if (cus_hot_good(engine))
         return engine;
     cus_lock_give(&engine->lock);
     return NULL;
@@ -123,16 +132,25 @@ CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *
     cus_ring_put(ring, told->bytes);
 }
 
-CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool held,
+/* The op that is expected is withheld, and the lock given. */
+CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
+                          const struct cus_told *told) {
+    cus_plan_took(&engine->plan);
+    cus_told_put(told, engine);
+    engine->counters.ops[type]++;
+    __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
+    cus_lock_give(&engine->lock);
+}
+
+/* The end of a hot path: the op is `as_held`, by what it is asked for. */
+CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool as_held,
                            const struct cus_told *told) {
-    if (held) {
-        cus_told_put(told, engine);
-        engine->counters.ops[type]++;
-        __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
-        __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
+    if (as_held && cus_hot_same_context(&cus_thread_self)) {
+        cus_hot_took(engine, type, told);
+        return true;
     }
     cus_lock_give(&engine->lock);
-    return held;
+    return false;
 }
 
 /* Is anything withheld by this thread? */
@@ -148,15 +166,76 @@ CUS_HOT const uint8_t *cus_hot_packed(void *const *extra, uint32_t bytes) {
     return extra[1];
 }
 
-/* With `extra` only what the node holds already is taken. */
-CUS_HOT bool cus_hot_hold(struct cus_engine *engine, const struct cus_kind *kind, CUfunction f,
-                          struct cus_dims dims, void **params, void **extra) {
-    if (kind->handle != f || kind->type != CUS_OP_LAUNCH)
+/* A launch without attributes and by pointers to its arguments, with the lock held. */
+enum cus_hot {
+    CUS_HOT_OTHER,     /* it is not the one that is expected */
+    CUS_HOT_SAME,      /* it is, and the node holds the same params */
+    CUS_HOT_DIFFERENT, /* it is, with other params than the node's */
+    CUS_HOT_REST       /* it is, and cus_hot_rest_differs says which of the two */
+};
+/* The last three by where they are: they are looked at last, and need no register before. */
+CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uint32_t gz,
+                                     uint32_t bx, uint32_t by, const volatile uint32_t *bz,
+                                     const volatile uint32_t *shared, void **const volatile *at) {
+    const struct cus_engine *engine = cus_thread_self.pending;
+    if (!cus_hot_good(engine) || engine->plan.at->plain != f)
+        return CUS_HOT_OTHER;
+    const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
+    if (gx != dims[0] || gy != dims[1] || gz != dims[2] || bx != dims[3] || by != dims[4] ||
+        *bz != dims[5] || *shared != dims[6])
+        return CUS_HOT_OTHER;
+    void **params = *at;
+    if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
+        return CUS_HOT_OTHER;
+    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
+        return CUS_HOT_DIFFERENT;
+    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_REST : CUS_HOT_SAME;
+}
+
+/* Arguments of all sizes are another function's work: whoever has words alone calls none. */
+CUS_HOT bool cus_hot_rest_differs(void *const *params) {
+    return cus_plan_others_differ(cus_thread_self.pending->plan.at, params);
+}
+
+/* What ends it when that is so. False: another context is current, and nothing was done; the lock
+ * is still held. */
+CUS_HOT bool cus_hot_same(void) {
+    struct cus_thread *thread = &cus_thread_self;
+    if (!cus_hot_same_context(thread))
         return false;
-    if (__builtin_expect(!extra, 1))
-        return (params || !kind->param_bytes) && cus_plan_hold(&engine->plan, dims, params);
-    const uint8_t *flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
-    return flat && cus_plan_hold_same(&engine->plan, dims, flat);
+    cus_hot_took(thread->pending, CUS_OP_LAUNCH, NULL);
+    return true;
+}
+CUS_HOT bool cus_hot_different(void *const *params) {
+    struct cus_thread *thread = &cus_thread_self;
+    if (!cus_hot_same_context(thread))
+        return false;
+    cus_plan_ask_here(&thread->pending->plan, params);
+    cus_hot_took(thread->pending, CUS_OP_LAUNCH, NULL);
+    return true;
+}
+
+/* The launch of the function that is expected. With `extra` only what the node holds already is
+ * taken. */
+CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
+                                  void **extra, struct cus_told *told) {
+    struct cus_plan *plan = &engine->plan;
+    const struct cus_kind *kind = plan->at->kind;
+    if (!cus_plan_same_dims(plan, dims) || !cus_told_fits(told, engine, kind))
+        return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
+    if (__builtin_expect(extra != NULL, 0)) {
+        const uint8_t *flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
+        return cus_hot_leave(engine, CUS_OP_LAUNCH, flat && cus_plan_same(plan, dims, flat), told);
+    }
+    bool right = (params || !kind->param_bytes) && cus_hot_same_context(&cus_thread_self);
+    if (!right) {
+        cus_lock_give(&engine->lock);
+        return false;
+    }
+    if (__builtin_expect(cus_plan_differs(plan, params), 0))
+        cus_plan_ask(plan, params);
+    cus_hot_took(engine, CUS_OP_LAUNCH, told);
+    return true;
 }
 
 /* True: the launch is withheld. False: nothing was done. */
@@ -165,12 +244,9 @@ CUS_HOT bool cus_told_launch(CUfunction f, struct cus_dims dims, CUstream handle
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
-    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
-    return cus_hot_leave(engine, CUS_OP_LAUNCH,
-                         kind && !kind->n_attrs && !kind->cooperative &&
-                             cus_told_fits(told, engine, kind) &&
-                             cus_hot_hold(engine, kind, f, dims, params, extra),
-                         told);
+    if (engine->plan.at->plain == f)
+        return cus_hot_leave_launch(engine, dims, params, extra, told);
+    return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
 }
 
 CUS_HOT bool cus_told_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
@@ -182,19 +258,28 @@ CUS_HOT bool cus_told_launch_ex(const CUlaunchConfig *config, CUfunction f, enum
                                    config->blockDimX, config->blockDimY, config->blockDimZ,
                                    config->sharedMemBytes}};
     const struct cus_kind *kind = cus_plan_midst(&engine->plan);
-    return cus_hot_leave(engine, CUS_OP_LAUNCH,
-                         kind && cus_kinds_has_attrs(kind, config->attrs, config->numAttrs) &&
-                             cus_told_fits(told, engine, kind) &&
-                             cus_hot_hold(engine, kind, f, dims, params, extra),
-                         told);
+    if (kind && kind->handle == f && kind->type == CUS_OP_LAUNCH &&
+        cus_kinds_has_attrs(kind, config->attrs, config->numAttrs))
+        return cus_hot_leave_launch(engine, dims, params, extra, told);
+    return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
 }
+
+_Static_assert(sizeof(struct cus_memset_params) == 24 &&
+                   offsetof(struct cus_memset_params, pitch) == 8 &&
+                   offsetof(struct cus_memset_params, value) == 16 &&
+                   offsetof(struct cus_memset_params, height) == 20 &&
+                   sizeof(struct cus_copy_params) == 16 &&
+                   offsetof(struct cus_copy_params, src) == 8 &&
+                   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "params are compared by words");
 
 /* A memset or copy of what the node holds already, addresses included, is one in memory that is
  * known as long as none may have gone since the piece began. */
-CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const void *flat) {
+CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const uint64_t *flat,
+                            uint32_t words) {
     const struct cus_dims dims = {{(uint32_t)wide, (uint32_t)(wide >> 32)}};
     return engine->plan.memory_epoch == cus_ranges_epoch() &&
-           cus_plan_hold_same(&engine->plan, dims, flat);
+           cus_plan_same_words(&engine->plan, dims, flat, words);
 }
 
 CUS_HOT bool cus_told_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
@@ -203,11 +288,11 @@ CUS_HOT bool cus_told_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, siz
     if (!engine)
         return false;
     const struct cus_kind *kind = cus_plan_midst(&engine->plan);
-    const struct cus_memset_params params = {.dst = dst, .value = value, .height = 1};
+    const uint64_t params[] = {dst, 0, value | (uint64_t)1 << 32}; /* struct cus_memset_params */
     return cus_hot_leave(engine, CUS_OP_MEMSET,
                          kind && kind->type == CUS_OP_MEMSET && kind->elem == elem &&
                              kind->abis >> abi & 1 && cus_told_fits(told, engine, kind) &&
-                             cus_hot_memory(engine, width, &params),
+                             cus_hot_memory(engine, width, params, 3),
                          told);
 }
 
@@ -217,15 +302,48 @@ CUS_HOT bool cus_told_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, 
     if (!engine)
         return false;
     const struct cus_kind *kind = cus_plan_midst(&engine->plan);
-    const struct cus_copy_params params = {.dst = dst, .src = src};
+    const uint64_t params[] = {dst, src}; /* struct cus_copy_params */
     return cus_hot_leave(engine, CUS_OP_COPY,
                          kind && kind->type == CUS_OP_COPY && kind->copy_form == form &&
                              kind->abis >> abi & 1 && cus_told_fits(told, engine, kind) &&
-                             cus_hot_memory(engine, bytes, &params),
+                             cus_hot_memory(engine, bytes, params, 2),
                          told);
 }
 
-/* Each in a process that is not recorded, and in one that is. */
+/* The launch of a process that is not recorded, as the hook makes it in parts. */
+CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
+                            void **params, void **extra) {
+    if (extra)
+        return cus_told_launch(f, dims, handle, abi, params, extra, NULL);
+    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.pending))
+        return false;
+    struct cus_lock *lock = &cus_thread_self.pending->lock;
+    const uint32_t *d = dims.d;
+    bool held = false;
+    enum cus_hot is = cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params);
+    if (is == CUS_HOT_REST)
+        is = cus_hot_rest_differs(params) ? CUS_HOT_DIFFERENT : CUS_HOT_SAME;
+    switch (is) {
+    case CUS_HOT_SAME:
+        held = cus_hot_same();
+        break;
+    case CUS_HOT_DIFFERENT:
+        held = cus_hot_different(params);
+        break;
+    default:
+        break;
+    }
+    if (!held)
+        cus_lock_give(lock);
+    return held;
+}
+CUS_HOT bool cus_recorded_launch(CUfunction f, struct cus_dims dims, CUstream handle,
+                                 enum cus_abi abi, void **params, void **extra) {
+    struct cus_told told = cus_told_begin(abi);
+    return cus_told_launch(f, dims, handle, abi, params, extra, &told);
+}
+
+/* Each other one in a process that is not recorded, and in one that is. */
 #define CUS_TOLD(name, parameters, ...)                                                            \
     CUS_HOT bool cus_hot_##name parameters {                                                       \
         return cus_told_##name(__VA_ARGS__, NULL);                                                 \
@@ -234,10 +352,6 @@ CUS_HOT bool cus_told_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, 
         struct cus_told told = cus_told_begin(abi);                                                \
         return cus_told_##name(__VA_ARGS__, &told);                                                \
     }
-CUS_TOLD(launch,
-         (CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi, void **params,
-          void **extra),
-         f, dims, handle, abi, params, extra)
 CUS_TOLD(launch_ex,
          (const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params,
           void **extra),

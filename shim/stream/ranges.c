@@ -25,18 +25,12 @@ struct range {
 static struct cus_lock range_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct range ranges[RANGES]; /* range_lock; most recently found first within the first few */
 static uint32_t n_ranges, next_range;
-static uint32_t forgotten; /* atomic: bumped by forget, so that an answer asked for before it is not
-                              kept after it */
 
 void cus_ranges_forget(void) {
     cus_lock_take(&range_lock);
     n_ranges = next_range = 0;
-    __atomic_add_fetch(&forgotten, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&cus_process.memory_epoch, 1, __ATOMIC_RELEASE);
     cus_lock_give(&range_lock);
-}
-
-uint32_t cus_ranges_epoch(void) {
-    return __atomic_load_n(&forgotten, __ATOMIC_ACQUIRE);
 }
 
 /* Makes of the reservation that an address lies in the mapping. True: the current context may read
@@ -145,7 +139,7 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
         return CUS_FAMILY_UNKNOWN;
     uint64_t end = address + bytes;
     cus_lock_take(&range_lock);
-    uint32_t age = forgotten;
+    uint32_t age = cus_ranges_epoch(); /* what is asked before a forget is not kept after it */
     for (uint32_t i = 0; i < n_ranges; i++)
         if (address >= ranges[i].start && end <= ranges[i].end && end >= address &&
             ranges[i].context == current) {
@@ -167,7 +161,7 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
         (CUS_HAZARD(C4) && (address < range.start || end > range.end || end < address)))
         return CUS_FAMILY_UNKNOWN;
     cus_lock_take(&range_lock);
-    if (age == forgotten && !joined(&range)) {
+    if (age == cus_ranges_epoch() && !joined(&range)) {
         ranges[next_range] = range;
         next_range = (next_range + 1) % RANGES;
         if (n_ranges < RANGES)

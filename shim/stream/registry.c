@@ -16,7 +16,9 @@
 #include "shim/stream/prove.h"
 
 struct cus_process cus_process;
-__thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
+const char cus_no_stream;
+__thread struct cus_thread cus_thread_self
+    __attribute__((tls_model("initial-exec"))) = {.aim = {CUS_NO_STREAM, CUS_NO_STREAM}};
 
 /* The handle alone names a stream, whichever context is current when it is used (HAZARDS A2); only
  * the legacy stream is another one in each context. */
@@ -143,7 +145,7 @@ static struct cus_engine *new_engine(void) {
         return engine;
     }
     uint32_t n = cus_process.n_engines;
-    if (n == CUS_ENGINES_MAX || !(engine = cus_mem_alloc(sizeof *engine)))
+    if (n == CUS_ENGINES_MAX || !(engine = cus_mem_lines(sizeof *engine)))
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_prove_new();
@@ -283,6 +285,7 @@ struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_strea
     thread->ref = ref;
     thread->context = context;
     thread->epoch = epoch;
+    cus_thread_aim(thread);
     return thread->found;
 }
 

@@ -14,6 +14,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
+#include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/base/uthash.h"
 #include "shim/graph/exec.h"
@@ -85,7 +86,7 @@ struct cus_engine {
     _Atomic bool legacy, blocking;
     bool closed; /* atomic: nothing is withheld here any more; the stream is gone or belongs to a
                     green context */
-    uint32_t pending;              /* atomic: ops withheld now */
+    uint32_t pending;              /* atomic: not 0 while ops are withheld */
     uint64_t dormant;              /* atomic: ops to let pass, for the stream does not pay */
     uint64_t passed[CUS_OP_TYPES]; /* atomic: ops let pass, in no other counter */
     CUresult late_error;           /* atomic: of an op issued later than asked for */
@@ -129,18 +130,23 @@ struct cus_engine {
     struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
     uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     struct cus_engine *next_free;
-};
+} __attribute__((aligned(CUS_LINE))); /* no two share a line: cus_mem_lines */
+_Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 
 struct cus_thread {
+    /* The stream on which this thread has ops withheld and which it looked up last, by the name
+     * that it used then: for calls of each enum cus_abi. CUS_NO_STREAM where there is none. */
+    CUstream aim[2];
     struct cus_engine
         *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
-    /* The last look-up, valid while `epoch` is the registry's. */
+    /* The last look-up, valid while `epoch` is the registry's. What the hot path looks at comes
+     * first. */
+    uint32_t epoch;
+    CUcontext context;
     struct cus_engine *found;
     bool none;                    /* nothing is withheld there: `found` is NULL and stays so */
     struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
     struct cus_stream_ref ref;
-    CUcontext context;
-    uint32_t epoch;
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
     struct cus_context *seen; /* the context looked up last: entries live for ever */
@@ -148,6 +154,20 @@ struct cus_thread {
     bool tapped;              /* what it does is part of something that the trace is told of */
     uint32_t suspended;       /* suspends of the program that no resume has answered */
 };
+
+/* No stream has this handle. */
+extern const char cus_no_stream;
+#define CUS_NO_STREAM ((CUstream)(uintptr_t)&cus_no_stream)
+/* `aim` follows what `pending`, `found` and `ref` say. Whenever one of them was changed. */
+static inline void cus_thread_aim(struct cus_thread *thread) {
+    bool on = thread->pending && thread->pending == thread->found;
+    for (unsigned abi = 0; abi < sizeof thread->aim / sizeof *thread->aim; abi++)
+        thread->aim[abi] = on && thread->ref.abi == abi ? thread->ref.handle : CUS_NO_STREAM;
+}
+static inline void cus_thread_pends(struct cus_thread *thread, struct cus_engine *engine) {
+    thread->pending = engine;
+    cus_thread_aim(thread);
+}
 
 /* The last host times of something, in ns (stream/live.c). Atomics. */
 enum { CUS_SAMPLES = 64, CUS_SAMPLE_EVERY = 16 };
@@ -164,10 +184,14 @@ struct cus_process {
     uint32_t profiling;                                   /* atomic */
     uint32_t n_contexts;                                  /* atomic: contexts seen so far */
     uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
-    uint32_t spinners;       /* atomic: engines whose `spinning` is set: nothing is built */
+    uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
+    bool never_defer;        /* atomic: a function was met that a rule never defers */
+
+    /* What threads write while others match ops is in other lines than what they look at. */
+    uint32_t spinners __attribute__((
+        aligned(CUS_LINE))); /* atomic: engines whose `spinning` is set: nothing is built */
     bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
     uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
-    bool never_defer;        /* atomic: a function was met that a rule never defers */
     struct cus_lock
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
@@ -358,8 +382,9 @@ enum cus_family {
  * registered, or in mappings that touch (HAZARDS C4, C6). */
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
-/* Moves at each forget. */
-uint32_t cus_ranges_epoch(void);
+static inline uint32_t cus_ranges_epoch(void) {
+    return __atomic_load_n(&cus_process.memory_epoch, __ATOMIC_ACQUIRE);
+}
 
 /* ---- why.c ---- */
 

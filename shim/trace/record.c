@@ -259,14 +259,14 @@ uint32_t cus_record_literal(const char *text) {
 static struct ring *new_ring(void) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    struct ring *ring = cus_mem_alloc(sizeof *ring);
+    struct ring *ring = cus_mem_lines(sizeof *ring);
     void *bytes = mmap(NULL, RING, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct cst_thread thread = {.head = {.type = CST_THREAD, .words = sizeof thread / 8},
                                 .tid = (uint32_t)syscall(SYS_gettid),
                                 .name = cus_record_string(name)};
     if (!ring || bytes == MAP_FAILED) {
-        cus_mem_free(ring);
+        cus_mem_free_lines(ring);
         if (bytes != MAP_FAILED)
             munmap(bytes, RING);
         return NULL;
@@ -544,7 +544,7 @@ static void bury(void) {
         *at = ring->link;
         cus_lock_give(&lock);
         munmap(ring->mine.bytes, RING);
-        cus_mem_free(ring);
+        cus_mem_free_lines(ring);
     }
 }
 

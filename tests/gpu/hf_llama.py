@@ -39,18 +39,17 @@ def new_cache(args, model):
 
 
 def generate(args, model, prompt):
-    """Prefill, then one token at a time. Returns the ids, the last logits, and the seconds from the first token to the last."""
+    """Prefill, then one token at a time. Returns the ids, the last logits, and when each token was there."""
     cache = new_cache(args, model)
     ids = []
     token = prompt
-    begin = 0.0
-    for position in range(args.tokens):
+    times = []
+    for _ in range(args.tokens):
         logits = model(input_ids=token, past_key_values=cache, use_cache=True).logits
         token = logits[:, -1].argmax(dim=-1, keepdim=True)
         ids.append(int(token.item()))
-        if position == 0:
-            begin = time.perf_counter()
-    return ids, logits[:, -1], time.perf_counter() - begin
+        times.append(time.perf_counter())
+    return ids, logits[:, -1], times
 
 
 def main():
@@ -69,20 +68,22 @@ def main():
     generator = torch.Generator().manual_seed(3)
     prompt = torch.randint(0, 32000, (1, args.prompt), generator=generator).to(args.device)
     digest, bits = hashlib.sha256(), hashlib.sha256()
-    rates = []
+    rates, steps = [], []
     with torch.inference_mode():
         for run in range(1 + args.runs):
-            ids, logits, seconds = generate(args, model, prompt)
+            ids, logits, times = generate(args, model, prompt)
             digest.update(json.dumps(ids).encode())
             bits.update(logits.float().cpu().numpy().tobytes())
             if run > 0:
-                rates.append((args.tokens - 1) / seconds)
+                rates.append((args.tokens - 1) / (times[-1] - times[0]))
+                steps += [b - a for a, b in zip(times, times[1:])]
 
     print(json.dumps({
         "program": "hf_llama",
         "cache": args.cache,
         "tokens": args.tokens,
         "tokens_per_s": statistics.median(rates),
+        "median_ms": statistics.median(steps) * 1e3,
         "all_tokens_per_s": [round(r, 2) for r in rates],
         "distinct": len(set(ids)),
         "first_ids": ids[:8],

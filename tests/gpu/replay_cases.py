@@ -1,10 +1,11 @@
 """The case about replay: a recorded program, played again without the program, leaves the same in memory by every strategy, and
-gains by graphs what the program gains.
+gains by graphs what the program gains; and the case about bench, which does that for sizes of graphs and break lists.
 """
 
 import json
 import os
 import statistics
+import xml.etree.ElementTree
 
 from trace_cases import decode_us
 
@@ -22,24 +23,24 @@ def case_replay(lab):
         replay(lab, kept, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3)
         if not lab.quick and not lab.lacks("transformers"):
             argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
-            replay(lab, kept, "Llama, static cache", argv, lambda d: 1e6 / d.result["tokens_per_s"])
+            replay(lab, kept, "Llama, static cache", argv, lambda d: d.result["median_ms"] * 1e3, "--steps", "20-60")
     os.makedirs(lab.runner.results, exist_ok=True)
     with open(os.path.join(lab.runner.results, "replay.json"), "w") as f:
         json.dump(kept, f, indent=1)
 
 
-def replay(lab, kept, name, argv, step_us):
-    """One program: recorded, played by four strategies, run live plain and preloaded."""
+def replay(lab, kept, name, argv, step_us, *options):
+    """One program: recorded (with these options), played by four strategies, run live plain and preloaded."""
     word = "".join(c if c.isalnum() else "-" for c in name)
     trace = os.path.join(lab.runner.scratch, f"replay-{word}.cst")
-    done = lab.runner.run([lab.runner.program("cusplice"), "record", "--replayable", "-o", trace, "--", *argv], limit=200)
+    done = lab.runner.run([lab.runner.program("cusplice"), "record", "--replayable", *options, "-o", trace, "--", *argv], limit=200)
     if not done.ok or not os.path.exists(trace):
         lab.fail(done)
         return
     here = kept[name] = {"trace_bytes": os.path.getsize(trace), "recorded": done.stderr[-800:]}
-    played = lab.runner.run([lab.runner.program("cusplice"), "replay", "--format", "json", "--repeat", "2" if lab.quick else "10", trace], limit=300)
+    played = lab.runner.run([lab.runner.program("cusplice"), "replay", "--format", "json", "--repeat", "2" if lab.quick else "5", trace], limit=300)
     here["said"] = played.stderr[-4000:]
-    lab.commands.append(" ".join(["cusplice record --replayable", "--", *argv]).replace(lab.runner.root + os.sep, ""))
+    lab.commands.append(" ".join(["cusplice record --replayable", *options, "--", *argv]).replace(lab.runner.root + os.sep, ""))
     lab.check(f"{name}: can be replayed, and memory at the end is equal", played.ok, "" if played.ok else played.stderr[:300], issue=True)
     try:
         said = here["replay"] = json.loads(played.stdout)
@@ -56,7 +57,7 @@ def replay(lab, kept, name, argv, step_us):
             live.result = dict(live.result or {}, step_us=step_us(live))
         return live
 
-    runs = lab.measure({f"{name}: plain": "plain", f"{name}: preload": "preload"}, call, "step_us", 3 if lab.quick else 5)
+    runs = lab.measure({f"{name}: plain": "plain", f"{name}: preload": "preload"}, call, "step_us", 3)
     medians = {key: statistics.median(d.result["step_us"] for d in all_of) for key, all_of in runs.items() if all_of}
     if len(medians) == 2 and "as-recorded" in rows and "eager" in rows:
         live = medians[f"{name}: preload"] / medians[f"{name}: plain"]
@@ -65,3 +66,50 @@ def replay(lab, kept, name, argv, step_us):
         lab.check(f"{name}: preloaded / plain, replayed over live", abs(again / live - 1) <= 0.1, f"{again:.3f} / {live:.3f}", "0.9 to 1.1", issue=True)
     lab.notes.append(f"{name}: " + "; ".join(f"{s} {r['step_ns'] / 1e3:.1f} us a step (noise {r['noise_ns'] / 1e3:.1f}, in graphs {r['in_graphs']:.1f} %)"
                                              for s, r in rows.items()) + f"; the trace has {here['trace_bytes'] / 2**20:.1f} MiB")
+
+
+BREAKS = ("none", "every:10")
+
+
+def case_bench(lab):
+    """cusplice bench of the decode host: each cell is there, with the recorded memory at its end. Tables and plot are kept."""
+    tool, decode = lab.runner.program("cusplice"), lab.runner.program("decode")
+    if not tool or not decode or lab.plain_only:
+        lab.skip("nothing to measure, or the launcher or decode is not built")
+        return
+    pieces = (4, 64) if lab.quick else (4, 16, 64, 1024)
+    os.makedirs(lab.runner.results, exist_ok=True)
+    kept = {end: os.path.join(lab.runner.results, f"bench.{end}") for end in ("md", "csv", "json", "svg")}
+    files = [word for end in ("md", "csv", "json") for word in ("-o", kept[end])] + ["--svg", kept["svg"]]
+    breaks = [word for name in BREAKS for word in ("--break", name)]
+    argv = ["bench", "--force", "--pieces", ",".join(map(str, pieces)), *breaks, *(["--strategy", "piecewise", "--rounds", "1"] if lab.quick else []), *files,
+            "--", decode, "--tokens", "4" if lab.quick else "200"]
+    done = lab.runner.run([tool, *argv], limit=500)
+    lab.commands.append(" ".join(["cusplice", *argv]).replace(lab.runner.root + os.sep, ""))
+    lab.check("decode host: each cell is measured, and memory at the end is equal", done.ok, "" if done.ok else (done.stderr or "")[-300:], issue=True)
+    try:
+        with open(kept["json"]) as f:
+            rows = json.load(f)["rows"]
+        with open(kept["csv"]) as f:
+            lines = f.read().splitlines()
+        plot = xml.etree.ElementTree.parse(kept["svg"]).getroot()
+    except (OSError, ValueError, xml.etree.ElementTree.ParseError) as error:
+        lab.check("decode host: tables and plot can be read", False, str(error)[:200])
+        return
+    wanted = [("eager", 0, "")] + [("piecewise", p, b) for b in BREAKS for p in pieces]
+    if not lab.quick:
+        wanted += [("full", p, "") for p in pieces] + [("as-recorded", 0, "")]
+    cells = {(row["strategy"], row["piece_max"], row["breaks"]): row for row in rows}
+    lab.check("decode host: cells", list(cells) == wanted, len(cells), len(wanted))
+    points = sum(element.get("class") == "point" for element in plot.iter())
+    lab.check("decode host: rows of the CSV, points of the plot", len(lines) - 1 == points == len(rows), f"{len(lines) - 1}, {points}", len(rows))
+    lab.check("decode host: sums of memory that differ", all(row["wrong_sums"] == 0 for row in rows), sum(row["wrong_sums"] for row in rows), "0")
+    lab.check("decode host: ratios to the plain driver", all(row["of_eager"] > 0 for row in rows),
+              f"{min(row['of_eager'] for row in rows):.1f} to {max(row['of_eager'] for row in rows):.1f} %")
+    for piece in pieces:
+        whole, cut = cells.get(("piecewise", piece, "none")), cells.get(("piecewise", piece, "every:10"))
+        if whole and cut:
+            lab.check(f"decode host, pieces of {piece}: in graphs with every tenth launch a break", cut["in_graphs"] < whole["in_graphs"],
+                      f"{cut['in_graphs']:.1f} %", f"< {whole['in_graphs']:.1f} %")
+    lab.notes += [f"{row['strategy']} {row['piece_max'] or ''} {row['breaks']}: {row['step_ns'] / 1e3:.1f} us a step (noise {row['noise_ns'] / 1e3:.1f}), "
+                  f"{row['of_eager']:.1f} % of eager, {row['in_graphs']:.1f} % in graphs, {row['graphs']:.1f} graphs a step" for row in rows]

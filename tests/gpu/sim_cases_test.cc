@@ -165,4 +165,17 @@ TEST_F(SimCases, ReplaysEndAsRecorded) {
     EXPECT_NE(results.find("preloaded / plain, replayed over live"), std::string::npos) << results;
 }
 
+/* The grid of bench: each cell ends as recorded, and tables and plot are kept. */
+TEST_F(SimCases, BenchMeasuresEachCell) {
+    CarryDecode();
+    std::string sim = Path("SIMULATOR");
+    Script("carry/cusplice", "export LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                                 " CUSIM_DELAY_US=0\nexec " + Path("TOOL") + " \"$@\"");
+    EXPECT_EQ(Run("bench --quick", ""), 0) << Read("log");
+    std::string results = Read("out/RESULTS.md");
+    EXPECT_NE(results.find("| decode host: cells | 5 | 5 | pass |"), std::string::npos) << results;
+    for (const char *file : {"md", "csv", "json", "svg"})
+        EXPECT_NE(Read(std::string("out/bench.") + file), "") << file;
+}
+
 } // namespace

@@ -150,16 +150,14 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
 
 /* What the hot path looks at: nothing is ever in the midst of a piece here. */
 struct cus_process cus_process;
-__thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
+const char cus_no_stream;
+__thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec"))) = {
+    .aim = {CUS_NO_STREAM, CUS_NO_STREAM}};
 
 bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *attrs,
                          uint32_t n_attrs) {
     (void)kind, (void)attrs, (void)n_attrs;
     return false;
-}
-
-uint32_t cus_ranges_epoch(void) {
-    return 0;
 }
 
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *ref, unsigned row) {

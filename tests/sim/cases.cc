@@ -61,6 +61,7 @@ std::vector<Case> MakeCases() {
         {"graph_program", 30, "", "", {}},
         {"steady", 70, "", "", {}},
         {"launch_bound", 80, "", "", {}},
+        {"matched", 70, "", "", {}},
         {"soak", 40, "", "", {}},
         {"long_short", 60, "", "", {}},
         {"batch_sizes", 60, "", "", {}},

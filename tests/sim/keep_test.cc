@@ -145,6 +145,23 @@ TEST(Keep, TheWorkIsWhatTheProgramAskedFor) {
     EXPECT_EQ(work, ops);
 }
 
+// How it launched is in the work as well: attributes as they were, and the cooperative form.
+TEST(Keep, FormsOfLaunches) {
+    std::string path = NewPath(), other = NewPath();
+    RunCase(CaseOf("cooperative"), Kept(path));
+    RunCase(CaseOf("launch_ex"), Kept(other));
+    Trace cooperative = Read(path), ex = Read(other);
+    ASSERT_TRUE(cooperative && ex);
+    size_t n = 0, attributes = 0;
+    for (size_t i = 0; i < cooperative->replay.n_works; i++)
+        n += cooperative->replay.works[i]->cooperative;
+    for (size_t i = 0; i < ex->replay.n_works; i++)
+        attributes += ex->replay.works[i]->n_attributes;
+    EXPECT_GT(n, 10u);
+    EXPECT_LT(n, cooperative->replay.n_works);
+    EXPECT_GT(attributes, 10u);
+}
+
 // ---- a part of a program ----
 
 TEST(Keep, StepsInTheMidst) {

@@ -173,6 +173,22 @@ TEST(Recording, KeepsShapesAndParams) {
 }
 
 // What is said of a program is JSON, whatever it is called and however long.
+TEST(Recording, FactsHaveTheStepsOfTheConfiguration) {
+    std::string path = NewPath(), config = path + ".conf";
+    std::ofstream(config) << "[step decode]\nmarker = embedding\ntokens = y\nuniform = z == 1\n"
+                             "sizes = 1..64\n[rules]\nuniform = attention*\n";
+    Setting setting = Recorded(path);
+    setting.env["CUSPLICE_CONFIG"] = config;
+    RunCase(CaseOf("decode_loop"), setting);
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_NE(std::string(read->trace->facts)
+                  .find("\"steps\":[{\"name\":\"decode\",\"marker\":\"embedding\",\"tokens\":\"y\","
+                        "\"tokens_each\":\"1\",\"uniform\":\"z == 1\",\"sizes\":\"1..64\"}]"),
+              std::string::npos)
+        << read->trace->facts;
+}
+
 TEST(Recording, FactsAreJsonWhateverTheProgramIsCalled) {
     std::string path = NewPath(), name;
     while (name.size() < 60000) {

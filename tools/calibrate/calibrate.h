@@ -9,7 +9,7 @@
 
 enum calibrate_part {
     CALIBRATE_DRIVER, /* the driver alone */
-    CALIBRATE_LOOP,   /* a loop whose launches the preloaded library withholds, one by one timed */
+    CALIBRATE_LOOP,   /* a loop whose launches are timed one by one, with the library or without */
     CALIBRATE_RECORDED, /* the same loop for a recording, not timed */
 };
 

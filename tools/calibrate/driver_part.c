@@ -109,11 +109,11 @@ static void measure_build(void) {
 
 enum { GRAPHS = 4 };
 
-/* A launch of each of a few graphs of that many nodes. */
-static void time_launches(int nodes, struct series *series) {
+/* A launch of each of a few graphs of that many nodes, every `memsets`-th of them a memset. */
+static void time_launches(int nodes, int memsets, struct series *series) {
     struct graph graphs[GRAPHS];
     for (int g = 0; g < GRAPHS; g++)
-        graphs[g] = build(nodes, 0);
+        graphs[g] = build(nodes, memsets);
     for (int i = 0; i < 60; i++) {
         uint64_t begin = device_now();
         for (int g = 0; g < GRAPHS; g++)
@@ -129,14 +129,17 @@ static void time_launches(int nodes, struct series *series) {
 
 static void measure_graph_launch(void) {
     enum { FEW = 8, MANY = 136 };
-    struct series few = {.n = 0}, many = {.n = 0};
-    time_launches(FEW, &few);
-    time_launches(MANY, &many);
+    struct series few = {.n = 0}, many = {.n = 0}, both = {.n = 0};
+    time_launches(FEW, 0, &few);
+    time_launches(MANY, 0, &many);
+    time_launches(MANY, 2, &both);
     double node = (series_median(&many) - series_median(&few)) / (MANY - FEW);
     if (node < 0)
         node = 0;
     tell("host.graph_launch", series_median(&few) - FEW * node, series_apart(&few));
     tell("host.graph_node", node, (series_apart(&many) + series_apart(&few)) / (MANY - FEW));
+    tell("host.graph_other", (series_median(&both) - series_median(&many)) / (MANY / 2.0),
+         (series_apart(&both) + series_apart(&many)) / (MANY / 2.0));
 }
 
 static void measure_patch(void) {
@@ -302,7 +305,6 @@ int driver_part(void) {
     printf("text gpu %s\ntext cuda %d.%d\n", name, version / 1000, version % 1000 / 10);
     MUST(d->cuEventCreate(&before, CU_EVENT_DEFAULT));
     MUST(d->cuEventCreate(&behind, CU_EVENT_DEFAULT));
-    measure_calls("host.eager_launch", launch);
     measure_calls("host.eager_memset", fill_memory);
     measure_calls("host.eager_copy", copy_memory);
     measure_pageable_copy();

@@ -1,4 +1,4 @@
-/* The loop that is run with the library preloaded. */
+/* The loop that is run as it is, with the library preloaded, and recorded. */
 #include <stdio.h>
 
 #include "tools/calibrate/calibrate.h"
@@ -36,7 +36,7 @@ int loop_part(int timed) {
         series_add(&clock, (double)(device_now() - last));
     }
     if (timed)
-        tell("host.matched_launch", series_median(&launch) - series_median(&clock),
+        tell("raw.loop_launch", series_median(&launch) - series_median(&clock),
              series_apart(&launch));
     return 0;
 }

@@ -26,6 +26,13 @@ static const char *const players[] = {
     NULL,
 };
 
+static const char *const scenarios[] = {
+    "../harness/scenario/scenario",
+    "../lib/cusplice/scenario",
+    "scenario",
+    NULL,
+};
+
 /* The first of the places, relative to this binary, that can be accessed so. False: none, which was
  * said. */
 static bool find(const char *const *places, const char *what, int access_mode, char *out,
@@ -59,6 +66,10 @@ bool cli_library_find(char *out, size_t bytes) {
 
 bool cli_player_find(char *out, size_t bytes) {
     return find(players, "the player of traces", X_OK, out, bytes);
+}
+
+bool cli_scenario_find(char *out, size_t bytes) {
+    return find(scenarios, "the program of scenarios (//harness/scenario)", X_OK, out, bytes);
 }
 
 static bool is_sanitizer(const char *entry, size_t bytes) {

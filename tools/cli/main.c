@@ -22,6 +22,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_trim,
     &cli_verb_whatif,
     &cli_verb_replay,
+    &cli_verb_bench,
     &cli_verb_calibrate,
     &cli_verb_export,
     &cli_verb_import,

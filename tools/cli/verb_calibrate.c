@@ -42,6 +42,9 @@ static const char help[] =
     "\n"
     "Exit status: 0; 1 where something could not be measured or written; 2 for a bad option.\n";
 
+/* The same processor is faster and slower by the second: all is measured so many times, in turn,
+ * and of each value the median is taken. */
+enum { ROUNDS = 3 };
 enum { LINES = 16384, PART_SECONDS = 60, EXIT_BAD = 2 };
 
 extern char **environ;
@@ -54,6 +57,7 @@ static struct {
 static struct {
     struct whatif_cost cost, noise; /* noise below 0: not measured */
     double memset;                  /* a memset in a graph, gap and all */
+    double loop, loop_apart;        /* a launch of the loop that was run last */
     char gpu[128], cuda[32];
     bool gpu_times;
     char folder[PATH_MAX];
@@ -76,20 +80,30 @@ static void clean_environment(void) {
     unsetenv("CUDA_LAUNCH_BLOCKING");
 }
 
-/* In the child. `record`: the trace to leave; "": none. */
-static _Noreturn void become(int part, const char *preload, const char *record, bool gpu, int out) {
+/* How the program is run. */
+struct setting {
+    const char *preload; /* NULL: without the library */
+    const char *mode;
+    const char *record; /* the trace to leave; NULL: none */
+    bool gpu;
+};
+
+/* In the child. */
+static _Noreturn void become(int part, const struct setting *setting, int out) {
     char number[8];
     char *argv[] = {"cusplice", "calibrate", "--part", number, NULL};
     snprintf(number, sizeof number, "%d", part);
     clean_environment();
-    if (preload) {
-        setenv("LD_PRELOAD", preload, 1);
-        cli_run_set("mode", "piecewise");
+    if (setting->preload) {
+        setenv("LD_PRELOAD", setting->preload, 1);
+        cli_run_set("mode", setting->mode);
         cli_run_set("log", "error");
+        cli_run_set("demote", "no"); /* a noisy moment is no reason */
+        cli_run_set("hold_us", "100000");
     }
-    if (*record) {
-        cli_run_set("record", record);
-        cli_run_set("record_gpu", gpu ? "yes" : "no");
+    if (setting->record) {
+        cli_run_set("record", setting->record);
+        cli_run_set("record_gpu", setting->gpu ? "yes" : "no");
         cli_run_set("warmup", "8");
     }
     dup2(out, STDOUT_FILENO);
@@ -119,7 +133,7 @@ static size_t listen(int from, char *text, size_t bytes, bool *late) {
     return got;
 }
 
-static bool run_part(int part, const char *preload, const char *record, bool gpu, char *text) {
+static bool run_part(int part, const struct setting *setting, char *text) {
     int ends[2], status = 0;
     bool late = false;
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -129,7 +143,7 @@ static bool run_part(int part, const char *preload, const char *record, bool gpu
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        become(part, preload, record, gpu, ends[1]);
+        become(part, setting, ends[1]);
     close(ends[1]);
     if (child > 0) {
         errno = 0;
@@ -169,6 +183,9 @@ static void put(const char *name, double value, double apart) {
         *noise = apart;
     } else if (strcmp(name, "raw.memset") == 0) {
         found.memset = value;
+    } else if (strcmp(name, "raw.loop_launch") == 0) {
+        found.loop = value;
+        found.loop_apart = apart;
     }
 }
 
@@ -273,7 +290,7 @@ static bool take_recording(const char *path, bool gpu) {
         cli_say("calibrate: %s", error);
         return false;
     }
-    bool read = cli_whatif_host(trace, &recording);
+    bool read = cli_whatif_host(trace, false, &recording);
     if (read && (recording.eager < 0 || recording.matched < 0)) {
         cli_say("calibrate: the library withheld nothing of the loop that it was measured with");
         read = false;
@@ -297,15 +314,59 @@ static bool take_recording(const char *path, bool gpu) {
 static bool record(const char *preload, bool gpu, char *text) {
     char path[PATH_MAX + 32], partial[PATH_MAX + 64];
     snprintf(path, sizeof path, "%s/%s.cst", found.folder, gpu ? "gpu" : "host");
-    bool done = run_part(CALIBRATE_RECORDED, preload, path, gpu, text) && take_recording(path, gpu);
+    const struct setting setting = {preload, "piecewise", path, gpu};
+    bool done = run_part(CALIBRATE_RECORDED, &setting, text) && take_recording(path, gpu);
     snprintf(partial, sizeof partial, "%s.partial", path);
     unlink(path);
     unlink(partial);
     return done;
 }
 
+/* The loop as it is run so; what a launch of it takes, and more than `than` of that. */
+static bool loop(const char *preload, const char *mode, const char *name, double than, char *text) {
+    const struct setting setting = {preload, mode, NULL, false};
+    found.loop = -1;
+    if (!run_part(CALIBRATE_LOOP, &setting, text))
+        return false;
+    take_lines(text);
+    put(name, found.loop > than ? found.loop - than : 0, found.loop_apart);
+    return true;
+}
+
+static bool measure_once(const char *preload, char *text) {
+    const struct setting alone = {NULL};
+    if (!run_part(CALIBRATE_DRIVER, &alone, text))
+        return false;
+    take_lines(text);
+    return loop(NULL, "", "host.eager_launch", 0, text) &&
+           loop(preload, "eager", "host.let_through", found.cost.host.eager_launch, text) &&
+           loop(preload, "piecewise", "host.matched_launch", 0, text) &&
+           record(preload, false, text) && record(preload, true, text);
+}
+
+/* Of each key the median, and how far it was apart from round to round, if that is more. */
+static void take_medians(struct whatif_cost *costs, struct whatif_cost *noises) {
+    static const char *const names[] = {
+#define X(section, key, older, text) #section "." #key,
+        WHATIF_COSTS(X)
+#undef X
+    };
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        double of[ROUNDS], noise = -1;
+        struct values values = {of, ROUNDS};
+        for (unsigned r = 0; r < ROUNDS; r++) {
+            of[r] = *place_of(&costs[r], names[i]);
+            double apart = *place_of(&noises[r], names[i]);
+            noise = apart > noise ? apart : noise;
+        }
+        double apart, value = median(&values, &apart);
+        put(names[i], value, noise >= 0 && apart > noise ? apart : noise);
+    }
+}
+
 static bool measure(void) {
     static char text[LINES];
+    struct whatif_cost costs[ROUNDS], noises[ROUNDS];
     char library[PATH_MAX];
     const char *temporary = getenv("TMPDIR");
     if (!cli_library_find(library, sizeof library))
@@ -318,15 +379,14 @@ static bool measure(void) {
         free(preload);
         return false;
     }
-    bool done = run_part(CALIBRATE_DRIVER, NULL, "", false, text);
-    if (done) {
-        take_lines(text);
-        done = run_part(CALIBRATE_LOOP, preload, "", false, text);
+    bool done = true;
+    for (unsigned r = 0; done && r < ROUNDS; r++) {
+        done = measure_once(preload, text);
+        costs[r] = found.cost;
+        noises[r] = found.noise;
     }
-    if (done) {
-        take_lines(text);
-        done = record(preload, false, text) && record(preload, true, text);
-    }
+    if (done)
+        take_medians(costs, noises);
     rmdir(found.folder);
     free(preload);
     return done;

@@ -17,9 +17,10 @@ struct whatif_recorded {
 };
 
 /* How long launches took on the host when they were recorded, on average, and the difference of the
- * quartiles; below 0: too few. */
+ * quartiles; below 0: too few. And the program itself behind them: see whatif_timing. */
 struct whatif_recording {
     double eager, matched, eager_apart, matched_apart;
+    double behind_eager, behind_graph; /* 0: too few */
 };
 
 struct whatif_known {
@@ -51,7 +52,9 @@ struct whatif_found {
  * memory. */
 bool cli_whatif_times(const struct cst_trace *trace, const struct cst_trace *gpu_times,
                       const struct whatif_cost *cost, struct whatif_known *out);
-bool cli_whatif_host(const struct cst_trace *trace, struct whatif_recording *out);
+/* What launches took. `program`: of a program, which begins slowly; otherwise of a loop that did
+ * nothing else, all of it. */
+bool cli_whatif_host(const struct cst_trace *trace, bool program, struct whatif_recording *out);
 
 void cli_whatif_show(const struct whatif_found *found, enum whatif_format format);
 

@@ -359,8 +359,11 @@ static void json_recorded(const struct whatif_found *found) {
     }
     cli_json_real("eager_launch_ns", found->known.recording.eager);
     cli_json_real("matched_launch_ns", found->known.recording.matched);
-    cli_json_real("eager_more_ns", found->known.timing.eager_more);
-    cli_json_real("matched_more_ns", found->known.timing.matched_more);
+    cli_json_real("eager_ratio", found->known.timing.eager);
+    cli_json_real("matched_ratio", found->known.timing.matched);
+    cli_json_real("graph_ratio", found->known.timing.graph);
+    cli_json_real("behind_eager_ns", found->known.timing.behind_eager);
+    cli_json_real("behind_graph_ns", found->known.timing.behind_graph);
     cli_json_close('}');
 }
 

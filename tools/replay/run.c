@@ -65,6 +65,7 @@ static enum started start(struct measuring *m, unsigned i, bool alone, bool firs
         for (unsigned k = 0; replay_text(player, "warnings", k, error, sizeof error); k++)
             m->say("%s: %s", m->setup->trace, error);
     replay_text(player, "gpu", 0, m->facts->gpu, sizeof m->facts->gpu);
+    m->facts->driver = (unsigned)replay_number(player, "driver");
     m->facts->ops = replay_number(player, "ops");
     m->facts->launches = replay_number(player, "launches");
     m->facts->steps = replay_number(player, "steps");
@@ -132,6 +133,8 @@ static bool passes(struct measuring *m, unsigned i, unsigned n, bool measured, u
         all[out->n++] = (double)ns[k];
     out->issued += replay_number(&m->players[i], "issued");
     out->in_graphs += replay_number(&m->players[i], "in_graphs");
+    out->graph_launches += replay_number(&m->players[i], "graph_launches");
+    out->steps += n * m->facts->steps;
     return true;
 }
 

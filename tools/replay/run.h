@@ -31,6 +31,7 @@ struct replay_setup {
 /* What the player says of the trace. */
 struct replay_facts {
     char gpu[256];
+    unsigned driver; /* 1000 * major + 10 * minor of its CUDA */
     uint64_t ops, launches, steps, memory_bytes, checks;
 };
 
@@ -39,6 +40,7 @@ struct replay_measured {
     unsigned n;
     double median, deviation, p10, p90; /* deviation: median absolute one */
     uint64_t issued, in_graphs;         /* ops of the measured passes; 0: nothing preloaded */
+    uint64_t graph_launches, steps;     /* of the same */
     uint64_t wrong;                     /* sums that differ, before or behind */
     char where[512];                    /* the first of them */
 };

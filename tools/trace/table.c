@@ -156,6 +156,10 @@ bool table_check(const struct table *table, const struct table_view *view, char 
 
 /* ---- the order ---- */
 
+static bool is_real(enum table_unit unit) {
+    return unit == TABLE_PERCENT || unit == TABLE_REAL;
+}
+
 struct order {
     unsigned column, n_columns;
     enum table_unit unit;
@@ -172,7 +176,7 @@ static int by_column(const void *a, const void *b, void *context) {
     int result;
     if (order->unit == TABLE_TEXT)
         result = strcmp(x.text ? x.text : "", y.text ? y.text : "");
-    else if (order->unit == TABLE_PERCENT)
+    else if (is_real(order->unit))
         result = (x.real < y.real) - (x.real > y.real);
     else
         result = (x.number < y.number) - (x.number > y.number);
@@ -186,13 +190,15 @@ static int by_column(const void *a, const void *b, void *context) {
 void table_human(enum table_unit unit, union table_value value, char *out, size_t bytes) {
     static const char *const times[] = {"ns", "us", "ms", "s"};
     static const char *const sizes[] = {"B", "KiB", "MiB", "GiB"};
-    double real = unit == TABLE_PERCENT ? value.real : (double)value.number;
+    double real = is_real(unit) ? value.real : (double)value.number;
     double base = unit == TABLE_NS ? 1000 : 1024, size = real < 0 ? -real : real;
     unsigned step = 0;
     if (unit == TABLE_COUNT) {
         snprintf(out, bytes, "%" PRId64, value.number);
     } else if (unit == TABLE_PERCENT) {
         snprintf(out, bytes, "%.1f %%", real);
+    } else if (unit == TABLE_REAL) {
+        snprintf(out, bytes, "%.2f", real);
     } else {
         while (step < 3 && size >= base)
             size /= base, real /= base, step++;
@@ -237,12 +243,12 @@ static void put_text(FILE *to, const char *text, bool md) {
     }
 }
 
-static void print_notes(const struct printing *p) {
+static void print_notes(const struct printing *p, bool md) {
     for (unsigned i = 0; i < p->table->n_notes; i++) {
         const struct table_note *note = &p->table->notes[i];
-        fprintf(p->to, "# %s: ", note->key);
+        fprintf(p->to, "%c %s: ", md ? '-' : '#', note->key);
         if (note->text)
-            put_text(p->to, note->text, false);
+            put_text(p->to, note->text, md);
         else
             fprintf(p->to, "%" PRId64, note->number);
         putc('\n', p->to);
@@ -253,7 +259,7 @@ static void print_table(const struct printing *p) {
     size_t width[COLUMNS_MAX];
     char human[HUMAN];
     const char *text;
-    print_notes(p);
+    print_notes(p, false);
     for (unsigned i = 0; i < p->n; i++) {
         width[i] = strlen(column(p, i)->key);
         for (size_t row = 0; row < p->n_rows; row++) {
@@ -282,6 +288,10 @@ static void print_table(const struct printing *p) {
 static void print_md(const struct printing *p) {
     char human[HUMAN];
     const char *text;
+    if (p->table->notes_in_md && p->table->n_notes) {
+        print_notes(p, true);
+        putc('\n', p->to);
+    }
     for (unsigned i = 0; i < p->n; i++)
         fprintf(p->to, "%s%s", i ? " | " : "| ", column(p, i)->key);
     fputs(" |\n", p->to);
@@ -320,7 +330,7 @@ static void print_csv(const struct printing *p) {
                 putc(',', p->to);
             if (column(p, i)->unit == TABLE_TEXT)
                 print_csv_text(p->to, value.text ? value.text : "");
-            else if (column(p, i)->unit == TABLE_PERCENT)
+            else if (is_real(column(p, i)->unit))
                 fprintf(p->to, "%.6g", value.real);
             else
                 fprintf(p->to, "%" PRId64, value.number);
@@ -329,7 +339,30 @@ static void print_csv(const struct printing *p) {
     }
 }
 
-static void print_json(const struct printing *p) {
+static void print_json_rows(const struct printing *p, const char *name, struct jsonl *json) {
+    jsonl_open(json, name, '[');
+    for (size_t row = 0; row < p->n_rows; row++) {
+        if (row)
+            putc(',', p->to);
+        json->follows = false;
+        fputs("\n  ", p->to);
+        jsonl_open(json, NULL, '{');
+        for (unsigned i = 0; i < p->n; i++) {
+            union table_value value = value_of(p, row, i);
+            const char *key = column(p, i)->key;
+            if (column(p, i)->unit == TABLE_TEXT)
+                jsonl_text(json, key, value.text ? value.text : "");
+            else if (is_real(column(p, i)->unit))
+                jsonl_real(json, key, value.real);
+            else
+                jsonl_number(json, key, value.number);
+        }
+        jsonl_close(json, '}');
+    }
+    jsonl_close(json, ']');
+}
+
+static void print_json(const struct printing *p, const struct printing *also) {
     struct jsonl json = {.to = p->to};
     jsonl_open(&json, NULL, '{');
     jsonl_text(&json, "report", p->table->name);
@@ -342,49 +375,58 @@ static void print_json(const struct printing *p) {
             jsonl_number(&json, note->key, note->number);
     }
     jsonl_close(&json, '}');
-    jsonl_open(&json, "rows", '[');
-    for (size_t row = 0; row < p->n_rows; row++) {
-        if (row)
-            putc(',', p->to);
-        json.follows = false;
-        fputs("\n  ", p->to);
-        jsonl_open(&json, NULL, '{');
-        for (unsigned i = 0; i < p->n; i++) {
-            union table_value value = value_of(p, row, i);
-            const char *key = column(p, i)->key;
-            if (column(p, i)->unit == TABLE_TEXT)
-                jsonl_text(&json, key, value.text ? value.text : "");
-            else if (column(p, i)->unit == TABLE_PERCENT)
-                jsonl_real(&json, key, value.real);
-            else
-                jsonl_number(&json, key, value.number);
-        }
-        jsonl_close(&json, '}');
-    }
-    jsonl_close(&json, ']');
+    print_json_rows(p, "rows", &json);
+    if (also)
+        print_json_rows(also, p->table->also->name, &json);
     jsonl_close(&json, '}');
     jsonl_end(&json);
 }
 
-void table_print(struct table *table, const struct table_view *view, FILE *to) {
+/* `rows`: as many numbers as the table has rows. */
+static void arrange(struct printing *p, const struct table *table, const struct table_view *view,
+                    FILE *to, unsigned *columns, size_t *rows) {
     char error[1];
-    unsigned columns[COLUMNS_MAX];
     struct order order = {.n_columns = table->n_columns, .values = table->values};
-    size_t *rows = malloc((table->n_rows + 1) * sizeof *rows);
-    if (!rows) {
-        table->failed = true;
-        return;
-    }
     for (size_t i = 0; i < table->n_rows; i++)
         rows[i] = i;
     order.column = (unsigned)sort_column(table, view->sort, &order.reversed, error, sizeof error);
     order.unit = table->columns[order.column].unit;
     qsort_r(rows, table->n_rows, sizeof *rows, by_column, &order);
-    struct printing p = {.table = table, .to = to, .columns = columns, .rows = rows};
-    p.n = choose(table, view, columns, error, sizeof error);
-    p.n_rows = view->top && view->top < table->n_rows ? (size_t)view->top : table->n_rows;
-    static void (*const print[])(const struct printing *) = {print_table, print_csv, print_json,
-                                                             print_md};
-    print[view->format](&p);
+    *p = (struct printing){.table = table, .to = to, .columns = columns, .rows = rows};
+    p->n = choose(table, view, columns, error, sizeof error);
+    p->n_rows = view->top && view->top < table->n_rows ? (size_t)view->top : table->n_rows;
+}
+
+void table_print(struct table *table, const struct table_view *view, FILE *to) {
+    unsigned columns[COLUMNS_MAX], also_columns[COLUMNS_MAX];
+    const struct table *second = table->also && table->also->n_rows ? table->also : NULL;
+    struct table_view all = {.format = view->format};
+    struct printing p, also;
+    size_t *rows = malloc((table->n_rows + 1) * sizeof *rows);
+    size_t *also_rows = second ? malloc(second->n_rows * sizeof *also_rows) : NULL;
+    if (!rows || (second && !also_rows)) {
+        table->failed = true;
+        free(rows);
+        return;
+    }
+    arrange(&p, table, view, to, columns, rows);
+    if (second)
+        arrange(&also, second, &all, to, also_columns, also_rows);
+    switch (view->format) {
+    case TABLE_JSON:
+        print_json(&p, second ? &also : NULL);
+        break;
+    case TABLE_CSV:
+        print_csv(&p);
+        break;
+    case TABLE_MD:
+    case TABLE_TEXTUAL:
+        for (const struct printing *one = &p; one; one = one == &p && second ? &also : NULL) {
+            if (one == &also)
+                putc('\n', to);
+            (view->format == TABLE_MD ? print_md : print_table)(one);
+        }
+    }
     free(rows);
+    free(also_rows);
 }

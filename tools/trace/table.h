@@ -16,6 +16,7 @@ enum table_unit {
     TABLE_NS,
     TABLE_BYTES,
     TABLE_TEXT,
+    TABLE_REAL, /* a count with a fraction, in `real` */
 };
 
 struct table_column {
@@ -41,6 +42,9 @@ struct table {
                       it, programs always */
     struct table_note *notes;
     unsigned n_notes;
+    bool notes_in_md;         /* as a list above it */
+    const struct table *also; /* printed below as it is; in JSON its rows are an array of its name;
+                                 not in CSV */
     struct table_text *texts;
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/options.h"
 #include "shim/base/uthash.h"
 #include "tools/whatif/cost.h"
 #include "tools/whatif/driver.h"
@@ -32,8 +33,12 @@ struct lane {
     UT_hash_handle hh;
 };
 
+/* What became of an op within its call. */
+enum outcome { WITHHELD, ISSUED, GRAPH };
+
 struct thread {
-    bool begun;
+    bool begun, behind_op;       /* its last event was an op, which */
+    enum outcome recorded, here; /* became that then, and now */
     double host;
     uint64_t at;              /* the end of its last event, as recorded */
     bool waits, polls, all;   /* in a wait; by questions; for every stream of the context */
@@ -64,6 +69,7 @@ static struct {
     bool own, matched, captures, waits; /* of that op; own, matched: it went out so, is paid for */
     bool background;
     double background_at;
+    double lets_through; /* what the library adds to an op that it does not withhold */
     double legacy_end, blocking_end, event_end;
     struct step *steps;
     size_t n_steps, room;
@@ -165,11 +171,26 @@ static double spend(double ns) {
     return here.thread->host += ns;
 }
 
+static double scaled(double ns, double factor) {
+    return factor > 0 ? ns * factor : ns;
+}
+
 static double cost_of(uint8_t op) {
     double ns = op == CST_OP_LAUNCH   ? here.cost->host.eager_launch
                 : op == CST_OP_MEMSET ? here.cost->host.eager_memset
                                       : here.cost->host.eager_copy;
-    return ns + here.timing->eager_more;
+    return scaled(ns, here.timing->eager);
+}
+
+static double behind(enum outcome outcome) {
+    return outcome == GRAPH    ? here.timing->behind_graph
+           : outcome == ISSUED ? here.timing->behind_eager
+                               : 0;
+}
+
+static void became(enum outcome outcome) {
+    if (!here.background && outcome > here.thread->here)
+        here.thread->here = outcome;
 }
 
 static double eager_gap(void) {
@@ -179,7 +200,7 @@ static double eager_gap(void) {
 /* What is withheld is looked at before anything goes out because of it. */
 static void match(void) {
     here.matched = true;
-    spend(here.cost->host.matched_launch + here.timing->matched_more);
+    spend(scaled(here.cost->host.matched_launch, here.timing->matched));
 }
 
 /* The host is there when the copy is. */
@@ -197,6 +218,8 @@ void whatif_clock_own(void) {
         return;
     here.own = true;
     struct asked op = take(here.lane);
+    became(ISSUED);
+    spend(here.lets_through);
     if (here.captures) {
         spend(cost_of(op.op));
         return;
@@ -212,6 +235,7 @@ void whatif_clock_issued(CUstream stream) {
         return;
     struct lane *lane = lane_of(stream);
     struct asked op = take(lane);
+    became(ISSUED);
     run(lane, op, spend(cost_of(op.op)), eager_gap());
 }
 
@@ -222,10 +246,10 @@ void whatif_clock_captured(void) {
 
 void whatif_clock_patched(void) {
     if (here.timing)
-        spend(here.cost->host.patched_node);
+        spend(scaled(here.cost->host.patched_node, here.timing->graph));
 }
 
-void whatif_clock_graph(CUstream stream, uint32_t nodes) {
+void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others) {
     if (!here.timing)
         return;
     const struct whatif_cost *cost = here.cost;
@@ -233,8 +257,8 @@ void whatif_clock_graph(CUstream stream, uint32_t nodes) {
     double gap = cost->gpu.graph_kernel - cost->gpu.small_kernel;
     if (!here.own && !here.matched && !here.background)
         match();
-    double at =
-        spend(cost->host.graph_launch + cost->host.graph_node * nodes + here.timing->graph_more);
+    became(GRAPH);
+    double at = spend(scaled(whatif_cost_launch(cost, nodes, others), here.timing->graph));
     for (uint32_t i = 0; i < nodes; i++)
         run(lane, take(lane), at, gap + (i ? 0 : cost->gpu.graph_seam));
 }
@@ -357,7 +381,10 @@ static void go_on(struct thread *thread, const struct cst_record *event) {
             return;
         step_ends(thread, thread->at);
     }
-    gap = later(0, gap - here.cost->recorder.op);
+    gap -= here.cost->recorder.op;
+    if (thread->behind_op)
+        gap += behind(thread->here) - behind(thread->recorded);
+    gap = later(0, gap);
     if (handed || !thread->begun) {
         double since = other ? other->host + ((double)event->ns - (double)other->at) : 0;
         gap = later(0, since - thread->host);
@@ -365,6 +392,24 @@ static void go_on(struct thread *thread, const struct cst_record *event) {
     thread->begun = true;
     thread->own += gap;
     thread->host += gap;
+}
+
+/* What the recording says of the op at `index`. */
+static enum outcome outcome_of(size_t index) {
+    const struct cst_op *op = (const struct cst_op *)event_at(index);
+    uint64_t end = end_of(&op->head);
+    if (op->head.flags == CST_EAGER)
+        return ISSUED;
+    for (index++; index < here.trace->n_events && event_at(index)->ns <= end; index++) {
+        const struct cst_record *event = event_at(index);
+        if (event->thread != op->head.thread)
+            continue;
+        if (event->type == CST_LAUNCH)
+            return GRAPH;
+        if (event->type == CST_FLUSH)
+            return ISSUED;
+    }
+    return WITHHELD;
 }
 
 void whatif_clock_event(size_t index) {
@@ -377,6 +422,10 @@ void whatif_clock_event(size_t index) {
     here.matched = false;
     here.thread = &here.threads[event->thread];
     go_on(here.thread, event);
+    here.thread->behind_op = event->type == CST_OP;
+    here.thread->here = WITHHELD;
+    if (event->type == CST_OP)
+        here.thread->recorded = outcome_of(index);
 }
 
 void whatif_clock_op(bool captures, bool waits) {
@@ -421,6 +470,7 @@ void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timin
     here.trace = trace;
     here.timing = timing;
     here.cost = timing->cost;
+    here.lets_through = cus_options()->mode == CUS_MODE_OFF ? 0 : timing->cost->host.let_through;
     here.threads = whatif_need(calloc(trace->n_threads + 1, sizeof *here.threads));
 }
 

@@ -31,9 +31,13 @@ struct whatif_timing {
     const struct whatif_cost *cost;
     const uint32_t *gpu_ns; /* by event: how long that op ran on the GPU, or
                                WHATIF_NOT_MEASURED; NULL: of none it is known */
-    /* What launches of this program take beyond those of the calibration: they are not alone in the
-     * processor's caches. */
-    double eager_more, matched_more, graph_more;
+    /* How many times as long as in the calibration it takes here to issue an op, to withhold one,
+     * and to patch and launch graphs: other code uses the processor's caches as well, and the same
+     * processor is faster and slower by the hour. 0: as long. */
+    double eager, matched, graph;
+    /* How much longer the program takes up to its next call where the driver issued an op, or a
+     * graph, than where the op was merely withheld: nanoseconds. */
+    double behind_eager, behind_graph;
 };
 
 /* Steps: from the end of one wait to the end of the next, if something was asked for meanwhile. The
@@ -63,7 +67,8 @@ void whatif_clock_own(void);
 void whatif_clock_issued(CUstream stream);
 void whatif_clock_captured(void);
 void whatif_clock_patched(void);
-void whatif_clock_graph(CUstream stream, uint32_t nodes);
+/* `others`: so many of the nodes are no kernels. */
+void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others);
 
 void whatif_clock_end(struct whatif_times *times);
 

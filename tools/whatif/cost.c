@@ -74,8 +74,12 @@ static void fill_in(const bool *seen, struct whatif_cost *cost) {
     if (whole || !whatif_cost_read(NULL, &other, error, sizeof error))
         return;
     /* What other keys of the file comprise, since it has no key for it. */
-    other.host.graph_node = 0;
+    other.host.graph_node = other.host.graph_other = other.host.let_through = 0;
     other.host.eager_memset = other.host.eager_copy = cost->host.eager_launch;
+    /* What means something beside other values of the same machine only. */
+    other.gpu.measured_more = other.gpu.memset_more = 0;
+    other.recorder.eager_launch = other.recorder.eager_launch_gpu = 0;
+    other.recorder.matched_launch = other.recorder.matched_launch_gpu = 0;
     for (unsigned i = 0; i < KEYS; i++)
         if (!seen[i])
             *value_of(cost, i) = *value_of(&other, i);
@@ -135,13 +139,20 @@ bool whatif_cost_write(FILE *file, const struct whatif_cost *cost,
     return !ferror(file);
 }
 
+double whatif_cost_launch(const struct whatif_cost *cost, double nodes, double others) {
+    return cost->host.graph_launch + cost->host.graph_node * nodes +
+           cost->host.graph_other * others;
+}
+
 double whatif_cost_host(const struct whatif_cost *cost, const struct whatif_played *played) {
     const struct whatif_asked *asked = &played->asked;
     double in_graphs = (double)played->counters.in_graphs;
     return cost->host.eager_launch * (double)(asked->own + asked->issued) +
            cost->host.matched_launch * (in_graphs + (double)asked->issued) +
            cost->host.graph_launch * (double)asked->graph_launches +
-           cost->host.graph_node * in_graphs + cost->host.patched_node * (double)asked->patched +
+           cost->host.graph_node * in_graphs +
+           cost->host.graph_other * (double)asked->graph_others +
+           cost->host.patched_node * (double)asked->patched +
            cost->host.built_node * (double)asked->captured;
 }
 

@@ -21,6 +21,8 @@
     X(host, matched_launch, 1, "A launch that is withheld.")                                       \
     X(host, graph_launch, 1, "cuGraphLaunch.")                                                     \
     X(host, graph_node, 0, "... and for each node of the graph.")                                  \
+    X(host, graph_other, 0, "... and more for each of them that is no kernel: a memset, a copy.")  \
+    X(host, let_through, 0, "What the library adds to a launch that it does not withhold.")        \
     X(host, patched_node, 1, "cuGraphExec...SetParams.")                                           \
     X(host, built_node, 1, "Capture and instantiate, per node.")                                   \
     X(host, idle_sync, 0, "A wait for a stream that has nothing to do.")                           \
@@ -82,6 +84,8 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
  * struct; below 0: it was not measured. False: it could not be written. */
 bool whatif_cost_write(FILE *file, const struct whatif_cost *cost, const struct whatif_cost *noise);
 
+/* Of a launch of a graph of `nodes` nodes, `others` of them no kernels. */
+double whatif_cost_launch(const struct whatif_cost *cost, double nodes, double others);
 double whatif_cost_host(const struct whatif_cost *cost, const struct whatif_played *played);
 /* Each kernel is taken for a small one; those that were measured run as long as they did. */
 double whatif_cost_gpu(const struct whatif_cost *cost, const struct whatif_played *played,

@@ -29,6 +29,7 @@ struct whatif_asked {
     uint64_t captured;
     uint64_t graphs; /* instantiated */
     uint64_t graph_launches;
+    uint64_t graph_others; /* nodes of those that are no kernels */
     uint64_t patched;
     uint64_t assumed; /* addresses that the trace says nothing of, taken for device memory */
 };

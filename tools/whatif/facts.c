@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/base/options.h"
+#include "shim/plan/step_read.h"
 
 enum { DEPTH = 32, NAME = 256, TEXT = 16384 };
 
@@ -180,6 +181,28 @@ static void put_rule(void *context, const char *name, const char *value) {
         fprintf(w->to, "%s = %s\n", rule.policy, rule.pattern);
 }
 
+static void put_step_key(void *context, const char *name, const char *value) {
+    struct writing *w = context;
+    for (unsigned i = 0; cus_step_keys[i]; i++)
+        if (strcmp(name, cus_step_keys[i]) == 0 && !strchr(value, '\n'))
+            fprintf(w->to, "%s = %s\n", name, value);
+}
+
+static void take_name(void *context, const char *name, const char *value) {
+    if (strcmp(name, "name") == 0 && !strpbrk(value, "]\n"))
+        snprintf(context, NAME, " %s", value);
+}
+
+static void put_step(void *context, const char *name, const char *value) {
+    struct writing *w = context;
+    char title[NAME] = "";
+    (void)name;
+    if (!whatif_facts_read(value, NULL, take_name, title))
+        return;
+    fprintf(w->to, "[step%s]\n", title[1] ? title : "");
+    whatif_facts_read(value, NULL, put_step_key, w);
+}
+
 /* A rule for each kernel, memset or copy that a rule made go out by itself. */
 static void guess_rules(FILE *to, const struct cst_trace *trace) {
     static const struct {
@@ -212,6 +235,7 @@ char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guess
     bool found = whatif_facts_read(trace->facts, "options", put_option, &w);
     if (w.verify)
         whatif_facts_read(trace->facts, "options", put_verify_mode, &w);
+    whatif_facts_read(trace->facts, "steps", put_step, &w);
     fputs("[rules]\n", w.to);
     if (rules && !whatif_facts_read(trace->facts, "rules", put_rule, &w)) {
         *guessed = true;

@@ -21,7 +21,7 @@ struct node {
 
 struct graph {
     struct node *first, *last;
-    uint32_t n;
+    uint32_t n, others; /* nodes; those that are no kernels */
 };
 
 struct whatif_asked whatif_asked;
@@ -51,6 +51,7 @@ static CUresult put(const struct node *node, CUstream stream, const CUlaunchAttr
         capturing->first = copy;
     capturing->last = copy;
     capturing->n++;
+    capturing->others += node->wide != 0;
     whatif_asked.captured++;
     whatif_clock_captured();
     return CUDA_SUCCESS;
@@ -191,8 +192,10 @@ static CUresult graph_destroy(CUgraph handle) {
 }
 
 static CUresult graph_launch(CUgraphExec exec, CUstream stream) {
+    const struct graph *graph = (const struct graph *)exec;
     whatif_asked.graph_launches++;
-    whatif_clock_graph(stream, ((const struct graph *)exec)->n);
+    whatif_asked.graph_others += graph->others;
+    whatif_clock_graph(stream, graph->n, graph->others);
     return CUDA_SUCCESS;
 }
 

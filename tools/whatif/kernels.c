@@ -18,6 +18,40 @@ static int by_calls(const void *a, const void *b) {
     return x->calls != y->calls ? (x->calls < y->calls ? 1 : -1) : strcmp(x->name, y->name);
 }
 
+/* Kernels of one name become one kernel; sorted by calls. */
+static uint32_t merge(struct whatif_kernel *kernels, uint32_t n) {
+    uint32_t kept = 0;
+    qsort(kernels, n, sizeof *kernels, by_name);
+    for (uint32_t i = 0; i < n; i++)
+        if (kept && strcmp(kernels[kept - 1].name, kernels[i].name) == 0)
+            kernels[kept - 1].calls += kernels[i].calls;
+        else
+            kernels[kept++] = kernels[i];
+    qsort(kernels, kept, sizeof *kernels, by_calls);
+    for (uint32_t i = 0; i < kept; i++)
+        cus_name_base(kernels[i].name, kernels[i].base, sizeof kernels[i].base);
+    return kept;
+}
+
+struct whatif_kernel *whatif_replayed(const struct cst_trace *trace, uint32_t *n) {
+    const struct cst_replay *replay = &trace->replay;
+    struct whatif_kernel *kernels = calloc(replay->n_codes + 1, sizeof *kernels);
+    uint64_t *calls = calloc(replay->n_codes + 1, sizeof *calls);
+    *n = 0;
+    for (size_t i = 0; calls && i < replay->n_works; i++)
+        if (replay->works[i]->head.flags == CST_WORK_LAUNCH)
+            calls[replay->works[i]->code]++;
+    for (uint32_t id = 0; calls && kernels && id < replay->n_codes; id++) {
+        const char *name = calls[id] ? cst_string(trace, replay->codes[id]->name) : "";
+        if (*name)
+            kernels[(*n)++] = (struct whatif_kernel){.name = name, .calls = calls[id]};
+    }
+    free(calls);
+    if (kernels)
+        *n = merge(kernels, *n);
+    return kernels;
+}
+
 struct whatif_kernel *whatif_kernels(const struct cst_trace *trace, uint32_t *n) {
     uint64_t *calls = calloc(trace->n_kinds + 1, sizeof *calls);
     struct whatif_kernel *kernels = calloc(trace->n_kinds + 1, sizeof *kernels);
@@ -36,18 +70,7 @@ struct whatif_kernel *whatif_kernels(const struct cst_trace *trace, uint32_t *n)
         free(kernels);
         return NULL;
     }
-    /* Kinds of one name become one kernel. */
-    qsort(kernels, *n, sizeof *kernels, by_name);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < *n; i++)
-        if (kept && strcmp(kernels[kept - 1].name, kernels[i].name) == 0)
-            kernels[kept - 1].calls += kernels[i].calls;
-        else
-            kernels[kept++] = kernels[i];
-    *n = kept;
-    qsort(kernels, kept, sizeof *kernels, by_calls);
-    for (uint32_t i = 0; i < kept; i++)
-        cus_name_base(kernels[i].name, kernels[i].base, sizeof kernels[i].base);
+    *n = merge(kernels, *n);
     return kernels;
 }
 

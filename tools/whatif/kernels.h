@@ -15,6 +15,9 @@ struct whatif_kernel {
 /* Most often launched first. The caller's to free; NULL without memory. */
 struct whatif_kernel *whatif_kernels(const struct cst_trace *trace, uint32_t *n);
 
+/* The same of what a replayable trace plays again. */
+struct whatif_kernel *whatif_replayed(const struct cst_trace *trace, uint32_t *n);
+
 /* Does the pattern name any kernel, or memset or copy, of the trace? False: one sentence in
  * `error`. */
 bool whatif_matches(const struct cst_trace *trace, const char *pattern, char *error, size_t bytes);

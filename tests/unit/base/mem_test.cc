@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <stdint.h>
 
+#include <vector>
+
 namespace {
 
 bool out_of_memory;
@@ -81,6 +83,40 @@ TEST(Memory, WhatGrowsStaysWithinItsBudget) {
     EXPECT_EQ(cus_mem_grow(0), nullptr);
     EXPECT_EQ(cus_mem_grow(SIZE_MAX - 8), nullptr);
     cus_mem_budget(UINT64_MAX);
+}
+
+TEST(Memory, LinesAreNobodyElses) {
+    constexpr uintptr_t kLine = CUS_LINE;
+    uint64_t before = cus_mem_failures();
+    std::vector<uintptr_t> begins, ends;
+    std::vector<void *> all;
+    for (size_t bytes : {1, 8, 63, 64, 65, 200, 5000, 1, 8, 63}) {
+        auto *memory = static_cast<unsigned char *>(cus_mem_lines(bytes));
+        ASSERT_NE(memory, nullptr);
+        for (size_t i = 0; i < bytes; i++)
+            ASSERT_EQ(memory[i], 0);
+        memset(memory, 0xff, bytes);
+        all.push_back(memory);
+        begins.push_back(reinterpret_cast<uintptr_t>(memory));
+        ends.push_back(begins.back() + (bytes + kLine - 1) / kLine * kLine);
+        EXPECT_EQ(begins.back() % kLine, 0u);
+        /* What others are given, next to it. */
+        void *other = cus_mem_alloc(24);
+        memset(other, 0xee, 24);
+        all.push_back(other);
+        begins.push_back(reinterpret_cast<uintptr_t>(other));
+        ends.push_back(begins.back() + 24);
+    }
+    for (size_t i = 0; i < all.size(); i++)
+        for (size_t j = 0; j < i; j++)
+            EXPECT_TRUE(begins[i] >= ends[j] || begins[j] >= ends[i]) << i << " " << j;
+    for (size_t i = 0; i < all.size(); i++)
+        i % 2 ? cus_mem_free(all[i]) : cus_mem_free_lines(all[i]);
+    EXPECT_EQ(cus_mem_lines(0), nullptr);
+    EXPECT_EQ(cus_mem_failures(), before);
+    EXPECT_EQ(cus_mem_lines(SIZE_MAX / 2), nullptr);
+    EXPECT_EQ(cus_mem_failures(), before + 1);
+    cus_mem_free_lines(nullptr);
 }
 
 TEST(Memory, TextIsCopied) {

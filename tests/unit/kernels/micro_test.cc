@@ -134,6 +134,12 @@ TEST(Micro, SpinSeesAFlagThatAnotherThreadSetsAndGivesUpOtherwise) {
     EXPECT_EQ(out, 1u);
 }
 
+TEST(Micro, JoinWordsTakesInFourParameters) {
+    unsigned long long word = 5;
+    run("join_words", {1}, {1}, 0, &word, 3ull, 1000000007ull, 9ull);
+    EXPECT_EQ(word, (5ull ^ 3) * 1000000007 + 9);
+}
+
 TEST(Micro, EveryByteOfManyParamsCounts) {
     struct cus_mixed mixed = {-3, 2.5, {1, -2, 3}};
     unsigned j = 77;

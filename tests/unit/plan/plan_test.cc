@@ -47,6 +47,35 @@ TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
     EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 16}));
 }
 
+// The hot path's comparison, for rows of words of any length.
+TEST(Plan, EachWordThatDiffersIsSeen) {
+    constexpr unsigned kWords = 11;
+    for (unsigned n = 0; n <= kWords; n++) {
+        struct {
+            cus_expected expected;
+            uint32_t dims[CUS_DIMS + 1];
+            uint64_t params[kWords];
+        } image = {};
+        cus_plan plan = {};
+        uint64_t asked[kWords];
+        void *params[kWords];
+        plan.at = &image.expected;
+        image.expected.words = static_cast<uint16_t>(n);
+        for (unsigned i = 0; i < kWords; i++) {
+            image.params[i] = asked[i] = 0x0101010101010101u * i;
+            params[i] = &asked[i];
+        }
+        EXPECT_FALSE(cus_plan_differs(&plan, params)) << n << " words";
+        for (unsigned i = 0; i < kWords; i++)
+            for (unsigned bit : {0, 31, 32, 63}) {
+                asked[i] ^= uint64_t{1} << bit;
+                EXPECT_EQ(cus_plan_differs(&plan, params), i < n)
+                    << n << " words, bit " << bit << " of " << i;
+                asked[i] ^= uint64_t{1} << bit;
+            }
+    }
+}
+
 TEST(Plan, WarmupIsHonoured) {
     Program program({5, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 5; step++)

@@ -583,6 +583,28 @@ TEST_F(Hold, TakesAPackedBufferThatHoldsWhatTheNodeHolds) {
     ExpectBalance();
 }
 
+// Threads that match ops on streams of their own write no line of memory that another one writes.
+TEST_F(Hold, NoTwoStreamsWriteOneLine) {
+    std::vector<hot_memory> all;
+    for (int i = 0; i < 6; i++) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Teach(stream_);
+        Launch(functions_[0], 100, 0);
+        EXPECT_TRUE(Try(1, 777, 0, stream_)) << "in the midst of a piece";
+        hot_memory written[2];
+        hot_writes(written);
+        for (const auto &memory : written) {
+            EXPECT_EQ(memory.begin % HOT_LINE, 0u);
+            for (const auto &other : all)
+                EXPECT_TRUE(memory.begin / HOT_LINE > (other.end - 1) / HOT_LINE ||
+                            other.begin / HOT_LINE > (memory.end - 1) / HOT_LINE);
+            all.push_back(memory);
+        }
+        Sync();
+    }
+    ExpectBalance();
+}
+
 // A stream that does not pay is left alone: its ops go straight to the driver.
 TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
     unsigned random = 1;

@@ -43,6 +43,17 @@ bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
     return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
 }
 
+_Static_assert((int)HOT_LINE == (int)CUS_LINE, "the same");
+
+void hot_writes(struct hot_memory written[2]) {
+    const struct cus_engine *engine = cus_thread_self.pending;
+    const struct cus_piece *piece = engine->plan.piece;
+    written[0].begin = (uintptr_t)engine;
+    written[0].end = written[0].begin + sizeof *engine;
+    written[1].begin = (uintptr_t)piece->asked;
+    written[1].end = written[1].begin + piece->image_bytes;
+}
+
 void forget_lone_spinner(void) {
     if (cus_process.lone_spinner)
         cus_process.spinners--;

@@ -34,11 +34,13 @@ whatif_cost Costs() {
 class Timed : public Program {
   public:
     // A launch: the program does `own` before it; recorded, it took 1000.
-    void Go(uint32_t kernel, uint32_t stream, uint32_t gpu_ns = WHATIF_NOT_MEASURED,
-            uint64_t own = 0, uint32_t b = 0) {
+    cst_op *Go(uint32_t kernel, uint32_t stream, uint32_t gpu_ns = WHATIF_NOT_MEASURED,
+               uint64_t own = 0, uint32_t b = 0) {
         Wait(own);
-        Launch(kernel, stream, 0x100, b)->host_ns = 1000;
+        cst_op *op = Launch(kernel, stream, 0x100, b);
+        op->host_ns = 1000;
         gpu_.push_back(gpu_ns);
+        return op;
     }
     // A wait that takes `ns` in the recording.
     void WaitFor(uint32_t stream, uint64_t ns = 5000,
@@ -297,10 +299,85 @@ TEST(Clock, LaunchesOfThisProgramMayCostMore) {
     Timed program;
     ThreeLaunches(program, 0, 700);
     whatif_timing timing = {};
-    timing.eager_more = 1000;
-    timing.matched_more = 50;
-    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off", {}, timing).calls, 3 * 4000);
-    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).calls, 3 * 150 + 1500 + 30);
+    timing.eager = 1.5;
+    timing.matched = 2;
+    timing.graph = 3;
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "off", {}, timing).calls, 3 * 4500);
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).calls,
+                     3 * 200 + 3 * (1500 + 30));
+}
+
+TEST(Clock, PatchesOfThisProgramMayCostMore) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 3; i++)
+            program.Go(kernel, stream, 700, 0, step);
+        program.WaitFor(stream);
+    }
+    whatif_timing timing = {};
+    timing.graph = 2;
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).calls,
+                     300 + 2 * (3 * 200 + 1500 + 30));
+}
+
+TEST(Clock, NodesThatAreNoKernelsCostMore) {
+    Timed program;
+    uint32_t stream = program.Stream(), set = program.Memset("cuMemsetD32Async", 4),
+             kernel = program.Kernel("k");
+    program.Range(0x10000, 0x10000, 2);
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 700);
+        program.Fill(set, stream, 0x10000, 64);
+        program.OtherOp(700);
+        program.WaitFor(stream);
+    }
+    whatif_cost cost = Costs();
+    cost.host.graph_other = 1700;
+    EXPECT_DOUBLE_EQ(program.Times(cost, "piecewise").calls, 200 + 1500 + 20 + 1700);
+}
+
+TEST(Clock, WhatIsLetThroughCostsTheLibrary) {
+    Timed program;
+    ThreeLaunches(program, 0, 700);
+    whatif_cost cost = Costs();
+    cost.host.let_through = 250;
+    EXPECT_DOUBLE_EQ(program.Times(cost, "off").calls, 3 * 3000);
+    EXPECT_DOUBLE_EQ(program.Times(cost, "eager").calls, 3 * 3250);
+}
+
+// What was recorded as issued is withheld, and the other way round; four times of its own a step.
+TEST(Clock, TheProgramGoesSlowerBehindTheDriver) {
+    enum { ALL_ISSUED, ALL_WITHHELD, ONE_GRAPH };
+    for (int recorded : {ALL_ISSUED, ALL_WITHHELD, ONE_GRAPH}) {
+        Timed program;
+        uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+        program.WaitFor(stream);
+        for (int step = 0; step < 10; step++) {
+            for (int i = 0; i < 3; i++)
+                program.Go(kernel, stream, 700, 20000)->head.flags =
+                    recorded == ALL_ISSUED ? CST_EAGER : CST_WITHHELD;
+            if (recorded == ONE_GRAPH) {
+                auto *launch = (cst_launch *)program.Add(CST_LAUNCH, sizeof(cst_launch));
+                launch->head.ns -= 10; // within the third
+                launch->stream = stream;
+                launch->n = 3;
+            }
+            program.Wait(20000);
+            program.WaitFor(stream);
+        }
+        whatif_timing timing = {};
+        timing.behind_eager = 400;
+        timing.behind_graph = 900;
+        double quiet = 4 * 20000 - (recorded == ALL_ISSUED  ? 3 * 400
+                                    : recorded == ONE_GRAPH ? 900
+                                                            : 0);
+        EXPECT_DOUBLE_EQ(program.Times(Costs(), "off", {}, timing).own, quiet + 3 * 400);
+        // One graph, which goes out with the third.
+        EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).own, quiet + 900);
+    }
 }
 
 TEST(Clock, MemsetsAndCopiesCostWhatTheyCost) {

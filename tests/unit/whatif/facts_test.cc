@@ -71,6 +71,17 @@ TEST(Facts, OptionsBecomeAConfiguration) {
     EXPECT_FALSE(guessed);
 }
 
+TEST(Facts, StepsBecomeSections) {
+    Program program;
+    program.Facts(R"({"options": {"mode": "full"}, "rules": [{"policy": "uniform", "pattern": "a"}],
+        "steps": [{"name": "decode", "marker": "emb*", "tokens": "y", "uniform": "z == 1", "odd": "x"},
+                  {"name": "", "marker": "other", "sizes": "1..64"}, {"name": "a]b", "marker": "m"}]})");
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed),
+              "mode = full\n[step decode]\nmarker = emb*\ntokens = y\nuniform = z == 1\n"
+              "[step]\nmarker = other\nsizes = 1..64\n[step]\nmarker = m\n[rules]\nuniform = a\n");
+}
+
 TEST(Facts, ModeVerifyIsTheModeThatItVerifies) {
     Program program;
     program.Facts(R"({"options": {"verify_mode": "full", "mode": "verify"}, "rules": []})");
@@ -128,6 +139,13 @@ TEST(Cost, SumsWhatWasAskedOfTheDriver) {
     played.asked.patched = 5;
     played.asked.captured = 6;
     EXPECT_DOUBLE_EQ(whatif_cost_host(&cost, &played), 3000 + 600 + 30000 + 35 + 3);
+    // A file without the newer keys: what belongs to its own values is not another machine's.
+    EXPECT_EQ(cost.gpu.measured_more, 0);
+    EXPECT_EQ(cost.recorder.eager_launch, 0);
+    EXPECT_GT(cost.recorder.op, 0);
+    played.asked.graph_others = 2;
+    cost.host.graph_other = 11;
+    EXPECT_DOUBLE_EQ(whatif_cost_host(&cost, &played), 3000 + 600 + 30000 + 22 + 35 + 3);
     whatif_measured measured = {};
     EXPECT_DOUBLE_EQ(whatif_cost_gpu(&cost, &played, &measured), 3000 + 40 + 300);
     // Six of the seven were measured: what they ran takes the place of a small kernel, gaps and

@@ -1,0 +1,60 @@
+/*
+ * The cells of an experiment: which there are, measured in batches, each beside the plain driver,
+ * so that what a cell is compared with ran in turn with it. One thread.
+ */
+#ifndef CUSPLICE_TOOLS_BENCH_GRID_H
+#define CUSPLICE_TOOLS_BENCH_GRID_H
+
+#include "tools/bench/breaks.h"
+#include "tools/replay/run.h"
+
+enum { BENCH_PIECES = 32, BENCH_BATCH = 6 /* players of a batch, beside the plain one */ };
+
+enum bench_strategy {
+    BENCH_EAGER,
+    BENCH_PIECEWISE,
+    BENCH_FULL,
+    BENCH_AS_RECORDED,
+    BENCH_STRATEGIES
+};
+extern const char *const bench_strategies[]; /* their names, then NULL */
+
+struct bench_cell {
+    enum bench_strategy strategy;
+    unsigned piece;                    /* piece_max; 0: the strategy has none of its own */
+    const struct bench_breaks *breaks; /* NULL: lists do not bear on the strategy */
+    struct replay_measured measured;
+    double eager; /* the plain driver's median in the same batch */
+};
+
+struct bench_grid {
+    struct bench_cell *cells; /* the plain driver is the first one */
+    unsigned n, batches;
+};
+
+struct bench_plan {
+    bool strategies[BENCH_STRATEGIES];
+    unsigned pieces[BENCH_PIECES], n_pieces;
+    unsigned first; /* piece_first; 0: as it is set */
+    const char *preload;
+    const char *recorded; /* the configuration of the recording */
+};
+
+/* False: not enough memory. */
+bool bench_grid_make(struct bench_grid *grid, const struct bench_plan *plan,
+                     const struct bench_lists *lists);
+void bench_grid_free(struct bench_grid *grid);
+
+/* About how long it takes, from the times that are in the trace. */
+double bench_grid_seconds(const struct bench_grid *grid, const struct cst_trace *trace,
+                          const struct replay_setup *setup);
+
+/* So many cells are measured. */
+typedef void bench_told_fn(unsigned done, unsigned of);
+
+/* False: something failed, which was said. Wrong sums are no failure. */
+bool bench_grid_measure(struct bench_grid *grid, const struct bench_plan *plan,
+                        const struct replay_setup *setup, struct replay_facts *facts,
+                        replay_say_fn *say, bench_told_fn *told);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * A plot of times against piece sizes, as SVG. The same numbers and texts give the same bytes. It
+ * needs nothing but the file that it is written to.
+ */
+#ifndef CUSPLICE_TOOLS_BENCH_PLOT_H
+#define CUSPLICE_TOOLS_BENCH_PLOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct plot_point {
+    uint32_t x; /* from 1 on */
+    double ns, noise;
+};
+
+struct plot_series {
+    const char *name;
+    const struct plot_point *points; /* by x; of a level: one, whose x is not looked at */
+    unsigned n;
+    bool level;    /* it has no x: a line from side to side */
+    bool baseline; /* drawn as what the others are compared with */
+};
+
+struct plot {
+    const char *title, *subtitle;
+    const struct plot_series *series;
+    unsigned n;
+};
+
+/* Texts: what is not printable ASCII becomes '?'. Series without points are left out. */
+void plot_svg(const struct plot *plot, FILE *to);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
