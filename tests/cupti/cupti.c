@@ -118,13 +118,16 @@ static size_t find_stream(uint64_t context, uint64_t id) {
     return n_streams++;
 }
 
-static void deliver(void) {
-    union record records[MANY];
-    pthread_mutex_lock(&lock);
-    size_t n = n_waiting, at = 0;
+/* Lock held: another thread may be about to add to a full list. */
+static size_t take(union record records[MANY]) {
+    size_t n = n_waiting;
     memcpy(records, waiting, n * sizeof *records);
     n_waiting = 0;
-    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static void hand_over(const union record *records, size_t n) {
+    size_t at = 0;
     while (at < n) {
         uint8_t *buffer = NULL;
         size_t bytes = 0, most = 0, valid = 0;
@@ -139,7 +142,17 @@ static void deliver(void) {
     }
 }
 
+static void deliver(void) {
+    union record records[MANY];
+    pthread_mutex_lock(&lock);
+    size_t n = take(records);
+    pthread_mutex_unlock(&lock);
+    hand_over(records, n);
+}
+
 static void hear(const struct cusim_activity *a) {
+    union record full[MANY];
+    size_t n_full = 0;
     uint32_t kind = a->kind == CUSIM_ACTIVITY_KERNEL   ? KIND_CONCURRENT_KERNEL
                     : a->kind == CUSIM_ACTIVITY_MEMSET ? KIND_MEMSET
                                                        : KIND_MEMCPY;
@@ -177,10 +190,10 @@ static void hear(const struct cusim_activity *a) {
         r.transfer.node = a->node;
     }
     waiting[n_waiting++] = r;
-    bool full = n_waiting == MANY;
+    if (n_waiting == MANY)
+        n_full = take(full);
     pthread_mutex_unlock(&lock);
-    if (full)
-        deliver();
+    hand_over(full, n_full);
 }
 
 /* ---- what is exported ---- */

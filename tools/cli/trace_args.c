@@ -189,6 +189,20 @@ bool trace_args_open(const struct trace_args *args, const char *path, struct loo
     return true;
 }
 
+bool cli_add_pattern(char *patterns, size_t bytes, const char *pattern) {
+    size_t used = strlen(patterns);
+    if (strchr(pattern, ';') || !*pattern) {
+        cli_say("--eager %s: one pattern at a time", pattern);
+        return false;
+    }
+    if (used + strlen(pattern) + 2 > bytes) {
+        cli_say("--eager %s: too many patterns", pattern);
+        return false;
+    }
+    snprintf(patterns + used, bytes - used, "%s%s", used ? ";" : "", pattern);
+    return true;
+}
+
 int trace_args_end(void) {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;

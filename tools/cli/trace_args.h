@@ -50,6 +50,9 @@ bool trace_args_read(struct trace_args *args, int argc, char **argv, unsigned al
 /* Opens a trace, or says why not: the exit status is 1. */
 bool trace_args_open(const struct trace_args *args, const char *path, struct look *look);
 
+/* A pattern of --eager behind those that are there, with ';' between. False, having said why. */
+bool cli_add_pattern(char *patterns, size_t bytes, const char *pattern);
+
 /* stdout is complete; 0, or 1 where it could not be written, which is told (not for a pipe that was
  * closed). */
 int trace_args_end(void);

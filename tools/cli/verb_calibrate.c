@@ -23,6 +23,7 @@
 #include "tools/cli/whatif.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/model.h"
+#include "tools/trace/settings.h"
 
 static const char help[] =
     "Measures what calls and gaps cost on this machine and its first GPU, and writes them as a "
@@ -47,8 +48,6 @@ static const char help[] =
 enum { ROUNDS = 3 };
 enum { LINES = 16384, PART_SECONDS = 60, EXIT_BAD = 2 };
 
-extern char **environ;
-
 static struct {
     const char *output;
     bool force;
@@ -65,21 +64,6 @@ static struct {
 
 /* ---- a part of the program ---- */
 
-static void clean_environment(void) {
-    for (char **entry = environ; *entry;) {
-        char name[256];
-        size_t bytes = strcspn(*entry, "=");
-        if (strncmp(*entry, "CUSPLICE", 8) != 0 || bytes >= sizeof name) {
-            entry++;
-            continue;
-        }
-        snprintf(name, sizeof name, "%.*s", (int)bytes, *entry);
-        unsetenv(name); /* moves the others up */
-    }
-    setenv("XDG_CONFIG_HOME", "/dev/null", 1);
-    unsetenv("CUDA_LAUNCH_BLOCKING");
-}
-
 /* How the program is run. */
 struct setting {
     const char *preload; /* NULL: without the library */
@@ -93,7 +77,8 @@ static _Noreturn void become(int part, const struct setting *setting, int out) {
     char number[8];
     char *argv[] = {"cusplice", "calibrate", "--part", number, NULL};
     snprintf(number, sizeof number, "%d", part);
-    clean_environment();
+    settings_forget();
+    unsetenv("CUDA_LAUNCH_BLOCKING");
     if (setting->preload) {
         setenv("LD_PRELOAD", setting->preload, 1);
         cli_run_set("mode", setting->mode);

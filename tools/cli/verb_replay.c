@@ -9,6 +9,7 @@
 #include "shim/base/options.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
+#include "tools/cli/trace_args.h"
 #include "tools/replay/run.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
@@ -90,17 +91,7 @@ static bool take_strategy(const char *text) {
 }
 
 static bool take_eager(const char *pattern) {
-    size_t used = strlen(asked.eager);
-    if (strchr(pattern, ';') || !*pattern) {
-        cli_say("--eager %s: one pattern at a time", pattern);
-        return false;
-    }
-    if (used + strlen(pattern) + 2 > PATTERNS) {
-        cli_say("--eager %s: too many patterns", pattern);
-        return false;
-    }
-    snprintf(asked.eager + used, PATTERNS - used, "%s%s", used ? ";" : "", pattern);
-    return true;
+    return cli_add_pattern(asked.eager, sizeof asked.eager, pattern);
 }
 
 static bool take_set(const char *text) {

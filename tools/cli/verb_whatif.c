@@ -9,6 +9,7 @@
 
 #include "shim/base/options.h"
 #include "tools/cli/run.h"
+#include "tools/cli/trace_args.h"
 #include "tools/cli/whatif.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
@@ -77,17 +78,7 @@ static struct {
 /* ---- options ---- */
 
 static bool take_eager(const char *pattern) {
-    size_t used = strlen(asked.eager);
-    if (strchr(pattern, ';') || !*pattern) {
-        cli_say("--eager %s: one pattern at a time", pattern);
-        return false;
-    }
-    if (used + strlen(pattern) + 2 > PATTERNS) {
-        cli_say("--eager %s: too many patterns", pattern);
-        return false;
-    }
-    snprintf(asked.eager + used, PATTERNS - used, "%s%s", used ? ";" : "", pattern);
-    return true;
+    return cli_add_pattern(asked.eager, sizeof asked.eager, pattern);
 }
 
 static bool take_setting(const char *key, size_t key_bytes, const char *value, const char *option) {

@@ -18,43 +18,11 @@
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
 #include "tools/trace/facts.h"
+#include "tools/trace/settings.h"
 
 enum { BAD_CONFIG = 98, NO_START = 99 };
 
-extern char **environ;
-
 /* ---- the environment of the child, in the child ---- */
-
-static void tell(void *context, const struct cus_problem *problem) {
-    char text[1200];
-    ++*(int *)context;
-    cus_problem_show(problem, text, sizeof text);
-    fprintf(stderr, "cusplice: %s\n", text);
-}
-
-static void forget_settings(void) {
-    for (char **entry = environ; *entry;) {
-        char name[256];
-        size_t bytes = strcspn(*entry, "=");
-        if (strncmp(*entry, "CUSPLICE", 8) != 0 || bytes >= sizeof name) {
-            entry++;
-            continue;
-        }
-        memcpy(name, *entry, bytes);
-        name[bytes] = 0;
-        unsetenv(name); /* moves the others up */
-    }
-    setenv("XDG_CONFIG_HOME", "/dev/null", 1); /* there is no file below it */
-}
-
-static void set(const char *key, const char *value) {
-    char name[64] = "CUSPLICE_";
-    size_t used = strlen(name);
-    for (; *key && used + 1 < sizeof name; key++)
-        name[used++] = *key >= 'a' && *key <= 'z' ? (char)(*key - 'a' + 'A') : *key;
-    name[used] = 0;
-    setenv(name, value, 1);
-}
 
 /* Kept open across exec, and read by its name there. */
 static bool set_config(const char *text) {
@@ -84,25 +52,25 @@ static bool configure(const struct replay_strategy *strategy) {
     static const char *const no[] = {"CUSPLICE", "CUSPLICE_STATS", "CUSPLICE_LOG_FILE",
                                      "CUSPLICE_RECORD"};
     if (strategy->config) {
-        forget_settings();
+        settings_forget();
         if (!set_config(strategy->config))
             return false;
     }
     for (unsigned i = 0; i < sizeof no / sizeof *no; i++)
         unsetenv(no[i]);
     for (unsigned i = 0; i < sizeof quiet / sizeof *quiet; i++)
-        set(quiet[i][0], quiet[i][1]);
+        settings_set(quiet[i][0], quiet[i][1]);
     if (strategy->mode)
-        set("mode", strategy->mode);
+        settings_set("mode", strategy->mode);
     for (unsigned i = 0; i < strategy->n_settings; i++)
-        set(strategy->names[i], strategy->values[i]);
+        settings_set(strategy->names[i], strategy->values[i]);
     if (strategy->eager && !set_eager(strategy->eager))
         return false;
     struct cus_options options;
     int problems = 0;
-    cus_options_load(&options, false, tell, &problems);
+    cus_options_load(&options, false, settings_tell, &problems);
     cus_options_free(&options);
-    cus_rules_free(cus_rules_load(false, tell, &problems, NULL));
+    cus_rules_free(cus_rules_load(false, settings_tell, &problems, NULL));
     return problems == 0;
 }
 

@@ -11,44 +11,11 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
+#include "tools/trace/settings.h"
 
 enum { BAD_CONFIG = 98, FAILED = 99 };
 
-extern char **environ;
-
 /* ---- in the child ---- */
-
-static void tell(void *context, const struct cus_problem *problem) {
-    char text[1200];
-    ++*(int *)context;
-    cus_problem_show(problem, text, sizeof text);
-    fprintf(stderr, "cusplice: %s\n", text);
-}
-
-/* Settings of whoever asks what if are not those of the recording. */
-static void forget_environment(void) {
-    for (char **entry = environ; *entry;) {
-        char name[256];
-        size_t bytes = strcspn(*entry, "=");
-        if (strncmp(*entry, "CUSPLICE", 8) != 0 || bytes >= sizeof name) {
-            entry++;
-            continue;
-        }
-        memcpy(name, *entry, bytes);
-        name[bytes] = 0;
-        unsetenv(name); /* moves the others up */
-    }
-    setenv("XDG_CONFIG_HOME", "/dev/null", 1); /* there is no file below it */
-}
-
-static void set(const char *key, const char *value) {
-    char name[64] = "CUSPLICE_";
-    size_t used = strlen(name);
-    for (; *key && used + 1 < sizeof name; key++)
-        name[used++] = *key >= 'a' && *key <= 'z' ? (char)(*key - 'a' + 'A') : *key;
-    name[used] = 0;
-    setenv(name, value, 1);
-}
 
 /* What is recorded takes the place of the system's file: everything else is stronger. */
 static bool put_recorded(const char *text) {
@@ -77,7 +44,7 @@ static bool configure(const struct whatif_setup *setup) {
     static const char *const quiet[][2] = {
         {"log", "error"}, {"why", "no"}, {"live", "no"}, {"stats_every", "0"}};
     if (setup->recorded) {
-        forget_environment();
+        settings_forget();
         if (!put_recorded(setup->recorded))
             return false;
     }
@@ -88,22 +55,22 @@ static bool configure(const struct whatif_setup *setup) {
     unsetenv("CUSPLICE_STATS");
     unsetenv("CUSPLICE_LOG_FILE");
     for (unsigned i = 0; i < sizeof quiet / sizeof *quiet; i++)
-        set(quiet[i][0], quiet[i][1]);
+        settings_set(quiet[i][0], quiet[i][1]);
     if (setup->config)
         setenv("CUSPLICE_CONFIG", setup->config, 1);
     for (unsigned i = 0; i < setup->n_settings; i++)
-        set(setup->names[i], setup->values[i]);
+        settings_set(setup->names[i], setup->values[i]);
     if (setup->eager)
         set_eager(setup->eager);
     /* Strictly, as the launcher does; what plays reads them once more. */
     struct cus_options options;
     int problems = 0;
-    cus_options_load(&options, false, tell, &problems);
+    cus_options_load(&options, false, settings_tell, &problems);
     bool verifies = options.mode == CUS_MODE_VERIFY;
     if (verifies)
-        set("mode", cus_mode_name(cus_options_graphs(&options)));
+        settings_set("mode", cus_mode_name(cus_options_graphs(&options)));
     cus_options_free(&options);
-    cus_rules_free(cus_rules_load(false, tell, &problems, NULL));
+    cus_rules_free(cus_rules_load(false, settings_tell, &problems, NULL));
     return problems == 0;
 }
 

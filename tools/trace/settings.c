@@ -1,0 +1,38 @@
+#include "tools/trace/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+void settings_forget(void) {
+    for (char **entry = environ; *entry;) {
+        char name[256];
+        size_t bytes = strcspn(*entry, "=");
+        if (strncmp(*entry, "CUSPLICE", 8) != 0 || bytes >= sizeof name) {
+            entry++;
+            continue;
+        }
+        memcpy(name, *entry, bytes);
+        name[bytes] = 0;
+        unsetenv(name); /* moves the others up */
+    }
+    setenv("XDG_CONFIG_HOME", "/dev/null", 1); /* there is no file below it */
+}
+
+void settings_set(const char *key, const char *value) {
+    char name[64] = "CUSPLICE_";
+    size_t used = strlen(name);
+    for (; *key && used + 1 < sizeof name; key++)
+        name[used++] = *key >= 'a' && *key <= 'z' ? (char)(*key - 'a' + 'A') : *key;
+    name[used] = 0;
+    setenv(name, value, 1);
+}
+
+void settings_tell(void *context, const struct cus_problem *problem) {
+    char text[1200];
+    ++*(int *)context;
+    cus_problem_show(problem, text, sizeof text);
+    fprintf(stderr, "cusplice: %s\n", text);
+}
