@@ -6,10 +6,14 @@
 #include "shim/base/mem.h"
 
 #include <errno.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t failures; /* atomic */
+static uint64_t failures; /* atomic, as are those below */
+static uint64_t budget = UINT64_MAX, held, most, refused;
 
 void *cus_mem_alloc(size_t bytes) {
     int saved = errno;
@@ -24,6 +28,67 @@ void cus_mem_free(void *memory) {
     int saved = errno;
     free(memory);
     errno = saved;
+}
+
+/* In front of what cus_mem_grow gives: its size. The allocator of the process is not asked, which
+ * may be another one than libc's. */
+struct grown {
+    alignas(max_align_t) size_t bytes;
+};
+
+static void *grow(size_t bytes, uint64_t limit) {
+    if (!bytes || bytes > SIZE_MAX / 2)
+        return cus_mem_alloc(bytes);
+    bytes += sizeof(struct grown);
+    /* Taken before it is there, so that two threads together do not go beyond the budget. */
+    uint64_t now = __atomic_add_fetch(&held, bytes, __ATOMIC_RELAXED);
+    struct grown *memory = NULL;
+    if (now > limit)
+        __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
+    else
+        memory = cus_mem_alloc(bytes);
+    if (!memory) {
+        __atomic_sub_fetch(&held, bytes, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    memory->bytes = bytes;
+    uint64_t before = __atomic_load_n(&most, __ATOMIC_RELAXED);
+    while (now > before && !__atomic_compare_exchange_n(&most, &before, now, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED))
+        ;
+    return memory + 1;
+}
+
+void *cus_mem_grow(size_t bytes) {
+    return grow(bytes, __atomic_load_n(&budget, __ATOMIC_RELAXED));
+}
+
+void *cus_mem_grow_first(size_t bytes) {
+    return grow(bytes, __atomic_load_n(&budget, __ATOMIC_RELAXED) / 2);
+}
+
+void cus_mem_shrink(void *memory) {
+    if (!memory)
+        return;
+    struct grown *grown = (struct grown *)memory - 1;
+    __atomic_sub_fetch(&held, grown->bytes, __ATOMIC_RELAXED);
+    cus_mem_free(grown);
+}
+
+void cus_mem_budget(uint64_t bytes) {
+    __atomic_store_n(&budget, bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t cus_mem_held(void) {
+    return __atomic_load_n(&held, __ATOMIC_RELAXED);
+}
+
+uint64_t cus_mem_most(void) {
+    return __atomic_load_n(&most, __ATOMIC_RELAXED);
+}
+
+uint64_t cus_mem_refused(void) {
+    return __atomic_load_n(&refused, __ATOMIC_RELAXED);
 }
 
 /* In front of it, in a line that is only read, stands what was allocated. */

@@ -70,6 +70,9 @@ struct cus_report {
      * stream or code before. */
     uint64_t pieces, piece_ops, piece_bytes;
     uint64_t gone, gone_ops, gone_bytes;
+    /* Ops remembered; host bytes for them and for graphs, now and at most; how often the budget did
+     * not allow more. */
+    uint64_t nodes, host_bytes, host_bytes_most, host_refused;
     unsigned n_pieces;
     struct cus_report_piece largest[CUS_REPORT_PIECES]; /* gone ones included */
 };

@@ -124,6 +124,8 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     cus_json_number(w, "gone_segments", report->gone);
     cus_json_number(w, "gone_ops", report->gone_ops);
     cus_json_number(w, "gone_bytes", report->gone_bytes);
+    cus_json_number(w, "bytes_per_op",
+                    report->piece_ops ? report->piece_bytes / report->piece_ops : 0);
     cus_json_open(w, "largest", '[');
     for (unsigned i = 0; i < report->n_pieces; i++) {
         const struct cus_report_piece *piece = &report->largest[i];
@@ -138,6 +140,13 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
         cus_json_close(w, '}');
     }
     cus_json_close(w, ']');
+    cus_json_close(w, '}');
+    cus_json_open(w, "host_memory", '{');
+    cus_json_number(w, "nodes", report->nodes);
+    cus_json_number(w, "bytes", report->host_bytes);
+    cus_json_number(w, "bytes_most", report->host_bytes_most);
+    cus_json_number(w, "bytes_per_node", report->nodes ? report->host_bytes / report->nodes : 0);
+    cus_json_number(w, "refused", report->host_refused);
     cus_json_close(w, '}');
 }
 

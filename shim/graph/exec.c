@@ -242,7 +242,7 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
     *out = NULL;
     *why = CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec =
-        cus_mem_alloc(sizeof *exec + n * (sizeof exec->nodes[0] + sizeof *exec->handles));
+        cus_mem_grow(sizeof *exec + n * (sizeof exec->nodes[0] + sizeof *exec->handles));
     if (!exec)
         return false;
     exec->n = n;
@@ -432,7 +432,7 @@ void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec) {
             driver->cuGraphDestroy(exec->graph);
         cus_relax_end(driver, relaxed);
     }
-    cus_mem_free(exec);
+    cus_mem_shrink(exec);
 }
 
 void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec) {

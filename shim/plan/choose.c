@@ -77,7 +77,7 @@ struct cus_signature cus_choose_signature(const struct cus_plan *plan) {
 /* Was this signature met before? It is from now on. */
 bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
     if (!plan->seen)
-        plan->seen = cus_mem_alloc(SEEN_SIGNATURES * sizeof *plan->seen);
+        plan->seen = cus_mem_grow(SEEN_SIGNATURES * sizeof *plan->seen);
     if (!plan->seen)
         return false;
     uint64_t *slot = &plan->seen[sig.hi % SEEN_SIGNATURES];

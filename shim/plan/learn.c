@@ -21,7 +21,8 @@ enum {
     RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
                              often than not */
     REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too */
-    RETRY_EVICTED = 64,   /* after one dropped for the budget */
+    RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
+    EVICTIONS = 10,       /* so often at most */
     RETRY_NEVER = 1 << 20 /* after one that cannot be built */
 };
 
@@ -29,9 +30,33 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece) {
     piece->next = plan->pieces;
     if (plan->pieces)
         plan->pieces->prev = piece;
+    else
+        plan->oldest = piece;
     plan->pieces = piece;
     plan->n_pieces++;
+    piece->shaping = plan->shaping;
     piece->id = (uint32_t)++plan->n_formed;
+}
+
+static void take_out(struct cus_plan *plan, struct cus_piece *piece) {
+    if (piece->prev)
+        piece->prev->next = piece->next;
+    else
+        plan->pieces = piece->next;
+    if (piece->next)
+        piece->next->prev = piece->prev;
+    else
+        plan->oldest = piece->prev;
+}
+
+void cus_learn_used(struct cus_plan *plan, struct cus_piece *piece) {
+    if (!piece->prev)
+        return;
+    take_out(plan, piece);
+    piece->prev = NULL;
+    piece->next = plan->pieces;
+    plan->pieces->prev = piece;
+    plan->pieces = piece;
 }
 
 static void unindex(struct cus_plan *plan, struct cus_piece *piece) {
@@ -68,7 +93,7 @@ void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece) {
 
 static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint32_t i) {
     plan->drop(plan->context, piece->variants[i]->exec);
-    cus_mem_free(piece->variants[i]);
+    cus_mem_shrink(piece->variants[i]);
     piece->variants[i] = piece->variants[--piece->n_variants];
     piece->predicted = 0;
     piece->hashed = false;
@@ -79,13 +104,9 @@ static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
     while (piece->n_variants)
         drop_variant_at(plan, piece, piece->n_variants - 1);
     cus_piece_tally(piece);
-    if (piece->prev)
-        piece->prev->next = piece->next;
-    else
-        plan->pieces = piece->next;
-    if (piece->next)
-        piece->next->prev = piece->prev;
+    take_out(plan, piece);
     plan->n_pieces--;
+    plan->misshapen -= piece->shaping != plan->shaping && plan->misshapen;
     cus_piece_free(piece);
 }
 
@@ -93,6 +114,18 @@ static void drop_and_wait(struct cus_plan *plan, struct cus_piece *piece, uint32
     struct cus_node *head = piece->nodes[0];
     head->retry_at = head->visits + visits;
     drop_piece(plan, piece);
+}
+
+void cus_learn_shaping(struct cus_plan *plan) {
+    if (!plan->misshapen)
+        return;
+    /* Those launched in this step are the first ones. */
+    for (struct cus_piece *piece = plan->pieces, *next; piece && piece->used > plan->clock_now;
+         piece = next) {
+        next = piece->next;
+        if (piece->shaping != plan->shaping)
+            drop_piece(plan, piece);
+    }
 }
 
 void cus_learn_call(struct cus_node *at) {
@@ -149,17 +182,59 @@ void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
     drop_piece(plan, piece);
 }
 
+/* What is dropped for the budget and comes again would be built again and again: it waits longer
+ * each time, and so do all of its ops, of which another piece could be made otherwise. */
+static void evict(struct cus_plan *plan, struct cus_piece *piece) {
+    for (uint32_t i = 0; i < piece->n; i++) {
+        struct cus_node *node = piece->nodes[i];
+        node->retry_at = node->visits + ((uint32_t)RETRY_EVICTED << node->evicted);
+        node->evicted += node->evicted < EVICTIONS;
+    }
+    drop_piece(plan, piece);
+}
+
 bool cus_plan_drop_oldest(struct cus_plan *plan) {
-    struct cus_piece *oldest = NULL;
-    for (struct cus_piece *piece = plan->pieces; piece; piece = piece->next)
-        if (piece != plan->piece && piece->n_variants && (!oldest || piece->used < oldest->used))
-            oldest = piece;
+    struct cus_piece *oldest = plan->oldest;
+    while (oldest && (oldest == plan->piece || !oldest->n_variants))
+        oldest = oldest->prev;
     /* What was launched in this step or the one before will be wanted in the next: where that is
      * too much for the budget, something else has to stay eager, or building would never end. */
     if (!oldest || oldest->used > plan->clock_before)
         return false;
-    drop_and_wait(plan, oldest, RETRY_EVICTED);
+    evict(plan, oldest);
     return true;
+}
+
+bool cus_plan_no_room(struct cus_plan *plan) {
+    struct cus_piece *piece = plan->piece;
+    bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
+    if (!piece->n_variants)
+        evict(plan, piece);
+    return turned;
+}
+
+/* ---- forgetting ---- */
+
+static void mark_recent(struct cus_node *node, void *context) {
+    struct cus_plan *plan = context;
+    if (node->stamp > plan->swept_turn || (node->piece && node->piece->used > plan->swept_clock))
+        cus_tree_mark(&plan->tree, node);
+}
+
+static void forget_pieces(struct cus_node *node, void *context) {
+    if (!node->marked && node->piece)
+        drop_piece(context, node->piece);
+}
+
+void cus_learn_sweep(struct cus_plan *plan) {
+    cus_tree_mark(&plan->tree, plan->cur);
+    cus_tree_each(&plan->tree, mark_recent, plan);
+    cus_tree_each(&plan->tree, forget_pieces, plan);
+    cus_joins_clear(&plan->joins);
+    cus_tree_sweep(&plan->tree);
+    plan->unknown = 0;
+    plan->swept_turn = plan->turns;
+    plan->swept_clock = plan->clock;
 }
 
 /* The node that refused is left out of pieces for a while, so that the ops around it are not lost;
@@ -209,4 +284,13 @@ void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
         if (!handle || holds(piece, handle))
             drop_piece(plan, piece);
     }
+}
+
+bool cus_plan_shed(struct cus_plan *plan, unsigned pieces) {
+    for (; pieces && plan->oldest; pieces--)
+        drop_piece(plan, plan->oldest);
+    if (plan->oldest)
+        return true;
+    cus_plan_clear(plan);
+    return false;
 }

@@ -23,5 +23,11 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
 bool cus_learn_wants_time(const struct cus_piece *piece);
 /* A piece was launched; if it was timed, its pauses are looked at. May drop the piece. */
 void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece);
+/* A piece was launched: it is the one used last. */
+void cus_learn_used(struct cus_plan *plan, struct cus_piece *piece);
+/* The step ends: those of its pieces go that are to be formed anew. */
+void cus_learn_shaping(struct cus_plan *plan);
+/* Forgets nodes and pieces that did not come since the last time. Nothing may be withheld. */
+void cus_learn_sweep(struct cus_plan *plan);
 
 #endif

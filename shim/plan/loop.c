@@ -21,8 +21,8 @@ static uint64_t base_to_the_gram(void) {
 }
 
 static bool allocate(struct cus_loop *loop) {
-    loop->ring = cus_mem_alloc(CUS_LOOP_WINDOW * sizeof *loop->ring);
-    loop->last = cus_mem_alloc(CUS_LOOP_WINDOW * sizeof *loop->last);
+    loop->ring = cus_mem_grow(CUS_LOOP_WINDOW * sizeof *loop->ring);
+    loop->last = cus_mem_grow(CUS_LOOP_WINDOW * sizeof *loop->last);
     if (loop->ring && loop->last)
         return true;
     cus_loop_free(loop);
@@ -67,7 +67,7 @@ void cus_loop_reset(struct cus_loop *loop) {
 }
 
 void cus_loop_free(struct cus_loop *loop) {
-    cus_mem_free(loop->ring);
-    cus_mem_free(loop->last);
+    cus_mem_shrink(loop->ring);
+    cus_mem_shrink(loop->last);
     *loop = (struct cus_loop){0};
 }

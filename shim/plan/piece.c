@@ -48,14 +48,16 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     if (n < 2)
         return NULL;
     struct cus_piece *piece =
-        cus_mem_alloc(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
-    uint8_t *asked = cus_mem_lines(bytes); /* the hot path writes there */
+        cus_mem_grow(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
+    /* The hot path writes there: no line of it is anybody else's. */
+    uint8_t *asked = cus_mem_grow(bytes + 2 * CUS_LINE);
     if (!piece || !asked) {
-        cus_mem_free(piece);
-        cus_mem_free_lines(asked);
+        cus_mem_shrink(piece);
+        cus_mem_shrink(asked);
         return NULL;
     }
-    piece->asked = asked;
+    piece->asked_block = asked;
+    piece->asked = asked + (CUS_LINE - (uintptr_t)asked % CUS_LINE) % CUS_LINE;
     piece->n = n;
     piece->image_bytes = bytes;
     piece->places = (struct cus_place *)(void *)(piece->nodes + n);
@@ -75,8 +77,8 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
 void cus_piece_free(struct cus_piece *piece) {
     for (uint32_t i = 0; i < piece->n; i++)
         piece->nodes[i]->piece = NULL;
-    cus_mem_free_lines(piece->asked);
-    cus_mem_free(piece);
+    cus_mem_shrink(piece->asked_block);
+    cus_mem_shrink(piece);
 }
 
 void cus_piece_tally(struct cus_piece *piece) {
@@ -112,7 +114,7 @@ static void fill_expected(struct cus_variant *variant, const struct cus_piece *p
 }
 
 struct cus_variant *cus_variant_new(const struct cus_piece *piece) {
-    struct cus_variant *variant = cus_mem_alloc(sizeof *variant + piece->image_bytes);
+    struct cus_variant *variant = cus_mem_grow(sizeof *variant + piece->image_bytes);
     for (uint32_t i = 0; variant && i < piece->n; i++)
         fill_expected(variant, piece, i, true);
     return variant;

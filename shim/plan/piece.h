@@ -62,6 +62,8 @@ struct cus_piece {
     uint32_t gap;       /* the op behind which it did */
     uint32_t image_bytes;
     uint8_t *asked;
+    void *asked_block;        /* that it lies in */
+    uint32_t shaping;         /* the plan's when it was formed */
     bool memory;              /* holds memsets or copies */
     struct cus_place *places; /* lie behind the nodes */
     struct cus_variant *variants[CUS_VARIANTS_MAX];

@@ -40,6 +40,11 @@ enum {
                           it before it is forgotten */
     GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
     REACH_FACTOR = 6,  /* growth from piece to piece at most */
+    SWEEP_AFTER = 8,   /* ops that found no room, for each node there is, before those nodes go that
+                          did not come meanwhile: a program whose steps do not all have room keeps
+                          those that it has, and one that does other things now begins anew */
+    SWEEP_LEAST = 4096,
+    RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -60,7 +65,8 @@ void cus_plan_clear(struct cus_plan *plan) {
     cus_plan_drop_handle(plan, NULL);
     cus_tree_clear(&plan->tree);
     cus_loop_free(&plan->loop);
-    cus_mem_free(plan->seen);
+    cus_joins_clear(&plan->joins);
+    cus_mem_shrink(plan->seen);
     plan->seen = NULL;
     plan->cur = &plan->tree.root;
     plan->step = CUS_STEP_UNKNOWN;
@@ -282,9 +288,10 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
         return CUS_OFFER_EAGER;
     if (!node->piece) {
         uint32_t size = piece_size(plan, node);
+        uint64_t refused = cus_mem_refused();
         struct cus_piece *piece = cus_piece_form(node, size, plan->limits.warmup, &plan->dispatch);
         if (!piece) {
-            node->retry_at = node->visits + 1;
+            node->retry_at = node->visits + (cus_mem_refused() == refused ? 1 : RETRY_NO_ROOM);
             return CUS_OFFER_EAGER;
         }
         cus_learn_add(plan, piece);
@@ -404,6 +411,8 @@ static void restart(struct cus_plan *plan) {
     plan->looking = false;
     plan->broken = true;
     plan->called = false;
+    plan->turns++;
+    cus_joins_gap(&plan->joins);
     if (plan->now.graphs)
         cus_segments_copy(&plan->last, &plan->now);
     plan->now.n = 0;
@@ -457,6 +466,8 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     uint32_t n = piece->n;
     struct cus_node *end = piece->nodes[n - 1];
     cus_segments_add(&plan->now, NULL, n);
+    cus_joins_gap(&plan->joins);
+    cus_learn_used(plan, piece);
     cus_learn_gap(plan, piece);
     return advance(plan, end, n);
 }
@@ -474,6 +485,8 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
         count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
     for (uint32_t i = 0; i < n; i++)
         cus_segments_add(&plan->now, piece->places[i].kind->name, 1);
+    if (n)
+        cus_joins_gap(&plan->joins);
     cus_learn_cut(plan, piece, n, cut);
     return advance(plan, at, n);
 }
@@ -525,21 +538,40 @@ static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_st
         cus_plan_drop_handle(plan, NULL);
 }
 
+/* The path goes on where it never went: to a new node, or to a known one at which the same ops as
+ * these were met before, though not in this very step, so that a path never comes back to itself.
+ * NULL: no memory. */
+static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
+                               enum cus_step_class step) {
+    struct cus_node *known = cus_joins_known(&plan->joins, op, step);
+    if (known &&
+        (known->stamp == plan->turns || (known->piece && known->piece->used > plan->clock_now)))
+        known = NULL;
+    struct cus_node *node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
+    plan->fresh_nodes++;
+    if (!node || !known)
+        return node;
+    node->join = known;
+    return known;
+}
+
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
     enum cus_step_class step = cus_plan_step(plan, op);
     struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
     meet(plan, op->kind, step);
     leave(plan);
-    if (!node && plan->tree.n_nodes < plan->limits.nodes_max) {
-        node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
-        plan->fresh_nodes++;
-    }
+    cus_joins_feed(&plan->joins, &plan->tree, op);
+    if (!node && plan->tree.n_nodes < plan->limits.nodes_max)
+        node = branch(plan, op, step);
     plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
     cus_choose_seen(plan, plan->sig);
     cus_segments_add(&plan->now, op->kind->name, 1);
     count_marker(plan, op->kind, step);
     if (!node) {
         /* The tree is full: this step goes on unknown, the next one starts at the root. */
+        cus_joins_gap(&plan->joins);
+        if (++plan->unknown >= SWEEP_AFTER * (uint64_t)plan->tree.n_nodes + SWEEP_LEAST)
+            cus_learn_sweep(plan);
         plan->step = step;
         plan->step_ops++;
         plan->unsynced++;
@@ -547,6 +579,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         return;
     }
     node->visits++;
+    node->stamp = plan->turns;
+    cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */
     if (node->piece && node->piece->nodes[0] == node)
         plan->reach = next_reach(plan);
@@ -556,7 +590,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
  * it has found its pace, and that is faster, they are formed anew, unless they would be what they
- * are; later on only where it is much faster, and ever less often. */
+ * are; later on only where it is much faster, and ever less often. Those of a step all at once,
+ * when it has come again: of many steps there may be too many pieces to drop between two ops. */
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
@@ -564,7 +599,8 @@ static void settle(struct cus_plan *plan) {
     uint64_t pace = plan->ns_per_op;
     if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
         !same_sizes(plan, plan->formed_ns, plan->ns_per_op)) {
-        cus_plan_drop_handle(plan, NULL);
+        plan->shaping++;
+        plan->misshapen = plan->n_pieces;
         plan->formed_ns = 0;
     }
     if (plan->settle_every < SETTLE_MAX)
@@ -577,6 +613,7 @@ void cus_plan_step_end(struct cus_plan *plan) {
     bool looped = plan->looped;
     plan->unsynced = 0;
     plan->looped = false;
+    cus_learn_shaping(plan);
     restart(plan);
     if (ops > plan->longest)
         plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;

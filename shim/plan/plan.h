@@ -22,6 +22,7 @@
 #ifndef CUSPLICE_PLAN_PLAN_H
 #define CUSPLICE_PLAN_PLAN_H
 
+#include "shim/plan/joins.h"
 #include "shim/plan/loop.h"
 #include "shim/plan/piece.h"
 #include "shim/plan/segments.h"
@@ -67,10 +68,12 @@ struct cus_plan {
     uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
                                          anew, and from then to the next time */
-    uint32_t memory_epoch;            /* as the caller said last: moves when memory may have gone */
-    bool broken;                      /* a break came since the last op */
-    bool called;                      /* it was a call, while nothing was withheld */
-    uint64_t clock;                   /* counts pieces begun: orders variants and pieces by use */
+    uint32_t shaping;      /* counts such decisions: a piece that was formed before the */
+    uint32_t misshapen;    /* last one goes when its step comes again; so many do */
+    uint32_t memory_epoch; /* as the caller said last: moves when memory may have gone */
+    bool broken;           /* a break came since the last op */
+    bool called;           /* it was a call, while nothing was withheld */
+    uint64_t clock;        /* counts pieces begun: orders variants and pieces by use */
     uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
     uint64_t
         then; /* the clock when the path was here before, by the variant that was launched last */
@@ -90,11 +93,19 @@ struct cus_plan {
     uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
                           none */
     uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
-    struct cus_piece *pieces; /* all, most recently formed first */
+    struct cus_piece *pieces; /* all, most recently launched or formed first */
     struct cus_piece *heads;  /* those with an exec, by the hash of their first op */
+    struct cus_piece *oldest; /* the last of `pieces` */
     uint32_t n_pieces;
     uint64_t n_formed;    /* pieces formed so far */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
+
+    /* Forgetting what does not come any more, and sharing what does. */
+    struct cus_joins joins;
+    uint32_t turns;       /* steps, and turns of loops, so far: the stamp of nodes */
+    uint32_t swept_turn;  /* when nodes were swept last; */
+    uint64_t swept_clock; /* the same by the other clock */
+    uint64_t unknown;     /* ops since then that had no room in the tree */
 
     struct cus_segments now,
         last; /* segment list of the running step and of the last whole one that used graphs */
@@ -309,6 +320,11 @@ bool cus_plan_drop_oldest(struct cus_plan *plan);
  * launch, NULL where none could be built and none shall be tried again soon. Returns true where a
  * turn of a loop ended with them. */
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
+/* The same, where there was no room for a graph: another try is made after a while. */
+bool cus_plan_no_room(struct cus_plan *plan);
+/* Drops so many pieces, launched least recently first; where none is left, forgets every path. True
+ * while there is more. Nothing may be withheld. */
+bool cus_plan_shed(struct cus_plan *plan, unsigned pieces);
 /* Drops every piece that holds a launch of `handle`, or every piece for NULL. Nothing may be
  * withheld. */
 void cus_plan_drop_handle(struct cus_plan *plan, const void *handle);

@@ -12,6 +12,7 @@
 
 enum { CHUNK_NODES = 128 };
 
+/* A node that is not in use has no parent. */
 struct cus_tree_chunk {
     struct cus_tree_chunk *next;
     uint32_t used;
@@ -26,7 +27,7 @@ void cus_tree_clear(struct cus_tree *tree) {
     HASH_CLEAR(hh, tree->others);
     while (tree->chunks) {
         struct cus_tree_chunk *next = tree->chunks->next;
-        cus_mem_free(tree->chunks);
+        cus_mem_shrink(tree->chunks);
         tree->chunks = next;
     }
     cus_tree_init(tree);
@@ -52,17 +53,34 @@ struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at
     return found->join ? found->join : found;
 }
 
-struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
-                               const struct cus_kind *kind, enum cus_step_class step) {
+/* A node out of the arena, all zero; it is not taken from there yet. */
+static struct cus_node *next_spare(struct cus_tree *tree) {
     struct cus_tree_chunk *chunk = tree->chunks;
+    if (tree->spare)
+        return tree->spare;
     if (!chunk || chunk->used == CHUNK_NODES) {
-        chunk = cus_mem_alloc(sizeof *chunk);
+        chunk = cus_mem_grow_first(sizeof *chunk);
         if (!chunk)
             return NULL;
         chunk->next = tree->chunks;
         tree->chunks = chunk;
     }
-    struct cus_node *node = &chunk->nodes[chunk->used];
+    return &chunk->nodes[chunk->used];
+}
+
+static void take_spare(struct cus_tree *tree, struct cus_node *node) {
+    if (tree->spare == node)
+        tree->spare = node->child;
+    else
+        tree->chunks->used++;
+    node->child = NULL;
+}
+
+struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
+                               const struct cus_kind *kind, enum cus_step_class step) {
+    struct cus_node *node = next_spare(tree);
+    if (!node)
+        return NULL;
     node->key.parent = at;
     node->key.kind = kind;
     node->key.step = step;
@@ -74,12 +92,78 @@ struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
 #define uthash_nonfatal_oom(element) (added = false)
         HASH_ADD(hh, tree->others, key, sizeof node->key, node);
         if (!added) {
+            struct cus_node *next = node->child; /* where it is a spare one, it stays so */
             memset(node, 0, sizeof *node);
+            node->child = next;
             return NULL;
         }
     }
-    chunk->used++;
+    take_spare(tree, node);
     tree->n_nodes++;
     at->expect = node;
     return node;
+}
+
+/* ---- sweeping ---- */
+
+void cus_tree_mark(struct cus_tree *tree, struct cus_node *node) {
+    while (node != &tree->root && !node->marked) {
+        node->marked = 1;
+        if (node->join)
+            cus_tree_mark(tree, node->join); /* no alias itself: no deeper than this */
+        node = (struct cus_node *)(uintptr_t)node->key.parent;
+    }
+}
+
+void cus_tree_each(struct cus_tree *tree, void (*each)(struct cus_node *, void *), void *context) {
+    for (struct cus_tree_chunk *chunk = tree->chunks; chunk; chunk = chunk->next)
+        for (uint32_t i = 0; i < chunk->used; i++)
+            if (chunk->nodes[i].key.parent)
+                each(&chunk->nodes[i], context);
+}
+
+/* Its parent does not lead to it any more. */
+static void unlink_node(struct cus_node *node, void *context) {
+    struct cus_tree *tree = context;
+    struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
+    if (node->marked)
+        return;
+    if (parent->expect == node)
+        parent->expect = NULL;
+    if (parent->child == node)
+        parent->child = NULL;
+    else
+        HASH_DELETE(hh, tree->others, node);
+}
+
+static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, uint32_t *left) {
+    for (uint32_t i = 0; i < chunk->used; i++) {
+        struct cus_node *node = &chunk->nodes[i];
+        if (node->key.parent && !node->marked) {
+            memset(node, 0, sizeof *node);
+            tree->n_nodes--;
+        }
+        *left += node->key.parent != NULL;
+        node->marked = 0;
+    }
+}
+
+void cus_tree_sweep(struct cus_tree *tree) {
+    cus_tree_each(tree, unlink_node, tree);
+    tree->spare = NULL;
+    for (struct cus_tree_chunk **at = &tree->chunks, *chunk; (chunk = *at);) {
+        uint32_t left = 0;
+        free_unmarked(tree, chunk, &left);
+        if (!left) {
+            *at = chunk->next;
+            cus_mem_shrink(chunk);
+            continue;
+        }
+        for (uint32_t i = 0; i < chunk->used; i++)
+            if (!chunk->nodes[i].key.parent) {
+                chunk->nodes[i].child = tree->spare;
+                tree->spare = &chunk->nodes[i];
+            }
+        at = &chunk->next;
+    }
 }

@@ -32,6 +32,7 @@ struct cus_node {
     struct cus_node *child;  /* the first child made; the others are found by hash */
     struct cus_node *join;   /* alias: the node meant; NULL otherwise */
     struct cus_piece *piece; /* the piece that this node is part of */
+    uint32_t stamp;          /* the step, as the plan counts them, in which it was recorded last */
     uint32_t visits;         /* times reached while not inside a piece */
     uint32_t retry_at; /* no piece is formed here before so many visits: back-off after one that did
                           not pay */
@@ -40,6 +41,8 @@ struct cus_node {
     uint16_t passes;  /* times that the path went on behind this boundary without a break */
     uint16_t forks;   /* times that another op came than the expected one */
     uint8_t boundary; /* enum cus_boundary: a piece must end here */
+    uint8_t marked;   /* cus_tree_sweep keeps it */
+    uint8_t evicted;  /* times that a piece it was in was dropped for the budget */
     uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
                          at the root */
     UT_hash_handle hh;
@@ -49,6 +52,7 @@ struct cus_tree {
     struct cus_node root;
     struct cus_node *others; /* hash of the children that are not `child` of their parent */
     struct cus_tree_chunk *chunks;
+    struct cus_node *spare; /* swept, to be used again; linked by `child` */
     uint32_t n_nodes;
 };
 
@@ -70,5 +74,11 @@ struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at
  */
 struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
                                const struct cus_kind *kind, enum cus_step_class step);
+/* Marks a node, and all that lead to it, for the sweep that follows. */
+void cus_tree_mark(struct cus_tree *tree, struct cus_node *node);
+/* Calls `each` for every node but the root; it must not change the tree. */
+void cus_tree_each(struct cus_tree *tree, void (*each)(struct cus_node *, void *), void *context);
+/* Frees every node that is not marked, and the marks. No piece has any of them. */
+void cus_tree_sweep(struct cus_tree *tree);
 
 #endif

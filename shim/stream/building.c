@@ -92,3 +92,22 @@ bool cus_build_safe(void) {
     }
     return !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE);
 }
+
+/* ---- how much ---- */
+
+/* What building takes, about twice what a launch does, is spread over steps: `build_nodes` for each
+ * step, and more for a long one, which would not be done in a hundred otherwise. */
+enum { OPS_PER_NODE = 16 };
+
+void cus_build_allow(struct cus_engine *engine) {
+    const struct cus_counters *c = &engine->counters;
+    uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
+    uint64_t nodes = (ops - engine->allowed_at) / OPS_PER_NODE;
+    uint32_t least = cus_options()->build_nodes;
+    engine->allowed_at = ops;
+    engine->build_left = engine->build_all = nodes > least ? (uint32_t)nodes : least;
+}
+
+bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes) {
+    return nodes <= engine->build_left || engine->build_left == engine->build_all;
+}

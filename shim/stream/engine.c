@@ -22,7 +22,9 @@ enum {
     JUDGE_OPS_UNSYNCED = 65536,
     SLEEP_MIN = 65536,
     SLEEP_FACTOR = 4,
-    SLEEP_MAX = 1 << 22
+    SLEEP_MAX = 1 << 22,
+    /* What repeats itself is learned for so long, which is how far back that is seen. */
+    PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE
 };
 
 /* ---- what kind of op it is ---- */
@@ -210,8 +212,7 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
         return false;
     why_not->why = CUS_WHY_NOT_YET;
     uint32_t to_build = cus_plan_to_build(&engine->plan);
-    bool fits = to_build <= engine->build_left || engine->build_left == cus_options()->build_nodes;
-    return !to_build || (fits && may_build());
+    return !to_build || (cus_build_fits(engine, to_build) && may_build());
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
@@ -245,10 +246,24 @@ static void judge(struct cus_engine *engine) {
     engine->judged_ops = ops;
     engine->judged_fresh = engine->plan.fresh_nodes;
     engine->judged_graphs = c->in_graphs;
-    if (graphs * 2 >= window)
+    if (graphs * 2 >= window) {
         engine->sleep = 0;
+        engine->woken = false;
+    }
+    if (__atomic_exchange_n(&engine->waking, false, __ATOMIC_RELAXED)) {
+        engine->patience = PATIENCE;
+        engine->woken = true;
+    }
     if (!CUS_HAZARD(F11) || fresh * 2 < window || graphs * 10 >= window || !cus_options()->demote)
         return;
+    if (engine->patience) {
+        engine->patience -= window < engine->patience ? window : engine->patience;
+        return;
+    }
+    /* What seemed to repeat itself and did not pay is not believed once more at once. */
+    __atomic_store_n(&engine->deaf, engine->woken || !cus_repeat_start(&engine->repeat),
+                     __ATOMIC_RELAXED);
+    engine->woken = false;
     engine->sleep = engine->sleep ? engine->sleep * SLEEP_FACTOR : SLEEP_MIN;
     if (engine->sleep > SLEEP_MAX)
         engine->sleep = SLEEP_MAX;
@@ -557,13 +572,14 @@ static CUresult answer(struct cus_engine *engine, CUresult result) {
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
 }
 
-/* The stream is left alone, or the thread wants to be. Two threads that count down at once may
- * count one op twice, which matters to nobody. */
+/* The stream is left alone, or the thread wants to be. */
 static CUresult pass_dormant(struct cus_engine *engine, struct cus_call *call) {
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
     if (left)
-        __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
+        cus_dormant_op(engine, left, call->type,
+                       call->type == CUS_OP_LAUNCH ? call->launch->f : NULL);
+    else
+        __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
     return answer(engine, pass(engine, engine->context, call));
 }
 

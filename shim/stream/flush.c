@@ -219,13 +219,15 @@ void cus_engine_suspend(bool on) {
 
 static void end_step(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
+    if (__atomic_load_n(&engine->waking, __ATOMIC_RELAXED))
+        __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
     if ((!CUS_HAZARD(F9) ||
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->plan.piece && engine->plan.step_ops) {
         cus_plan_step_end(&engine->plan);
         cus_record_step();
         cus_withheld_destroy_dropped(engine, false);
-        engine->build_left = cus_options()->build_nodes;
+        cus_build_allow(engine);
         engine->counters.steps++;
         engine->ended++;
         engine->counters.breaks[CUS_BREAK_SYNC]++;
@@ -239,6 +241,7 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
+    cus_shed_idle();
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row) {

@@ -384,9 +384,7 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
         (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))
         return false;
-    /* Two threads that count down at once may count one op twice, which matters to nobody. */
-    __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);
+    cus_dormant_op(engine, left, type, f);
     thread->last = engine;
     return true;
 }

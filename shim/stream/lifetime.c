@@ -55,6 +55,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_rules_announce();
     cus_kinds_ask_rules();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
+    cus_mem_budget((uint64_t)options->host_mb << 20);
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
@@ -160,6 +161,8 @@ void cus_engine_counters(struct cus_counters *out) {
         if (taken)
             cus_lock_give(&engine->lock);
     }
+    /* The most of all together, not of each at another time. */
+    out->graph_bytes = __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED);
 }
 
 /* The list of the engine whose ops went into graphs most, closed ones included: a runtime destroys

@@ -182,7 +182,11 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->ended = engine->judged_steps = engine->judged_ops = engine->judged_graphs =
         engine->judged_fresh = 0;
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    engine->build_left = options->build_nodes;
+    engine->patience = 0;
+    engine->woken = false;
+    __atomic_store_n(&engine->waking, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
+    cus_build_allow(engine);
     engine->id = 0;
     if (driver->cuStreamGetId) {
         unsigned long long id = 0;

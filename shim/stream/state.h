@@ -19,6 +19,7 @@
 #include "shim/base/uthash.h"
 #include "shim/graph/exec.h"
 #include "shim/plan/plan.h"
+#include "shim/plan/repeat.h"
 #include "shim/stream/engine.h"
 
 enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024 };
@@ -89,6 +90,7 @@ struct cus_engine {
     uint64_t dormant;              /* atomic: ops to let pass, for the stream does not pay */
     uint64_t passed[CUS_OP_TYPES]; /* atomic: ops let pass, in no other counter */
     CUresult late_error;           /* atomic: of an op issued later than asked for */
+    struct cus_repeat repeat;      /* what it is left alone with */
     uint32_t traced; /* lock: its number in the trace, as of `traced_epoch` (cus_record_epoch) */
 
     CUstream handle;        /* CU_STREAM_LEGACY for the legacy stream */
@@ -100,18 +102,27 @@ struct cus_engine {
     uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
     uint32_t traced_epoch; /* lock; 0: it has no number yet */
 
-    struct cus_plan plan;     /* lock */
-    struct cus_exec *dropped; /* lock: by the plan, not destroyed yet */
-    CUstream capture_stream;  /* lock: private, made at the first build */
-    bool capture_refused;     /* lock: it could not be made: nothing is built */
-    uint32_t build_left;      /* lock: nodes that may still be built in this step */
+    struct cus_plan plan;           /* lock */
+    struct cus_exec *dropped;       /* lock: by the plan, not destroyed yet */
+    CUstream capture_stream;        /* lock: private, made at the first build */
+    bool capture_refused;           /* lock: it could not be made: nothing is built */
+    uint32_t build_left, build_all; /* lock: nodes that may still be built in this step; that might
+                                       when it began */
+    uint64_t allowed_at;            /* lock: ops when that was said */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
     /* Leaving alone what does not pay (lock). */
-    uint64_t sleep;       /* for how many ops, next time */
+    uint64_t sleep;    /* for how many ops, next time */
+    uint64_t patience; /* ops for which nothing more is asked of it */
+    bool waking;       /* atomic: what it is left alone with repeats itself: the next step, at the
+                          latest, is looked at again */
+    bool woken;        /* it was, by that */
+    bool deaf;         /* atomic: ... which is not to be: it came to nothing last time */
     uint64_t graph_bytes; /* estimate of what its execs hold now */
-    uint64_t ended;       /* steps that the host waited for */
+    uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
+    uint64_t idle_since; /* so, in ns */
+    uint64_t ended;      /* steps that the host waited for */
     uint64_t judged_steps, judged_ops, judged_graphs,
         judged_fresh; /* counters at the last judgement */
 
@@ -185,8 +196,12 @@ struct cus_process {
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
     uint64_t hold_ns;
-    uint64_t graph_bytes; /* atomic: estimate over all engines */
-    uint32_t n_engines;   /* atomic: slots in use of engines[]; grows only */
+    uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
+    uint64_t graph_bytes_most; /* the most that there was */
+    bool wanting;              /* atomic: there was no room for a graph */
+    uint64_t looked_at;        /* atomic: when idle streams were looked for last, in ns, */
+    uint64_t refused;          /* and host memory refused until then */
+    uint32_t n_engines;        /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
     struct cus_counters counters;      /* ops outside any engine; atomic adds */
     struct cus_samples launch_samples; /* of launches issued by themselves */
@@ -255,6 +270,27 @@ void cus_registry_keep_list(struct cus_engine *engine);
 void cus_registry_close(struct cus_engine *engine);
 
 /* ---- engine.c ---- */
+
+/* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for;
+ * where no step ends, it is no more than CUS_WAKE_UNSYNCED now. */
+enum { CUS_WAKE_UNSYNCED = 65536 };
+static inline void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
+    if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&engine->waking, true, __ATOMIC_RELAXED);
+    if (left > CUS_WAKE_UNSYNCED)
+        __atomic_store_n(&engine->dormant, CUS_WAKE_UNSYNCED, __ATOMIC_RELAXED);
+}
+/* One more op of a stream that is left alone for `left` ops more: counted. `f`: of a launch. Two
+ * threads that count down at once may count one op twice, which matters to nobody. */
+static inline __attribute__((always_inline)) void
+cus_dormant_op(struct cus_engine *engine, uint64_t left, enum cus_op_type type, const void *f) {
+    __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);
+    if (__builtin_expect(
+            cus_repeat_feed(&engine->repeat, type == CUS_OP_LAUNCH ? (uintptr_t)f : type), 0))
+        cus_dormant_repeats(engine, left);
+}
 
 /* Is a capture of the program open in this context? */
 bool cus_program_captures(struct cus_context *context);
@@ -441,6 +477,16 @@ void cus_spinner_forget(struct cus_engine *engine);
 /* May anything be built now: has every never-defer kernel ended, is nobody in a copy that sleeps?
  * Asks the streams that had such a kernel. Build lock held. */
 bool cus_build_safe(void);
+/* A step begins: so many nodes may be built in it. Engine lock held. */
+void cus_build_allow(struct cus_engine *engine);
+/* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
+bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes);
+
+/* ---- shed.c ---- */
+
+/* Where there was no room for what a stream needs: what idle ones hold is dropped, a little at a
+ * time. At the end of a step, no lock held. */
+void cus_shed_idle(void);
 
 /* ---- watchdog.c ---- */
 

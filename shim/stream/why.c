@@ -90,6 +90,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
         if (!cus_engine_take_in_time(engine))
             continue;
         add_pieces(report, engine);
+        report->nodes += engine->plan.tree.n_nodes;
         cus_lock_give(&engine->lock);
     }
     cus_lock_take(&cus_process.list_lock);
@@ -99,6 +100,9 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
     for (unsigned i = 0; i < n_kept; i++)
         cus_report_add_piece(report->largest, &report->n_pieces, &kept[i]);
     cus_lock_give(&cus_process.list_lock);
+    report->host_bytes = cus_mem_held();
+    report->host_bytes_most = cus_mem_most();
+    report->host_refused = cus_mem_refused();
     cus_report_breaks(report, counters, cus_why_let_pass(), api_name);
     cus_report_shapes(report);
     add_rules(report);

@@ -61,7 +61,7 @@ static void set_pending(struct cus_engine *engine, uint32_t n) {
 }
 
 static void turn_ended(struct cus_engine *engine) {
-    engine->build_left = cus_options()->build_nodes;
+    cus_build_allow(engine);
     engine->counters.steps++;
     engine->counters.breaks[CUS_BREAK_LOOP]++;
 }
@@ -129,8 +129,10 @@ bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
     while (CUS_HAZARD(A19) &&
            __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
-        if (!cus_plan_drop_oldest(&engine->plan))
+        if (!cus_plan_drop_oldest(&engine->plan)) {
+            __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
             return false;
+        }
         cus_fallback(CUS_FALLBACK_BUDGET);
     }
     return true;
@@ -177,7 +179,7 @@ static bool have_capture_stream(struct cus_engine *engine) {
 }
 
 /* Builds an exec of the complete piece from the ops that are being issued (HAZARDS A15). */
-static struct cus_variant *build(struct cus_engine *engine) {
+static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
     struct cus_plan *plan = &engine->plan;
     uint32_t n = plan->piece->n;
     struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
@@ -197,6 +199,7 @@ static struct cus_variant *build(struct cus_engine *engine) {
                  cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, &exec, &why);
     cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
+    *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);
     if (!built) {
         if (why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
             cus_fallback(why);
@@ -204,6 +207,7 @@ static struct cus_variant *build(struct cus_engine *engine) {
     }
     struct cus_variant *variant = cus_plan_built(plan, exec);
     if (!variant) {
+        *no_room = true;
         cus_exec_destroy(cus_process.driver, exec);
         return NULL;
     }
@@ -211,7 +215,11 @@ static struct cus_variant *build(struct cus_engine *engine) {
     engine->graph_bytes += cus_exec_bytes(exec);
     if (engine->graph_bytes > engine->counters.graph_bytes)
         engine->counters.graph_bytes = engine->graph_bytes;
-    __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
+    /* One thread builds at a time. */
+    uint64_t now =
+        __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED))
+        __atomic_store_n(&cus_process.graph_bytes_most, now, __ATOMIC_RELAXED);
     return variant;
 }
 
@@ -247,10 +255,14 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant, uint32
     return patched;
 }
 
-/* The piece went out op by op after all. `later`: nothing was refused, it may only not be built
- * now. It is counted under the kernel of node `culprit`. */
-static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
-                          enum cus_eager counted, enum cus_why why, uint32_t culprit) {
+/* Why a piece has no graph although none was refused: it may only not be built now; or there was no
+ * memory for it. */
+enum put_off { REFUSED, LATER, NO_ROOM };
+
+/* The piece went out op by op after all. It is counted under the kernel of node `culprit`. */
+static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
+                          enum put_off put_off, enum cus_eager counted, enum cus_why why,
+                          uint32_t culprit) {
     struct cus_plan *plan = &engine->plan;
     cus_tap_flush(engine, plan->n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
     cus_tally_cut(plan->piece->places[culprit].kind->tally, why, plan->n);
@@ -259,28 +271,33 @@ static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.segments++;
     engine->counters.sig_missed++;
-    if (later ? cus_plan_flushed(plan, CUS_CUT_REFUSED) : cus_plan_refused(plan, broken))
+    if (put_off == LATER     ? cus_plan_flushed(plan, CUS_CUT_REFUSED)
+        : put_off == NO_ROOM ? cus_plan_no_room(plan)
+                             : cus_plan_refused(plan, broken))
         turn_ended(engine);
 }
 
 /* The last op's result is that of the call being made. */
-static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken, bool later,
-                             enum cus_eager counted, enum cus_why why, uint32_t culprit) {
+static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken,
+                             enum put_off put_off, enum cus_eager counted, enum cus_why why,
+                             uint32_t culprit) {
     CUresult result = issue_all(engine, engine->plan.n);
-    fired_eagerly(engine, broken, later, counted, why, culprit);
+    fired_eagerly(engine, broken, put_off, counted, why, culprit);
     return result;
 }
 
 /* Building waits while a kernel may spin for others, and spreads over steps; one thread builds at a
  * time. Where `begin` asked already, the answer may have changed since (HAZARDS A16). */
-static struct cus_variant *build_if_allowed(struct cus_engine *engine, bool *later) {
-    uint32_t n = engine->plan.piece->n;
-    bool fits = n <= engine->build_left || engine->build_left == cus_options()->build_nodes;
-    *later = !fits || !cus_lock_try(&cus_process.build_lock);
-    if (*later)
+static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_off *put_off) {
+    *put_off = LATER;
+    if (!cus_build_fits(engine, engine->plan.piece->n) || !cus_lock_try(&cus_process.build_lock))
         return NULL;
-    *later = !cus_build_safe();
-    struct cus_variant *variant = *later ? NULL : build(engine);
+    struct cus_variant *variant = NULL;
+    if (cus_build_safe()) {
+        bool no_room;
+        variant = build(engine, &no_room);
+        *put_off = no_room ? NO_ROOM : REFUSED;
+    }
     cus_lock_give(&cus_process.build_lock);
     return variant;
 }
@@ -296,7 +313,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     struct cus_counters *counters = &engine->counters;
     struct cus_variant *variant;
-    bool later = false;
+    enum put_off put_off = REFUSED;
     uint32_t n = plan->piece->n, refused = 0;
     uint64_t patched = counters->patched_nodes, built_ns = counters->build_ns;
     int cancel = cancel_off();
@@ -306,8 +323,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
-        variant = build_if_allowed(engine, &later);
-        if (!variant && (variant = cus_plan_fall_back(plan, later)))
+        variant = build_if_allowed(engine, &put_off);
+        if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
             choice = CUS_CHOICE_PATCH;
     }
     enum cus_proof proof = CUS_PROOF_NONE;
@@ -315,20 +332,20 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     if (variant && engine->shadow)
         cus_prove_ready(engine, variant, choice == CUS_CHOICE_BUILD);
     if (!variant) {
-        result = fire_eagerly(engine, NULL, later, CUS_EAGER_OBSERVING,
-                              later ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0);
+        result = fire_eagerly(engine, NULL, put_off, CUS_EAGER_OBSERVING,
+                              put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0);
     } else if (!patch(engine, variant, &refused)) {
         cus_fallback(CUS_FALLBACK_SETPARAMS);
         result =
-            fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, refused);
+            fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, refused);
     } else if (engine->shadow && (proof = cus_prove(engine, variant, &result)) == CUS_PROOF_BAD) {
-        fired_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
+        fired_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
     } else if (proof == CUS_PROOF_NONE &&
                cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
         /* With a healthy context a graph that failed to launch was not enqueued: op by op either
          * works or gives the true error. */
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
-        result = fire_eagerly(engine, variant, false, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
+        result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
     } else {
         if (choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
             counters->graph_launches % CUS_SAMPLE_EVERY == 0)

@@ -56,6 +56,35 @@ TEST(Memory, IsZeroedAlignedAndKeepsErrno) {
     cus_mem_free(nullptr);
 }
 
+TEST(Memory, WhatGrowsStaysWithinItsBudget) {
+    const uint64_t before = cus_mem_held(), refused = cus_mem_refused(),
+                   failed = cus_mem_failures();
+    cus_mem_budget(before + (1 << 20));
+    void *first = cus_mem_grow(600 << 10);
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % alignof(max_align_t), 0u);
+    EXPECT_GE(cus_mem_held(), before + (600 << 10));
+    EXPECT_EQ(cus_mem_grow(600 << 10), nullptr);
+    EXPECT_EQ(cus_mem_refused(), refused + 1);
+    EXPECT_EQ(cus_mem_grow_first(1 << 10), nullptr) << "what comes first has half of it";
+    void *rest = cus_mem_grow(300 << 10);
+    EXPECT_NE(rest, nullptr);
+    const uint64_t most = cus_mem_most();
+    EXPECT_EQ(most, cus_mem_held());
+    cus_mem_shrink(first);
+    void *again = cus_mem_grow_first(100 << 10);
+    EXPECT_NE(again, nullptr);
+    cus_mem_shrink(again);
+    cus_mem_shrink(rest);
+    cus_mem_shrink(nullptr);
+    EXPECT_EQ(cus_mem_held(), before);
+    EXPECT_EQ(cus_mem_most(), most);
+    EXPECT_EQ(cus_mem_failures(), failed) << "memory was there";
+    EXPECT_EQ(cus_mem_grow(0), nullptr);
+    EXPECT_EQ(cus_mem_grow(SIZE_MAX - 8), nullptr);
+    cus_mem_budget(UINT64_MAX);
+}
+
 TEST(Memory, LinesAreNobodyElses) {
     constexpr uintptr_t kLine = CUS_LINE;
     uint64_t before = cus_mem_failures();

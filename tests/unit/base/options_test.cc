@@ -80,6 +80,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.piece_max, 1024u);
     EXPECT_EQ(options.variants, 4u);
     EXPECT_EQ(options.graph_mb, 1024u);
+    EXPECT_EQ(options.host_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
     EXPECT_EQ(options.build_nodes, 512u);
     EXPECT_TRUE(options.demote);
@@ -116,6 +117,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"piece_max", "8"},
                                                        {"variants", "16"},
                                                        {"graph_mb", "0"},
+                                                       {"host_mb", "1"},
                                                        {"nodes_max", "1000"},
                                                        {"build_nodes", "2"},
                                                        {"demote", "no"},

@@ -1,0 +1,383 @@
+/*
+ * A program whose size can be chosen: how many launches a step has, how many different steps take
+ * turns, on how many streams, in how many threads. Shows whether what is put under it costs the
+ * same per launch however large the program is.
+ *
+ * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. It is
+ * not linked to libcuda: it comes by the driver as the CUDA runtime does (dlopen, then
+ * cuGetProcAddress), so it runs on a GPU and on the simulator. Each thread has streams and memory
+ * of its own; a step of a thread is `nodes` launches on one of its streams and a synchronisation of
+ * that, and the streams take turns. Every launch is one of a linear map over its stream's memory,
+ * two of which do not commute: the checksum shows a launch that is lost, doubled or out of order.
+ *
+ * Under callgrind, with --instr-atstart=no --toggle-collect='measured*', the measured steps alone
+ * are counted, on the program's threads alone.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cuda.h>
+
+#include "shim/include/cusplice.h"
+
+#if defined(__has_include)
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#endif
+#endif
+#ifndef CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_START_INSTRUMENTATION ((void)0)
+#define CALLGRIND_STOP_INSTRUMENTATION ((void)0)
+#endif
+
+extern const unsigned char growth_kernels_fatbin[];
+
+enum {
+    HANDLES = 128, /* functions that are told apart: the same code, loaded so often */
+    DIGIT = 100,   /* of them, that one launch of a prefix can be */
+    WORDS = 32,
+    PIECE_MB = 16, /* of what --alloc-mb allocates */
+    THREADS_MAX = 64,
+};
+
+/* How the steps that take turns differ. */
+enum differ {
+    DIFFER_PREFIX, /* in their first two launches: what comes behind is the same */
+    DIFFER_ORDER,  /* in every launch: another sequence of functions */
+    DIFFER_GRID,   /* in the grids of all launches: the same functions */
+};
+static const char *const differ_names[] = {"prefix", "order", "grid"};
+
+static struct {
+    unsigned nodes, signatures, streams, threads, steps, warmup, alloc_mb, seed;
+    enum differ differ;
+    bool random; /* which signature comes next */
+} opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false};
+
+#define CALLS(X)                                                                                   \
+    X(cuInit, 2000)                                                                                \
+    X(cuDeviceGet, 2000)                                                                           \
+    X(cuDevicePrimaryCtxRetain, 7000)                                                              \
+    X(cuCtxSetCurrent, 4000)                                                                       \
+    X(cuCtxSynchronize, 2000)                                                                      \
+    X(cuModuleLoadData, 2000)                                                                      \
+    X(cuModuleGetFunction, 2000)                                                                   \
+    X(cuMemAlloc, 3020)                                                                            \
+    X(cuMemFree, 3020)                                                                             \
+    X(cuMemGetInfo, 3020)                                                                          \
+    X(cuMemcpyDtoH, 3020)                                                                          \
+    X(cuMemcpyHtoD, 3020)                                                                          \
+    X(cuStreamCreate, 2000)                                                                        \
+    X(cuStreamSynchronize, 2000)                                                                   \
+    X(cuLaunchKernel, 4000)
+
+static struct {
+#define FIELD(name, version) __typeof__(&name) name;
+    CALLS(FIELD)
+#undef FIELD
+} cu;
+
+static CUcontext context;
+static CUfunction functions[HANDLES];
+static pthread_barrier_t barrier;
+
+struct stream {
+    CUstream handle;
+    CUdeviceptr memory;
+};
+
+struct worker {
+    unsigned number;
+    struct stream *streams;
+    uint64_t done; /* steps so far, warm-up included */
+    uint64_t rng;
+    uint64_t host_ns, wall_ns, worst_ns; /* of the measured steps; the worst one of them */
+};
+
+static void must(CUresult code, const char *call) {
+    if (code == CUDA_SUCCESS)
+        return;
+    fprintf(stderr, "growth: %s: error %d\n", call, (int)code);
+    exit(3);
+}
+#define OK(call) must((call), #call)
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void find_driver(void) {
+    typedef CUresult look_up_fn(const char *, void **, int, cuuint64_t,
+                                CUdriverProcAddressQueryResult *);
+    static const struct {
+        const char *name;
+        int version;
+        void **where;
+    } entries[] = {
+#define ENTRY(name, version) {#name, version, (void **)&cu.name},
+        CALLS(ENTRY)
+#undef ENTRY
+    };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    look_up_fn *look_up = library ? (look_up_fn *)dlsym(library, "cuGetProcAddress_v2") : NULL;
+    if (!look_up) {
+        fprintf(stderr, "growth: there is no CUDA driver of version 12.0 or later\n");
+        exit(3);
+    }
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        CUdriverProcAddressQueryResult found;
+        OK(look_up(entries[i].name, entries[i].where, entries[i].version, 0, &found));
+        if (!*entries[i].where) {
+            fprintf(stderr, "growth: the driver has no %s\n", entries[i].name);
+            exit(3);
+        }
+    }
+}
+
+static uint64_t mix(uint64_t x) {
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53u;
+    return x ^ x >> 33;
+}
+
+/* Which function launch `i` of a step of this signature is. */
+static unsigned which(unsigned signature, unsigned i) {
+    if (opt.differ == DIFFER_ORDER)
+        return (unsigned)(mix((uint64_t)signature << 32 | i) % HANDLES);
+    if (opt.differ == DIFFER_PREFIX && i < 2)
+        return (i ? signature / DIGIT : signature) % DIGIT;
+    return (unsigned)(mix(i) % HANDLES);
+}
+
+static void launch(const struct stream *s, unsigned signature, unsigned i) {
+    CUdeviceptr x = s->memory;
+    unsigned a = 2 * i + 1, b = i;
+    int n = WORDS;
+    void *params[] = {&x, &a, &b, &n};
+    unsigned grid = 1; /* blocks beyond the first do nothing */
+    if (opt.differ == DIFFER_GRID)
+        grid += i % 2 ? signature % DIGIT : signature / DIGIT;
+    OK(cu.cuLaunchKernel(functions[which(signature, i)], grid, 1, 1, WORDS, 1, 1, 0, s->handle,
+                         params, NULL));
+}
+
+static void step(struct worker *w) {
+    struct stream *s = &w->streams[w->done % opt.streams];
+    uint64_t turn = w->done / opt.streams;
+    if (opt.random)
+        turn = w->rng = w->rng * 6364136223846793005u + 1442695040888963407u, turn >>= 33;
+    w->done++;
+    uint64_t start = now_ns();
+    for (unsigned i = 0; i < opt.nodes; i++)
+        launch(s, (unsigned)(turn % opt.signatures), i);
+    uint64_t launched = now_ns();
+    OK(cu.cuStreamSynchronize(s->handle));
+    uint64_t end = now_ns();
+    w->host_ns += launched - start;
+    w->wall_ns += end - start;
+    if (end - start > w->worst_ns)
+        w->worst_ns = end - start;
+}
+
+/* By this name callgrind knows what to count. */
+__attribute__((noinline)) static void measured(struct worker *w) {
+    for (unsigned i = 0; i < opt.steps; i++)
+        step(w);
+}
+
+static uint64_t worst_warm_ns;
+
+static void *work(void *arg) {
+    struct worker *w = arg;
+    OK(cu.cuCtxSetCurrent(context));
+    for (unsigned i = 0; i < opt.warmup; i++)
+        step(w);
+    if (w->number == 0)
+        worst_warm_ns = w->worst_ns;
+    w->host_ns = w->wall_ns = w->worst_ns = 0;
+    pthread_barrier_wait(&barrier); /* the main thread reads the counters between the two */
+    pthread_barrier_wait(&barrier);
+    measured(w);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void prepare(struct worker *w, unsigned number) {
+    *w = (struct worker){.number = number, .rng = opt.seed + number};
+    w->streams = calloc(opt.streams, sizeof *w->streams);
+    for (unsigned i = 0; w->streams && i < opt.streams; i++) {
+        unsigned words[WORDS];
+        for (unsigned j = 0; j < WORDS; j++)
+            words[j] = number * 1000 + i + j;
+        OK(cu.cuStreamCreate(&w->streams[i].handle, CU_STREAM_NON_BLOCKING));
+        OK(cu.cuMemAlloc(&w->streams[i].memory, sizeof words));
+        OK(cu.cuMemcpyHtoD(w->streams[i].memory, words, sizeof words));
+    }
+}
+
+static uint64_t checksum(const struct worker *w) {
+    uint64_t sum = 0;
+    for (unsigned t = 0; t < opt.threads; t++)
+        for (unsigned i = 0; i < opt.streams; i++) {
+            unsigned words[WORDS];
+            OK(cu.cuMemcpyDtoH(words, w[t].streams[i].memory, sizeof words));
+            for (unsigned j = 0; j < WORDS; j++)
+                sum = mix(sum ^ words[j]);
+        }
+    return sum;
+}
+
+/* What the program itself needs of the GPU's memory, late: it must get it. */
+static void allocate(void) {
+    for (unsigned mb = 0; mb < opt.alloc_mb; mb += PIECE_MB) {
+        CUdeviceptr p;
+        OK(cu.cuMemAlloc(&p, (size_t)PIECE_MB << 20));
+    }
+}
+
+static long resident_kb(void) {
+    long size = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    int got = f ? fscanf(f, "%ld %ld", &size, &pages) : 0;
+    if (f)
+        fclose(f);
+    return got == 2 ? pages * (sysconf(_SC_PAGESIZE) / 1024) : 0;
+}
+
+static const char usage[] =
+    "usage: growth [--nodes N] [--signatures N] [--streams N] [--threads N] [--steps N]\n"
+    "              [--warmup N] [--differ prefix|order|grid] [--random] [--alloc-mb N] [--seed N]\n"
+    "  --steps N      measured steps of each thread; 0: enough for about 100000 launches\n"
+    "  --warmup N     steps before them; 0: 16 for each signature on each stream, and 24\n"
+    "  --alloc-mb N   device memory in MiB that the program allocates between the two\n";
+
+static void parse(int argc, char **argv) {
+    struct {
+        const char *name;
+        unsigned *to, least, most;
+    } numbers[] = {
+        {"--nodes", &opt.nodes, 1, 10000000},       {"--signatures", &opt.signatures, 1, 10000},
+        {"--streams", &opt.streams, 1, 4096},       {"--threads", &opt.threads, 1, THREADS_MAX},
+        {"--steps", &opt.steps, 0, 1000000000},     {"--warmup", &opt.warmup, 0, 1000000000},
+        {"--alloc-mb", &opt.alloc_mb, 0, 10000000}, {"--seed", &opt.seed, 0, 1000000000},
+    };
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        bool known = false;
+        if (strcmp(argv[i], "--random") == 0) {
+            opt.random = known = true;
+        } else if (strcmp(argv[i], "--differ") == 0) {
+            for (unsigned d = 0; d < sizeof differ_names / sizeof *differ_names; d++)
+                if (strcmp(value, differ_names[d]) == 0) {
+                    opt.differ = (enum differ)d;
+                    known = true;
+                }
+            i++;
+        } else {
+            for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+                char *end;
+                unsigned long number = strtoul(value, &end, 10);
+                if (strcmp(argv[i], numbers[n].name) != 0)
+                    continue;
+                known = *value && !*end && number >= numbers[n].least && number <= numbers[n].most;
+                *numbers[n].to = (unsigned)number;
+            }
+            i++;
+        }
+        if (!known) {
+            fprintf(stderr, "growth: what is meant by %s %s?\n%s",
+                    argv[i < argc ? i - 1 : argc - 1], value, usage);
+            exit(2);
+        }
+    }
+    uint64_t turns = (uint64_t)opt.signatures * opt.streams;
+    if (!opt.warmup)
+        opt.warmup = (unsigned)(16 * turns) + 24;
+    if (!opt.steps) {
+        uint64_t wanted = 100000 / opt.nodes + 1;
+        opt.steps = (unsigned)(wanted > turns ? wanted : turns);
+    }
+}
+
+int main(int argc, char **argv) {
+    CUdevice device;
+    parse(argc, argv);
+    find_driver();
+    OK(cu.cuInit(0));
+    OK(cu.cuDeviceGet(&device, 0));
+    OK(cu.cuDevicePrimaryCtxRetain(&context, device));
+    OK(cu.cuCtxSetCurrent(context));
+    for (unsigned i = 0; i < HANDLES; i++) {
+        CUmodule module;
+        OK(cu.cuModuleLoadData(&module, growth_kernels_fatbin));
+        OK(cu.cuModuleGetFunction(&functions[i], module, "chain"));
+    }
+    struct worker *w = calloc(opt.threads, sizeof *w);
+    pthread_t threads[THREADS_MAX];
+    pthread_barrier_init(&barrier, NULL, opt.threads + 1);
+    for (unsigned t = 0; t < opt.threads; t++)
+        prepare(&w[t], t);
+    OK(cu.cuCtxSynchronize()); /* uploads do not order themselves with such streams */
+    size_t free_early = 0, all_memory;
+    OK(cu.cuMemGetInfo(&free_early, &all_memory));
+    for (unsigned t = 0; t < opt.threads; t++)
+        if (pthread_create(&threads[t], NULL, work, &w[t])) {
+            fprintf(stderr, "growth: no thread\n");
+            return 3;
+        }
+    struct cusplice_counters before, after;
+    pthread_barrier_wait(&barrier);
+    cusplice_read_counters(&before, sizeof before);
+    allocate();
+    CALLGRIND_START_INSTRUMENTATION;
+    uint64_t begin = now_ns();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    uint64_t all_ns = now_ns() - begin;
+    CALLGRIND_STOP_INSTRUMENTATION;
+    size_t known = cusplice_read_counters(&after, sizeof after);
+    size_t free_late = 0;
+    OK(cu.cuMemGetInfo(&free_late, &all_memory));
+    long long device_kb = ((long long)free_early - (long long)free_late) / 1024 -
+                          (long long)((opt.alloc_mb + PIECE_MB - 1) / PIECE_MB) * PIECE_MB * 1024;
+    for (unsigned t = 0; t < opt.threads; t++)
+        pthread_join(threads[t], NULL);
+
+    uint64_t host = 0, worst = 0;
+    for (unsigned t = 0; t < opt.threads; t++) {
+        host += w[t].host_ns;
+        worst = w[t].worst_ns > worst ? w[t].worst_ns : worst;
+    }
+    double launches = (double)opt.threads * opt.steps * opt.nodes;
+    printf("{\"nodes\": %u, \"signatures\": %u, \"streams\": %u, \"threads\": %u, \"steps\": %u, "
+           "\"warmup\": %u, \"differ\": \"%s\", \"launches\": %.0f, \"host_ns\": %.2f, "
+           "\"wall_ns\": %.2f, \"worst_step_us\": %.1f, \"worst_warm_step_us\": %.1f, "
+           "\"rss_kb\": %ld, \"device_kb\": %lld, \"checksum\": \"%016llx\"",
+           opt.nodes, opt.signatures, opt.streams, opt.threads, opt.steps, opt.warmup,
+           differ_names[opt.differ], launches, (double)host / launches, (double)all_ns / launches,
+           (double)worst / 1000, (double)worst_warm_ns / 1000, resident_kb(), device_kb,
+           (unsigned long long)checksum(w));
+    if (known) {
+        double ops = (double)(after.launches - before.launches);
+        printf(", \"in_graphs\": %.5f, \"patched\": %.5f, \"graph_launches\": %.5f, "
+               "\"graph_bytes\": %llu, \"build_us\": %llu, \"build_us_warm\": %llu",
+               (double)(after.in_graphs - before.in_graphs) / ops,
+               (double)(after.patched_nodes - before.patched_nodes) / ops,
+               (double)(after.graph_launches - before.graph_launches) / ops,
+               (unsigned long long)after.graph_bytes,
+               (unsigned long long)(after.build_us - before.build_us),
+               (unsigned long long)before.build_us);
+    }
+    printf("}\n");
+    return 0;
+}

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Does an op cost the same however large the program is? Runs harness/bench/growth over a grid of sizes.
+
+usage: harness/bench/growth.py [--time | --instructions] [--axis NAME]... [--quick] [--out DIR] [--reps N]
+  --instructions  (default) on the simulator, under valgrind's callgrind: instructions of the library for one launch, those of the
+                  C library that it calls included, those of the driver not. Says the same on a busy machine
+  --time          by the clock, plain and preloaded in turn, on whatever libcuda is found: host time of a launch, medians
+  --axis NAME     nodes, prefix, order, grid, streams or threads (default: all). prefix, order and grid: so many signatures, which
+                  differ in their first two launches, in all of them, in their grids
+  --quick         fewer points
+  --out DIR       writes growth-MODE.json, .md and .svg there (default: prints Markdown alone)
+  --reps N        of --time: repetitions (default 5)
+
+Environment: GROWTH_BIN (folder in place of bazel-bin). Status 77 where valgrind is not there.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(os.environ.get("GROWTH_BIN", ROOT / "bazel-bin"))
+# Axis: its points, its quick points, and the arguments of a point.
+AXES = {
+    "nodes": ([10, 100, 1000, 10000, 100000], [10, 1000, 100000], lambda n: ["--nodes", n]),
+    "prefix": ([1, 10, 100, 1000, 10000], [1, 100, 10000], lambda n: ["--nodes", 20, "--signatures", n, "--differ", "prefix"]),
+    "order": ([1, 10, 100, 1000, 10000], [1, 100, 10000], lambda n: ["--nodes", 20, "--signatures", n, "--differ", "order"]),
+    "grid": ([1, 10, 100, 1000, 10000], [1, 100, 10000], lambda n: ["--nodes", 20, "--signatures", n, "--differ", "grid"]),
+    "streams": ([1, 10, 100, 1000], [1, 100, 1000], lambda n: ["--nodes", 100, "--streams", n]),
+    "threads": ([1, 2, 4], [1, 4], lambda n: ["--nodes", 100, "--threads", n]),
+}
+FLAT = 1.10
+
+
+def counted(path):
+    """Of one callgrind file: the library's own instructions and those of what it calls in the C library."""
+    names, sums = {}, collections.Counter()
+    library = libc = ob = cob = None
+    call = False
+
+    def name(text):
+        number, _, said = text.partition(" ")
+        if said:
+            names[number] = said
+        return names.get(number, number)
+
+    for line in open(path, encoding="utf-8", errors="replace"):
+        if line.startswith("ob="):
+            ob = cob = name(line[3:].rstrip("\n"))
+            library = "libcusplice" in ob
+        elif line.startswith("cob="):
+            cob = name(line[4:].rstrip("\n"))
+        elif line.startswith("fn="):
+            cob = ob
+        elif line.startswith("calls="):
+            call = True
+        elif re.match(r"[0-9+*-]", line):
+            cost = int(line.split()[1])
+            if library and not call:
+                sums["own"] += cost
+            elif library and cob != ob and re.search(r"/lib(c|pthread)[.-]", cob or ""):
+                sums["libc"] += cost
+            if call:
+                call, cob = False, ob
+    return sums
+
+
+def run(arguments, preload, scratch, callgrind):
+    env = dict(os.environ)
+    command = [str(BIN / "harness/bench/growth"), *map(str, arguments)]
+    if preload:
+        env["LD_PRELOAD"] = str(BIN / "shim/libcusplice.so")
+        env.setdefault("CUSPLICE_LOG", "error")
+        env["CUSPLICE_STATS"] = str(scratch / "stats.json")
+    if callgrind:
+        env["CUSIM_DELAY_US"] = "0"
+        env["LD_LIBRARY_PATH"] = str(BIN / "harness/sim/lib")
+        # A thread that is starved under valgrind is no host that pauses.
+        env.setdefault("CUSPLICE_HOLD_US", "1000000")
+        command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=measured*", "--fair-sched=yes", "--max-threads=3000",
+                   f"--callgrind-out-file={scratch}/callgrind.out", *command]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"growth.py: {' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
+    result = json.loads(done.stdout)
+    if preload:
+        stats = json.loads((scratch / "stats.json").read_text())
+        result["built"] = stats["built"]
+        result["fallbacks"] = {k: v for k, v in stats["fallbacks"].items() if v}
+        result["host_bytes"] = stats.get("host_bytes", {})
+    if callgrind:
+        sums = counted(scratch / "callgrind.out")
+        result["own"] = sums["own"] / result["launches"]
+        result["instructions"] = (sums["own"] + sums["libc"]) / result["launches"]
+    return result
+
+
+def instructions(axis, n, scratch):
+    # Under valgrind the warm-up, which is not counted, runs at a fifth of the pace.
+    result = run(AXES[axis][2](n), True, scratch, True)
+    return {"value": result["instructions"], "run": result}
+
+
+def clock(axis, n, scratch, reps):
+    plain, loaded = [], []
+    for rep in range(reps):
+        for preload in (False, True) if rep % 2 == 0 else (True, False):
+            (loaded if preload else plain).append(run(AXES[axis][2](n), preload, scratch, False))
+    if len({r["checksum"] for r in plain + loaded}) != 1:
+        sys.exit(f"growth.py: {axis} {n}: plain and preloaded give different results")
+    result = sorted(loaded, key=lambda r: r["host_ns"])[len(loaded) // 2]
+    return {"value": result["host_ns"], "plain": statistics.median(r["host_ns"] for r in plain),
+            "wall": statistics.median(r["wall_ns"] for r in loaded), "plain_wall": statistics.median(r["wall_ns"] for r in plain),
+            "run": result}
+
+
+def markdown(mode, table):
+    unit = "instructions a launch" if mode == "instructions" else "host ns a launch"
+    lines = []
+    for axis, points in table.items():
+        by_clock = mode == "time"
+        lines += ["", f"| {axis} | {unit} | to the least |" + (" plain | wall, to plain |" if by_clock else "")
+                  + " in graphs | patched | graphs a launch | built | graph MB | resident MB | said |",
+                  "| --- " * (11 if by_clock else 9) + "| --- |"]
+        least = min(p["value"] for p in points.values())
+        for n, p in points.items():
+            r = p["run"]
+            lines.append(f"| {n} | {p['value']:.1f} | {p['value'] / least:.2f} |"
+                         + (f" {p['plain']:.0f} | {p['wall'] / p['plain_wall']:.2f} |" if by_clock else "")
+                         + f" {100 * r['in_graphs']:.1f} % | {100 * r['patched']:.1f} % | {r['graph_launches']:.4f} | {r['built']} |"
+                         f" {r['graph_bytes'] / 2**20:.1f} | {r['rss_kb'] / 1024:.0f} |"
+                         f" {', '.join(f'{k} {v}' for k, v in r['fallbacks'].items())} |")
+    return "\n".join(lines).strip() + "\n"
+
+
+def svg(mode, table):
+    """Each axis a line: cost by size, both by their logarithm; the least of each line is 1."""
+    import math
+    width, height, left, top = 720, 360, 56, 24
+    colours = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b"]
+    ratios = {a: {n: p["value"] / min(q["value"] for q in ps.values()) for n, p in ps.items()} for a, ps in table.items()}
+    most = max(2.0, max(v for ps in ratios.values() for v in ps.values()))
+    across = math.log10(max(10, max(n for ps in ratios.values() for n in ps)))
+
+    def at(n, ratio):
+        return (left + (width - left - 130) * math.log10(n) / across,
+                height - 36 - (height - 36 - top) * math.log(ratio) / math.log(most))
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+           f'<rect width="{width}" height="{height}" fill="white"/>']
+    for ratio in [1, FLAT] + [2**k for k in range(1, 12) if 2**k <= most]:
+        x, y = at(1, ratio)
+        dash = ' stroke-dasharray="4 3"' if ratio == FLAT else ""
+        out.append(f'<line x1="{x:.0f}" y1="{y:.1f}" x2="{width - 130}" y2="{y:.1f}" stroke="#ccc"{dash}/>'
+                   f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{ratio:g}</text>')
+    for power in range(int(across) + 1):
+        x, _ = at(10**power, 1)
+        out.append(f'<text x="{x:.0f}" y="{height - 16}" text-anchor="middle">{10**power:,}</text>')
+    for i, (axis, points) in enumerate(ratios.items()):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(n, r) for n, r in points.items()))
+        colour = colours[i % len(colours)]
+        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in (at(n, r) for n, r in points.items())]
+        out.append(f'<text x="{width - 120}" y="{top + 18 * i + 8}" fill="{colour}">{axis}</text>')
+    out.append(f'<text x="{left}" y="14">{mode} a launch, to the least of the same line</text></svg>')
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1], add_help=True)
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--axis", action="append", choices=list(AXES))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out")
+    parser.add_argument("--reps", type=int, default=5)
+    options = parser.parse_args()
+    mode = "time" if options.time else "instructions"
+    if mode == "instructions" and not shutil.which("valgrind"):
+        print("growth.py: there is no valgrind", file=sys.stderr)
+        return 77
+    table = {}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        for axis in options.axis or AXES:
+            table[axis] = {}
+            for n in AXES[axis][1 if options.quick else 0]:
+                table[axis][n] = instructions(axis, n, scratch) if mode == "instructions" else clock(axis, n, scratch, options.reps)
+                print(f"{axis} {n}: {table[axis][n]['value']:.1f}", file=sys.stderr)
+    text = markdown(mode, table)
+    print(text, end="")
+    if options.out:
+        out = pathlib.Path(options.out)
+        out.mkdir(parents=True, exist_ok=True)
+        for suffix, content in (("json", json.dumps(table, indent=1) + "\n"), ("md", text), ("svg", svg(mode, table))):
+            (out / f"growth-{mode}.{suffix}").write_text(content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

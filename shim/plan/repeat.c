@@ -1,0 +1,56 @@
+/*
+ * Recognising that ops come round again, by samples.
+ *
+ * Runs on program threads without a lock while a stream is left alone; what they share is atomic
+ * and may be lost. Allocates when it is started first. Never calls the driver.
+ */
+#include "shim/plan/repeat.h"
+
+#include <stddef.h>
+
+#include "shim/base/mem.h"
+
+/* Of the samples of a window, so many must have been met: of a turn of 5000 samples, which is
+ * 300000 ops, about three in ten are still there. What never repeats meets none. */
+enum { AGAIN = 4 };
+
+bool cus_repeat_start(struct cus_repeat *repeat) {
+    if (!repeat->met)
+        __atomic_store_n(&repeat->met, cus_mem_grow(CUS_REPEAT_SLOTS * sizeof *repeat->met),
+                         __ATOMIC_RELEASE);
+    if (!repeat->met)
+        return false;
+    for (uint32_t i = 0; i < CUS_REPEAT_SLOTS; i++)
+        __atomic_store_n(&repeat->met[i], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->gram, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->ops, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->samples, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->again, 0, __ATOMIC_RELAXED);
+    return true;
+}
+
+void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram) {
+    uint32_t *met = __atomic_load_n(&repeat->met, __ATOMIC_ACQUIRE);
+    if (!met)
+        return;
+    gram *= 0xd1b54a32d192ed03u;
+    uint32_t *slot = &met[(gram >> 32) % CUS_REPEAT_SLOTS];
+    uint32_t tag = (uint32_t)gram | 1;
+    bool before = __atomic_load_n(slot, __ATOMIC_RELAXED) == tag;
+    __atomic_store_n(slot, tag, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->samples, __atomic_load_n(&repeat->samples, __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->again, __atomic_load_n(&repeat->again, __ATOMIC_RELAXED) + before,
+                     __ATOMIC_RELAXED);
+}
+
+bool cus_repeat_judge(struct cus_repeat *repeat) {
+    uint32_t samples = __atomic_load_n(&repeat->samples, __ATOMIC_RELAXED);
+    uint32_t again = __atomic_load_n(&repeat->again, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->ops, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->samples, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->again, 0, __ATOMIC_RELAXED);
+    /* No sample at all: so many different hashes cannot all have missed that part of the range,
+     * they are few and come again. */
+    return repeat->met && again * AGAIN >= samples;
+}

@@ -1,0 +1,42 @@
+/*
+ * Does a sequence of ops come round again? For a stream that is left alone: a few instructions an
+ * op, in fixed memory, however long it takes until it does.
+ *
+ * A hash over the last 16 ops is kept. Where it falls into a fixed part of its range, which is once
+ * in CUS_REPEAT_SAMPLE ops and at the same ops in each turn, it is looked up among those met
+ * before. So a sequence is recognised up to about CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE ops later.
+ *
+ * Threads may feed one object at once: then some ops are not counted, or twice.
+ */
+#ifndef CUSPLICE_PLAN_REPEAT_H
+#define CUSPLICE_PLAN_REPEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CUS_REPEAT_SAMPLE = 64, CUS_REPEAT_SLOTS = 4096, CUS_REPEAT_WINDOW = 4096 };
+
+struct cus_repeat {
+    uint32_t *met;           /* atomic: CUS_REPEAT_SLOTS of them; NULL until the first start */
+    uint64_t gram;           /* atomics: the hash; */
+    uint32_t ops;            /* ops of this window, */
+    uint32_t samples, again; /* hashes looked up, and found */
+};
+
+/* Begins anew. One caller at a time. False: no memory. What it allocates stays. */
+bool cus_repeat_start(struct cus_repeat *repeat);
+/* Of a window that has ended: do its ops come again? Begins the next one. */
+bool cus_repeat_judge(struct cus_repeat *repeat);
+void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram);
+/* One more op. True where the window that ends with it repeats what came before. */
+static inline bool cus_repeat_feed(struct cus_repeat *repeat, uint64_t op) {
+    uint64_t hash = op * 0x9e3779b97f4a7c15u;
+    uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
+    uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(&repeat->gram, gram, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->ops, ops, __ATOMIC_RELAXED);
+    if (gram < UINT64_MAX / CUS_REPEAT_SAMPLE)
+        cus_repeat_sample(repeat, gram);
+    return ops >= CUS_REPEAT_WINDOW && cus_repeat_judge(repeat);
+}
+#endif

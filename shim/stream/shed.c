@@ -1,0 +1,84 @@
+/*
+ * Memory for those who work: where a budget has no room for a graph or for a path, streams that
+ * have had no op for a while give theirs up.
+ *
+ * Runs on program threads at the end of a step, no lock held; takes one engine's lock at a time,
+ * and only if it is free. Costs two loads while nobody wants memory.
+ */
+#include "shim/base/clock.h"
+#include "shim/base/hazard.h"
+#include "shim/base/mem.h"
+#include "shim/stream/state.h"
+
+enum {
+    LOOK_NS = 10000000,   /* between two looks */
+    IDLE_NS = 1000000000, /* without an op */
+    PIECES = 64           /* dropped at one look */
+};
+
+/* Does anybody want memory, and is it time? One thread looks. */
+static bool may_look(uint64_t now) {
+    uint64_t refused = cus_mem_refused();
+    bool wanting = __atomic_load_n(&cus_process.wanting, __ATOMIC_RELAXED) ||
+                   refused != __atomic_load_n(&cus_process.refused, __ATOMIC_RELAXED);
+    uint64_t last = __atomic_load_n(&cus_process.looked_at, __ATOMIC_RELAXED);
+    if (!wanting || now - last < LOOK_NS ||
+        !__atomic_compare_exchange_n(&cus_process.looked_at, &last, now, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return false;
+    __atomic_store_n(&cus_process.refused, refused, __ATOMIC_RELAXED);
+    __atomic_store_n(&cus_process.wanting, false, __ATOMIC_RELAXED);
+    return true;
+}
+
+static uint64_t ops_of(const struct cus_engine *engine) {
+    uint64_t ops = 0;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        ops +=
+            engine->counters.ops[type] + __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
+    return ops;
+}
+
+/* Lock held. */
+static bool idle(struct cus_engine *engine, uint64_t now) {
+    uint64_t ops = ops_of(engine);
+    if (ops != engine->idle_ops || !engine->idle_since) {
+        engine->idle_ops = ops;
+        engine->idle_since = now;
+    }
+    /* Nothing is destroyed while the program may capture there. */
+    return !engine->closed && !engine->plan.piece && now - engine->idle_since >= IDLE_NS &&
+           !__atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) &&
+           (engine->plan.n_pieces || engine->plan.tree.n_nodes);
+}
+
+/* Lock held. */
+static void shed(struct cus_engine *engine) {
+    bool pushed;
+    if (!cus_context_enter(engine->context->handle, &pushed))
+        return;
+    cus_fallback(CUS_FALLBACK_BUDGET);
+    cus_plan_shed(&engine->plan, PIECES);
+    cus_context_leave(pushed);
+    /* There may be more, here or elsewhere. */
+    __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
+}
+
+void cus_shed_idle(void) {
+    if (!__atomic_load_n(&cus_process.wanting, __ATOMIC_RELAXED) &&
+        cus_mem_refused() == __atomic_load_n(&cus_process.refused, __ATOMIC_RELAXED))
+        return;
+    uint64_t now = cus_clock_ns();
+    if (!CUS_HAZARD(A19) || !may_look(now))
+        return;
+    bool done = false;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n && !done; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (!cus_lock_try(&engine->lock))
+            continue;
+        if ((done = idle(engine, now)))
+            shed(engine);
+        cus_lock_give(&engine->lock);
+    }
+}

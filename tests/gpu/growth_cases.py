@@ -1,0 +1,98 @@
+"""The case about size: a launch costs the same however many there are in a step, however many different steps, streams and threads
+there are; and many steps under a small budget.
+"""
+
+import json
+import os
+import statistics
+
+# Axis: arguments of a point, points, and those with --quick.
+AXES = {
+    "nodes": (lambda n: ["--nodes", n, "--warmup", 40 if n < 100000 else 28, "--steps", max(200000 // n, 6)],
+              (10, 100, 1000, 10000, 100000), (10, 1000)),
+    "signatures, alike but for the beginning": (lambda n: ["--nodes", 100, "--signatures", n, "--warmup", 8 * n + 100, "--steps", max(n, 1000)],
+                                                (1, 10, 100, 1000), (1, 100)),
+    "signatures, each in an order of its own": (lambda n: ["--nodes", 100, "--signatures", n, "--differ", "order", "--warmup", 8 * n + 100,
+                                                           "--steps", max(n, 1000)], (1, 10, 100, 1000), (1, 100)),
+    "signatures, 20 launches each": (lambda n: ["--nodes", 20, "--signatures", n, "--differ", "order", "--warmup", 16 * n + 100,
+                                                "--steps", max(n, 5000)], (1, 10000), (1, 100)),
+    "signatures by grid": (lambda n: ["--nodes", 100, "--signatures", n, "--differ", "grid", "--warmup", 8 * n + 100, "--steps", max(n, 1000)],
+                           (1, 10, 1000), (1, 10)),
+    "streams": (lambda n: ["--nodes", 100, "--streams", n, "--warmup", 40 * n, "--steps", max(2 * n, 1000)], (1, 10, 100, 1000), (1, 10)),
+    "threads": (lambda n: ["--nodes", 1000, "--threads", n, "--warmup", 200, "--steps", 200], (1, 2, 4, 8, 16), (1, 2)),
+}
+BUDGET_MB = 256
+
+
+def case_growth(lab):
+    """Wall time of a launch over sizes, preloaded and plain; 1000 steps of 1000 launches under 256 MB."""
+    program = lab.runner.program("growth")
+    if not program:
+        lab.skip("growth is not built")
+        return
+    table = {}
+    for axis, (arguments, points, few) in AXES.items():
+        for n in few if lab.quick else points:
+            if axis == "threads" and n > (os.cpu_count() or 1):
+                lab.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
+                continue
+            table.setdefault(axis, {})[n] = point(lab, f"{axis}: {n}", [program, *arguments(n)])
+        judge(lab, axis, table.get(axis, {}))
+    for differ in ("prefix", "order"):
+        budget(lab, program, differ)
+    os.makedirs(lab.runner.results, exist_ok=True)
+    with open(os.path.join(lab.runner.results, "growth.json"), "w") as f:
+        json.dump(table, f, indent=1)
+
+
+def point(lab, name, argv, env=None, reps=None):
+    """Plain once, preloaded some times, results compared. Returns the medians, or None."""
+    runs = {"plain": [], "preload": []}
+    for variant in ["plain"] + ["preload"] * (1 if lab.plain_only else reps or (1 if lab.quick else 2)):
+        if lab.plain_only and variant != "plain":
+            continue
+        done = lab.runner.run(argv, variant=variant, env=env if variant == "preload" else None, limit=90)
+        if not done.ok or done.result is None:
+            lab.fail(done)
+            return None
+        runs[variant].append(done)
+        lab.see(name, done)
+    lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
+    if not runs["preload"]:
+        return None
+    result = {key: statistics.median(d.result[key] for d in runs["preload"]) for key in ("wall_ns", "host_ns", "in_graphs", "patched", "worst_step_us")}
+    result.update(plain_wall_ns=runs["plain"][0].result["wall_ns"], plain_host_ns=runs["plain"][0].result["host_ns"],
+                  plain_worst_step_us=runs["plain"][0].result["worst_step_us"], built=runs["preload"][-1].stats["built"],
+                  graph_bytes=runs["preload"][-1].stats["graph_bytes"], device_kb=runs["preload"][-1].result["device_kb"],
+                  host_memory=runs["preload"][-1].stats["host_memory"])
+    return result
+
+
+def judge(lab, axis, points):
+    """No size costs more than 1.10 of what a smaller one does. A small step costs more by its wait, which is not growth."""
+    known = {n: p for n, p in points.items() if p}
+    if len(known) < 2:
+        return
+    least, most, where = None, 0, None
+    for n, p in sorted(known.items()):
+        if least and p["wall_ns"] / least > most:
+            most, where = p["wall_ns"] / least, n
+        least = min(least or p["wall_ns"], p["wall_ns"])
+    lab.check(f"{axis}: ns of a launch, to any smaller size", most <= 1.10, f"{most:.3f} at {where}", "<= 1.10", issue=True)
+    lab.notes.append(f"{axis}: " + "; ".join(f"{n}: {p['wall_ns']:.0f} ns (plain {p['plain_wall_ns']:.0f}), host {p['host_ns']:.0f} (plain "
+                                             f"{p['plain_host_ns']:.0f}), in graphs {100 * p['in_graphs']:.1f} %, patched {100 * p['patched']:.0f} %"
+                                             for n, p in sorted(known.items())))
+
+
+def budget(lab, program, differ):
+    """More steps than graphs have room for: nothing fails, the budget holds, a launch costs what it costs plain at most."""
+    small = ["--nodes", 200, "--signatures", 200] if lab.quick else ["--nodes", 1000, "--signatures", 1000]
+    argv = [program, *small, "--differ", differ, "--warmup", 1000 if lab.quick else 2000, "--steps", 1000]
+    name = f"{small[3]} steps of {small[1]} launches ({differ}), {BUDGET_MB} MB"
+    p = point(lab, name, argv, {"CUSPLICE_GRAPH_MB": str(BUDGET_MB)}, 1)
+    if not p:
+        return
+    lab.check(f"{name}: memory of graphs, an estimate", p["graph_bytes"] <= BUDGET_MB << 20, p["graph_bytes"], f"<= {BUDGET_MB << 20}", issue=True)
+    lab.check(f"{name}: time over plain", p["wall_ns"] <= 1.02 * p["plain_wall_ns"], f"{p['wall_ns'] / p['plain_wall_ns']:.3f}", "<= 1.02", issue=True)
+    lab.notes.append(f"{name}: {p['built']} graphs built, device memory {p['device_kb']} KiB, in graphs {100 * p['in_graphs']:.1f} %, longest step "
+                     f"{p['worst_step_us']:.0f} us (plain {p['plain_worst_step_us']:.0f}), host memory {p['host_memory']}")

@@ -1,0 +1,202 @@
+// What the plan does when a program is large: many different steps, more of them than there is room
+// for, others than before. What it costs is counted in nodes and builds, not in time.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+extern "C" {
+#include "shim/base/mem.h"
+#include "shim/plan/repeat.h"
+}
+
+namespace {
+
+void ExpectFaithful(const Program &program) {
+    ASSERT_EQ(program.asked.size(), program.issued.size());
+    for (size_t i = 0; i < program.asked.size(); i++)
+        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
+}
+
+// A step of its own: another order of kernels than any other.
+void OwnStep(Program &program, unsigned which, unsigned ops) {
+    std::mt19937 random(which);
+    for (unsigned i = 0; i < ops; i++)
+        program.Op("k" + std::to_string(random() % 50), i, which);
+    program.Sync();
+}
+
+// Steps that differ in their first two ops alone.
+void AlikeStep(Program &program, unsigned which, unsigned ops) {
+    program.Op("a" + std::to_string(which % 10), 1);
+    program.Op("b" + std::to_string(which / 10), 2);
+    for (unsigned i = 0; i < ops; i++)
+        program.Op("k" + std::to_string(i * 7919 % 31), 100 + i);
+    program.Sync();
+}
+
+TEST(Growth, StepsThatAreAlikeButForTheirBeginningShareWhatFollows) {
+    Program program;
+    const unsigned kSteps = 60, kOps = 200;
+    for (int round = 0; round < 6; round++) {
+        program.ResetCounts();
+        for (unsigned which = 0; which < kSteps; which++)
+            AlikeStep(program, which, kOps);
+    }
+    ExpectFaithful(program);
+    EXPECT_LT(program.plan.tree.n_nodes, kSteps * 40) << "of " << kSteps * kOps;
+    EXPECT_GT(program.in_graphs, kSteps * kOps * 9 / 10);
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_EQ(program.built, 0u);
+}
+
+TEST(Growth, APathNeverJoinsItself) {
+    Program program;
+    for (int round = 0; round < 4; round++) {
+        program.ResetCounts();
+        // The same 40 ops, 50 times, and an end that tells how often they came.
+        for (unsigned i = 0; i < 2000; i++)
+            program.Op("k" + std::to_string(i % 40), i % 40);
+        for (unsigned i = 0; i < 30; i++)
+            program.Op("end", i);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 2030u);
+    EXPECT_EQ(program.diverged, 0u);
+}
+
+TEST(Growth, WhatDoesNotComeAnyMoreIsForgotten) {
+    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE});
+    auto round = [&](unsigned from) {
+        program.ResetCounts();
+        for (unsigned which = from; which < from + 10; which++)
+            OwnStep(program, which, 99);
+    };
+    for (int i = 0; i < 6; i++)
+        round(0);
+    EXPECT_GT(program.in_graphs, 800u) << "the tree is full of these";
+    for (int i = 0; i < 40; i++)
+        round(10);
+    EXPECT_GT(program.in_graphs, 800u) << "and now of those";
+    EXPECT_LE(program.plan.tree.n_nodes, 1000u);
+    ExpectFaithful(program);
+}
+
+TEST(Growth, OfStepsThatDoNotAllHaveRoomSomeAreKept) {
+    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE});
+    for (int i = 0; i < 60; i++) {
+        if (i == 20)
+            program.ResetCounts();
+        for (unsigned which = 0; which < 20; which++)
+            OwnStep(program, which, 99);
+    }
+    EXPECT_GT(program.in_graphs, 40u * 20 * 99 * 4 / 10) << "half of them have room";
+    EXPECT_EQ(program.built, 0u) << "the same ones all the time";
+    ExpectFaithful(program);
+}
+
+TEST(Growth, WhatIsDroppedForTheBudgetIsNotBuiltAgainAndAgain) {
+    Program program;
+    const unsigned kRounds = 300;
+    for (unsigned round = 0; round < kRounds; round++) {
+        for (unsigned which = 0; which < 6; which++)
+            OwnStep(program, which, 60);
+        while (cus_plan_drop_oldest(&program.plan)) // a budget that two steps fill
+            ;
+    }
+    ExpectFaithful(program);
+    // Tried again after 64 rounds, then after 128 more.
+    EXPECT_GT(program.built, 0u);
+    EXPECT_LT(program.built, 130u);
+}
+
+TEST(Growth, OldestIsTheOneLaunchedLeastRecently) {
+    Program program;
+    for (int round = 0; round < 5; round++)
+        for (unsigned which = 0; which < 4; which++)
+            OwnStep(program, which, 28);
+    OwnStep(program, 0, 28);
+    ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
+    auto eager = [&](unsigned which) {
+        program.ResetCounts();
+        OwnStep(program, which, 28);
+        return program.eager;
+    };
+    EXPECT_GT(eager(1), 0u) << "its first piece was the oldest";
+    EXPECT_EQ(eager(2), 0u);
+    EXPECT_EQ(eager(0), 0u);
+}
+
+// A pace that changes: what was formed at the old one goes, but never all in one step.
+TEST(Growth, PiecesOfManyStepsAreFormedAnewStepByStep) {
+    Program program({2, 4, 64, 20000, 4, 100000, CUS_MODE_PIECEWISE});
+    const unsigned kSteps = 40;
+    unsigned most = 0, all = 0;
+    for (unsigned round = 0; round < 40; round++) {
+        for (unsigned which = 0; which < kSteps; which++) {
+            cus_plan_paced(&program.plan, 64, 64 * (round < 4 ? 5000 : 50));
+            unsigned before = program.dropped;
+            OwnStep(program, which, 120);
+            most = std::max(most, program.dropped - before);
+            all += program.dropped - before;
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(all, kSteps * 4) << "they were formed anew";
+    EXPECT_LE(most, 120 / 2u) << "pieces of one step at most";
+}
+
+TEST(Growth, ShedDropsALittleAtATimeAndThenForgets) {
+    Program program;
+    for (int round = 0; round < 4; round++)
+        for (unsigned which = 0; which < 10; which++)
+            OwnStep(program, which, 60);
+    unsigned pieces = program.plan.n_pieces;
+    ASSERT_GT(pieces, 8u);
+    EXPECT_TRUE(cus_plan_shed(&program.plan, 4));
+    EXPECT_EQ(program.plan.n_pieces, pieces - 4);
+    EXPECT_GT(program.plan.tree.n_nodes, 0u);
+    while (cus_plan_shed(&program.plan, 4))
+        ;
+    EXPECT_EQ(program.plan.n_pieces, 0u);
+    EXPECT_EQ(program.plan.tree.n_nodes, 0u);
+    OwnStep(program, 0, 60);
+    ExpectFaithful(program);
+}
+
+// ---- coming round again ----
+
+// Ops until it is seen; 0: not within `most`.
+uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most) {
+    cus_repeat repeat = {};
+    EXPECT_TRUE(cus_repeat_start(&repeat));
+    uint64_t seen = 0;
+    for (uint64_t i = 1; i <= most && !seen; i++)
+        if (cus_repeat_feed(&repeat, op(i)))
+            seen = i;
+    cus_mem_shrink(repeat.met);
+    return seen;
+}
+
+uint64_t Kernel(uint64_t random) {
+    random = (random + 1) * 0xd1b54a32d192ed03u;
+    random = (random ^ random >> 29) * 0x9e3779b97f4a7c15u;
+    return 0x55550000u + (random >> 32) % 50 * 64;
+}
+
+TEST(Repeat, IsSeenHoweverLongATurnIs) {
+    for (uint64_t period : {1, 3, 40, 700, 20000, 100000, 200000}) {
+        uint64_t seen = Seen([&](uint64_t i) { return Kernel(i % period); }, 3 * period + 20000);
+        EXPECT_GT(seen, period < 4096 ? 0 : period) << period;
+        EXPECT_LE(seen, period + 4 * CUS_REPEAT_WINDOW + period / 2) << period;
+    }
+}
+
+TEST(Repeat, IsNotSeenWhereThereIsNone) {
+    EXPECT_EQ(Seen([](uint64_t i) { return Kernel(i); }, 1000000), 0u);
+}
+
+} // namespace

@@ -1,0 +1,133 @@
+// A large program costs no more for each op than a small one: many different steps are learned, a
+// long one is built in a few steps, who is idle gives up memory for who works. Counted, with a
+// clock that stands still unless a test moves it.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+extern "C" {
+#include "shim/base/mem.h"
+uint64_t cus_virtual_ns; // of the engine under test
+}
+
+namespace {
+
+using fake::driver;
+
+cus_counters Counters() {
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    return counters;
+}
+
+class Growth : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_GRAPH_MB", "40", 1);
+        setenv("CUSPLICE_HOST_MB", "64", 1);
+        setenv("CUSPLICE_BUILD_NODES", "64", 1);
+        setenv("CUSPLICE_PIECE_MAX", "32", 1); // several fit into the share of a step
+        fake::Reset();
+        cus_virtual_ns = 1000000;
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+        for (int i = 0; i < 64; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    }
+    void SetUp() override { stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING); }
+    void TearDown() override {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    // A step whose kernels come in an order of its own. Returns how many of its ops were in graphs.
+    unsigned Step(unsigned which, unsigned ops) { return Step(which, ops, stream_); }
+    unsigned Step(unsigned which, unsigned ops, CUstream stream) {
+        std::mt19937 random(which);
+        uint64_t before = Counters().in_graphs;
+        driver().journal.clear();
+        for (unsigned i = 0; i < ops; i++) {
+            uint64_t a = i;
+            uint32_t b = which;
+            void *params[2] = {&a, &b};
+            cus_launch launch = {};
+            launch.form = CUS_LAUNCH_PLAIN;
+            launch.stream = {stream, CUS_ABI_LEGACY};
+            launch.f = functions_[random() % functions_.size()];
+            const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+            memcpy(launch.dims, dims, sizeof dims);
+            launch.params = params;
+            launch.real = (void *)driver().table.cuLaunchKernel;
+            EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+        }
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+        EXPECT_EQ(driver().journal.size(), ops);
+        return (unsigned)(Counters().in_graphs - before);
+    }
+
+    static inline std::vector<CUfunction> functions_;
+    CUstream stream_;
+};
+
+TEST_F(Growth, SixHundredStepsInTurnAreLearned) {
+    const unsigned kSteps = 600, kOps = 16;
+    unsigned in_graphs = 0;
+    for (int round = 0; round < 12; round++) {
+        in_graphs = 0;
+        for (unsigned which = 0; which < kSteps; which++)
+            in_graphs += Step(which, kOps);
+    }
+    EXPECT_GE(Counters().fallbacks[CUS_FALLBACK_DEMOTED], 1u) << "it looked like no repetition";
+    EXPECT_GT(in_graphs, kSteps * kOps * 8 / 10);
+}
+
+TEST_F(Growth, WhatNeverRepeatsIsLeftAloneAllTheSame) {
+    cus_counters before = Counters();
+    for (unsigned which = 0; which < 10000; which++)
+        Step(100000 + which, 20);
+    cus_counters after = Counters();
+    EXPECT_LE(after.eager_by[CUS_EAGER_OBSERVING] - before.eager_by[CUS_EAGER_OBSERVING], 20000u);
+}
+
+TEST_F(Growth, LongStepIsBuiltInAFewSteps) {
+    const unsigned kOps = 3000; // at 64 nodes a step it would take 47
+    unsigned in_graphs = 0;
+    for (int step = 0; step < 24; step++)
+        in_graphs = Step(7, kOps);
+    EXPECT_GT(in_graphs, 2800u);
+}
+
+TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
+    CUstream idle = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    unsigned held = 0, in_graphs = 0;
+    for (int step = 0; step < 24; step++)
+        held = Step(1, 16500, idle);
+    ASSERT_GT(held, 14000u) << "it fills the budget";
+    for (int step = 0; step < 12; step++) {
+        Step(1, 1, idle);
+        in_graphs = Step(2, 1000);
+    }
+    EXPECT_LT(in_graphs, 900u) << "the other one works";
+    for (int step = 0; step < 200; step++) {
+        cus_virtual_ns += 20000000;
+        in_graphs = Step(2, 1000);
+    }
+    EXPECT_GT(in_graphs, 900u);
+    EXPECT_LE(Counters().graph_bytes, 40u << 20);
+}
+
+TEST_F(Growth, HostMemoryStaysWithinItsBudget) {
+    cus_mem_budget(2u << 20);
+    for (unsigned round = 0; round < 4; round++)
+        for (unsigned which = 0; which < 1000; which++)
+            Step(which, 30);
+    EXPECT_LE(cus_mem_held(), 2u << 20);
+    EXPECT_GT(cus_mem_refused(), 0u);
+    EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_NO_MEMORY], 0u);
+    cus_mem_budget(64u << 20);
+}
+
+} // namespace
