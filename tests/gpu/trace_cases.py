@@ -152,7 +152,7 @@ def case_predict(lab):
         predict(lab, kept, cost, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3, share=0.3)
         if not lab.lacks("transformers"):
             argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
-            predict(lab, kept, cost, "Llama, static cache", argv, lambda d: d.result["median_ms"] * 1e3, share=0.12)
+            predict(lab, kept, cost, "Llama, static cache", argv, lambda d: d.result["median_ms"] * 1e3, share=0.12, rounds=(2, 3))
     save(lab, kept)
 
 
@@ -170,8 +170,8 @@ def calibrate(lab, kept):
     """The path of the file that is used; of three, unless it is to go fast, to see how far they are apart."""
     path = os.path.join(lab.runner.results, "measured.cost")
     values = []
-    for _ in range(1 if lab.quick else 3):
-        done = lab.runner.run([lab.runner.program("cusplice"), "calibrate", "--force", "-o", path], limit=90)
+    for _ in range(1 if lab.quick else 2):
+        done = lab.runner.run([lab.runner.program("cusplice"), "calibrate", "--force", "-o", path], limit=90, settled=True)
         kept["calibrate"].append({"seconds": round(done.seconds, 1), "rc": done.rc, "stderr": done.stderr})
         if not done.ok:
             lab.fail(done)
@@ -208,9 +208,9 @@ def keep(lab, trace):
 NEAREST = "host trace, GPU times of the other"  # the way whose word counts; the others are told beside it
 
 
-def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
+def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1, rounds=(3, 4)):
     """In each round the program is recorded anew and then runs with each setting: the speed of a shared host drifts, and what is
-    predicted from a recording can only hold for the time at which it was made. The median of the rounds' ratios counts."""
+    predicted from a recording can only hold for the time at which it was made. The median of the ratios of steady rounds counts."""
     word = "".join(c if c.isalnum() else "-" for c in name)
     here = kept["programs"][name] = {"rounds": [], "ways": {}}
     gpu, done = record(lab, f"predict-{word}-gpu.cst", argv, "--gpu-times")
@@ -228,37 +228,69 @@ def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
     if eager:
         settings[f"eager={eager[:60]}"] = ("preload", {"CUSPLICE_EAGER": eager}, ("--eager", eager))
 
-    for number in range(2 if lab.quick else 5):
-        host, done = record(lab, f"predict-{word}-{number}.cst", argv)
-        if not host:
+    wanted, most = (1, 2) if lab.quick else rounds
+    for number in range(most):
+        one = predict_round(lab, here, name, argv, step_us, settings, cost, gpu, number)
+        if not one:
             return
-        one = {"recorded_us": step_us(done), "measured": {}, "predicted": {}}
         here["rounds"].append(one)
-        for setting in list(settings) if number % 2 == 0 else reversed(settings):
-            variant, env, words = settings[setting]
-            done = lab.runner.run(argv, variant=variant, env=env, limit=150)
-            if not done.ok:
-                lab.fail(done)
-                return
-            one["measured"][setting] = step_us(done)
-            lab.see(f"{name}, {setting}", done)
-            said = read(lab, "whatif", "--format", "json", "--cost", cost, *words, "--gpu-times", gpu, host)
-            one["predicted"][setting] = of_whatif(said).get("step_us", 0)
-            if number == 0:
-                ways = {NEAREST: said, "GPU trace": read(lab, "whatif", "--format", "json", "--cost", cost, *words, gpu),
-                        "host trace": read(lab, "whatif", "--format", "json", "--cost", cost, *words, host),
-                        "h200.cost": read(lab, "whatif", "--format", "json", *words, "--gpu-times", gpu, host)}
-                here["ways"][setting] = ways
-        os.unlink(host)
         save(lab, kept)
+        print(f"    {name}, round {number}: {json.dumps(one)}", flush=True)
+        if sum(each["steady"] for each in here["rounds"]) == wanted:
+            break
     for setting in settings:
         say_predicted(lab, name, setting, here)
+
+
+def predict_round(lab, here, name, argv, step_us, settings, cost, gpu, number):
+    """Recorded, run with each setting, predicted for each; None where something failed, which is told."""
+    word = "".join(c if c.isalnum() else "-" for c in name)
+    host, done = record(lab, f"predict-{word}-{number}.cst", argv)
+    if not host:
+        return None
+    host_ms = [*done.host_ms]
+    one = {"recorded_us": step_us(done), "measured": {}, "predicted": {}}
+    for setting in list(settings) if number % 2 == 0 else reversed(settings):
+        variant, env, words = settings[setting]
+        done = lab.runner.run(argv, variant=variant, env=env, limit=150, settled=True)
+        if not done.ok:
+            lab.fail(done)
+            return None
+        host_ms += done.host_ms
+        one["measured"][setting] = step_us(done)
+        lab.see(f"{name}, {setting}", done)
+        said = read(lab, "whatif", "--format", "json", "--cost", cost, *words, "--gpu-times", gpu, host)
+        one["predicted"][setting] = of_whatif(said).get("step_us", 0)
+        if number == 0:
+            here["ways"][setting] = {
+                NEAREST: said,
+                "GPU trace": read(lab, "whatif", "--format", "json", "--cost", cost, *words, gpu),
+                "host trace": read(lab, "whatif", "--format", "json", "--cost", cost, *words, host),
+                "h200.cost": read(lab, "whatif", "--format", "json", *words, "--gpu-times", gpu, host)}
+    os.unlink(host)
+    one["host_ms"] = [round(ms, 3) for ms in host_ms]
+    one["steady"] = steady(host_ms)
+    return one
+
+
+def steady(host_ms):
+    """Whether the host was as fast at all of these moments: what was measured at one says something about another."""
+    return max(host_ms) <= 1.2 * min(host_ms)
+
+
+def counted(rounds):
+    """Those in which the host was steady, or all of them where there were none."""
+    return [one for one in rounds if one["steady"]] or rounds
+
+
+def said_of_host(one):
+    return f"the host was {'steady' if one['steady'] else 'not steady'} ({min(one['host_ms']):.2f} to {max(one['host_ms']):.2f} ms)"
 
 
 def record(lab, file, argv, *options):
     """The trace, a copy of which is kept, or None; and the run."""
     trace = os.path.join(lab.runner.scratch, file)
-    done = lab.runner.run([lab.runner.program("cusplice"), "record", "-o", trace, *options, "--", *argv], limit=150)
+    done = lab.runner.run([lab.runner.program("cusplice"), "record", "-o", trace, *options, "--", *argv], limit=150, settled=True)
     if not done.ok or not os.path.exists(trace):
         lab.fail(done)
         return None, done
@@ -271,14 +303,14 @@ def of_whatif(said):
 
 
 def say_predicted(lab, name, setting, here):
-    measured = [one["measured"][setting] for one in here["rounds"]]
-    ratios = [one["predicted"][setting] / one["measured"][setting] for one in here["rounds"]]
+    ratios = [one["predicted"][setting] / one["measured"][setting] for one in counted(here["rounds"])]
     ratio = statistics.median(ratios)
     lab.check(f"{name}, {setting}: predicted / measured time of a step", abs(ratio - 1) <= 0.15, round(ratio, 3), "0.85 to 1.15", issue=True)
+    for one in here["rounds"]:
+        lab.notes.append(f"{name}, {setting}: predicted {one['predicted'][setting]:.0f} us, measured {one['measured'][setting]:.0f}, while recorded "
+                         f"{one['recorded_us']:.0f}; {said_of_host(one)}")
     parts = of_whatif(here["ways"][setting][NEAREST])
-    recorded = ", ".join(f"{one['recorded_us']:.0f}" for one in here["rounds"])
-    lab.notes.append(f"{name}, {setting}: ratios {', '.join(f'{r:.3f}' for r in ratios)}; measured {', '.join(f'{m:.0f}' for m in measured)} us, "
-                     f"while recorded {recorded}; first round: "
+    lab.notes.append(f"{name}, {setting}: first round: "
                      + "; ".join(f"{way}: {of_whatif(said).get('step_us', 0):.1f}" for way, said in here["ways"][setting].items())
                      + f"; own {parts.get('step_own_us', 0):.1f}, calls {parts.get('step_calls_us', 0):.1f}, waits "
                      f"{parts.get('step_waits_us', 0):.1f}, GPU busy {parts.get('step_gpu_us', 0):.1f}")
