@@ -39,6 +39,10 @@ class Lab:
         self.checks.append({"case": self.name, "what": what, "ok": bool(ok), "value": value, "bound": bound,
                             "issue": issue})
 
+    def wants(self, program):
+        """Whether --programs, if it was given, has a word of this name."""
+        return not self.words.get("programs") or any(word in program for word in self.words["programs"].split(","))
+
     def skip(self, why):
         self.checks.append({"case": self.name, "what": why, "ok": None, "value": "", "bound": "", "issue": False})
 

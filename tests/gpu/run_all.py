@@ -77,7 +77,7 @@ def commit(carry):
 
 
 def run_case(name, args, runner, begin):
-    lab = catalogue.Lab(runner, name, args.quick, args.plain, {"ops": args.ops, "samples": args.samples})
+    lab = catalogue.Lab(runner, name, args.quick, args.plain, {"ops": args.ops, "samples": args.samples, "programs": args.programs})
     started = time.monotonic()
     if started - begin > args.deadline:
         lab.check("run before the deadline", False, f"not begun after {args.deadline} s")
@@ -107,6 +107,7 @@ def main():
                         + ", ".join(catalogue.GROUPS))
     parser.add_argument("--full", action="store_true", help="the long cases as well: " + ", ".join(catalogue.LONG))
     parser.add_argument("--ops", metavar="NAME,...", help="these operators alone in op-db")
+    parser.add_argument("--programs", metavar="WORD,...", help="predict and replay: those alone with such a word in their name (decode, Linear, Llama)")
     parser.add_argument("--samples", type=int, help="samples of an operator at most (100; 8 with --quick; 0: all)")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--bench", action="store_true", help="the timed cases alone")
