@@ -212,6 +212,118 @@ def case_training(bench):
                 "median_ms", "ms a step", reps=3, result="hash", apart=(GRAPH,), optional=(GRAPH,))
 
 
+# Sweeps of the host loop
+
+
+def few(bench, all_of, *some):
+    return some if bench.quick else all_of
+
+
+def case_pieces(bench):
+    """Host loop, 1000 launches a step: how many launches a graph has at most, by hand and by piece_max."""
+    for n in few(bench, (4, 8, 16, 32, 64, 256, 1000), 8, 64):
+        hostloop(bench, f"{n} launches in a graph", piece=n, env={"CUSPLICE_PIECE_FIRST": str(min(n, 4)), "CUSPLICE_PIECE_MAX": str(n)}, reps=3, x=n)
+
+
+def case_eager_share(bench):
+    """Host loop, 1000 launches a step: how many of them are on the eager list. The hand-written pieces are cut at the same kernels; the whole graph holds
+    them too."""
+    for percent, every in few(bench, ((0, 0), (1, 100), (2, 50), (5, 20), (10, 10), (20, 5), (33, 3), (50, 2)), (0, 0), (20, 5)):
+        hostloop(bench, f"{percent} % eager", ["--eager-every", every] if every else [], piece=1000, env=EAGER_RULE, reps=3, x=percent)
+
+
+def case_patched(bench):
+    """Host loop, 1000 launches a step, some with a new scalar or a new grid in each step; the hand-written graphs are patched."""
+    for what in ("scalar", "grid"):
+        for every in few(bench, (100, 10, 4, 1), 4):
+            hostloop(bench, f"1 in {every} a new {what}", [f"--{what}-every", every], reps=3)
+    hostloop(bench, "1 in 4 a new scalar, 1 in 10 a new grid", ["--scalar-every", 4, "--grid-every", 10], reps=3)
+
+
+def case_memsets_copies(bench):
+    """Host loop, 1000 operations a step, some of them memsets and copies on the device of 8 bytes."""
+    for label, args in few(bench, (("1 in 10 a memset", ["--memset-every", 10]), ("1 in 10 a copy", ["--copy-every", 10]),
+                                   ("1 in 4 a memset, 1 in 5 a copy", ["--memset-every", 4, "--copy-every", 5])),
+                           ("1 in 4 a memset, 1 in 5 a copy", ["--memset-every", 4, "--copy-every", 5])):
+        hostloop(bench, label, args, reps=3, unit="ns an operation")
+
+
+def case_streams(bench):
+    """Host loop, 1000 launches a step in one thread that goes around its streams: 50 launches on one before the next, and one each. The whole graph
+    has a branch for each stream; pieces end where the stream changes."""
+    for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
+        hostloop(bench, f"{n} streams, 50 in a row", ["--streams", n, "--run", 50], reps=3, x=n, series="50 in a row", steps=(200, 120))
+    for n in few(bench, (2, 4, 16), 4):
+        hostloop(bench, f"{n} streams, in turn", ["--streams", n], reps=3, x=n, series="in turn", steps=(200, 120))
+
+
+def case_threads(bench):
+    """Host loop, 250 launches a step in each of several threads with a stream of its own; time of a kernel, all threads together."""
+    for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
+        if n > (os.cpu_count() or 1):
+            bench.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
+            continue
+        hostloop(bench, f"{n} threads", ["--threads", n, "--launches", 250], reps=3, x=n, steps=(200, 400))
+
+
+def case_hosts(bench):
+    """Host loop, 1000 launches a step, by the driver API and by a shared cudart (static cudart: loop-whole)."""
+    hostloop(bench, "driver API", program="hostloop_driver", reps=3)
+    hostloop(bench, "shared cudart", program="hostloop_shared", reps=3)
+
+
+def case_step_sizes(bench):
+    """Host loop: launches in a step, a synchronisation behind each."""
+    for n in few(bench, (10, 30, 100, 300, 3000, 10000), 30, 300):
+        hostloop(bench, f"{n} launches a step", ["--launches", n], reps=3, x=n, steps=(max(20, 200000 // n), max(40, 20000 // n)))
+
+
+def case_endless(bench):
+    """Host loop of 37 launches again and again, without a synchronisation before the end."""
+    hostloop(bench, "37 launches, 10,000 turns", ["--loop", 37, "--turns", 1000 if bench.quick else 10000], piece=16, reps=3)
+
+
+def case_batches(bench):
+    """The decode host with several sequences side by side; tokens of all of them."""
+    for n in few(bench, (1, 2, 4, 8, 16, 32, 64), 1, 4):
+        decode(bench, n, 3, x=n)
+
+
+# Other people's frameworks
+
+
+def case_linear_1000(bench):
+    """PyTorch: 1,000 linear layers one behind the other, eager; the graphs are torch.cuda.graph."""
+    linear(bench, 1000, 100, 60, 3)
+
+
+def launch_bound(bench, name, label):
+    one = script(bench, name)
+    bench.point(label, {PLAIN: one, PRELOADED: one, GRAPH: script(bench, name, "--graph"), PIECES: script(bench, name, "--pieces", 10)},
+                "median_ms", "ms a step", reps=3, result="hash", optional=(GRAPH, PIECES))
+
+
+def case_cupy(bench):
+    """CuPy: 300 small kernels a step, raw and elementwise; the graphs are captured on CuPy's stream."""
+    if not bench.lacks("cupy"):
+        launch_bound(bench, "cupy_loop.py", "300 kernels a step")
+
+
+def case_triton(bench):
+    """Triton: 300 small kernels a step; the graphs are torch.cuda.graph."""
+    if not bench.lacks("torch", "triton"):
+        launch_bound(bench, "triton_loop.py", "300 kernels a step")
+
+
+def model_case(size, doc):
+    def case(bench):
+        llama(bench, size, "static", 64, 2, 2, graph=True)
+        llama(bench, size, "dynamic", 64, 2, 2)
+
+    case.__doc__ = doc
+    return case
+
+
 CASES = {
     "loop-whole": case_loop_whole,
     "loop-eager": case_loop_eager,
@@ -222,8 +334,30 @@ CASES = {
     "llama-static": case_llama_static,
     "llama-dynamic": case_llama_dynamic,
     "training": case_training,
+    "pieces": case_pieces,
+    "eager-share": case_eager_share,
+    "patched": case_patched,
+    "memsets-copies": case_memsets_copies,
+    "streams": case_streams,
+    "threads": case_threads,
+    "hosts": case_hosts,
+    "step-sizes": case_step_sizes,
+    "endless": case_endless,
+    "batches": case_batches,
+    "linear-1000": case_linear_1000,
+    "cupy": case_cupy,
+    "triton": case_triton,
+    "models-50m": model_case("50m", "Hugging Face Llama, eager, bf16, random weights, 52 million parameters."),
+    "models-1b": model_case("1b", "The same, 1.1 billion parameters."),
+    "models-3b": model_case("3b", "The same, 3.4 billion parameters."),
+    "models-8b": model_case("8b", "The same, 8.0 billion parameters."),
 }
-GROUPS = {"bounds": tuple(CASES)}
+GROUPS = {
+    "bounds": ("loop-whole", "loop-eager", "host-time", "step-240", "decode", "linear-10000", "llama-static", "llama-dynamic", "training"),
+    "sweeps": ("pieces", "eager-share", "patched", "memsets-copies", "streams", "threads", "hosts", "step-sizes", "endless", "batches"),
+    "frameworks": ("linear-1000", "cupy", "triton"),
+    "models": ("models-50m", "models-1b", "models-3b", "models-8b"),
+}
 
 
 # The table 'To be shown': what is asked, the case and the label of its point, the variant and figure over the variant and figure below

@@ -9,7 +9,7 @@ PLOTS = {
     "streams.svg": {"cases": ["streams"], "title": "Host loop, one thread: streams that take turns", "x": "streams", "log": (True, False)},
     "threads.svg": {"cases": ["threads"], "title": "Host loop: threads with a stream each, all together", "x": "threads", "log": (True, False)},
     "batches.svg": {"cases": ["batches"], "title": "Decode host: sequences side by side", "x": "sequences (batch)", "log": (True, True)},
-    "models.svg": {"cases": ["models-small", "llama-static", "llama-dynamic", "models-1b", "models-3b", "models-8b"],
+    "models.svg": {"cases": ["models-50m", "llama-static", "llama-dynamic", "models-1b", "models-3b", "models-8b"],
                    "title": "Hugging Face Llama in eager PyTorch, bf16", "x": "parameters, millions", "log": (True, True)},
 }
 
