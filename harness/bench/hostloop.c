@@ -11,9 +11,10 @@
  *
  * One thread, or several that share nothing but the context (--threads): each has a stream and a
  * buffer of its own and does the same steps. Every launch mixes its place's scalar, its kernel's
- * own constant and its grid into the small buffer of its stream, and memsets and copies overwrite
- * parts of it, so that an operation that is lost, doubled, out of order, or that runs with a stale
- * argument or grid changes the checksum.
+ * own constant and its grid into the small buffer of its stream, so that a launch that is lost,
+ * doubled, out of order, or that runs with a stale argument or grid changes the checksum. Memsets
+ * and copies overwrite parts of that buffer: one that is lost shows unless a later step overwrites
+ * what it left, in the last step always.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@ PLOTS = {
                    "title": "Hugging Face Llama in eager PyTorch, bf16", "x": "parameters, millions", "log": (True, True)},
 }
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 400, 76, 200, 40, 56
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 400, 76, 300, 40, 56
 COLOURS = {"plain": 0, "preloaded": 1, "graph": 2, "pieces": 3}  # others: what is left, in turn
 STYLE = """
 .g{stroke:#d8d8d8}.t{fill:#222}.b{fill:#fff}
@@ -47,7 +47,7 @@ def ticks(low, high, log):
     """Places of an axis from low to high, with what stands at them."""
     if log:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        few = last - first > 2
+        few = high / low > 1000
         return [m * 10.0**p for p in range(first, last + 1) for m in ((1,) if few else (1, 2, 5)) if low * 0.999 <= m * 10.0**p <= high * 1.001]
     step = 10.0 ** math.floor(math.log10(high / 5))
     step *= next(m for m in (1, 2, 5, 10) if high / (step * m) <= 6)
