@@ -60,7 +60,7 @@ def say(case):
     print(f"{case['name']} ({case['seconds']:.0f} s)", flush=True)
     for point in case["points"]:
         figures = ", ".join(f"{name} {bench_report.shown(point, name)}" for name in point["variants"])
-        print(f"    {point['label']}: {figures} {point['unit']}" + ("" if point["equal"] else "; RESULTS DIFFER"), flush=True)
+        print(f"    {point['label']}: {figures} {point['unit']}" + ("; RESULTS DIFFER" if point["equal"] is False else ""), flush=True)
     for check in case["checks"]:
         if check["ok"] is not True:
             print(f"    {'skipped' if check['ok'] is None else 'FAIL'}: {check['what']}: {check['value']}", flush=True)
@@ -73,7 +73,7 @@ def conclude(result, folder, plain):
     print(f"{folder}/BENCH.md", flush=True)
     wrong = [c for case in result["cases"] for c in case["checks"] if c["ok"] is False]
     missed = [row for row in bench_report.judge(result) if row["ok"] is False]
-    if not any(case["points"] for case in result["cases"]):
+    if not wrong and not any(point["variants"] for case in result["cases"] for point in case["points"]):
         return 2
     return 1 if wrong or missed and not plain else 0
 

@@ -55,8 +55,8 @@ class Bench(Lab):
         runs = {name: of for name, of in self.measure(how, call, figure, reps).items() if of}
         results = {name: sorted({str(d.result.get(result)) for d in of}) for name, of in runs.items() if name not in apart}
         distinct = {value for of in results.values() for value in of}
-        equal = len(distinct) == 1 and "None" not in distinct
-        if not equal and results:
+        equal = (len(distinct) == 1 and "None" not in distinct) if results else None
+        if equal is False:
             self.check(f"{label}: results", False, "; ".join(f"{k}: {', '.join(v)}" for k, v in results.items())[:300], "equal")
         self.points.append({
             "label": label, "x": x, "series": series, "figure": figure, "unit": unit, "more_is_better": more_is_better, "equal": equal,

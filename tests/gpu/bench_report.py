@@ -120,7 +120,7 @@ def case_table(case):
     rows = []
     for point in case["points"]:
         library = point["variants"].get(PRELOADED, {}).get("library")
-        equal = "equal" if point["equal"] else "**differ**"
+        equal = {True: "equal", False: "**differ**", None: "not measured"}[point["equal"]]
         rows.append([point["label"], point["unit"], *(shown(point, name) for name in names), *(against(point, name, other) for name in mine for other in others),
                      f"{100 * library['in_graphs']:.1f} %" if library else "", library["patched_nodes"] if library else "",
                      equal + (f" (not asked of {', '.join(point['apart'])})" if point["apart"] else "")])
