@@ -162,6 +162,24 @@ TEST_F(Bench, AVariantThatFailsIsNotMeasured) {
     EXPECT_NE(Read("out/BENCH.md").find("exit status 3: lost"), std::string::npos);
 }
 
+/* Of the decode host the text counts, and its speed is on stderr; more is better. */
+TEST_F(Bench, TheDecodeHostIsFasterWhereItSaysMore) {
+    const std::string body =
+        "s=2000\n"
+        "[ -n \"$CUSPLICE_STATS\" ] && s=3200 && cat > $CUSPLICE_STATS <<'E'\n" +
+        std::string(kStats) + "\nE\n";
+    Script("carry/decode", body + "echo Elizabeth; echo \"in 1 s, $s tokens/s\" >&2");
+    EXPECT_EQ(Run("--only decode"), 0) << Read("log");
+    EXPECT_NE(Row("| decode host, batch 1").find("| 1.600 | 1.600 to 1.600 | >= 1.5 | pass |"),
+              std::string::npos)
+        << Row("| decode host, batch 1");
+    EXPECT_NE(Row("| batch 1 |").find("| 0.625 |"), std::string::npos)
+        << "its time: " << Row("| batch 1 |");
+    Script("carry/decode", body + "echo Elizabeth $s; echo \"in 1 s, $s tokens/s\" >&2");
+    EXPECT_EQ(Run("--only decode"), 1) << Read("log");
+    EXPECT_NE(Row("| decode host, batch 1").find("results differ"), std::string::npos);
+}
+
 TEST_F(Bench, RunsAreMergedCaseByCase) {
     EXPECT_EQ(Run("--only loop-whole,loop-eager", "first"), 0) << Read("log");
     Hostloop({"3000"}, {"950"}, {"1000"}, {"1200"});
