@@ -31,7 +31,7 @@ def arguments():
     parser.add_argument("--carry", default=os.path.join(run_all.ROOT, ".carry"), help="folder of the built programs")
     parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
     parser.add_argument("--limit", type=float, help="seconds that no single program may exceed")
-    parser.add_argument("--deadline", type=int, default=540, help="seconds after which no further point begins (540)")
+    parser.add_argument("--deadline", type=int, default=480, help="seconds after which no further point or repetition begins (480)")
     args = parser.parse_args()
     args.names = list(catalogue.CASES)
     if args.only:

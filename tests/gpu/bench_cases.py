@@ -50,9 +50,8 @@ class Bench(Lab):
                 done.result = read(done)
             return done
 
-        reps = max(1, min(reps, 2) if self.quick else reps)
         how = {name: "preload" if name.startswith(PRELOADED) else "plain" for name in variants}
-        runs = {name: of for name, of in self.measure(how, call, figure, reps).items() if of}
+        runs = {name: of for name, of in self.alternate(how, call, min(reps, 2) if self.quick else reps).items() if of}
         results = {name: sorted({str(d.result.get(result)) for d in of}) for name, of in runs.items() if name not in apart}
         distinct = {value for of in results.values() for value in of}
         equal = (len(distinct) == 1 and "None" not in distinct) if results else None
@@ -63,10 +62,31 @@ class Bench(Lab):
             "results": results, "apart": [name for name in apart if name in runs],
             "variants": {name: variant_of(of, figure) for name, of in runs.items()}})
 
+    def alternate(self, variants, call, reps):
+        """The runs by variant: there, then back. Another repetition begins only while there is time."""
+        names = [name for name, how in variants.items() if how == "plain" or not self.plain_only]
+        runs = {name: [] for name in names}
+        for rep in range(reps):
+            if rep and self.left() <= 0:
+                self.notes.append(f"{rep} of {reps} repetitions: no time for more")
+                break
+            for name in names if rep % 2 == 0 else names[::-1]:
+                done = call(name, variants[name])
+                if done.ok and done.result is not None:
+                    runs[name].append(done)
+                    self.see(name, done)
+                else:
+                    self.fail(done)
+                    names = [n for n in names if n != name]
+        return runs
+
+
+KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "gpu_us", "median_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
+
 
 def variant_of(runs, figure):
-    """What is kept of a variant's runs: all numbers, and the last run's account of the library."""
-    numbers = [{k: v for k, v in d.result.items() if isinstance(v, (int, float)) and not isinstance(v, bool)} for d in runs]
+    """What is kept of a variant's runs: figures, and the last run's account of the library."""
+    numbers = [{k: d.result[k] for k in KEPT if k in d.result} for d in runs]
     kept = {"median": statistics.median(n[figure] for n in numbers), "runs": numbers}
     stats = runs[-1].stats
     if stats:
@@ -96,23 +116,23 @@ def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", progra
 
 def case_loop_whole(bench):
     """Host loop: 1000 small launches, then a synchronisation (static cudart)."""
-    hostloop(bench, "1000 launches a step", reps=7)
+    hostloop(bench, "1000 launches a step", reps=5)
 
 
 def case_loop_eager(bench):
     """Host loop with every 10th kernel on the eager list; the hand-written pieces are cut at the same kernels."""
-    hostloop(bench, "1 in 10 eager", ["--eager-every", 10], piece=1000, env=EAGER_RULE, reps=7)
+    hostloop(bench, "1 in 10 eager", ["--eager-every", 10], piece=1000, env=EAGER_RULE, reps=5)
 
 
 def case_host_time(bench):
     """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted."""
     for program, label in (("hostloop_driver", "driver API"), ("hostloop_shared", "shared cudart"), ("hostloop", "static cudart")):
-        hostloop(bench, label, figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED), steps=(400, 100), reps=5)
+        hostloop(bench, label, figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED), steps=(300, 100), reps=5)
 
 
 def case_step_240(bench):
     """Steps of 240 launches with a synchronisation each: on the GPU, from an event before the first launch to one behind the last."""
-    hostloop(bench, "240 launches a step", ["--launches", 240, "--events"], figure="gpu_us", unit="us a step on the GPU", piece=32, steps=(800, 200), reps=7)
+    hostloop(bench, "240 launches a step", ["--launches", 240, "--events"], figure="gpu_us", unit="us a step on the GPU", piece=32, steps=(800, 200), reps=5)
 
 
 # The decode host
@@ -146,19 +166,18 @@ def script(bench, name, *args, limit=200):
     return (bench.runner.python_script(name, *args), None, False, limit)
 
 
-def linear(bench, layers, piece, steps, reps):
+def linear(bench, layers, steps, warmup, reps, only=(PLAIN, PRELOADED, GRAPH)):
     if bench.lacks("torch"):
         return
-    args = ["--layers", layers, "--steps", steps, "--warmup", 15]
-    bench.point(f"{layers} x nn.Linear(32, 32)",
-                {PLAIN: script(bench, "linear1000.py", *args), PRELOADED: script(bench, "linear1000.py", *args),
-                 GRAPH: script(bench, "linear1000.py", *args, "--graph"), PIECES: script(bench, "linear1000.py", *args, "--pieces", piece)},
-                "median_ms", "ms a step", reps=reps, x=layers, result="hash")
+    args = ["--layers", layers, "--steps", steps, "--warmup", warmup]
+    variants = {PLAIN: script(bench, "linear1000.py", *args), PRELOADED: script(bench, "linear1000.py", *args),
+                GRAPH: script(bench, "linear1000.py", *args, "--graph"), PIECES: script(bench, "linear1000.py", *args, "--pieces", 100)}
+    bench.point(f"{layers} x nn.Linear(32, 32)", {k: v for k, v in variants.items() if k in only}, "median_ms", "ms a step", reps=reps, x=layers, result="hash")
 
 
 def case_linear_10000(bench):
-    """PyTorch: 10,000 linear layers one behind the other, eager; the graphs are torch.cuda.graph."""
-    linear(bench, 10000, 100, 20, 3)
+    """PyTorch: 10,000 linear layers one behind the other, eager; the graph is torch.cuda.graph. Graphs of 40,000 operations are built over many steps."""
+    linear(bench, 10000, 20, 30, 2)
 
 
 # hidden, layers, heads, heads of keys, width of the feed-forward, words
@@ -294,7 +313,7 @@ def case_batches(bench):
 
 def case_linear_1000(bench):
     """PyTorch: 1,000 linear layers one behind the other, eager; the graphs are torch.cuda.graph."""
-    linear(bench, 1000, 100, 60, 3)
+    linear(bench, 1000, 60, 15, 3, (PLAIN, PRELOADED, GRAPH, PIECES))
 
 
 def launch_bound(bench, name, label):
