@@ -24,6 +24,7 @@ def arguments():
     parser.add_argument("--only", metavar="NAME,...", help="these cases: " + ", ".join(catalogue.CASES) + "; or the groups "
                         + ", ".join(catalogue.GROUPS))
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and points")
+    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of a point at most (2 with --quick, else what its case says, 2 to 5)")
     parser.add_argument("--plain", action="store_true", help="without the variant preloaded, to try the programs and the machine")
     parser.add_argument("--merge", metavar="DIR", nargs="+", help="run nothing: one report of what these folders hold; of a case that several have, "
                         "the last one's")
@@ -43,7 +44,7 @@ def arguments():
 
 
 def run_case(name, args, runner, left):
-    bench = catalogue.Bench(runner, name, args.quick, args.plain, left)
+    bench = catalogue.Bench(runner, name, args.quick, args.plain, left, args.reps or (2 if args.quick else 9))
     started = time.monotonic()
     try:
         catalogue.CASES[name](bench)

@@ -205,6 +205,11 @@ TEST_F(Bench, WhatHadNoTimeIsSaid) {
         << Read("out/BENCH.md");
 }
 
+TEST_F(Bench, RepetitionsAreAsManyAsAskedFor) {
+    Run("--only loop-whole --reps 3");
+    EXPECT_EQ(Read("count"), "12\n") << "of four variants";
+}
+
 TEST_F(Bench, AnUnknownCaseIsRefused) {
     EXPECT_EQ(Run("--only nonesuch"), 2);
     EXPECT_NE(Read("log").find("no case nonesuch; there are loop-whole,"), std::string::npos);
