@@ -125,9 +125,11 @@ def case_loop_eager(bench):
 
 
 def case_host_time(bench):
-    """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted."""
+    """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted, the graphs that it launches counted. Pieces of 128 by
+    hand show what launching graphs takes of it."""
     for program, label in (("hostloop_driver", "driver API"), ("hostloop_shared", "shared cudart"), ("hostloop", "static cudart")):
-        hostloop(bench, label, figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED), steps=(300, 100), reps=5)
+        hostloop(bench, label, figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, PIECES), piece=128, steps=(300, 100),
+                 reps=5)
 
 
 def case_step_240(bench):
@@ -271,9 +273,9 @@ def case_streams(bench):
     """Host loop, 1000 launches a step in one thread that goes around its streams: 50 launches on one before the next, and one each. The whole graph
     has a branch for each stream; pieces end where the stream changes."""
     for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
-        hostloop(bench, f"{n} streams, 50 in a row", ["--streams", n, "--run", 50], reps=3, x=n, series="50 in a row", steps=(200, 120))
+        hostloop(bench, f"streams: {n}, 50 in a row", ["--streams", n, "--run", 50], reps=3, x=n, series="50 in a row", steps=(200, 120))
     for n in few(bench, (4, 16), 4):
-        hostloop(bench, f"{n} streams, in turn", ["--streams", n], reps=3, x=n, series="in turn", steps=(200, 120))
+        hostloop(bench, f"streams: {n}, in turn", ["--streams", n], reps=3, x=n, series="in turn", steps=(200, 120))
 
 
 def case_threads(bench):
@@ -282,7 +284,7 @@ def case_threads(bench):
         if n > (os.cpu_count() or 1):
             bench.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
             continue
-        hostloop(bench, f"{n} threads", ["--threads", n, "--launches", 250], reps=3, x=n, steps=(200, 400))
+        hostloop(bench, f"threads: {n}", ["--threads", n, "--launches", 250], reps=3, x=n, steps=(200, 400))
 
 
 def case_hosts(bench):

@@ -138,14 +138,14 @@ def markdown(result, plots):
     for n, run in enumerate(result["runs"]):
         out += [f"Run {n + 1}:", "", *table(["fact", "value"], run.items())]
     for case in result["cases"]:
-        out += [f"## {case['name']}", "", f"{case['title']} Run {case['run'] + 1}, {case['seconds']:.0f} s.", ""]
+        out += [f"## {case['name']}", "", f"{case['title']} (Run {case['run'] + 1}, {case['seconds']:.0f} s.)", ""]
         out += case_table(case) if case["points"] else []
         out += [f"![{name}]({name})\n" for name, about in plots.items() if about["cases"][0] == case["name"]]
         wrong = [f"- {'skipped' if c['ok'] is None else '**FAIL**'}: {cell(c['what'])}: {cell(c['value'])}" for c in case["checks"] if c["ok"] is not True]
         out += wrong + [""] if wrong else []
         notes = [note for note in case["notes"] if "no eager rule" not in note]
         out += [f"- {cell(note)}" for note in notes] + ([""] if notes else [])
-        out += [f"    {command}" for command in case["commands"][:4]] + [""]
+        out += ["```", *case["commands"][:4], "```", ""] if case["commands"] else []
     return "\n".join(out).rstrip() + "\n"
 
 
