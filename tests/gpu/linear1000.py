@@ -1,7 +1,8 @@
 """A thousand nn.Linear(32, 32) in a row, in eager PyTorch: the host is far slower than the GPU.
 
 An ordinary PyTorch program that knows nothing of cusplice. `--graph` replays the same model through torch.cuda.graph
-instead, the hand-written way to the same end. Prints one JSON line; `hash` covers the bits of every step's result.
+instead, the hand-written way to the same end, `--pieces N` through a chain of such graphs of N layers each. Prints one JSON
+line; `hash` covers the bits of every step's result.
 """
 
 import argparse
@@ -49,9 +50,31 @@ def count():
     print(json.dumps({"program": "linear1000", "mode": "count", "by_batch": found}))
 
 
+def warm_up(model, x):
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            model(x)
+    torch.cuda.current_stream().wait_stream(side)
+
+
+def capture(model, x, layers):
+    """Graphs of so many layers each, each of which reads what the one before it wrote; and the last one's result."""
+    warm_up(model, x)
+    graphs = []
+    for first in range(0, len(model), layers):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=graphs[0].pool() if graphs else None):
+            x = model[first:first + layers](x)
+        graphs.append(graph)
+    return graphs, x
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="store_true", help="capture once with torch.cuda.graph, then replay")
+    parser.add_argument("--pieces", type=int, help="the same, a graph for each so many layers")
     parser.add_argument("--layers", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=32, help="rows of the input; 0: a vector (from 32 rows on a layer is a memset and three kernels)")
     parser.add_argument("--count", action="store_true", help="say what a layer is on the GPU, by batch, and end")
@@ -69,26 +92,14 @@ def main():
     times = []
 
     with torch.inference_mode():
-        graph = None
-        if args.graph:
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(3):
-                    model(x)
-            torch.cuda.current_stream().wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                captured = model(x)
+        graphs, captured = capture(model, x, args.pieces or args.layers) if args.graph or args.pieces else ([], None)
         for step in range(args.warmup + args.steps):
             x.copy_(inputs[step % len(inputs)])
             torch.cuda.synchronize()
             begin = time.perf_counter()
-            if graph:
+            for graph in graphs:
                 graph.replay()
-                out = captured
-            else:
-                out = model(x)
+            out = captured if graphs else model(x)
             torch.cuda.synchronize()
             if step >= args.warmup:
                 times.append((time.perf_counter() - begin) * 1e3)
@@ -96,7 +107,7 @@ def main():
 
     print(json.dumps({
         "program": "linear1000",
-        "mode": "graph" if args.graph else "eager",
+        "mode": "pieces" if args.pieces else "graph" if args.graph else "eager",
         "median_ms": statistics.median(times),
         "min_ms": min(times),
         "max_ms": max(times),

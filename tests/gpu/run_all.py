@@ -76,6 +76,17 @@ def commit(carry):
         return first_line(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]) or "unknown"
 
 
+def facts_of(found, runner, program):
+    return {
+        "GPU": found[0],
+        "driver": found[1],
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(runner.carry),
+        "command": " ".join([program, *sys.argv[1:]]),
+        "frameworks": versions(runner),
+    }
+
+
 def run_case(name, args, runner, begin):
     lab = catalogue.Lab(runner, name, args.quick, args.plain, {"ops": args.ops, "samples": args.samples, "programs": args.programs})
     started = time.monotonic()
@@ -110,7 +121,7 @@ def main():
     parser.add_argument("--programs", metavar="WORD,...", help="predict and replay: those alone with such a word in their name (decode, Linear, Llama)")
     parser.add_argument("--samples", type=int, help="samples of an operator at most (100; 8 with --quick; 0: all)")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--bench", action="store_true", help="the timed cases alone")
+    parser.add_argument("--timed", action="store_true", help="the timed cases alone")
     parser.add_argument("--gate", action="store_true", help="nothing but the gate table")
     parser.add_argument("--plain", action="store_true", help="programs as they are, to try them and the machine")
     parser.add_argument("--out", metavar="DIR", help="where RESULTS.md and results.json go (tests/gpu for a full run, "
@@ -122,7 +133,7 @@ def main():
     args = parser.parse_args()
 
     args.deadline = args.deadline or (1200 if args.full else 540)
-    names = list(catalogue.TIMED if args.bench else catalogue.CASES)
+    names = list(catalogue.TIMED if args.timed else catalogue.CASES)
     if not args.full:
         names = [n for n in names if n not in catalogue.LONG]
     if args.only:
@@ -141,17 +152,10 @@ def main():
     if not args.plain and not os.path.exists(runner.library):
         print(f"run_all: {runner.library} is missing; tools/gpu-check --build-only makes it", file=sys.stderr)
         return 2
-    full = not (args.only or args.quick or args.plain or args.bench)
+    full = not (args.only or args.quick or args.plain or args.timed)
     folder = args.out or (os.path.join(ROOT, "tests", "gpu") if full else os.path.join(ROOT, ".carry", "results"))
     runner.results = folder
-    facts = {
-        "GPU": found[0],
-        "driver": found[1],
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit(runner.carry),
-        "command": " ".join(["tests/gpu/run_all.py", *sys.argv[1:]]),
-        "frameworks": versions(runner),
-    }
+    facts = facts_of(found, runner, "tests/gpu/run_all.py")
     print(f"{found[0]}, driver {found[1]}, commit {facts['commit']}", flush=True)
 
     begin = time.monotonic()

@@ -72,6 +72,20 @@ class SimCases : public ::testing::Test {
                                    Path("DECODE") + " \"$@\"");
     }
 
+    /* The exit status of bench.py, whose host loop runs on the simulator. */
+    int Bench(const std::string &only, const std::string &settings) {
+        std::string sim = Path("SIMULATOR");
+        Script("carry/hostloop", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                                     " CUSIM_KERNELS=" + Path("LOOP_KERNELS") +
+                                     " CUSIM_DELAY_US=0 " + settings + " " + Path("LOOP") +
+                                     " \"$@\"");
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + Path("BENCH") +
+                              " --quick --carry " + dir_ + "/carry --out " + dir_ + "/out --only " +
+                              only + " > " + dir_ + "/log 2>&1";
+        int status = std::system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
     std::string Read(const std::string &name) {
         std::ifstream in(dir_ + "/" + name);
         std::stringstream text;
@@ -163,6 +177,24 @@ TEST_F(SimCases, ReplaysEndAsRecorded) {
             << results;
     }
     EXPECT_NE(results.find("preloaded / plain, replayed over live"), std::string::npos) << results;
+}
+
+/* The bench suite: all variants of the host loop leave the same, and a graph that loses a node is
+ * seen. How long they take says nothing here. */
+TEST_F(SimCases, TheBenchSuiteComparesResults) {
+    Bench("loop-eager,step-240", "");
+    std::string report = Read("out/BENCH.md");
+    for (const char *label : {"1 in 10 eager", "240 launches a step"}) {
+        size_t at = report.find(std::string("| ") + label + " |");
+        ASSERT_NE(at, std::string::npos) << label << report << Read("log");
+        std::string row = report.substr(at, report.find('\n', at) - at);
+        EXPECT_NE(row.find("| equal |"), std::string::npos) << row;
+        EXPECT_EQ(row.find("|  |"), std::string::npos) << "a variant is missing: " << row;
+    }
+    EXPECT_EQ(report.find("**FAIL**: runs to its end"), std::string::npos) << report;
+    EXPECT_EQ(Bench("step-240", "CUSIM_GRAPH_ERROR=drop:9"), 1) << Read("log");
+    EXPECT_NE(Read("out/BENCH.md").find("| **differ** |"), std::string::npos)
+        << Read("out/BENCH.md");
 }
 
 /* The grid of bench: each cell ends as recorded, and tables and plot are kept. */

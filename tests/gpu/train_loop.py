@@ -3,7 +3,8 @@ that copies pinned memory on a side stream.
 
 An ordinary PyTorch program that knows nothing of cusplice. The loss is read after each step. Prints one JSON line; `hash` covers
 the bits of all losses and of the weights at the end. Attention is written out, since the fused backward of some GPUs adds
-in any order. `--models 2` trains two models at a time, each on a thread and a stream of its own.
+in any order. `--models 2` trains two models at a time, each on a thread and a stream of its own. `--graph` captures a whole step once, the
+optimizer's with capturable=True, and replays it: the hand-written way, which rounds otherwise in the optimizer.
 """
 
 import argparse
@@ -65,10 +66,50 @@ def loader(args, seed, into):
         into.put((ids, arrived, batch))
 
 
+class Captured:
+    """A whole step as one graph: forward, backward and the optimizer, over the same batch in the same place."""
+
+    def __init__(self, args, model, optimizer):
+        self.ids = torch.zeros(args.batch, args.length + 1, dtype=torch.long, device="cuda")
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.step(args, model, optimizer)
+        torch.cuda.current_stream().wait_stream(side)
+        optimizer.zero_grad(set_to_none=True)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.loss = self.step(args, model, optimizer)
+        model.load_state_dict(before)  # the steps for warming up have not been
+        for state in optimizer.state.values():
+            for value in state.values():
+                value.zero_()
+
+    def step(self, args, model, optimizer):
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(args, model, self.ids)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def __call__(self, ids):
+        self.ids.copy_(ids)
+        self.graph.replay()
+        return self.loss
+
+
+def loss_of(args, model, ids):
+    out = model(ids[:, :-1])
+    return functional.cross_entropy(out.reshape(-1, args.words), ids[:, 1:].reshape(-1))
+
+
 def train(args, number, model, results):
     stream = torch.cuda.Stream() if args.models > 1 else torch.cuda.current_stream()
     with torch.cuda.stream(stream):
-        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=args.foreach)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=args.foreach, capturable=args.graph)
+        captured = Captured(args, model, optimizer) if args.graph else None
         waiting = queue.Queue(maxsize=4)
         thread = threading.Thread(target=loader, args=(args, 100 + number, waiting))
         thread.start()
@@ -78,11 +119,13 @@ def train(args, number, model, results):
             ids, arrived, _ = waiting.get()
             stream.wait_event(arrived)
             ids.record_stream(stream)
-            optimizer.zero_grad(set_to_none=True)
-            out = model(ids[:, :-1])
-            loss = functional.cross_entropy(out.reshape(-1, args.words), ids[:, 1:].reshape(-1))
-            loss.backward()
-            optimizer.step()
+            if captured:
+                loss = captured(ids)
+            else:
+                optimizer.zero_grad(set_to_none=True)
+                loss = loss_of(args, model, ids)
+                loss.backward()
+                optimizer.step()
             losses.append(loss.item())
             if step >= args.steps // 4:
                 times.append((time.perf_counter() - begin) * 1e3)
@@ -104,7 +147,10 @@ def main():
     parser.add_argument("--words", type=int, default=1000)
     parser.add_argument("--models", type=int, default=1)
     parser.add_argument("--foreach", action="store_true", help="the optimizer's fused lists instead of one parameter at a time")
+    parser.add_argument("--graph", action="store_true", help="capture a step once, then replay it")
     args = parser.parse_args()
+    if args.graph and args.models > 1:
+        parser.error("--graph goes with one model")
     torch.manual_seed(21)  # one generator for all threads, so the models are made here
     models = [Model(args.words, args.width, args.layers, args.heads, args.length).cuda() for _ in range(args.models)]
     torch.cuda.synchronize()

@@ -1,0 +1,66 @@
+/*
+ * What hostloop asks of CUDA, so that one program is there for the runtime (gpu_runtime.cu, with
+ * cudart linked in or shared) and for the driver (gpu_driver.c). Thin: each function is the one
+ * call that its name says. A call that fails is said on stderr and ends the program with status 2.
+ *
+ * gpu_start first, then any thread: what a thread uses is its own, but for the kernels.
+ */
+#ifndef CUSPLICE_HARNESS_BENCH_GPU_H
+#define CUSPLICE_HARNESS_BENCH_GPU_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KERNELS = 50, EAGER = KERNELS, BLOCK = 32, WORDS = 64 };
+
+typedef void *gpu_stream; /* NULL: the legacy stream */
+typedef void *gpu_event;
+typedef void *gpu_graph;
+typedef void *gpu_node;
+typedef void *gpu_exec;
+
+/* One launch: of kernel 0..KERNELS-1, or EAGER, over the words of a buffer. */
+struct gpu_launch {
+    unsigned *state;
+    unsigned kernel, grid, scalar;
+};
+
+extern const char *const gpu_api; /* "runtime" or "driver" */
+
+void gpu_start(void);   /* context, and code where that is loaded by hand */
+void gpu_thread(void);  /* at the start of each further thread */
+void gpu_wait(void);    /* for all that was submitted */
+void gpu_checked(void); /* an error that a launch left behind */
+size_t gpu_used(void);  /* bytes of device memory that are taken, by whomever */
+
+unsigned *gpu_buffer(void); /* WORDS words, each byte of them 1 */
+void gpu_read(unsigned host[WORDS], const unsigned *state);
+
+gpu_stream gpu_stream_new(int nonblocking);
+void gpu_stream_wait(gpu_stream stream);
+
+void gpu_launch(gpu_stream stream, const struct gpu_launch *launch);
+void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes);
+void gpu_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
+
+gpu_event gpu_event_new(void);
+void gpu_event_record(gpu_event event, gpu_stream stream);
+double gpu_event_us(gpu_event from, gpu_event to); /* both have come */
+
+/* Graphs by hand: each node comes behind one other, or behind none (NULL). */
+gpu_graph gpu_graph_new(void);
+gpu_node gpu_graph_launch(gpu_graph graph, gpu_node behind, const struct gpu_launch *launch);
+gpu_node gpu_graph_set(gpu_graph graph, gpu_node behind, void *to, int byte, size_t bytes);
+gpu_node gpu_graph_copy(gpu_graph graph, gpu_node behind, void *to, const void *from, size_t bytes);
+gpu_exec gpu_exec_new(gpu_graph graph, gpu_stream stream); /* uploaded; waits for the stream */
+void gpu_exec_launch(gpu_exec exec, gpu_stream stream);
+void gpu_exec_patch(gpu_exec exec, gpu_node node, const struct gpu_launch *launch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,192 @@
+/*
+ * gpu.h by the driver alone: no cudart. The kernels are an image in the program, and the driver is
+ * bound by the linker.
+ */
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "harness/bench/gpu.h"
+#include "harness/bench/hostloop_kernels.h"
+
+extern const unsigned char hostloop_image_fatbin[];
+
+#define NAME(n) "bench_small_" #n,
+static const char *const names[KERNELS + 1] = {HOSTLOOP_KERNELS(NAME) "bench_eager"};
+/* Set by gpu_start, then read alone. */
+static CUcontext context;
+static CUfunction functions[KERNELS + 1];
+
+const char *const gpu_api = "driver";
+
+static void check(CUresult code, const char *call, int line) {
+    if (code == CUDA_SUCCESS)
+        return;
+    const char *name = "?";
+    cuGetErrorName(code, &name);
+    fprintf(stderr, "hostloop: %s: %s (line %d)\n", call, name, line);
+    exit(2);
+}
+#define CHECK(call) check((call), #call, __LINE__)
+
+void gpu_start(void) {
+    CUdevice device;
+    CUmodule module;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, hostloop_image_fatbin));
+    for (unsigned k = 0; k <= KERNELS; k++)
+        CHECK(cuModuleGetFunction(&functions[k], module, names[k]));
+}
+
+void gpu_thread(void) {
+    CHECK(cuCtxSetCurrent(context));
+}
+
+void gpu_wait(void) {
+    CHECK(cuCtxSynchronize());
+}
+
+void gpu_checked(void) {}
+
+size_t gpu_used(void) {
+    size_t free_bytes = 0, total = 0;
+    CHECK(cuMemGetInfo(&free_bytes, &total));
+    return total - free_bytes;
+}
+
+static CUdeviceptr address(const void *at) {
+    return (CUdeviceptr)(uintptr_t)at;
+}
+
+unsigned *gpu_buffer(void) {
+    CUdeviceptr at = 0;
+    CHECK(cuMemAlloc(&at, WORDS * sizeof(unsigned)));
+    CHECK(cuMemsetD8(at, 1, WORDS * sizeof(unsigned)));
+    return (unsigned *)(uintptr_t)at;
+}
+
+void gpu_read(unsigned host[WORDS], const unsigned *state) {
+    CHECK(cuMemcpyDtoH(host, address(state), WORDS * sizeof *host));
+}
+
+gpu_stream gpu_stream_new(int nonblocking) {
+    CUstream stream;
+    CHECK(cuStreamCreate(&stream, nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
+    return stream;
+}
+
+void gpu_stream_wait(gpu_stream stream) {
+    CHECK(cuStreamSynchronize(stream));
+}
+
+void gpu_launch(gpu_stream stream, const struct gpu_launch *l) {
+    unsigned words = WORDS;
+    void *args[] = {(void *)&l->state, &words, (void *)&l->scalar};
+    CHECK(cuLaunchKernel(functions[l->kernel], l->grid, 1, 1, BLOCK, 1, 1, 0, stream, args, NULL));
+}
+
+void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes) {
+    CHECK(cuMemsetD8Async(address(to), (unsigned char)byte, bytes, stream));
+}
+
+void gpu_copy(gpu_stream stream, void *to, const void *from, size_t bytes) {
+    CHECK(cuMemcpyDtoDAsync(address(to), address(from), bytes, stream));
+}
+
+gpu_event gpu_event_new(void) {
+    CUevent event;
+    CHECK(cuEventCreate(&event, CU_EVENT_DEFAULT));
+    return event;
+}
+
+void gpu_event_record(gpu_event event, gpu_stream stream) {
+    CHECK(cuEventRecord(event, stream));
+}
+
+double gpu_event_us(gpu_event from, gpu_event to) {
+    float ms = 0;
+    CHECK(cuEventElapsedTime(&ms, from, to));
+    return ms * 1e3;
+}
+
+/* A node of a launch, as the driver takes it; `args` is filled. */
+static CUDA_KERNEL_NODE_PARAMS node_params(const struct gpu_launch *l, unsigned *words,
+                                           void *args[3]) {
+    *words = WORDS;
+    args[0] = (void *)&l->state, args[1] = words, args[2] = (void *)&l->scalar;
+    return (CUDA_KERNEL_NODE_PARAMS){
+        .func = functions[l->kernel],
+        .gridDimX = l->grid,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = BLOCK,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .kernelParams = args,
+    };
+}
+
+gpu_graph gpu_graph_new(void) {
+    CUgraph graph;
+    CHECK(cuGraphCreate(&graph, 0));
+    return graph;
+}
+
+gpu_node gpu_graph_launch(gpu_graph graph, gpu_node behind, const struct gpu_launch *l) {
+    CUgraphNode node, before = behind;
+    unsigned words;
+    void *args[3];
+    CUDA_KERNEL_NODE_PARAMS p = node_params(l, &words, args);
+    CHECK(cuGraphAddKernelNode(&node, graph, &before, before != NULL, &p));
+    return node;
+}
+
+gpu_node gpu_graph_set(gpu_graph graph, gpu_node behind, void *to, int byte, size_t bytes) {
+    CUgraphNode node, before = behind;
+    CUDA_MEMSET_NODE_PARAMS p = {
+        .dst = address(to), .value = (unsigned)byte, .elementSize = 1, .width = bytes, .height = 1};
+    CHECK(cuGraphAddMemsetNode(&node, graph, &before, before != NULL, &p, context));
+    return node;
+}
+
+gpu_node gpu_graph_copy(gpu_graph graph, gpu_node behind, void *to, const void *from,
+                        size_t bytes) {
+    CUgraphNode node, before = behind;
+    CUDA_MEMCPY3D p = {
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = address(from),
+        .srcPitch = bytes,
+        .srcHeight = 1,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = address(to),
+        .dstPitch = bytes,
+        .dstHeight = 1,
+        .WidthInBytes = bytes,
+        .Height = 1,
+        .Depth = 1,
+    };
+    CHECK(cuGraphAddMemcpyNode(&node, graph, &before, before != NULL, &p, context));
+    return node;
+}
+
+gpu_exec gpu_exec_new(gpu_graph graph, gpu_stream stream) {
+    CUgraphExec exec;
+    CHECK(cuGraphInstantiate(&exec, graph, 0));
+    CHECK(cuGraphUpload(exec, stream));
+    CHECK(cuStreamSynchronize(stream));
+    return exec;
+}
+
+void gpu_exec_launch(gpu_exec exec, gpu_stream stream) {
+    CHECK(cuGraphLaunch(exec, stream));
+}
+
+void gpu_exec_patch(gpu_exec exec, gpu_node node, const struct gpu_launch *l) {
+    unsigned words;
+    void *args[3];
+    CUDA_KERNEL_NODE_PARAMS p = node_params(l, &words, args);
+    CHECK(cuGraphExecKernelNodeSetParams(exec, node, &p));
+}

@@ -1,0 +1,418 @@
+/*
+ * hostloop: a CUDA program whose host is the bottleneck. It launches small kernels one after
+ * another, in one of several patterns, and prints one JSON line: the time of a step, the host's
+ * part of it, memory, and a checksum of the result. It is an ordinary CUDA program and knows
+ * nothing of cusplice; tools/gpu-check runs it as it is and preloaded and compares.
+ *
+ * What stands at a place of a step is settled beforehand (lay_out), so that the loop that is timed
+ * does little but launch. With --graph the same places become graphs by hand: a whole one, or
+ * pieces, cut at kernels for the eager list and where the stream changes; launches that change
+ * from step to step are patched into them.
+ *
+ * One thread, or several that share nothing but the context (--threads): each has a stream and a
+ * buffer of its own and does the same steps. Every launch mixes its place's scalar, its kernel's
+ * own constant and its grid into the small buffer of its stream, so that a launch that is lost,
+ * doubled, out of order, or that runs with a stale argument or grid changes the checksum. Memsets
+ * and copies overwrite parts of that buffer: one that is lost shows unless a later step overwrites
+ * what it left, in the last step always.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness/bench/gpu.h"
+#include "harness/bench/hostloop.h"
+
+enum { GRID = 2, GRIDS = 8, SPAN = 8 /* bytes of a memset or a copy */ };
+
+enum what { LAUNCH, SET, COPY };
+
+/* One operation of a step. */
+struct place {
+    struct gpu_launch launch; /* as in a step where nothing changes */
+    enum what what;
+    unsigned stream;
+    unsigned char *to, *from; /* of a memset, of a copy */
+    unsigned number;
+    bool scalar_changes, grid_changes;
+    gpu_node node; /* in the graph of its part */
+};
+
+/* Places one behind the other that are issued in one go: a graph, or one place that is none. */
+struct part {
+    gpu_exec exec; /* NULL: places[first] as it is */
+    unsigned first, end, stream;
+    bool changes;
+};
+
+struct run {
+    const struct options *opt;
+    unsigned number;
+    gpu_stream streams[STREAMS_MAX];
+    unsigned *state[STREAMS_MAX];
+    struct place *places;
+    struct part *parts;
+    unsigned n_parts;
+    gpu_event began_at, ended_at; /* of a step, on the GPU */
+    uint64_t issued, random;
+    pthread_barrier_t *warm;     /* where threads meet before the first step that counts, or NULL */
+    uint64_t *host, *wall, *gpu; /* ns of each step that counts */
+    uint64_t began, ended;       /* ns: of the steps that count */
+};
+
+static void *need(size_t n, size_t size) {
+    void *memory = calloc(n, size);
+    if (!memory) {
+        fputs("hostloop: out of memory\n", stderr);
+        exit(2);
+    }
+    return memory;
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- what a step is ---- */
+
+static bool each(unsigned every, unsigned place) {
+    return every && place % every == every - 1;
+}
+
+/* Which operation stands at a place never changes, except in the random pattern. */
+static struct place place_of(const struct run *run, unsigned number) {
+    const struct options *o = run->opt;
+    unsigned stream = number / o->run % o->streams;
+    struct place p = {
+        .what = each(o->memset_every, number) ? SET
+                : each(o->copy_every, number) ? COPY
+                                              : LAUNCH,
+        .stream = stream,
+        .number = number,
+        .scalar_changes = each(o->scalar_every, number),
+        .grid_changes = each(o->grid_every, number),
+        .launch = {.state = run->state[stream], .grid = GRID, .scalar = number},
+    };
+    p.launch.kernel =
+        each(o->eager_every, number) ? EAGER : (number * 7 + number / 11) % o->kernels;
+    /* Two spans of the buffer, never the same one. */
+    unsigned spans = WORDS * sizeof(unsigned) / SPAN, to = number * 5 % spans;
+    p.to = (unsigned char *)p.launch.state + to * SPAN;
+    p.from = (unsigned char *)p.launch.state + (to + 3) % spans * SPAN;
+    return p;
+}
+
+/* The launch of a place in a step. */
+static inline struct gpu_launch launch_of(const struct place *p, unsigned step) {
+    struct gpu_launch l = p->launch;
+    if (p->scalar_changes)
+        l.scalar += step * 2246822519u;
+    if (p->grid_changes)
+        l.grid = 1 + (p->number + step) % GRIDS;
+    return l;
+}
+
+static gpu_node add_node(gpu_graph graph, gpu_node behind, const struct place *p) {
+    switch (p->what) {
+    case SET:
+        return gpu_graph_set(graph, behind, p->to, (int)(p->number & 0xff), SPAN);
+    case COPY:
+        return gpu_graph_copy(graph, behind, p->to, p->from, SPAN);
+    default:
+        return gpu_graph_launch(graph, behind, &p->launch);
+    }
+}
+
+static bool is_eager(const struct place *p) {
+    return p->what == LAUNCH && p->launch.kernel == EAGER;
+}
+
+/* Whether a place ends the part before it. A whole graph takes everything: each stream is a branch
+ * of it. */
+static bool cuts(const struct options *o, const struct part *part, const struct place *p) {
+    return o->piece &&
+           (p->number - part->first == o->piece || p->stream != part->stream || is_eager(p));
+}
+
+static struct part part_from(struct run *run, unsigned first) {
+    const struct options *o = run->opt;
+    struct part part = {.first = first, .end = first + 1, .stream = run->places[first].stream};
+    if (o->piece && is_eager(&run->places[first]))
+        return part;
+    gpu_graph graph = gpu_graph_new();
+    gpu_node last[STREAMS_MAX] = {NULL};
+    for (part.end = first; part.end < o->launches; part.end++) {
+        struct place *p = &run->places[part.end];
+        if (part.end > first && cuts(o, &part, p))
+            break;
+        last[p->stream] = p->node = add_node(graph, last[p->stream], p);
+        part.changes |= p->scalar_changes || p->grid_changes;
+    }
+    part.exec = gpu_exec_new(graph, run->streams[part.stream]);
+    return part;
+}
+
+static void lay_out(struct run *run) {
+    const struct options *o = run->opt;
+    run->places = need(o->launches, sizeof *run->places);
+    for (unsigned number = 0; number < o->launches; number++)
+        run->places[number] = place_of(run, number);
+    if (!o->graph)
+        return;
+    run->parts = need(o->launches, sizeof *run->parts);
+    for (unsigned at = 0; at < o->launches; at = run->parts[run->n_parts - 1].end)
+        run->parts[run->n_parts++] = part_from(run, at);
+}
+
+/* ---- steps ---- */
+
+static inline void issue(struct run *run, const struct place *p, unsigned step) {
+    gpu_stream stream = run->streams[p->stream];
+    if (p->what == SET) {
+        gpu_set(stream, p->to, (int)(p->number & 0xff), SPAN);
+    } else if (p->what == COPY) {
+        gpu_copy(stream, p->to, p->from, SPAN);
+    } else {
+        struct gpu_launch l = launch_of(p, step);
+        gpu_launch(stream, &l);
+        run->issued++;
+    }
+}
+
+static void issue_random(struct run *run, unsigned number) {
+    run->random = run->random * 6364136223846793005u + 1442695040888963407u;
+    struct gpu_launch l = run->places[number].launch;
+    l.kernel = (run->random >> 33) % run->opt->random;
+    gpu_launch(run->streams[0], &l);
+    run->issued++;
+}
+
+static void issue_part(struct run *run, const struct part *part, unsigned step) {
+    if (!part->exec) {
+        issue(run, &run->places[part->first], step);
+        return;
+    }
+    for (unsigned at = part->first; part->changes && at < part->end; at++) {
+        const struct place *p = &run->places[at];
+        if (p->what == LAUNCH && (p->scalar_changes || p->grid_changes)) {
+            struct gpu_launch l = launch_of(p, step);
+            gpu_exec_patch(part->exec, p->node, &l);
+        }
+    }
+    gpu_exec_launch(part->exec, run->streams[part->stream]);
+}
+
+static void issue_step(struct run *run, unsigned step) {
+    if (run->opt->graph)
+        for (unsigned i = 0; i < run->n_parts; i++)
+            issue_part(run, &run->parts[i], step);
+    else if (run->opt->random)
+        for (unsigned i = 0; i < run->opt->launches; i++)
+            issue_random(run, i);
+    else
+        for (unsigned i = 0; i < run->opt->launches; i++)
+            issue(run, &run->places[i], step);
+    gpu_checked();
+}
+
+/* Steps that end in a synchronisation. */
+static void run_steps(struct run *run) {
+    const struct options *o = run->opt;
+    for (unsigned step = 0; step < o->warmup + o->steps; step++) {
+        if (step == o->warmup) {
+            if (run->warm)
+                pthread_barrier_wait(run->warm);
+            run->began = now_ns();
+        }
+        uint64_t begin = now_ns(), issued;
+        if (o->events)
+            gpu_event_record(run->began_at, run->streams[0]);
+        issue_step(run, step);
+        if (o->events)
+            gpu_event_record(run->ended_at, run->streams[0]);
+        issued = now_ns();
+        for (unsigned i = 0; i < o->streams; i++)
+            gpu_stream_wait(run->streams[i]);
+        if (step < o->warmup)
+            continue;
+        run->host[step - o->warmup] = issued - begin;
+        run->wall[step - o->warmup] = now_ns() - begin;
+        if (o->events)
+            run->gpu[step - o->warmup] =
+                (uint64_t)(gpu_event_us(run->began_at, run->ended_at) * 1e3);
+    }
+    run->ended = now_ns();
+}
+
+static void *thread_steps(void *arg) {
+    gpu_thread();
+    run_steps(arg);
+    return NULL;
+}
+
+/* The same steps in each of several threads. Returns the time from the moment when all were warm to
+ * the end of the last one's last step. */
+static uint64_t run_threads(struct run *runs, unsigned n) {
+    pthread_t threads[THREADS_MAX];
+    pthread_barrier_t warm;
+    pthread_barrier_init(&warm, NULL, n);
+    for (unsigned i = 0; i < n; i++) {
+        runs[i].warm = &warm;
+        if (pthread_create(&threads[i], NULL, thread_steps, &runs[i])) {
+            fputs("hostloop: no thread\n", stderr);
+            exit(2);
+        }
+    }
+    for (unsigned i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&warm);
+    uint64_t began = runs[0].began, ended = runs[0].ended;
+    for (unsigned i = 1; i < n; i++) {
+        began = runs[i].began < began ? runs[i].began : began;
+        ended = runs[i].ended > ended ? runs[i].ended : ended;
+    }
+    return ended - began;
+}
+
+/* ---- what is said of them ---- */
+
+static int by_value(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t quantile(const uint64_t *sorted, unsigned n, double q) {
+    return sorted[(unsigned)(q * (n - 1) + 0.5)];
+}
+
+static long resident_kb(void) {
+    long pages = 0, rss = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f) {
+        if (fscanf(f, "%ld %ld", &pages, &rss) != 2)
+            rss = 0;
+        fclose(f);
+    }
+    return rss * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static uint64_t checksum(const struct run *run, uint64_t hash) {
+    for (unsigned s = 0; s < run->opt->streams; s++) {
+        unsigned host[WORDS];
+        gpu_read(host, run->state[s]);
+        for (unsigned i = 0; i < sizeof host; i++)
+            hash = (hash ^ ((const unsigned char *)host)[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+static const char *mode_of(const struct options *o) {
+    return o->threads        ? "threads"
+           : o->loop         ? "loop"
+           : o->piece        ? "pieces"
+           : o->graph        ? "graph"
+           : o->streams > 1  ? "streams"
+           : o->random       ? "random"
+           : o->eager_every  ? "eager"
+           : o->scalar_every ? "patched"
+                             : "plain";
+}
+
+/* Buffers, streams and samples of one thread's steps; `samples` is where its own begin. */
+static void prepare(struct run *run, const struct options *o, struct run *all, unsigned samples) {
+    run->opt = o;
+    run->random = 42;
+    run->host = all->host + samples, run->wall = all->wall + samples, run->gpu = all->gpu + samples;
+    for (unsigned s = 0; s < o->streams; s++) {
+        run->state[s] = gpu_buffer();
+        if (o->stream != STREAM_LEGACY)
+            run->streams[s] =
+                gpu_stream_new(o->threads || o->streams > 1 || o->stream == STREAM_NONBLOCKING);
+    }
+    if (o->events)
+        run->began_at = gpu_event_new(), run->ended_at = gpu_event_new();
+    gpu_wait();
+    /* Every kernel runs once before the measurement: code is loaded at the first launch, and memory
+     * is taken for it. */
+    for (unsigned k = 0; run == all && k <= KERNELS; k++) {
+        struct gpu_launch l = {.state = run->state[0], .kernel = k, .grid = GRID, .scalar = k};
+        gpu_launch(run->streams[0], &l);
+        run->issued++;
+    }
+    gpu_wait();
+    lay_out(run);
+}
+
+int main(int argc, char **argv) {
+    struct options opt;
+    options_parse(argc, argv, &opt);
+    const struct options *o = &opt;
+    unsigned n_runs = o->threads ? o->threads : 1, samples = o->loop ? 1 : n_runs * o->steps;
+    struct run *runs = need(n_runs, sizeof *runs);
+    runs[0].host = need(samples, sizeof(uint64_t));
+    runs[0].wall = need(samples, sizeof(uint64_t));
+    runs[0].gpu = need(samples, sizeof(uint64_t));
+    gpu_start();
+    for (unsigned i = 0; i < n_runs; i++)
+        prepare(&runs[i], o, runs, i * o->steps);
+
+    size_t device_before = gpu_used();
+    long rss_before = resident_kb(), rss_quarter = 0;
+    uint64_t begin = now_ns(), together = 0, *host = runs[0].host, *wall = runs[0].wall;
+    if (o->threads) {
+        together = run_threads(runs, o->threads);
+    } else if (o->loop) {
+        for (unsigned turn = 0; turn < o->turns; turn++) {
+            issue_step(&runs[0], turn);
+            if (turn == o->turns / 4)
+                rss_quarter = resident_kb();
+        }
+        host[0] = (now_ns() - begin) / o->turns;
+        gpu_wait();
+        wall[0] = (now_ns() - begin) / o->turns;
+    } else {
+        run_steps(&runs[0]);
+    }
+    uint64_t total = now_ns() - begin;
+    long rss_end = resident_kb();
+    size_t device_after = gpu_used();
+    struct rusage usage_now;
+    getrusage(RUSAGE_SELF, &usage_now);
+
+    uint64_t sum = 14695981039346656037u, issued = 0;
+    for (unsigned i = 0; i < n_runs; i++) {
+        issued += runs[i].issued;
+        sum = checksum(&runs[i], sum);
+    }
+    qsort(host, samples, sizeof *host, by_value);
+    qsort(wall, samples, sizeof *wall, by_value);
+    qsort(runs[0].gpu, samples, sizeof *runs[0].gpu, by_value);
+    uint64_t median = quantile(wall, samples, 0.5);
+    /* Several threads: how fast kernels came by, all threads together. */
+    double kernel = o->threads ? (double)together / ((double)samples * o->launches)
+                               : (double)median / o->launches;
+    printf("{\"program\": \"hostloop\", \"api\": \"%s\", \"mode\": \"%s\", \"threads\": %u, "
+           "\"streams\": %u, \"launches\": %u, \"steps\": %u, \"graphs\": %u, ",
+           gpu_api, mode_of(o), n_runs, o->streams, o->launches, o->loop ? o->turns : o->steps,
+           runs[0].n_parts);
+    printf("\"median_ms\": %.6f, \"p10_ms\": %.6f, \"p90_ms\": %.6f, \"wall_ns\": %.1f, "
+           "\"host_ns\": %.2f, \"host_p10_ns\": %.2f, \"host_p90_ns\": %.2f, \"gpu_us\": %.3f, "
+           "\"total_ms\": %.3f, ",
+           median / 1e6, quantile(wall, samples, 0.1) / 1e6, quantile(wall, samples, 0.9) / 1e6,
+           kernel, (double)quantile(host, samples, 0.5) / o->launches,
+           (double)quantile(host, samples, 0.1) / o->launches,
+           (double)quantile(host, samples, 0.9) / o->launches,
+           quantile(runs[0].gpu, samples, 0.5) / 1e3, total / 1e6);
+    printf("\"issued\": %llu, \"rss_before_kb\": %ld, \"rss_quarter_kb\": %ld, "
+           "\"rss_end_kb\": %ld, \"rss_max_kb\": %ld, \"device_kb\": %lld, "
+           "\"checksum\": \"%016llx\"}\n",
+           (unsigned long long)issued, rss_before, rss_quarter, rss_end, (long)usage_now.ru_maxrss,
+           ((long long)device_after - (long long)device_before) / 1024, (unsigned long long)sum);
+    return 0;
+}

@@ -1,0 +1,413 @@
+"""The catalogue of the bench suite: what is measured, in which variants, and the bounds of the table 'To be shown'.
+
+A case is a function that takes a Bench and measures points. A point is one program at one setting, in up to four variants that
+alternate: as it is (plain), preloaded, with one whole graph made by hand (graph), and with graphs of pieces made by hand (pieces).
+The cases come in the order of their weight: what the bounds need first, then the sweeps, then other people's frameworks, then large models.
+"""
+
+import hashlib
+import os
+import statistics
+
+from cases import Lab, tokens_per_second
+
+PLAIN, PRELOADED, GRAPH, PIECES = "plain", "preloaded", "graph", "pieces"
+EAGER_RULE = {"CUSPLICE_EAGER": "bench_eager"}
+
+
+class OutOfTime(Exception):
+    """The run has no time left for another point."""
+
+
+class Bench(Lab):
+    """A Lab that keeps points: the figures of each run by variant, and whether all variants came to the same result."""
+
+    def __init__(self, runner, name, quick, plain_only, left, most):
+        super().__init__(runner, name, quick, plain_only)
+        self.points, self.left, self.most, self.optional = [], left, most, ()
+
+    def fail(self, done):
+        """A variant that may be missing (a framework may refuse the capture) is a note, anything else a failed check."""
+        if done.variant == "plain" and self.running in self.optional:
+            self.notes.append(f"{self.running}: {done.why()}")
+        else:
+            super().fail(done)
+
+    def point(self, label, variants, figure, unit, reps=5, x=None, more_is_better=False, result="checksum", apart=(), optional=(),
+              read=None, series=""):
+        """Measures one point. `variants`: name -> (argv, environment, native program, limit). `figure` is what counts of a run's JSON line,
+        `result` its checksum; variants in `apart` compute something else on purpose, those in `optional` may fail. `read` makes that
+        of a run whose program prints none."""
+        if self.left() <= 0:
+            raise OutOfTime(label)
+        self.optional = optional
+
+        def call(name, how):
+            self.running = name
+            argv, env, native, limit = variants[name]
+            done = self.runner.run(argv, variant=how, env=env if how == "preload" else None, native=native, limit=limit)
+            if read and done.ok:
+                done.result = read(done)
+            return done
+
+        how = {name: "preload" if name.startswith(PRELOADED) else "plain" for name in variants}
+        runs = {name: of for name, of in self.alternate(how, call, min(reps, self.most)).items() if of}
+        results = {name: sorted({str(d.result.get(result)) for d in of}) for name, of in runs.items() if name not in apart}
+        distinct = {value for of in results.values() for value in of}
+        equal = (len(distinct) == 1 and "None" not in distinct) if results else None
+        if equal is False:
+            self.check(f"{label}: results", False, "; ".join(f"{k}: {', '.join(v)}" for k, v in results.items())[:300], "equal")
+        self.points.append({
+            "label": label, "x": x, "series": series, "figure": figure, "unit": unit, "more_is_better": more_is_better, "equal": equal,
+            "results": results, "apart": [name for name in apart if name in runs],
+            "variants": {name: variant_of(of, figure) for name, of in runs.items()}})
+
+    def alternate(self, variants, call, reps):
+        """The runs by variant: there, then back. Another repetition begins only while there is time."""
+        names = [name for name, how in variants.items() if how == "plain" or not self.plain_only]
+        runs = {name: [] for name in names}
+        for rep in range(reps):
+            if rep and self.left() <= 0:
+                self.notes.append(f"{rep} of {reps} repetitions: no time for more")
+                break
+            for name in names if rep % 2 == 0 else names[::-1]:
+                done = call(name, variants[name])
+                if done.ok and done.result is not None:
+                    runs[name].append(done)
+                    self.see(name, done)
+                else:
+                    self.fail(done)
+                    names = [n for n in names if n != name]
+        return runs
+
+
+KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "gpu_us", "median_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
+
+
+def variant_of(runs, figure):
+    """What is kept of a variant's runs: figures, and the last run's account of the library."""
+    numbers = [{k: d.result[k] for k in KEPT if k in d.result} for d in runs]
+    kept = {"median": statistics.median(n[figure] for n in numbers), "runs": numbers}
+    stats = runs[-1].stats
+    if stats:
+        issued = stats["issued"]
+        kept["library"] = {
+            "in_graphs": issued["in_graphs"] / max(1, issued["in_graphs"] + issued["eager"]), "built": stats.get("built"),
+            "graph_launches": stats.get("graph_launches"), "patched_nodes": stats.get("patched_nodes"), "build_us": stats.get("build_us"),
+            "signatures": stats.get("signatures"), "breaks": {k: v for k, v in stats.get("breaks", {}).items() if v},
+            "fallbacks": {k: v for k, v in stats.get("fallbacks", {}).items() if v}}
+    return kept
+
+
+# The host-bound loop
+
+
+def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", program="hostloop", piece=64, only=None, env=None, steps=(200, 60), **more):
+    """A point of harness/bench/hostloop. `piece`: launches in a graph of the variant pieces."""
+    path = bench.runner.program(program)
+    if not path:
+        bench.skip(f"{program} is not built")
+        return
+    argv = [path, *args] + ([] if "--loop" in args else ["--steps", steps[0] // (2 if bench.quick else 1), "--warmup", steps[1]])
+    variants = {PLAIN: (argv, None, True, 90), PRELOADED: (argv, env, True, 90), GRAPH: ([*argv, "--graph"], None, True, 90),
+                PIECES: ([*argv, "--graph", "--piece", piece], None, True, 90)}
+    bench.point(label, {k: v for k, v in variants.items() if only is None or k in only}, figure, unit, **more)
+
+
+def case_loop_whole(bench):
+    """Host loop: 1000 small launches, then a synchronisation (static cudart)."""
+    hostloop(bench, "1000 launches a step", reps=5)
+
+
+def case_loop_eager(bench):
+    """Host loop with every 10th kernel on the eager list; the hand-written pieces are cut at the same kernels."""
+    hostloop(bench, "1 in 10 eager", ["--eager-every", 10], piece=1000, env=EAGER_RULE, reps=5)
+
+
+def case_host_time(bench):
+    """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted, the graphs that it launches counted. Pieces of 128 by
+    hand show what launching graphs takes of it."""
+    for program, label in (("hostloop_driver", "driver API"), ("hostloop_shared", "shared cudart"), ("hostloop", "static cudart")):
+        hostloop(bench, label, figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, PIECES), piece=128, steps=(300, 100),
+                 reps=5)
+
+
+def case_step_240(bench):
+    """Steps of 240 launches with a synchronisation each: on the GPU, from an event before the first launch to one behind the last."""
+    hostloop(bench, "240 launches a step", ["--launches", 240, "--events"], figure="gpu_us", unit="us a step on the GPU", piece=32, steps=(800, 200), reps=5)
+
+
+# The decode host
+
+
+def decode(bench, batch, reps, only=(PLAIN, PRELOADED), x=None):
+    path = bench.runner.program("decode")
+    if not path:
+        bench.skip("decode is not built")
+        return
+    argv = [path, "--batch", batch, "--tokens", 300 if bench.quick else 1000]
+    preset = {"CUSPLICE_CONFIG": os.path.join(bench.runner.root, "config", "presets", "decode.conf")}
+    variants = {PLAIN: (argv, None, True, 90), PRELOADED: (argv, None, True, 90), "preloaded, attention eager": (argv, preset, True, 90)}
+
+    def read(done):
+        rate = tokens_per_second(done)
+        return {"tokens_per_s": rate, "checksum": hashlib.sha256(done.stdout.encode()).hexdigest()[:32]} if rate else None
+
+    bench.point(f"batch {batch}", {k: v for k, v in variants.items() if k in only}, "tokens_per_s", "tokens/s", reps=reps, x=x, more_is_better=True, read=read)
+
+
+def case_decode(bench):
+    """The decode host, batch 1, without a configuration and with attention on the eager list."""
+    decode(bench, 1, 5, (PLAIN, PRELOADED, "preloaded, attention eager"))
+
+
+# PyTorch
+
+
+def script(bench, name, *args, limit=200):
+    return (bench.runner.python_script(name, *args), None, False, limit)
+
+
+def linear(bench, layers, steps, warmup, reps, only=(PLAIN, PRELOADED, GRAPH)):
+    if bench.lacks("torch"):
+        return
+    args = ["--layers", layers, "--steps", steps, "--warmup", warmup]
+    variants = {PLAIN: script(bench, "linear1000.py", *args), PRELOADED: script(bench, "linear1000.py", *args),
+                GRAPH: script(bench, "linear1000.py", *args, "--graph"), PIECES: script(bench, "linear1000.py", *args, "--pieces", 100)}
+    bench.point(f"{layers} x nn.Linear(32, 32)", {k: v for k, v in variants.items() if k in only}, "median_ms", "ms a step", reps=reps, x=layers, result="hash")
+
+
+def case_linear_10000(bench):
+    """PyTorch: 10,000 linear layers one behind the other, eager; the graph is torch.cuda.graph. Graphs of 40,000 operations are built over many steps."""
+    linear(bench, 10000, 20, 30, 2)
+
+
+# hidden, layers, heads, heads of keys, width of the feed-forward, words
+LLAMAS = {
+    "50m": (512, 6, 8, 8, 1408, 32000),
+    "270m": (1024, 16, 16, 16, 2816, 32000),
+    "1b": (2048, 22, 32, 4, 5632, 32000),
+    "3b": (3200, 26, 32, 32, 8640, 32000),
+    "8b": (4096, 32, 32, 8, 14336, 128256),
+}
+
+
+def llama(bench, size, cache, tokens, runs, reps, graph=False):
+    if bench.lacks("torch", "transformers"):
+        return
+    names = ("--hidden", "--layers", "--heads", "--kv-heads", "--ffn", "--vocab")
+    args = [word for pair in zip(names, LLAMAS[size]) for word in pair]
+    args += ["--cache", cache, "--tokens", tokens, "--runs", runs]
+    one = script(bench, "hf_llama.py", *args)
+    variants = {PLAIN: one, PRELOADED: one}
+    if graph:
+        variants[GRAPH] = script(bench, "hf_llama.py", *args, "--graph")
+    hidden, layers = LLAMAS[size][:2]
+    bench.point(f"{size}, {layers} layers, hidden {hidden}, {cache} cache", variants, "tokens_per_s", "tokens/s", reps=reps, more_is_better=True, result="hash",
+                x=round(parameters(*LLAMAS[size]) / 1e6), series=f"{cache} cache", optional=(GRAPH,))
+
+
+def parameters(hidden, layers, heads, kv_heads, ffn, words):
+    """Of a Llama, norms left out."""
+    return 2 * words * hidden + layers * (2 * hidden * hidden + 2 * hidden * hidden * kv_heads // heads + 3 * hidden * ffn)
+
+
+def case_llama_static(bench):
+    """Hugging Face Llama, eager, 16 layers, hidden 1024, bf16, static cache."""
+    llama(bench, "270m", "static", 128, 3, 3, graph=True)
+
+
+def case_llama_dynamic(bench):
+    """The same with a cache that grows by concatenation."""
+    llama(bench, "270m", "dynamic", 128, 3, 3)
+
+
+def case_training(bench):
+    """A training step in eager PyTorch: transformer encoder of 4 layers, forward, backward, AdamW without foreach. The hand-written graph holds
+    the whole step, its optimizer with capturable=True, which rounds otherwise."""
+    if bench.lacks("torch"):
+        return
+    args = ["--steps", 100 if bench.quick else 200]
+    bench.point("4 layers, width 256", {PLAIN: script(bench, "train_loop.py", *args), PRELOADED: script(bench, "train_loop.py", *args),
+                                        GRAPH: script(bench, "train_loop.py", *args, "--graph")},
+                "median_ms", "ms a step", reps=3, result="hash", apart=(GRAPH,), optional=(GRAPH,))
+
+
+# Sweeps of the host loop
+
+
+def few(bench, all_of, *some):
+    return some if bench.quick else all_of
+
+
+def case_pieces(bench):
+    """Host loop, 1000 launches a step: how many launches a graph has at most, by hand and by piece_max."""
+    for n in few(bench, (4, 8, 16, 64, 256, 1000), 8, 64):
+        hostloop(bench, f"{n} launches in a graph", piece=n, env={"CUSPLICE_PIECE_FIRST": str(min(n, 4)), "CUSPLICE_PIECE_MAX": str(n)}, reps=3, x=n)
+
+
+def case_eager_share(bench):
+    """Host loop, 1000 launches a step: how many of them are on the eager list. The hand-written pieces are cut at the same kernels; the whole graph holds
+    them too."""
+    for percent, every in few(bench, ((0, 0), (1, 100), (5, 20), (10, 10), (20, 5), (50, 2)), (0, 0), (20, 5)):
+        hostloop(bench, f"{percent} % eager", ["--eager-every", every] if every else [], piece=1000, env=EAGER_RULE, reps=3, x=percent)
+
+
+def case_patched(bench):
+    """Host loop, 1000 launches a step, some with a new scalar or a new grid in each step; the hand-written graphs are patched."""
+    for what in ("scalar", "grid"):
+        for every in few(bench, (10, 4, 1), 4):
+            hostloop(bench, f"1 in {every} a new {what}", [f"--{what}-every", every], reps=3)
+    hostloop(bench, "1 in 4 a new scalar, 1 in 10 a new grid", ["--scalar-every", 4, "--grid-every", 10], reps=3)
+
+
+def case_memsets_copies(bench):
+    """Host loop, 1000 operations a step, some of them memsets and copies on the device of 8 bytes."""
+    for label, args in few(bench, (("1 in 10 a memset", ["--memset-every", 10]), ("1 in 10 a copy", ["--copy-every", 10]),
+                                   ("1 in 4 a memset, 1 in 5 a copy", ["--memset-every", 4, "--copy-every", 5])),
+                           ("1 in 4 a memset, 1 in 5 a copy", ["--memset-every", 4, "--copy-every", 5])):
+        hostloop(bench, label, args, reps=3, unit="ns an operation")
+
+
+def case_streams(bench):
+    """Host loop, 1000 launches a step in one thread that goes around its streams: 50 launches on one before the next, and one each. The whole graph
+    has a branch for each stream; pieces end where the stream changes."""
+    for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
+        hostloop(bench, f"streams: {n}, 50 in a row", ["--streams", n, "--run", 50], reps=3, x=n, series="50 in a row", steps=(200, 120))
+    for n in few(bench, (4, 16), 4):
+        hostloop(bench, f"streams: {n}, in turn", ["--streams", n], reps=3, x=n, series="in turn", steps=(200, 120))
+
+
+def case_threads(bench):
+    """Host loop, 250 launches a step in each of several threads with a stream of its own; time of a kernel, all threads together."""
+    for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
+        if n > (os.cpu_count() or 1):
+            bench.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
+            continue
+        hostloop(bench, f"threads: {n}", ["--threads", n, "--launches", 250], reps=3, x=n, steps=(200, 400))
+
+
+def case_hosts(bench):
+    """Host loop, 1000 launches a step, by the driver API and by a shared cudart (static cudart: loop-whole)."""
+    hostloop(bench, "driver API", program="hostloop_driver", reps=3)
+    hostloop(bench, "shared cudart", program="hostloop_shared", reps=3)
+
+
+def case_step_sizes(bench):
+    """Host loop: launches in a step, a synchronisation behind each."""
+    for n in few(bench, (10, 100, 3000, 10000), 10, 300):
+        hostloop(bench, f"{n} launches a step", ["--launches", n], reps=3, x=n, steps=(max(20, 200000 // n), max(40, 20000 // n)))
+
+
+def case_endless(bench):
+    """Host loop of 37 launches again and again, without a synchronisation before the end."""
+    hostloop(bench, "37 launches, 10,000 turns", ["--loop", 37, "--turns", 1000 if bench.quick else 10000], piece=16, reps=3)
+
+
+def case_batches(bench):
+    """The decode host with several sequences side by side; tokens of all of them."""
+    for n in few(bench, (1, 2, 4, 8, 16, 32, 64), 1, 4):
+        decode(bench, n, 3, x=n)
+
+
+# Other people's frameworks
+
+
+def case_linear_1000(bench):
+    """PyTorch: 1,000 linear layers one behind the other, eager; the graphs are torch.cuda.graph."""
+    linear(bench, 1000, 60, 15, 3, (PLAIN, PRELOADED, GRAPH, PIECES))
+
+
+def launch_bound(bench, name, label):
+    one = script(bench, name)
+    bench.point(label, {PLAIN: one, PRELOADED: one, GRAPH: script(bench, name, "--graph"), PIECES: script(bench, name, "--pieces", 10)},
+                "median_ms", "ms a step", reps=3, result="hash", optional=(GRAPH, PIECES))
+
+
+def case_cupy(bench):
+    """CuPy: 300 small kernels a step, raw and elementwise; the graphs are captured on CuPy's stream."""
+    if not bench.lacks("cupy"):
+        launch_bound(bench, "cupy_loop.py", "300 kernels a step")
+
+
+def case_triton(bench):
+    """Triton: 300 small kernels a step; the graphs are torch.cuda.graph."""
+    if not bench.lacks("torch", "triton"):
+        launch_bound(bench, "triton_loop.py", "300 kernels a step")
+
+
+def model_case(size, doc):
+    def case(bench):
+        llama(bench, size, "static", 64, 2, 2, graph=True)
+        llama(bench, size, "dynamic", 64, 2, 2)
+
+    case.__doc__ = doc
+    return case
+
+
+CASES = {
+    "loop-whole": case_loop_whole,
+    "loop-eager": case_loop_eager,
+    "host-time": case_host_time,
+    "step-240": case_step_240,
+    "decode": case_decode,
+    "linear-10000": case_linear_10000,
+    "llama-static": case_llama_static,
+    "llama-dynamic": case_llama_dynamic,
+    "training": case_training,
+    "pieces": case_pieces,
+    "eager-share": case_eager_share,
+    "patched": case_patched,
+    "memsets-copies": case_memsets_copies,
+    "streams": case_streams,
+    "threads": case_threads,
+    "hosts": case_hosts,
+    "step-sizes": case_step_sizes,
+    "endless": case_endless,
+    "batches": case_batches,
+    "linear-1000": case_linear_1000,
+    "cupy": case_cupy,
+    "triton": case_triton,
+    "models-50m": model_case("50m", "Hugging Face Llama, eager, bf16, random weights, 52 million parameters."),
+    "models-1b": model_case("1b", "The same, 1.1 billion parameters."),
+    "models-3b": model_case("3b", "The same, 3.4 billion parameters."),
+    "models-8b": model_case("8b", "The same, 8.0 billion parameters."),
+}
+GROUPS = {
+    "bounds": ("loop-whole", "loop-eager", "host-time", "step-240", "decode", "linear-10000", "llama-static", "llama-dynamic", "training"),
+    "sweeps": ("pieces", "eager-share", "patched", "memsets-copies", "streams", "threads", "hosts", "step-sizes", "endless", "batches"),
+    "frameworks": ("linear-1000", "cupy", "triton"),
+    "models": ("models-50m", "models-1b", "models-3b", "models-8b"),
+}
+
+
+# The table 'To be shown': what is asked, the case and the label of its point, the variant and figure over the variant and figure below
+# (None: the figure itself), and the bound, which is a least where `least` is set.
+
+
+class Bound:
+    def __init__(self, what, case, label, over, under, bound, least=False):
+        self.what, self.case, self.label, self.over, self.under, self.bound, self.least = what, case, label, over, under, bound, least
+
+
+def _llama_label(size, cache):
+    hidden, layers = LLAMAS[size][:2]
+    return f"{size}, {layers} layers, hidden {hidden}, {cache} cache"
+
+
+BOUNDS = (
+    Bound("host loop, preloaded / whole hand-written graph", "loop-whole", "1000 launches a step", (PRELOADED, "wall_ns"), (GRAPH, "wall_ns"), 0.92),
+    Bound("the same with 1 in 10 eager, preloaded / hand-written pieces with the same breaks", "loop-eager", "1 in 10 eager",
+          (PRELOADED, "wall_ns"), (PIECES, "wall_ns"), 1.00),
+    Bound("PyTorch linear chain, 10,000 layers, as written preloaded / torch.cuda.graph", "linear-10000", "10000 x nn.Linear(32, 32)",
+          (PRELOADED, "median_ms"), (GRAPH, "median_ms"), 1.00),
+    Bound("Hugging Face Llama (16 layers, hidden 1024), static cache, tokens/s, preloaded / plain", "llama-static", _llama_label("270m", "static"),
+          (PRELOADED, "tokens_per_s"), (PLAIN, "tokens_per_s"), 1.5, True),
+    Bound("the same with a dynamic cache", "llama-dynamic", _llama_label("270m", "dynamic"), (PRELOADED, "tokens_per_s"), (PLAIN, "tokens_per_s"), 1.5, True),
+    Bound("eager PyTorch training step, plain / preloaded", "training", "4 layers, width 256", (PLAIN, "median_ms"), (PRELOADED, "median_ms"), 1.4, True),
+    Bound("decode host, batch 1, tokens/s, preloaded / plain", "decode", "batch 1", (PRELOADED, "tokens_per_s"), (PLAIN, "tokens_per_s"), 1.5, True),
+    Bound("host time of a matched launch, driver API (ns)", "host-time", "driver API", (PRELOADED, "host_ns"), None, 50),
+    Bound("host time of a matched launch, shared cudart (ns)", "host-time", "shared cudart", (PRELOADED, "host_ns"), None, 100),
+    Bound("240 launches with a synchronisation, GPU time, preloaded / whole hand-written graph", "step-240", "240 launches a step",
+          (PRELOADED, "gpu_us"), (GRAPH, "gpu_us"), 1.02),
+)

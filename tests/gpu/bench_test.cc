@@ -1,0 +1,249 @@
+/*
+ * The promise of bench.py: what its report says of the runs is true. A bound that does not hold and
+ * results that differ make its exit status 1, several runs are merged case by case, what had no
+ * time is said, and each plot shows each point. The programs here are shell scripts that stand in
+ * for the built ones; no GPU is involved.
+ */
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace {
+
+const char kStats[] = R"({"ops": {"launches": 1051, "memsets": 0, "copies": 0},
+"issued": {"in_graphs": 1000, "eager": 51}, "eager_by": {}, "signatures": {}, "fallbacks": {}, "patched_nodes": 0})";
+
+/* What the stand-in of hostloop says in a variant. */
+struct Said {
+    std::string ns, checksum = "ab";
+};
+
+class Bench : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/bench_test_XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        dir_ = name;
+        mkdir((dir_ + "/bin").c_str(), 0755);
+        mkdir((dir_ + "/carry").c_str(), 0755);
+        Script("bin/nvidia-smi", "echo 'Some GPU, 1.2'");
+        /* An object that the loader takes, so that LD_PRELOAD is silent. */
+        ASSERT_EQ(
+            std::system(
+                ("cp /lib/x86_64-linux-gnu/libm.so.6 " + dir_ + "/carry/libcusplice.so").c_str()),
+            0);
+        Hostloop({"3000"}, {"900"}, {"1000"}, {"1200"});
+    }
+
+    void TearDown() override { EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0); }
+
+    void Script(const std::string &name, const std::string &body) {
+        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
+        chmod((dir_ + "/" + name).c_str(), 0755);
+    }
+
+    /* Writes one digit more at each run, so that there is a range: 900, 901, ... */
+    void Hostloop(const Said &plain, const Said &preloaded, const Said &graph, const Said &pieces) {
+        Script("carry/hostloop",
+               "n=$(cat " + dir_ + "/count 2>/dev/null || echo 0); echo $((n + 1)) > " + dir_ +
+                   "/count\n"
+                   "ns=" +
+                   plain.ns + " sum=" + plain.checksum +
+                   "\n"
+                   "case \" $* \" in\n"
+                   "*' --piece '*) ns=" +
+                   pieces.ns + " sum=" + pieces.checksum +
+                   ";;\n"
+                   "*' --graph '*) ns=" +
+                   graph.ns + " sum=" + graph.checksum +
+                   ";;\n"
+                   "esac\n"
+                   "if [ -n \"$CUSPLICE_STATS\" ]; then\n"
+                   "  ns=" +
+                   preloaded.ns + " sum=" + preloaded.checksum +
+                   "\n"
+                   "  cat > $CUSPLICE_STATS <<'E'\n" +
+                   kStats +
+                   "\nE\nfi\n"
+                   "echo '{\"wall_ns\": '$ns', \"issued\": 1051, \"checksum\": \"'$sum'\"}'");
+    }
+
+    int Run(const std::string &options, const std::string &out = "out") {
+        const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
+        std::string script = root ? std::string(root) + "/" + workspace + "/tests/gpu/bench.py"
+                                  : "tests/gpu/bench.py";
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + script +
+                              " --quick --carry " + dir_ + "/carry --out " + dir_ + "/" + out +
+                              " " + options + " > " + dir_ + "/log 2>&1";
+        int status = std::system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+    std::string Read(const std::string &name) {
+        std::ifstream in(dir_ + "/" + name);
+        std::stringstream text;
+        text << in.rdbuf();
+        return text.str();
+    }
+
+    /* The first line of the report that begins so. */
+    std::string Row(const std::string &begin, const std::string &out = "out") {
+        std::istringstream lines(Read(out + "/BENCH.md"));
+        for (std::string line; std::getline(lines, line);)
+            if (line.compare(0, begin.size(), begin) == 0)
+                return line;
+        return "no row " + begin + "\n" + Read(out + "/BENCH.md") + Read("log");
+    }
+
+    std::string dir_;
+};
+
+const char kWhole[] = "| host loop, preloaded / whole hand-written graph |";
+const char kEager[] = "| the same with 1 in 10 eager, preloaded / hand-written pieces";
+
+TEST_F(Bench, BoundsThatHoldGiveZero) {
+    EXPECT_EQ(Run("--only loop-whole,loop-eager"), 0) << Read("log");
+    EXPECT_NE(Row(kWhole).find("| 0.900 | 0.900 to 0.900 | <= 0.92 | pass |"), std::string::npos)
+        << Row(kWhole);
+    EXPECT_NE(Row(kEager).find("| 0.750 | 0.750 to 0.750 | <= 1 | pass |"), std::string::npos)
+        << Row(kEager);
+    EXPECT_NE(Row("| decode host, batch 1").find("not measured"), std::string::npos);
+    EXPECT_NE(
+        Row("| 1000 launches a step |").find("| 0.300 | 0.900 | 0.750 | 95.1 % | 0 | equal |"),
+        std::string::npos)
+        << Row("| 1000 launches a step |");
+    EXPECT_EQ(Row("2 of 10 bounds hold, 8 not measured."), "2 of 10 bounds hold, 8 not measured.");
+}
+
+TEST_F(Bench, SlowerThanABoundFails) {
+    Hostloop({"3000"}, {"930"}, {"1000"}, {"1200"});
+    EXPECT_EQ(Run("--only loop-whole,loop-eager"), 1) << Read("log");
+    EXPECT_NE(Row(kWhole).find("| <= 0.92 | **FAIL** |"), std::string::npos) << Row(kWhole);
+    EXPECT_NE(Row(kEager).find("| pass |"), std::string::npos) << Row(kEager);
+}
+
+/* Of the repetitions the range is said too. */
+TEST_F(Bench, RepetitionsThatVaryAreSaid) {
+    Hostloop({"3000"}, {"$((880 + n % 8 * 10))"}, {"1000"}, {"1200"});
+    Run("--only loop-whole");
+    /* Two repetitions of four variants, there and back: the preloaded runs are the second and the
+     * seventh. */
+    EXPECT_NE(Row(kWhole).find("| 0.915 | 0.890 to 0.940 |"), std::string::npos) << Row(kWhole);
+    EXPECT_NE(Row("| 1000 launches a step |").find("| 915 ± 2.7 % |"), std::string::npos)
+        << Row("| 1000 launches a step |");
+}
+
+TEST_F(Bench, AnotherResultFailsHoweverFast) {
+    Hostloop({"3000"}, {"500", "cd"}, {"1000"}, {"1200"});
+    EXPECT_EQ(Run("--only loop-whole"), 1) << Read("log");
+    EXPECT_NE(Row(kWhole).find("**FAIL**: results differ"), std::string::npos) << Row(kWhole);
+    EXPECT_NE(Row("| 1000 launches a step |").find("| **differ** |"), std::string::npos);
+    EXPECT_EQ(Row("0 of 10 bounds hold,"), "0 of 10 bounds hold, 9 not measured.");
+}
+
+TEST_F(Bench, ABoundCountsTheResultsOfItsOwnVariants) {
+    Hostloop({"3000"}, {"900"}, {"1000"}, {"1200", "cd"});
+    EXPECT_EQ(Run("--only loop-whole"), 1) << Read("log");
+    EXPECT_NE(Row(kWhole).find("| pass |"), std::string::npos) << Row(kWhole);
+    EXPECT_NE(Read("log").find("RESULTS DIFFER"), std::string::npos) << Read("log");
+}
+
+TEST_F(Bench, AVariantThatFailsIsNotMeasured) {
+    Script("carry/hostloop", "echo lost >&2; exit 3");
+    EXPECT_EQ(Run("--only loop-whole"), 1) << Read("log");
+    EXPECT_NE(Row(kWhole).find("not measured"), std::string::npos) << Row(kWhole);
+    EXPECT_NE(Read("out/BENCH.md").find("exit status 3: lost"), std::string::npos);
+}
+
+/* Of the decode host the text counts, and its speed is on stderr; more is better. */
+TEST_F(Bench, TheDecodeHostIsFasterWhereItSaysMore) {
+    const std::string body =
+        "s=2000\n"
+        "[ -n \"$CUSPLICE_STATS\" ] && s=3200 && cat > $CUSPLICE_STATS <<'E'\n" +
+        std::string(kStats) + "\nE\n";
+    Script("carry/decode", body + "echo Elizabeth; echo \"in 1 s, $s tokens/s\" >&2");
+    EXPECT_EQ(Run("--only decode"), 0) << Read("log");
+    EXPECT_NE(Row("| decode host, batch 1").find("| 1.600 | 1.600 to 1.600 | >= 1.5 | pass |"),
+              std::string::npos)
+        << Row("| decode host, batch 1");
+    EXPECT_NE(Row("| batch 1 |").find("| 0.625 |"), std::string::npos)
+        << "its time: " << Row("| batch 1 |");
+    Script("carry/decode", body + "echo Elizabeth $s; echo \"in 1 s, $s tokens/s\" >&2");
+    EXPECT_EQ(Run("--only decode"), 1) << Read("log");
+    EXPECT_NE(Row("| decode host, batch 1").find("results differ"), std::string::npos);
+}
+
+TEST_F(Bench, RunsAreMergedCaseByCase) {
+    EXPECT_EQ(Run("--only loop-whole,loop-eager", "first"), 0) << Read("log");
+    Hostloop({"3000"}, {"950"}, {"1000"}, {"1200"});
+    EXPECT_EQ(Run("--only loop-whole", "second"), 1) << Read("log");
+    EXPECT_EQ(Run("--merge " + dir_ + "/first " + dir_ + "/second", "both"), 1) << Read("log");
+    EXPECT_NE(Row(kWhole, "both").find("| 0.950 |"), std::string::npos) << "the later one's";
+    EXPECT_NE(Row(kEager, "both").find("| 0.750 |"), std::string::npos) << "the earlier one's";
+    EXPECT_EQ(Row("Run 2:", "both"), "Run 2:");
+    EXPECT_NE(Row("Host loop: 1000 small", "both").find("(Run 2,"), std::string::npos);
+    EXPECT_NE(Row("Host loop with every 10th", "both").find("(Run 1,"), std::string::npos);
+    /* A run of which nothing is left is not named. */
+    EXPECT_EQ(Run("--merge " + dir_ + "/second " + dir_ + "/first", "other"), 0) << Read("log");
+    EXPECT_NE(Row(kWhole, "other").find("| 0.900 |"), std::string::npos) << Row(kWhole, "other");
+    EXPECT_EQ(Read("other/BENCH.md").find("Run 2:"), std::string::npos);
+    /* What is merged can be merged again. */
+    EXPECT_EQ(Run("--merge " + dir_ + "/both", "again"), 1) << Read("log");
+    EXPECT_EQ(Read("again/BENCH.md"), Read("both/BENCH.md"));
+}
+
+TEST_F(Bench, WhatHadNoTimeIsSaid) {
+    EXPECT_EQ(Run("--only loop-whole --deadline 0"), 2) << Read("log");
+    EXPECT_NE(Read("out/BENCH.md").find("no time left for 1000 launches a step"), std::string::npos)
+        << Read("out/BENCH.md");
+}
+
+TEST_F(Bench, RepetitionsAreAsManyAsAskedFor) {
+    Run("--only loop-whole --reps 3");
+    EXPECT_EQ(Read("count"), "12\n") << "of four variants";
+}
+
+TEST_F(Bench, AnUnknownCaseIsRefused) {
+    EXPECT_EQ(Run("--only nonesuch"), 2);
+    EXPECT_NE(Read("log").find("no case nonesuch; there are loop-whole,"), std::string::npos);
+}
+
+/* Points of a plot: number of circles; a smaller figure stands lower. */
+TEST_F(Bench, APlotShowsEachPointAtItsPlace) {
+    Hostloop({"3000"}, {"900"}, {"1000"}, {"1200"});
+    EXPECT_EQ(Run("--only eager-share"), 0) << Read("log");
+    std::string svg = Read("out/eager.svg");
+    std::ofstream(dir_ + "/read.py") << R"(
+import sys, xml.dom.minidom
+xml.dom.minidom.parse(sys.argv[1])
+)";
+    EXPECT_EQ(std::system(("python3 " + dir_ + "/read.py " + dir_ + "/out/eager.svg").c_str()), 0);
+    std::regex circle("<circle class=\"s([0-3])\" cx=\"([0-9.]+)\" cy=\"([0-9.]+)\"");
+    double y[4] = {}, x[2] = {};
+    int n = 0;
+    for (std::sregex_iterator it(svg.begin(), svg.end(), circle), end; it != end; ++it, n++) {
+        y[std::stoi((*it)[1])] = std::stod((*it)[3]);
+        x[n % 2] = std::stod((*it)[2]);
+    }
+    EXPECT_EQ(n, 8) << "four variants at two shares";
+    EXPECT_LT(x[0], x[1]);
+    /* Zero is at 344 and the greatest, 3000, at 40: plain, preloaded, graph, pieces. */
+    EXPECT_NEAR(y[0], 40, 0.1);
+    EXPECT_NEAR(y[1], 344 - 304 * 0.3, 0.1);
+    EXPECT_NEAR(y[2], 344 - 304 / 3.0, 0.1);
+    EXPECT_NEAR(y[3], 344 - 304 * 0.4, 0.1);
+    for (const char *words : {"ns a kernel", "launches on the eager list, %",
+                              "prefers-color-scheme:dark", "one hand-written graph"})
+        EXPECT_NE(svg.find(words), std::string::npos) << words;
+    EXPECT_NE(Read("out/BENCH.md").find("![eager.svg](eager.svg)"), std::string::npos);
+    EXPECT_EQ(Read("out/pieces.svg"), "") << "not measured";
+}
+
+} // namespace
