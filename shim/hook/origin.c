@@ -203,6 +203,21 @@ static const struct definer *needed_at(struct walk *walk, const void *address) {
     return walk->needed;
 }
 
+static int find_object(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct walk *walk = context;
+    (void)bytes;
+    if (!holds(info, walk->address))
+        return 0;
+    walk->n = holds(info, (uintptr_t)walk->name);
+    return 1;
+}
+
+bool cus_runtime_same_object(const void *one, const void *other) {
+    struct walk walk = {.address = (uintptr_t)one, .name = other};
+    dl_iterate_phdr(find_object, &walk);
+    return walk.n != 0;
+}
+
 /* What the global scope has behind us. */
 static void *next_of(int which) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();

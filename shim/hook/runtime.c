@@ -18,7 +18,7 @@
  * reads the table without a lock; what is in a slot stays until everything is forgotten.
  */
 #define __CUDA_API_VERSION_INTERNAL
-#include "shim/hook/runtime.h"
+#include "shim/hook/runtime_table.h"
 
 #include <stddef.h>
 
@@ -31,12 +31,9 @@
 
 #include "shim/base/forbid.h"
 
-/* As <driver_types.h> has them. */
-struct dim3 {
-    uint32_t x, y, z;
-};
+/* As <driver_types.h> has it. */
 struct config {
-    struct dim3 grid, block;
+    struct cus_dim3 grid, block;
     size_t shared;
     CUstream stream;
     CUlaunchAttribute *attrs;
@@ -51,38 +48,12 @@ _Static_assert(offsetof(struct config, shared) == 24 && sizeof(struct config) ==
 /* cudaErrorInitializationError: there is no runtime. */
 enum { ABSENT = 3 };
 
-typedef int launch_fn(const void *kernel, struct dim3 grid, struct dim3 block, void **args,
-                      size_t shared, CUstream stream);
-typedef int launch_ex_fn(const struct config *config, const void *kernel, void **args);
-
 #define NOINLINE __attribute__((noinline))
 #define ON_STACK(type) __typeof__(type) volatile
 
-/*
- * What is known of a kernel. Written under `table_lock`, `tag` last; then only `handle` changes,
- * once, from NULL, and `tries`. A slot with another tag than the present one is empty: so that
- * whoever finds the tag before and after it read the rest has read one kernel's.
- */
-struct slot {
-    uint32_t tag; /* atomic: the epoch, and which function was called */
-    uint32_t tries;
-    const void *kernel;
-    CUcontext context;
-    CUfunction handle; /* atomic: NULL while it is not known */
-    void *real;        /* of the runtime that answers calls for this kernel */
-    bool settled;      /* atomic: there is nothing more to learn where no context is known */
-    bool known;        /* it is of a version that may be met here */
-    bool attrs;        /* atomic: attributes are handed on by address */
-} __attribute__((aligned(CUS_LINE)));
-
-enum { SLOTS_LOG2 = 13, SLOTS = 1 << SLOTS_LOG2, PROBES = 32, TRIES = 4, EPOCH = 8 };
-_Static_assert((int)CUS_RUNTIMES < (int)EPOCH, "a tag has room for the function");
-static struct slot table[SLOTS];
-static struct cus_lock table_lock = CUS_LOCK_OF(CUS_RANK_NONE);
-
-static uint32_t epoch = EPOCH; /* atomic: a multiple of EPOCH, never 0 */
-static uint32_t open;          /* atomic: calls are met here; written by started and listened */
-static uint32_t started, listened;
+typedef int launch_fn(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block, void **args,
+                      size_t shared, CUstream stream);
+typedef int launch_ex_fn(const struct config *config, const void *kernel, void **args);
 
 _Thread_local struct cus_runtime_watch cus_runtime_watch __attribute__((tls_model("initial-exec")));
 /* The call that is being matched, for the moment at which it turns out to be another one; or where
@@ -92,42 +63,10 @@ static _Thread_local struct {
     void *real;
 } matching __attribute__((tls_model("initial-exec")));
 
-static void reopen(void) {
-    __atomic_store_n(&open,
-                     __atomic_load_n(&started, __ATOMIC_SEQ_CST) &&
-                         !__atomic_load_n(&listened, __ATOMIC_SEQ_CST),
-                     __ATOMIC_SEQ_CST);
-}
-
-void cus_runtime_start(bool plainly) {
-    __atomic_store_n(&started, plainly && cus_options()->runtime_fast_path, __ATOMIC_SEQ_CST);
-    reopen();
-}
-
-void cus_runtime_listened(bool on) {
-    __atomic_store_n(&listened, on, __ATOMIC_SEQ_CST);
-    reopen();
-}
-
-void cus_runtime_forget(void) {
-    if (!CUS_HAZARD(E12))
-        return;
-    if (__atomic_add_fetch(&epoch, EPOCH, __ATOMIC_ACQ_REL) == 0)
-        __atomic_add_fetch(&epoch, EPOCH, __ATOMIC_ACQ_REL);
-}
-
-static inline uint32_t tag_now(enum cus_runtime which) {
-    return __atomic_load_n(&epoch, __ATOMIC_ACQUIRE) | (uint32_t)which;
-}
-
-static inline struct slot *first_slot(const void *kernel) {
-    return &table[(uint64_t)(uintptr_t)kernel * 0x9e3779b97f4a7c15u >> (64 - SLOTS_LOG2)];
-}
-
 /* Whether a call may be matched at all; the same as the driver's hooks ask. */
 static inline __attribute__((always_inline)) bool may_match(CUstream stream, enum cus_abi abi) {
-    return __builtin_expect(__atomic_load_n(&open, __ATOMIC_ACQUIRE), 1) && cus_guard_ready() &&
-           cus_hot_aimed(stream, abi);
+    return __builtin_expect(__atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE), 1) &&
+           cus_guard_ready() && cus_hot_aimed(stream, abi);
 }
 
 /* ---- learning ---- */
@@ -148,113 +87,28 @@ void cus_runtime_saw(const struct cus_launch *launch) {
         watch->same = false;
 }
 
-/* What is known of a kernel, copied. */
-struct look {
-    bool found;      /* the real function is known */
-    bool exact;      /* and in which way it is launched in the context where the thread works */
-    bool worth;      /* it may yet be learned */
-    struct slot *at; /* the slot that is about it */
-    CUfunction handle;
-    void *real;
-    bool attrs;
-};
-
-static struct look look_up(uint32_t tag, const void *kernel) {
-    struct look look = {.found = false};
-    struct slot *slot = first_slot(kernel);
-    for (unsigned i = 0; i < PROBES; i++, slot = slot + 1 == table + SLOTS ? table : slot + 1) {
-        if (__atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) != tag) {
-            /* Those of other functions and of this epoch are passed over, empty ones end it. */
-            if ((__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) ^ tag) >= EPOCH)
-                break;
-            continue;
-        }
-        if (slot->kernel != kernel)
-            continue;
-        struct look now = {.found = true,
-                           .at = slot,
-                           .handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE),
-                           .real = slot->real,
-                           .attrs = __atomic_load_n(&slot->attrs, __ATOMIC_RELAXED)};
-        now.exact = now.handle && slot->context == cus_thread_self.context;
-        now.worth =
-            slot->known && !now.handle && __atomic_load_n(&slot->tries, __ATOMIC_RELAXED) < TRIES;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag)
-            continue;
-        now.worth |= slot->known && now.handle && !now.exact;
-        look = now;
-        if (now.exact)
-            break;
-    }
-    return look;
-}
-
-/* Table lock held. NULL: no room. */
-static struct slot *empty_slot(uint32_t tag, const void *kernel) {
-    struct slot *slot = first_slot(kernel);
-    for (unsigned i = 0; i < PROBES; i++, slot = slot + 1 == table + SLOTS ? table : slot + 1) {
-        if ((__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) ^ tag) >= EPOCH)
-            return slot;
-    }
-    return NULL;
-}
-
-static void give_up(const char *why) {
-    __atomic_add_fetch(&cus_process.counters.fallbacks[CUS_FALLBACK_RUNTIME], 1, __ATOMIC_RELAXED);
-    CUS_LOG_ONCE(CUS_INFO, "hook", "launches of a kernel go through the runtime: %s", why);
-}
-
-/* A new slot. NULL: another thread writes just now, everything was forgotten, or there is no room:
- * then all is forgotten, to begin anew. */
-static struct slot *add(uint32_t tag, const void *kernel, struct cus_runtime_origin origin,
-                        CUcontext context, CUfunction handle) {
-    if (!cus_lock_try(&table_lock))
-        return NULL;
-    bool now = tag == tag_now((enum cus_runtime)(tag % EPOCH));
-    struct slot *slot = now ? empty_slot(tag, kernel) : NULL;
-    bool full = now && !slot;
-    if (slot) {
-        __atomic_store_n(&slot->tag, 0, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        slot->tries = 0;
-        slot->kernel = kernel;
-        slot->context = context;
-        slot->real = origin.function;
-        slot->known = origin.known;
-        slot->settled = handle || !origin.known;
-        slot->attrs = false;
-        __atomic_store_n(&slot->handle, handle, __ATOMIC_RELAXED);
-        __atomic_store_n(&slot->tag, tag, __ATOMIC_RELEASE);
-    }
-    cus_lock_give(&table_lock);
-    if (full)
-        cus_runtime_forget();
-    return slot;
-}
-
 /* What was seen while the real function ran, which ended with `result`. */
-static void learn(uint32_t tag, const void *kernel, const struct look *look,
+static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_look *look,
                   const struct cus_runtime_watch *watch, int result) {
     if (result != 0 || watch->seen == 0)
         return;
     bool good = !CUS_HAZARD(E13) || (watch->same && watch->seen == 1);
-    struct slot *slot = look->at;
+    struct cus_runtime_slot *slot = look->at;
     if (!good) {
-        if (slot && __atomic_add_fetch(&slot->tries, 1, __ATOMIC_RELAXED) == TRIES) {
+        if (slot && __atomic_add_fetch(&slot->tries, 1, __ATOMIC_RELAXED) == CUS_RUNTIME_TRIES) {
             __atomic_store_n(&slot->settled, true, __ATOMIC_RELEASE);
-            give_up("it does not hand them on as they are");
+            cus_runtime_give_up("it does not hand them on as they are");
         }
         return;
     }
     if (look->handle && slot->context != watch->context) {
-        add(tag, kernel, (struct cus_runtime_origin){look->real, true}, watch->context,
-            watch->handle);
+        cus_runtime_add(tag, kernel, (struct cus_runtime_origin){look->real, true}, watch->context,
+                        watch->handle);
         return;
     }
-    if (!cus_lock_try(&table_lock))
+    if (!cus_lock_try(&cus_runtime_lock))
         return;
-    if (tag == tag_now((enum cus_runtime)(tag % EPOCH)) &&
+    if (tag == cus_runtime_tag((enum cus_runtime)(tag % CUS_RUNTIME_EPOCH)) &&
         __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) == tag) {
         if (!slot->handle) {
             slot->context = watch->context;
@@ -264,31 +118,15 @@ static void learn(uint32_t tag, const void *kernel, const struct look *look,
         if (slot->handle == watch->handle && slot->context == watch->context && watch->n_attrs)
             __atomic_store_n(&slot->attrs, true, __ATOMIC_RELAXED);
     }
-    cus_lock_give(&table_lock);
-}
-
-/* The real function, and what is known; a slot for a kernel of which nothing was. */
-static struct look find(uint32_t tag, const void *kernel, const void *caller) {
-    struct look look = look_up(tag, kernel);
-    if (look.found)
-        return look;
-    struct cus_runtime_origin origin =
-        cus_runtime_origin((enum cus_runtime)(tag % EPOCH), kernel, caller);
-    look.real = origin.function;
-    if (!origin.function)
-        return look;
-    look.at = add(tag, kernel, origin, NULL, NULL);
-    look.worth = look.at && origin.known;
-    if (look.at && !origin.known)
-        give_up("it is none of version 12 or newer");
-    return look;
+    cus_lock_give(&cus_runtime_lock);
 }
 
 /* Is it to be learned from this call? In another context than what is known only where the thread
  * is known to work in it. Not inside of another such call: of that more than one launch is seen. */
-static bool watches(const struct look *look, CUstream stream, enum cus_abi abi) {
-    return look->worth && __atomic_load_n(&open, __ATOMIC_ACQUIRE) && cus_guard_ready() &&
-           !cus_runtime_watch.on && (!look->handle || cus_hot_aimed(stream, abi));
+static bool watches(const struct cus_runtime_look *look, CUstream stream, enum cus_abi abi) {
+    return look->worth && __atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE) &&
+           cus_guard_ready() && !cus_runtime_watch.on &&
+           (!look->handle || cus_hot_aimed(stream, abi));
 }
 
 /* The driver's hook is sent the long way, on which it looks for what is watched. */
@@ -306,9 +144,9 @@ static void watch_end(struct cus_runtime_watch *watch) {
 /* ---- launches ---- */
 
 /* Every call that is not matched at once. */
-NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, struct dim3 grid,
-                        struct dim3 block, void **args, size_t shared, CUstream stream) {
-    struct look look = find(tag, kernel, matching.caller);
+NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, struct cus_dim3 grid,
+                        struct cus_dim3 block, void **args, size_t shared, CUstream stream) {
+    struct cus_runtime_look look = cus_runtime_known(tag, kernel, matching.caller);
     launch_fn *real = (launch_fn *)look.real;
     if (!real)
         return ABSENT;
@@ -340,8 +178,8 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
 }
 
 /* Another launch than the one that is expected. Lock held. */
-NOINLINE static int unlike(const void *kernel, struct dim3 grid, struct dim3 block, void **args,
-                           size_t shared, CUstream stream) {
+NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
+                           void **args, size_t shared, CUstream stream) {
     cus_lock_give(&cus_thread_self.pending->lock);
     cus_depth = 0;
     return ((launch_fn *)matching.real)(kernel, grid, block, args, shared, stream);
@@ -358,8 +196,8 @@ NOINLINE static int astray(void **args) {
     launch_fn *real = (launch_fn *)matching.real;
     cus_lock_give(&engine->lock);
     cus_depth = 0;
-    return real(kernel, (struct dim3){d[0], d[1], d[2]}, (struct dim3){d[3], d[4], d[5]}, args,
-                d[6], stream);
+    return real(kernel, (struct cus_dim3){d[0], d[1], d[2]}, (struct cus_dim3){d[3], d[4], d[5]},
+                args, d[6], stream);
 }
 
 NOINLINE static int different(void **args) {
@@ -390,15 +228,16 @@ NOINLINE static int rest(void **args) {
 
 /* As the driver's hook: what comes on the stack is left there, no call but as a jump at the end. */
 #define LAUNCH(symbol, abi_)                                                                       \
-    NOINLINE static int far_##symbol(const void *kernel, struct dim3 grid, struct dim3 block,      \
-                                     void **args, size_t shared, CUstream stream) {                \
-        return far(tag_now(CUS_RUNTIME_##symbol), abi_, kernel, grid, block, args, shared,         \
+    NOINLINE static int far_##symbol(const void *kernel, struct cus_dim3 grid,                     \
+                                     struct cus_dim3 block, void **args, size_t shared,            \
+                                     CUstream stream) {                                            \
+        return far(cus_runtime_tag(CUS_RUNTIME_##symbol), abi_, kernel, grid, block, args, shared, \
                    stream);                                                                        \
     }                                                                                              \
-    EXPORT(symbol, (const void *kernel, struct dim3 grid, struct dim3 block, void **args,          \
+    EXPORT(symbol, (const void *kernel, struct cus_dim3 grid, struct cus_dim3 block, void **args,  \
                     ON_STACK(size_t) shared, ON_STACK(CUstream) stream)) {                         \
-        const struct slot *slot = first_slot(kernel);                                              \
-        uint32_t tag = tag_now(CUS_RUNTIME_##symbol);                                              \
+        const struct cus_runtime_slot *slot = cus_runtime_first(kernel);                           \
+        uint32_t tag = cus_runtime_tag(CUS_RUNTIME_##symbol);                                      \
         bool found = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag;                         \
         void *real = slot->real;                                                                   \
         CUfunction handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE);                      \
@@ -411,7 +250,7 @@ NOINLINE static int rest(void **args) {
             return far_##symbol(kernel, grid, block, args, shared, stream);                        \
         }                                                                                          \
         if (!__builtin_expect(may_match(stream, abi_), 1)) {                                       \
-            if (settled || !__atomic_load_n(&open, __ATOMIC_RELAXED))                              \
+            if (settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED))                  \
                 return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
             return far_##symbol(kernel, grid, block, args, shared, stream);                        \
         }                                                                                          \
@@ -443,8 +282,8 @@ static inline __attribute__((always_inline)) uint64_t pair(const void *at) {
 
 /* cus_hot_compare, for a shape that comes as two structs. Lock held. */
 static inline __attribute__((always_inline)) enum cus_hot
-compare(CUfunction handle, struct dim3 grid, struct dim3 block, const volatile size_t *shared,
-        void **const *args) {
+compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
+        const volatile size_t *shared, void **const *args) {
     const struct cus_engine *engine = cus_thread_self.pending;
     if (!cus_hot_good(engine) || engine->plan.at->plain != handle)
         return CUS_HOT_OTHER;
@@ -466,13 +305,13 @@ LAUNCH(cudaLaunchKernel_ptsz, CUS_ABI_PTSZ)
 LAUNCH(__cudaLaunchKernel, CUS_ABI_LEGACY)
 LAUNCH(__cudaLaunchKernel_ptsz, CUS_ABI_PTSZ)
 
-static bool match_ex(const struct look *look, const struct config *config, enum cus_abi abi,
-                     void **args) {
+static bool match_ex(const struct cus_runtime_look *look, const struct config *config,
+                     enum cus_abi abi, void **args) {
     if (!look->exact || config->shared >> 32 || (config->n_attrs && !look->attrs) ||
         !may_match(config->stream, abi))
         return false;
     struct cus_engine *engine = cus_thread_self.pending;
-    const struct dim3 grid = config->grid, block = config->block;
+    const struct cus_dim3 grid = config->grid, block = config->block;
     const CUlaunchConfig as = {.gridDimX = grid.x,
                                .gridDimY = grid.y,
                                .gridDimZ = grid.z,
@@ -493,8 +332,8 @@ static bool match_ex(const struct look *look, const struct config *config, enum 
 
 static int launch_ex(enum cus_runtime which, enum cus_abi abi, const void *caller,
                      const struct config *config, const void *kernel, void **args) {
-    uint32_t tag = tag_now(which);
-    struct look look = find(tag, kernel, caller);
+    uint32_t tag = cus_runtime_tag(which);
+    struct cus_runtime_look look = cus_runtime_known(tag, kernel, caller);
     launch_ex_fn *real = (launch_ex_fn *)look.real;
     if (!real)
         return ABSENT;
@@ -503,7 +342,7 @@ static int launch_ex(enum cus_runtime which, enum cus_abi abi, const void *calle
     if (match_ex(&look, config, abi, args))
         return 0;
     if (look.exact && config->n_attrs && !look.attrs)
-        look.worth = __atomic_load_n(&look.at->tries, __ATOMIC_RELAXED) < TRIES;
+        look.worth = __atomic_load_n(&look.at->tries, __ATOMIC_RELAXED) < CUS_RUNTIME_TRIES;
     if (config->shared >> 32 || !watches(&look, config->stream, abi))
         return real(config, kernel, args);
     struct cus_runtime_watch watch = {.dims = {config->grid.x, config->grid.y, config->grid.z,
@@ -533,10 +372,20 @@ LAUNCH_EX(cudaLaunchKernelExC_ptsz, CUS_ABI_PTSZ)
 /* ---- look-ups ---- */
 
 void *cus_runtime_export(int which) {
-    static void *const exports[CUS_RUNTIMES] = {
-#define EXPORTED(name) (void *)cus_runtime_##name,
-        CUS_RUNTIME_FUNCTIONS(EXPORTED)
+    switch (which) {
+#define EXPORTED(name)                                                                             \
+    case CUS_RUNTIME_##name:                                                                       \
+        return (void *)cus_runtime_##name;
+        EXPORTED(cudaLaunchKernel)
+        EXPORTED(cudaLaunchKernel_ptsz)
+        EXPORTED(__cudaLaunchKernel)
+        EXPORTED(__cudaLaunchKernel_ptsz)
+        EXPORTED(cudaLaunchKernelExC)
+        EXPORTED(cudaLaunchKernelExC_ptsz)
 #undef EXPORTED
-    };
-    return exports[which];
+    case CUS_RUNTIME___cudaPushCallConfiguration:
+        return cus_runtime_push_export;
+    default:
+        return cus_runtime_pop_export;
+    }
 }

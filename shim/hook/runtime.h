@@ -17,7 +17,9 @@
     X(__cudaLaunchKernel)                                                                          \
     X(__cudaLaunchKernel_ptsz)                                                                     \
     X(cudaLaunchKernelExC)                                                                         \
-    X(cudaLaunchKernelExC_ptsz)
+    X(cudaLaunchKernelExC_ptsz)                                                                    \
+    X(__cudaPushCallConfiguration)                                                                 \
+    X(__cudaPopCallConfiguration)
 enum cus_runtime {
 #define CUS_RUNTIME_ENUM(name) CUS_RUNTIME_##name,
     CUS_RUNTIME_FUNCTIONS(CUS_RUNTIME_ENUM)
@@ -47,7 +49,8 @@ extern _Thread_local struct cus_runtime_watch cus_runtime_watch
 /* A launch on the long way, while `on`. At depth 1. */
 void cus_runtime_saw(const struct cus_launch *launch);
 
-/* The library came up. `plainly`: nobody but the plan looks at ops. The option holds from now on. */
+/* The library came up. `plainly`: nobody but the plan looks at ops. The option holds from now on.
+ */
 void cus_runtime_start(bool plainly);
 /* Somebody listens to calls of the runtime, or nobody does any more. */
 void cus_runtime_listened(bool on);
@@ -67,6 +70,12 @@ struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void 
                                              const void *caller);
 /* Does the name belong to one of the functions? Its number, or -1. */
 int cus_runtime_find(const char *name);
+/* Do both addresses lie in one object of the loader? */
+bool cus_runtime_same_object(const void *one, const void *other);
+/* ---- configuration.c ---- */
+extern void *const cus_runtime_push_export, *const cus_runtime_pop_export;
+
+/* ---- again runtime.c ---- */
 /* Our own export of the function. */
 void *cus_runtime_export(int which);
 /* The function that dlsym(RTLD_DEFAULT) would find for `caller` if our own export were not there;

@@ -163,7 +163,7 @@ TEST_P(Runtime, IsAsPlain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Runtime,
-                         testing::Values(Program{"forms", 4 * STEPS, 4},
+                         testing::Values(Program{"forms", 5 * STEPS, 5},
                                          Program{"legacy", STEPS, 1}, Program{"errors", 0, 0},
                                          Program{"devices", 2 * STEPS, 4},
                                          Program{"reset", 3 * STEPS, 3},
@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(All, Runtime,
                          [](const auto &given) { return std::string(given.param.what); });
 INSTANTIATE_TEST_SUITE_P(
     Ptsz, Runtime,
-    testing::Values(Program{"forms", 4 * STEPS, 4, "tests/sim/runtime_calls_ptsz"},
+    testing::Values(Program{"forms", 5 * STEPS, 5, "tests/sim/runtime_calls_ptsz"},
                     Program{"threads", 4 * STEPS, 4, "tests/sim/runtime_calls_ptsz"}),
     [](const auto &given) { return std::string(given.param.what); });
 

@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 
 /* How the launch is asked for. */
-enum form { BY_FUNCTION, BY_HANDLE, BY_CONFIG, BY_ATTRIBUTE, FORMS };
+enum form { BY_FUNCTION, BY_HANDLE, BY_CONFIG, BY_ATTRIBUTE, BY_STUB, FORMS };
 
 struct plugin {
     /* KERNEL(x, value, n): in blocks of 64, `blocks` of them. */
