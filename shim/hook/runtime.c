@@ -360,8 +360,29 @@ static int launch_ex(enum cus_runtime which, enum cus_abi abi, const void *calle
     return result;
 }
 
+/* One that cannot be met now, and of which nothing more is to be learned: the real function. */
+static inline __attribute__((always_inline)) launch_ex_fn *passes_ex(enum cus_runtime which,
+                                                                     enum cus_abi abi,
+                                                                     const struct config *config,
+                                                                     const void *kernel) {
+    const struct cus_runtime_slot *slot = cus_runtime_first(kernel);
+    uint32_t tag = cus_runtime_tag(which);
+    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag && slot->kernel == kernel;
+    bool settled = __atomic_load_n(&slot->settled, __ATOMIC_RELAXED);
+    launch_ex_fn *real = (launch_ex_fn *)slot->real;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (!known || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag || !config ||
+        may_match(config->stream, abi) ||
+        !(settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED)))
+        return NULL;
+    return real;
+}
+
 #define LAUNCH_EX(symbol, abi_)                                                                    \
     EXPORT(symbol, (const struct config *config, const void *kernel, void **args)) {               \
+        launch_ex_fn *real = passes_ex(CUS_RUNTIME_##symbol, abi_, config, kernel);                \
+        if (real)                                                                                  \
+            return real(config, kernel, args);                                                     \
         return launch_ex(CUS_RUNTIME_##symbol, abi_, __builtin_return_address(0), config, kernel,  \
                          args);                                                                    \
     }
