@@ -44,6 +44,7 @@ enum cus_fallback {
 
 struct cus_counters {
     uint64_t ops[CUS_OP_TYPES];
+    uint64_t runtime;              /* of them, launches that the CUDA runtime was not entered for */
     uint64_t in_graphs;            /* ops issued by a graph launch */
     uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
     uint64_t graph_launches;

@@ -169,6 +169,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "in_graphs", c->in_graphs);
     cus_json_number(w, "eager", sum(c->eager_by, CUS_EAGERS));
     cus_json_close(w, '}');
+    cus_json_number(w, "met_before_runtime", c->runtime);
     put_reasons(w, "eager_by", cus_eager_keys, c->eager_by, CUS_EAGERS);
     cus_json_number(w, "graph_launches", c->graph_launches);
     cus_json_number(w, "pieces", c->pieces);

@@ -15,6 +15,7 @@
 #include "shim/hook/real.h"
 #include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
+#include "shim/hook/runtime.h"
 #include "shim/keep/keep.h"
 
 #include "shim/base/forbid.h"
@@ -63,11 +64,13 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_recording_context_goes();
         cus_settings_forget(NULL);
         cus_touch_forget();
+        cus_runtime_forget();
         cus_engine_context_gone();
         break;
     case CUS_ACT_CODE:
         cus_settings_forget(NULL);
         cus_touch_forget();
+        cus_runtime_forget();
         cus_engine_code_gone();
         if (cus_engine_asks_library())
             cus_engine_code_unloaded((void *)(uintptr_t)cus_frame_argument(frame, 0));

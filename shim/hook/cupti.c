@@ -18,6 +18,7 @@
 #include "shim/hook/guard.h"
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/resolve.h"
+#include "shim/hook/runtime.h"
 #include "shim/stream/engine.h"
 
 #include "shim/base/forbid.h"
@@ -93,7 +94,17 @@ static bool recording(void) {
     return false;
 }
 
+/* Whoever listens to calls of the runtime shall hear of each, whatever the option says. */
+static void apply_runtime(void) {
+    bool told, now = recording();
+    do {
+        told = now;
+        cus_runtime_listened(told);
+    } while ((now = recording()) != told);
+}
+
 void cus_cupti_apply(void) {
+    apply_runtime();
     if (cus_options()->profile == CUS_PROFILE_IGNORE)
         return;
     /* Again where another thread changed it meanwhile. */

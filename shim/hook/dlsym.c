@@ -1,6 +1,6 @@
 /*
- * The decision behind the exported dlsym (entry_x86_64.S): names outside cu[A-Z] and cupti never
- * come here.
+ * The decision behind the exported dlsym (entry_x86_64.S): names outside cu[A-Z], cup, cud and
+ * __cud never come here.
  *
  * Runs on any thread, possibly in a constructor under the loader's lock: takes no lock, waits for
  * nothing, starts nothing. Must never call dlsym by name, which is our own; and cus_dlsym_find must
@@ -13,6 +13,7 @@
 
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
+#include "shim/hook/runtime.h"
 
 #include "shim/base/forbid.h"
 
@@ -54,8 +55,8 @@ static struct cus_dlsym_answer not_there(dlsym_fn *look, const char *name) {
 
 struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const void *caller) {
     const struct cus_dlsym_answer undecided = {.decided = 0};
-    int cupti = cus_cupti_find(name);
-    if (cupti < 0 && !(name[2] >= 'A' && name[2] <= 'Z'))
+    int cupti = cus_cupti_find(name), runtime = cus_runtime_find(name);
+    if (cupti < 0 && runtime < 0 && !(name[2] >= 'A' && name[2] <= 'Z'))
         return undecided;
     /* Whose "next" it is only the real dlsym can tell, from the caller's frame. Where we come next
      * in the order, our export is the answer anyway. */
@@ -71,6 +72,15 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
     }
 
     void *found = look(handle, name);
+    if (runtime >= 0) {
+        /* A library's own function is for whoever asks that library. */
+        if (found != cus_runtime_export(runtime))
+            return undecided;
+        void *behind = cus_runtime_behind(runtime, caller);
+        if (!behind)
+            return not_there(look, name);
+        return answer(cus_resolve_off() ? behind : found);
+    }
     if (!found)
         return undecided; /* fails once more, in the caller's own scope */
     int row = cus_api_find(name);

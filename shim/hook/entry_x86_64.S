@@ -172,7 +172,7 @@ cus_slow:
 
 /*
  * dlsym(handle, name). The real one finds out by its return address on whose behalf it looks (RTLD_NEXT, RTLD_DEFAULT), so whatever is not
- * our business must be jumped to from the very frame in which it came. Our business may be cu[A-Z]... and cup...; C looks closer.
+ * our business must be jumped to from the very frame in which it came. Our business may be cu[A-Z]..., cup..., cud... and __cud...; C looks closer.
  */
     .p2align 4
     .globl dlsym
@@ -182,12 +182,16 @@ dlsym:
     endbr64
     testq %rsi, %rsi
     jz 1f
+    cmpb $'_', (%rsi)
+    je 4f
     cmpb $'c', (%rsi)
     jne 1f
     cmpb $'u', 1(%rsi)
     jne 1f
     movzbl 2(%rsi), %eax
     cmpl $'p', %eax
+    je 3f
+    cmpl $'d', %eax
     je 3f
     subl $'A', %eax
     cmpl $25, %eax
@@ -212,6 +216,15 @@ dlsym:
     popq %rdi
     .cfi_adjust_cfa_offset -8
     jmp *%rax
+4:
+    cmpb $'_', 1(%rsi)
+    jne 1b
+    cmpb $'c', 2(%rsi)
+    jne 1b
+    cmpb $'u', 3(%rsi)
+    jne 1b
+    cmpb $'d', 4(%rsi)
+    jne 1b
 3:
     pushq %rdi
     .cfi_adjust_cfa_offset 8

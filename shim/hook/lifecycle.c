@@ -28,6 +28,7 @@
 #include "shim/hook/real.h"
 #include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
+#include "shim/hook/runtime.h"
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 
@@ -181,6 +182,7 @@ void cus_lifecycle_start(void) {
     state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
                : recorded                             ? CUS_STATE_RECORDED
                                                       : CUS_STATE_ON;
+    cus_runtime_start(state_on == CUS_STATE_ON);
     __atomic_store_n(&cus_state, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
             withholds ? "" : ", nothing is withheld");

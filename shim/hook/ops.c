@@ -12,6 +12,7 @@
 #include "shim/hook/guard.h"
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/real.h"
+#include "shim/hook/runtime.h"
 #include "shim/hook/wrap.h"
 #include "shim/stream/hot.h"
 
@@ -86,6 +87,8 @@ static CUresult straight(CUresult result) {
             .extra = extra_,                                                                       \
             .real = (void *)CUS_REAL(symbol),                                                      \
         };                                                                                         \
+        if (cus_runtime_watch.on)                                                                  \
+            cus_runtime_saw(&launch);                                                              \
         CUresult result = cus_engine_launch(&launch);                                              \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
@@ -196,6 +199,8 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
             .config = config_,                                                                     \
             .real = (void *)CUS_REAL(symbol),                                                      \
         };                                                                                         \
+        if (cus_runtime_watch.on)                                                                  \
+            cus_runtime_saw(&launch);                                                              \
         CUresult result = cus_engine_launch(&launch);                                              \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
@@ -231,6 +236,8 @@ LAUNCH_EX(cuLaunchKernelEx_ptsz, CUS_ABI_PTSZ)
             .params = params_,                                                                     \
             .real = (void *)CUS_REAL(symbol),                                                      \
         };                                                                                         \
+        if (cus_runtime_watch.on)                                                                  \
+            cus_runtime_saw(&launch);                                                              \
         CUresult result = cus_engine_launch(&launch);                                              \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \

@@ -4,6 +4,8 @@
  * __cudaLaunchKernel), and the public ones. Any thread; the only state is the configuration that a
  * thread has pushed.
  */
+#include <stdlib.h>
+
 #include "harness/sim/rt/rt.h"
 
 #define DEPTH 16
@@ -69,12 +71,22 @@ RT_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *funct
 /* How a launch reaches the driver. */
 enum how { PLAIN, COOPERATIVE };
 
+/* With CUSIM_RUNTIME_NAMES stream 0 is handed on by its own name. No runtime is known to do so. */
+static cudaStream_t named(cudaStream_t stream) {
+    static int names = -1;
+    if (names < 0) {
+        names = getenv("CUSIM_RUNTIME_NAMES") != NULL;
+    }
+    return names && !stream ? cudaStreamLegacy : stream;
+}
+
 static cudaError_t launch(const struct rt_driver *d, enum how how, CUkernel kernel, dim3 grid,
                           dim3 block, void **params, size_t shared, cudaStream_t stream) {
     CUfunction f = (CUfunction)kernel;
     if (!kernel) {
         return cudaErrorInvalidResourceHandle;
     }
+    stream = named(stream);
     CUresult r = how == COOPERATIVE
                      ? RT_CALL(d, cuLaunchCooperativeKernel, f, grid.x, grid.y, grid.z, block.x,
                                block.y, block.z, (unsigned)shared, stream, params)

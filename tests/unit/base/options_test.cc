@@ -121,6 +121,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"nodes_max", "1000"},
                                                        {"build_nodes", "2"},
                                                        {"demote", "no"},
+                                                       {"runtime_fast_path", "no"},
                                                        {"trust_driver", "yes"},
                                                        {"profile", "ignore"},
                                                        {"stats", "/tmp/s.json"},

@@ -1,0 +1,311 @@
+/*
+ * Which library a call of the runtime would have reached if this one were not there.
+ *
+ * A process may hold several runtimes (PyTorch's and that of another library, of two versions, some
+ * of them opened locally), and each knows only the kernels that were registered with it. Where
+ * there is one, it is that. Where there are several, it is the one that the object with the kernel
+ * was linked to, by name: of objects with the same name the loader gives everybody the first. Where
+ * that does not tell, the object that calls is asked in the same way; then the loader, which knows
+ * the global scope. A library that exports functions of these names and is no runtime stands in
+ * front of them all, where the loader finds it first.
+ *
+ * Any thread, in constructors too. The walk holds the lock under which objects come and go, not the
+ * one that is held while their constructors run: a constructor may wait for a thread that launches.
+ * The loader itself, which does take that one, is asked in the doubtful cases alone.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stddef.h>
+
+#include "shim/hook/entry.h"
+#include "shim/hook/runtime.h"
+
+#include "shim/base/forbid.h"
+
+/* From this version on cudaSetDevice makes the context of its device current at once: the context
+ * that is current is the one that the runtime uses. */
+enum { VERSION_MIN = 12, DEFINERS = 16 };
+
+typedef void *dlsym_fn(void *handle, const char *name);
+
+static const char *const names[CUS_RUNTIMES] = {
+#define NAME(name) #name,
+    CUS_RUNTIME_FUNCTIONS(NAME)
+#undef NAME
+};
+
+int cus_runtime_find(const char *name) {
+    for (int i = 0; i < CUS_RUNTIMES; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* What the loader knows of an object. */
+struct object {
+    uintptr_t base;
+    const ElfW(Sym) * symbols;
+    const char *texts;
+    const uint32_t *hash;
+    const ElfW(Dyn) * dynamic;
+    const char *soname; /* "" where it has none */
+};
+
+/* The loader puts addresses there, or leaves offsets where it may not write. */
+static const void *pointer(uintptr_t base, uintptr_t value) {
+    return (const void *)(value < base ? base + value : value);
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct object *object) {
+    *object = (struct object){.base = info->dlpi_addr, .soname = ""};
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            object->dynamic =
+                (const ElfW(Dyn) *)(object->base + (uintptr_t)info->dlpi_phdr[i].p_vaddr);
+    }
+    if (!object->dynamic)
+        return false;
+    uintptr_t soname = 0;
+    for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
+        const void *at = pointer(object->base, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            object->symbols = at;
+            break;
+        case DT_STRTAB:
+            object->texts = at;
+            break;
+        case DT_GNU_HASH:
+            object->hash = at;
+            break;
+        case DT_SONAME:
+            soname = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    if (soname && object->texts)
+        object->soname = object->texts + soname;
+    return object->texts != NULL;
+}
+
+static bool holds(const struct dl_phdr_info *info, uintptr_t address) {
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD &&
+            address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t gnu_hash(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (uint8_t)*name;
+    return hash;
+}
+
+/* The function of that name that the object exports; NULL: none. */
+static void *exported(const struct object *object, const char *name, uint32_t hash) {
+    const uint32_t *table = object->hash;
+    if (!table || !object->symbols)
+        return NULL;
+    uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3];
+    const ElfW(Addr) *bloom = (const ElfW(Addr) *)(const void *)(table + 4);
+    const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
+    enum { BITS = 8 * sizeof(ElfW(Addr)) };
+    if (!buckets || !words)
+        return NULL;
+    ElfW(Addr) word = bloom[hash / BITS % words];
+    if (!(word >> hash % BITS & word >> (hash >> shift) % BITS & 1))
+        return NULL;
+    uint32_t i = bucket[hash % buckets];
+    if (i < first)
+        return NULL;
+    for (;; i++) {
+        uint32_t its = chain[i - first];
+        const ElfW(Sym) *symbol = &object->symbols[i];
+        if ((its | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
+            strcmp(object->texts + symbol->st_name, name) == 0)
+            return (void *)(object->base + symbol->st_value);
+        if (its & 1)
+            return NULL;
+    }
+}
+
+/* Of libcudart.so.13 it is 13, whatever stands between the two parts; 0: of no runtime. */
+static unsigned version_of(const char *soname) {
+    unsigned version = 0;
+    const char *at = strncmp(soname, "libcudart", 9) == 0 ? strstr(soname, ".so.") : NULL;
+    for (at = at ? at + 4 : ""; *at >= '0' && *at <= '9' && version < 1000; at++)
+        version = 10 * version + (unsigned)(*at - '0');
+    return version;
+}
+
+struct definer {
+    void *function;
+    const char *soname;
+    unsigned version;
+};
+
+struct walk {
+    const char *name;
+    uint32_t hash;
+    unsigned n;
+    struct definer definers[DEFINERS];
+    uintptr_t address; /* second walk: of the object that is asked for what it needs */
+    const struct definer *needed;
+};
+
+static int find_definers(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct walk *walk = context;
+    struct object object;
+    (void)bytes;
+    if (!read_object(info, &object) || holds(info, (uintptr_t)&version_of))
+        return 0;
+    void *function = exported(&object, walk->name, walk->hash);
+    if (function && walk->n < DEFINERS)
+        walk->definers[walk->n++] =
+            (struct definer){function, object.soname, version_of(object.soname)};
+    return 0;
+}
+
+/* Which of the runtimes does the object at `address` name as what it needs? */
+static int find_needed(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct walk *walk = context;
+    struct object object;
+    (void)bytes;
+    if (!holds(info, walk->address) || !read_object(info, &object))
+        return 0;
+    for (const ElfW(Dyn) *entry = object.dynamic; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag != DT_NEEDED)
+            continue;
+        for (unsigned i = 0; i < walk->n; i++) {
+            if (walk->definers[i].version &&
+                strcmp(object.texts + entry->d_un.d_val, walk->definers[i].soname) == 0) {
+                walk->needed = &walk->definers[i];
+                return 1;
+            }
+        }
+    }
+    return 1;
+}
+
+static const struct definer *needed_at(struct walk *walk, const void *address) {
+    walk->address = (uintptr_t)address;
+    walk->needed = NULL;
+    dl_iterate_phdr(find_needed, walk);
+    return walk->needed;
+}
+
+static int find_object(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct walk *walk = context;
+    (void)bytes;
+    if (!holds(info, walk->address))
+        return 0;
+    walk->n = holds(info, (uintptr_t)walk->name);
+    return 1;
+}
+
+bool cus_runtime_same_object(const void *one, const void *other) {
+    struct walk walk = {.address = (uintptr_t)one, .name = other};
+    dl_iterate_phdr(find_object, &walk);
+    return walk.n != 0;
+}
+
+/* What the global scope has behind us. */
+static void *next_of(int which) {
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    void *next = look(RTLD_NEXT, names[which]);
+    if (!next)
+        dlerror();
+    return next;
+}
+
+void *cus_runtime_behind(int which, const void *caller) {
+    int error = errno;
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    void *found = next_of(which), *handle = NULL;
+    Dl_info info;
+    if (!found && dladdr(caller, &info) && info.dli_fname)
+        handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle) {
+        found = look(handle, names[which]);
+        dlclose(handle); /* the caller is still there */
+        dlerror();
+    }
+    errno = error;
+    return found != cus_runtime_export(which) ? found : NULL;
+}
+
+static const struct definer *of_function(const struct walk *walk, const void *function) {
+    for (unsigned i = 0; i < walk->n; i++) {
+        if (walk->definers[i].function == function)
+            return &walk->definers[i];
+    }
+    return NULL;
+}
+
+static const struct definer *choose(struct walk *walk, enum cus_runtime which, const void *kernel,
+                                    const void *caller) {
+    if (walk->n < 2)
+        return walk->n ? walk->definers : NULL;
+    const struct definer *next = NULL, *chosen;
+    bool others = false;
+    for (unsigned i = 0; i < walk->n; i++)
+        others |= !walk->definers[i].version;
+    if (others) {
+        next = of_function(walk, next_of(which));
+        if (next && !next->version)
+            return next;
+    }
+    if ((chosen = needed_at(walk, kernel)) || (chosen = needed_at(walk, caller)) ||
+        (chosen = next ? next : of_function(walk, next_of(which))))
+        return chosen;
+    return walk->definers;
+}
+
+struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void *kernel,
+                                             const void *caller) {
+    int error = errno;
+    struct walk walk = {.name = names[which], .hash = gnu_hash(names[which])};
+    dl_iterate_phdr(find_definers, &walk);
+    const struct definer *chosen = choose(&walk, which, kernel, caller);
+    errno = error;
+    return (struct cus_runtime_origin){chosen ? chosen->function : NULL,
+                                       chosen && chosen->version >= VERSION_MIN};
+}
+
+/* ---- dlclose ---- */
+
+typedef int dlclose_fn(void *handle);
+
+static int cannot(void *handle) {
+    (void)handle;
+    return -1;
+}
+
+/* What is at an address may be another object's before the next look. Forgotten before, since the
+ * address is free from then on; and behind, since the object's own destructors may have launched.
+ */
+__attribute__((visibility("default"))) int dlclose(void *handle) {
+    static dlclose_fn *real; /* atomic */
+    dlclose_fn *call = __atomic_load_n(&real, __ATOMIC_RELAXED);
+    if (!call) {
+        call = (dlclose_fn *)dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.34");
+        if (!call)
+            call = (dlclose_fn *)dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.2.5");
+        if (!call)
+            call = cannot;
+        __atomic_store_n(&real, call, __ATOMIC_RELAXED);
+    }
+    cus_runtime_forget();
+    int result = call(handle);
+    cus_runtime_forget();
+    return result;
+}

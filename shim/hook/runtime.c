@@ -1,0 +1,412 @@
+/*
+ * Launches by the functions of a shared CUDA runtime, which are met before the runtime is entered.
+ *
+ * Which function of the driver the runtime launches for a kernel of the program's is learned by
+ * looking: while a thread is inside the real function, called from here, the driver's hook sees one
+ * launch. Where that was asked for with the same shape, stream, arguments (by address) and
+ * attributes, the next call for that kernel is held against the node that the stream expects, and
+ * where it is that one the runtime is not entered. In all other cases the real function is called,
+ * as if nothing had been: nothing was done before.
+ *
+ * Why that is the same to the program. The runtime launches in the context that the driver calls
+ * current (origin.c takes care of older ones), and that is asked last of all. A launch that
+ * succeeds leaves the runtime's last error as it is. That its function is loaded, and that no
+ * capture is open, was so when the piece began, and whoever changes it issues the piece. What goes
+ * away (contexts, modules, libraries, objects of the loader) is forgotten here before it goes.
+ *
+ * Runs on the program's threads at depth 0, and at depth 1 while the plan is asked. Any thread
+ * reads the table without a lock; what is in a slot stays until everything is forgotten.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include "shim/hook/runtime_table.h"
+
+#include <stddef.h>
+
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/hook/guard.h"
+#include "shim/hook/real.h"
+#include "shim/hook/resolve.h"
+#include "shim/stream/hot.h"
+
+#include "shim/base/forbid.h"
+
+/* As <driver_types.h> has it. */
+struct config {
+    struct cus_dim3 grid, block;
+    size_t shared;
+    CUstream stream;
+    CUlaunchAttribute *attrs;
+    uint32_t n_attrs;
+};
+_Static_assert(offsetof(struct config, shared) == 24 && sizeof(struct config) == 56 &&
+                   sizeof(struct config) == sizeof(CUlaunchConfig) &&
+                   offsetof(struct config, stream) == offsetof(CUlaunchConfig, hStream) &&
+                   offsetof(struct config, attrs) == offsetof(CUlaunchConfig, attrs) &&
+                   offsetof(struct config, n_attrs) == offsetof(CUlaunchConfig, numAttrs),
+               "the runtime's layout");
+/* cudaErrorInitializationError: there is no runtime. */
+enum { ABSENT = 3 };
+
+#define NOINLINE __attribute__((noinline))
+#define ON_STACK(type) __typeof__(type) volatile
+
+typedef int launch_fn(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block, void **args,
+                      size_t shared, CUstream stream);
+typedef int launch_ex_fn(const struct config *config, const void *kernel, void **args);
+
+_Thread_local struct cus_runtime_watch cus_runtime_watch __attribute__((tls_model("initial-exec")));
+/* The call that is being matched, for the moment at which it turns out to be another one; or where
+ * one comes from that is not matched. */
+static _Thread_local struct {
+    const void *kernel, *caller;
+    void *real;
+} matching __attribute__((tls_model("initial-exec")));
+
+/* Whether a call may be matched at all; the same as the driver's hooks ask. */
+static inline __attribute__((always_inline)) bool may_match(CUstream stream, enum cus_abi abi) {
+    return __builtin_expect(__atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE), 1) &&
+           cus_guard_ready() && cus_hot_aimed(stream, abi);
+}
+
+/* ---- learning ---- */
+
+void cus_runtime_saw(const struct cus_launch *launch) {
+    struct cus_runtime_watch *watch = &cus_runtime_watch;
+    watch->seen++;
+    watch->handle = launch->f;
+    watch->same = launch->form != CUS_LAUNCH_COOPERATIVE && launch->stream.abi == watch->abi &&
+                  launch->stream.handle == watch->stream && launch->params == watch->args &&
+                  launch->params && !launch->extra && launch->n_attrs == watch->n_attrs &&
+                  memcmp(launch->dims, watch->dims, sizeof watch->dims) == 0;
+    /* By address: then no attribute is made into another one. */
+    if (watch->n_attrs && launch->attrs != watch->attrs)
+        watch->same = false;
+    watch->context = NULL;
+    if (CUS_REAL(cuCtxGetCurrent)(&watch->context) != CUDA_SUCCESS || !watch->context)
+        watch->same = false;
+}
+
+/* What was seen while the real function ran, which ended with `result`. */
+static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_look *look,
+                  const struct cus_runtime_watch *watch, int result) {
+    if (result != 0 || watch->seen == 0)
+        return;
+    bool good = !CUS_HAZARD(E13) || (watch->same && watch->seen == 1);
+    struct cus_runtime_slot *slot = look->at;
+    if (!good) {
+        if (slot && __atomic_add_fetch(&slot->tries, 1, __ATOMIC_RELAXED) == CUS_RUNTIME_TRIES) {
+            __atomic_store_n(&slot->settled, true, __ATOMIC_RELEASE);
+            cus_runtime_give_up("it does not hand them on as they are");
+        }
+        return;
+    }
+    if (look->handle && slot->context != watch->context) {
+        cus_runtime_add(tag, kernel, (struct cus_runtime_origin){look->real, true}, watch->context,
+                        watch->handle);
+        return;
+    }
+    if (!cus_lock_try(&cus_runtime_lock))
+        return;
+    if (tag == cus_runtime_tag((enum cus_runtime)(tag % CUS_RUNTIME_EPOCH)) &&
+        __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) == tag) {
+        if (!slot->handle) {
+            slot->context = watch->context;
+            __atomic_store_n(&slot->handle, watch->handle, __ATOMIC_RELEASE);
+            __atomic_store_n(&slot->settled, true, __ATOMIC_RELEASE);
+        }
+        if (slot->handle == watch->handle && slot->context == watch->context && watch->n_attrs)
+            __atomic_store_n(&slot->attrs, true, __ATOMIC_RELAXED);
+    }
+    cus_lock_give(&cus_runtime_lock);
+}
+
+/* Is it to be learned from this call? In another context than what is known only where the thread
+ * is known to work in it. Not inside of another such call: of that more than one launch is seen. */
+static bool watches(const struct cus_runtime_look *look, CUstream stream, enum cus_abi abi) {
+    return look->worth && __atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE) &&
+           cus_guard_ready() && !cus_runtime_watch.on &&
+           (!look->handle || cus_hot_aimed(stream, abi));
+}
+
+/* The driver's hook is sent the long way, on which it looks for what is watched. */
+static void watch_begin(struct cus_runtime_watch *watch, enum cus_abi abi) {
+    cus_thread_self.aim[abi] = CUS_NO_STREAM;
+    cus_runtime_watch = *watch;
+    cus_runtime_watch.on = true;
+}
+
+static void watch_end(struct cus_runtime_watch *watch) {
+    *watch = cus_runtime_watch;
+    cus_runtime_watch.on = false;
+}
+
+/* ---- launches ---- */
+
+/* Every call that is not matched at once. */
+NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, struct cus_dim3 grid,
+                        struct cus_dim3 block, void **args, size_t shared, CUstream stream) {
+    struct cus_runtime_look look = cus_runtime_known(tag, kernel, matching.caller);
+    launch_fn *real = (launch_fn *)look.real;
+    if (!real)
+        return ABSENT;
+    if (look.exact && !(shared >> 32) && may_match(stream, abi)) {
+        struct cus_engine *engine = cus_thread_self.pending;
+        cus_depth = 1;
+        bool held = cus_hot_launch(look.handle,
+                                   (struct cus_dims){{grid.x, grid.y, grid.z, block.x, block.y,
+                                                      block.z, (uint32_t)shared}},
+                                   stream, abi, args, NULL);
+        cus_depth = 0;
+        if (held) {
+            __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
+            return 0;
+        }
+    }
+    if (shared >> 32 || !watches(&look, stream, abi))
+        return real(kernel, grid, block, args, shared, stream);
+    struct cus_runtime_watch watch = {
+        .dims = {grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared},
+        .abi = abi,
+        .stream = stream,
+        .args = args};
+    watch_begin(&watch, abi);
+    int result = real(kernel, grid, block, args, shared, stream);
+    watch_end(&watch);
+    learn(tag, kernel, &look, &watch, result);
+    return result;
+}
+
+/* Another launch than the one that is expected. Lock held. */
+NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
+                           void **args, size_t shared, CUstream stream) {
+    cus_lock_give(&cus_thread_self.pending->lock);
+    cus_depth = 0;
+    return ((launch_fn *)matching.real)(kernel, grid, block, args, shared, stream);
+}
+
+/* The launch that is expected, in another context. Lock held. */
+NOINLINE static int astray(void **args) {
+    struct cus_engine *engine = cus_thread_self.pending;
+    engine->counters.runtime--;
+    const struct cus_held held = *cus_plan_before(&engine->plan);
+    const uint32_t *d = held.dims;
+    CUstream stream = cus_thread_self.ref.handle;
+    const void *kernel = matching.kernel;
+    launch_fn *real = (launch_fn *)matching.real;
+    cus_lock_give(&engine->lock);
+    cus_depth = 0;
+    return real(kernel, (struct cus_dim3){d[0], d[1], d[2]}, (struct cus_dim3){d[3], d[4], d[5]},
+                args, d[6], stream);
+}
+
+NOINLINE static int different(void **args) {
+    cus_thread_self.pending->counters.runtime++;
+    if (__builtin_expect(!cus_hot_different(args), 0))
+        return astray(args);
+    cus_depth = 0;
+    return 0;
+}
+
+NOINLINE static int same(void **args) {
+    cus_thread_self.pending->counters.runtime++;
+    if (__builtin_expect(!cus_hot_same(), 0))
+        return astray(args);
+    cus_depth = 0;
+    return 0;
+}
+
+NOINLINE static int rest(void **args) {
+    return cus_hot_rest_differs(args) ? different(args) : same(args);
+}
+
+#define EXPORT(symbol, parameters)                                                                 \
+    int cus_runtime_##symbol parameters __attribute__((visibility("hidden")));                     \
+    extern __typeof__(cus_runtime_##symbol) symbol                                                 \
+        __attribute__((alias("cus_runtime_" #symbol), visibility("default")));                     \
+    int cus_runtime_##symbol parameters
+
+/* As the driver's hook: what comes on the stack is left there, no call but as a jump at the end. */
+#define LAUNCH(symbol, abi_)                                                                       \
+    NOINLINE static int far_##symbol(const void *kernel, struct cus_dim3 grid,                     \
+                                     struct cus_dim3 block, void **args, size_t shared,            \
+                                     CUstream stream) {                                            \
+        return far(cus_runtime_tag(CUS_RUNTIME_##symbol), abi_, kernel, grid, block, args, shared, \
+                   stream);                                                                        \
+    }                                                                                              \
+    EXPORT(symbol, (const void *kernel, struct cus_dim3 grid, struct cus_dim3 block, void **args,  \
+                    ON_STACK(size_t) shared, ON_STACK(CUstream) stream)) {                         \
+        const struct cus_runtime_slot *slot = cus_runtime_first(kernel);                           \
+        uint32_t tag = cus_runtime_tag(CUS_RUNTIME_##symbol);                                      \
+        bool found = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag;                         \
+        void *real = slot->real;                                                                   \
+        CUfunction handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE);                      \
+        bool settled = __atomic_load_n(&slot->settled, __ATOMIC_RELAXED);                          \
+        found = found && slot->kernel == kernel;                                                   \
+        bool here = slot->context == cus_thread_self.context;                                      \
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);                                                   \
+        if (__builtin_expect(!found || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0)) { \
+            matching.caller = __builtin_return_address(0);                                         \
+            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+        }                                                                                          \
+        if (!__builtin_expect(may_match(stream, abi_), 1)) {                                       \
+            if (settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED))                  \
+                return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
+            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+        }                                                                                          \
+        if (__builtin_expect(!handle || !here, 0))                                                 \
+            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+        cus_depth = 1;                                                                             \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        matching.kernel = kernel;                                                                  \
+        matching.real = real;                                                                      \
+        if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
+            cus_depth = 0;                                                                         \
+            matching.caller = __builtin_return_address(0);                                         \
+            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+        }                                                                                          \
+        enum cus_hot is = compare(handle, grid, block, &shared, &args);                            \
+        if (__builtin_expect(is == CUS_HOT_OTHER, 0))                                              \
+            return unlike(kernel, grid, block, args, shared, stream);                              \
+        if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
+            return same(args);                                                                     \
+        return is == CUS_HOT_REST ? rest(args) : different(args);                                  \
+    }
+
+/* Two words of a shape at once. */
+static inline __attribute__((always_inline)) uint64_t pair(const void *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* cus_hot_compare, for a shape that comes as two structs. Lock held. */
+static inline __attribute__((always_inline)) enum cus_hot
+compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
+        const volatile size_t *shared, void **const *args) {
+    const struct cus_engine *engine = cus_thread_self.pending;
+    if (!cus_hot_good(engine) || engine->plan.at->plain != handle)
+        return CUS_HOT_OTHER;
+    const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
+    if ((grid.x | (uint64_t)grid.y << 32) != pair(&dims[0]) || grid.z != dims[2] ||
+        (block.x | (uint64_t)block.y << 32) != pair(&dims[3]) || block.z != dims[5] ||
+        *shared != dims[6])
+        return CUS_HOT_OTHER;
+    void **params = *args;
+    if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
+        return CUS_HOT_OTHER;
+    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
+        return CUS_HOT_DIFFERENT;
+    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_REST : CUS_HOT_SAME;
+}
+
+LAUNCH(cudaLaunchKernel, CUS_ABI_LEGACY)
+LAUNCH(cudaLaunchKernel_ptsz, CUS_ABI_PTSZ)
+LAUNCH(__cudaLaunchKernel, CUS_ABI_LEGACY)
+LAUNCH(__cudaLaunchKernel_ptsz, CUS_ABI_PTSZ)
+
+static bool match_ex(const struct cus_runtime_look *look, const struct config *config,
+                     enum cus_abi abi, void **args) {
+    if (!look->exact || config->shared >> 32 || (config->n_attrs && !look->attrs) ||
+        !may_match(config->stream, abi))
+        return false;
+    struct cus_engine *engine = cus_thread_self.pending;
+    const struct cus_dim3 grid = config->grid, block = config->block;
+    const CUlaunchConfig as = {.gridDimX = grid.x,
+                               .gridDimY = grid.y,
+                               .gridDimZ = grid.z,
+                               .blockDimX = block.x,
+                               .blockDimY = block.y,
+                               .blockDimZ = block.z,
+                               .sharedMemBytes = (uint32_t)config->shared,
+                               .hStream = config->stream,
+                               .attrs = config->attrs,
+                               .numAttrs = config->n_attrs};
+    cus_depth = 1;
+    bool held = cus_hot_launch_ex(&as, look->handle, abi, args, NULL);
+    cus_depth = 0;
+    if (held)
+        __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
+    return held;
+}
+
+static int launch_ex(enum cus_runtime which, enum cus_abi abi, const void *caller,
+                     const struct config *config, const void *kernel, void **args) {
+    uint32_t tag = cus_runtime_tag(which);
+    struct cus_runtime_look look = cus_runtime_known(tag, kernel, caller);
+    launch_ex_fn *real = (launch_ex_fn *)look.real;
+    if (!real)
+        return ABSENT;
+    if (!config)
+        return real(config, kernel, args);
+    if (match_ex(&look, config, abi, args))
+        return 0;
+    if (look.exact && config->n_attrs && !look.attrs)
+        look.worth = __atomic_load_n(&look.at->tries, __ATOMIC_RELAXED) < CUS_RUNTIME_TRIES;
+    if (config->shared >> 32 || !watches(&look, config->stream, abi))
+        return real(config, kernel, args);
+    struct cus_runtime_watch watch = {.dims = {config->grid.x, config->grid.y, config->grid.z,
+                                               config->block.x, config->block.y, config->block.z,
+                                               (uint32_t)config->shared},
+                                      .abi = abi,
+                                      .stream = config->stream,
+                                      .args = args,
+                                      .attrs = config->attrs,
+                                      .n_attrs = config->n_attrs};
+    watch_begin(&watch, abi);
+    int result = real(config, kernel, args);
+    watch_end(&watch);
+    learn(tag, kernel, &look, &watch, result);
+    return result;
+}
+
+/* One that cannot be met now, and of which nothing more is to be learned: the real function. */
+static inline __attribute__((always_inline)) launch_ex_fn *passes_ex(enum cus_runtime which,
+                                                                     enum cus_abi abi,
+                                                                     const struct config *config,
+                                                                     const void *kernel) {
+    const struct cus_runtime_slot *slot = cus_runtime_first(kernel);
+    uint32_t tag = cus_runtime_tag(which);
+    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag && slot->kernel == kernel;
+    bool settled = __atomic_load_n(&slot->settled, __ATOMIC_RELAXED);
+    launch_ex_fn *real = (launch_ex_fn *)slot->real;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (!known || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag || !config ||
+        may_match(config->stream, abi) ||
+        !(settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED)))
+        return NULL;
+    return real;
+}
+
+#define LAUNCH_EX(symbol, abi_)                                                                    \
+    EXPORT(symbol, (const struct config *config, const void *kernel, void **args)) {               \
+        launch_ex_fn *real = passes_ex(CUS_RUNTIME_##symbol, abi_, config, kernel);                \
+        if (real)                                                                                  \
+            return real(config, kernel, args);                                                     \
+        return launch_ex(CUS_RUNTIME_##symbol, abi_, __builtin_return_address(0), config, kernel,  \
+                         args);                                                                    \
+    }
+
+LAUNCH_EX(cudaLaunchKernelExC, CUS_ABI_LEGACY)
+LAUNCH_EX(cudaLaunchKernelExC_ptsz, CUS_ABI_PTSZ)
+
+/* ---- look-ups ---- */
+
+void *cus_runtime_export(int which) {
+    switch (which) {
+#define EXPORTED(name)                                                                             \
+    case CUS_RUNTIME_##name:                                                                       \
+        return (void *)cus_runtime_##name;
+        EXPORTED(cudaLaunchKernel)
+        EXPORTED(cudaLaunchKernel_ptsz)
+        EXPORTED(__cudaLaunchKernel)
+        EXPORTED(__cudaLaunchKernel_ptsz)
+        EXPORTED(cudaLaunchKernelExC)
+        EXPORTED(cudaLaunchKernelExC_ptsz)
+#undef EXPORTED
+    case CUS_RUNTIME___cudaPushCallConfiguration:
+        return cus_runtime_push_export;
+    default:
+        return cus_runtime_pop_export;
+    }
+}

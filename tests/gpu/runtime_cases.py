@@ -1,0 +1,35 @@
+"""The case about programs with a shared CUDA runtime: what a launch costs the host where it is met before the runtime is entered, and
+where it is met in the driver alone.
+"""
+
+# Short patterns of the host loop, each with the same results whichever way its launches are met.
+PATTERNS = {"1000 small launches a step": [], "every 4th kernel a new scalar": ["--scalar-every", 4], "the legacy stream": ["--stream", "legacy"]}
+
+
+def case_runtime(lab):
+    """hostloop_shared: plain, with runtime_fast_path and without, in turn."""
+    program = lab.runner.program("hostloop_shared")
+    if not program:
+        lab.skip("hostloop_shared is not built")
+        return
+    common = [program, "--steps", 100 if lab.quick else 300, "--warmup", 50]
+    env = {"met": {"CUSPLICE_RUNTIME_FAST_PATH": "yes"}, "in the driver": {"CUSPLICE_RUNTIME_FAST_PATH": "no"}}
+    for pattern, more in PATTERNS.items():
+
+        def call(name, variant, more=more):
+            return lab.runner.run([*common, *more], variant=variant, env=env.get(name), limit=60)
+
+        runs = lab.measure({"plain": "plain", "met": "preload", "in the driver": "preload"}, call, "host_ns", 3 if lab.quick else 7)
+        lab.same(f"{pattern}: result", runs, lambda d: d.result["checksum"])
+        first = pattern == next(iter(PATTERNS))
+        lab.compare(f"shared runtime, {pattern}: ns of the host for a launch, met before it / in the driver", "met", "in the driver", 0.5, issue=first)
+        met = lab.figures.get("met")
+        if first and met:
+            lab.check("shared runtime: ns of the host for a launch", met["median"] <= 100, round(met["median"], 1), "<= 100", issue=True)
+        for name, done in [(name, d) for name in env for d in runs.get(name, [])]:
+            counted = done.stats["met_before_runtime"] if done.stats else None
+            share = counted / done.result["issued"] if counted is not None else 0
+            if (name == "met") != (share > 0.5):
+                lab.check(f"{pattern}, {name}: share of launches met before the runtime", False, share, "> 0.5" if name == "met" else "0")
+                break
+        lab.notes.append(f"{pattern}: ns of the host for a launch: " + ", ".join(f"{name} {lab.figures[name]['median']:.0f}" for name in runs if name in lab.figures))

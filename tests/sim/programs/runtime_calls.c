@@ -1,0 +1,260 @@
+/*
+ * runtime_calls WHAT [LIBRARY...]: launches by the functions of a shared runtime, in steps that
+ * repeat themselves. Prints what is in memory at the end and codes that are expected; status 1 with
+ * a line for any other code.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/programs/runtime_plugin.h"
+
+enum { N = 256, STEPS = 40, EACH = 24, THREADS = 4 };
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        int status_ = (int)(call);                                                                 \
+        if (status_) {                                                                             \
+            fprintf(stderr, "runtime_calls: line %d: %s: %d\n", __LINE__, #call, status_);         \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* One thread's work. */
+struct work {
+    const struct plugin *plugin;
+    enum form form;
+    cudaStream_t stream;
+    int *x;
+};
+
+static void start(struct work *work) {
+    CHECK(cudaMalloc((void **)&work->x, N * sizeof *work->x));
+    CHECK(cudaMemset(work->x, 0, N * sizeof *work->x));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaStreamCreateWithFlags(&work->stream, cudaStreamNonBlocking));
+}
+
+static void step(const struct work *work, int turn) {
+    for (int i = 0; i < EACH; i++)
+        CHECK(work->plugin->launch(work->form, work->x, i == 5 ? turn : i, N - i, N / 64,
+                                   work->stream));
+}
+
+static void steps(const struct work *work) {
+    for (int turn = 0; turn < STEPS; turn++) {
+        step(work, turn);
+        CHECK(cudaStreamSynchronize(work->stream));
+    }
+}
+
+static void say(const struct work *work, const char *what) {
+    int host[N];
+    unsigned sum = 0;
+    CHECK(cudaStreamSynchronize(work->stream));
+    CHECK(cudaMemcpy(host, work->x, sizeof host, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < N; i++)
+        sum = sum * 31 + (unsigned)host[i];
+    printf("%s %08x\n", what, sum);
+}
+
+static const struct plugin *open_plugin(const char *path, void **handle) {
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*handle)
+        fprintf(stderr, "runtime_calls: %s\n", dlerror());
+    CHECK(!*handle);
+    plugin_fn *get = (plugin_fn *)dlsym(*handle, "runtime_plugin");
+    CHECK(!get);
+    return get();
+}
+
+/* Each form in turn. */
+static void forms(void) {
+    for (int form = 0; form < FORMS; form++) {
+        struct work work = {.plugin = runtime_plugin(), .form = (enum form)form};
+        start(&work);
+        steps(&work);
+        say(&work, "form");
+    }
+}
+
+/* On the stream that everybody has. */
+static void legacy(void) {
+    struct work work = {.plugin = runtime_plugin()};
+    start(&work);
+    work.stream = NULL;
+    steps(&work);
+    say(&work, "legacy");
+}
+
+/* The runtime's last error is what it was before launches that succeed, and one that fails is what
+ * it would have been; so is a launch where no context is current. */
+static void errors(void) {
+    struct work work = {.plugin = runtime_plugin()};
+    start(&work);
+    for (int turn = 0; turn < STEPS; turn++) {
+        for (int i = 0; i < EACH; i++) {
+            if (i == turn % EACH) {
+                printf("%d ", work.plugin->launch(work.form, work.x, 1, N, 0, work.stream));
+                CHECK(work.plugin->launch(work.form, work.x, i, N, N / 64, work.stream));
+                printf("%d ", work.plugin->peek());
+                printf("%d ", cudaGetLastError());
+            }
+            CHECK(work.plugin->launch(work.form, work.x, i, N, N / 64, work.stream));
+            CHECK(work.plugin->peek());
+        }
+        CHECK(cudaStreamSynchronize(work.stream));
+    }
+    say(&work, "\nerrors");
+}
+
+/* The same kernel in the contexts of two devices, launch by launch and step by step. */
+static void devices(void) {
+    struct work work[2] = {{.plugin = runtime_plugin()}, {.plugin = runtime_plugin()}};
+    for (int device = 0; device < 2; device++) {
+        CHECK(cudaSetDevice(device));
+        start(&work[device]);
+    }
+    for (int turn = 0; turn < 2 * STEPS; turn++) {
+        CHECK(cudaSetDevice(turn % 2));
+        step(&work[turn % 2], turn);
+        CHECK(cudaStreamSynchronize(work[turn % 2].stream));
+    }
+    /* In the midst of a step, the legacy stream of the other device. */
+    for (int turn = 0; turn < STEPS; turn++) {
+        for (int i = 0; i < EACH; i++) {
+            CHECK(cudaSetDevice(i == turn % EACH));
+            CHECK(work->plugin->launch(work->form, work[i == turn % EACH].x, i, N, N / 64, NULL));
+        }
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaSetDevice(1));
+        CHECK(cudaDeviceSynchronize());
+    }
+    for (int device = 0; device < 2; device++) {
+        CHECK(cudaSetDevice(device));
+        say(&work[device], "device");
+    }
+}
+
+/* Everything goes with the context; the same kernel is another one afterwards. */
+static void reset(void) {
+    for (int i = 0; i < 3; i++) {
+        struct work work = {.plugin = runtime_plugin()};
+        start(&work);
+        steps(&work);
+        say(&work, "reset");
+        CHECK(cudaDeviceReset());
+    }
+}
+
+/* One library, then another that may lie where it lay. */
+static void unload(char **paths) {
+    struct work work = {.plugin = NULL};
+    const void *before = NULL;
+    start(&work);
+    for (int i = 0; i < 6; i++) {
+        void *handle;
+        work.plugin = open_plugin(paths[i % 2], &handle);
+        steps(&work);
+        say(&work, "library");
+        if (i && work.plugin->function == before)
+            fprintf(stderr, "runtime_calls: in its place\n");
+        before = work.plugin->function;
+        CHECK(dlclose(handle));
+    }
+}
+
+/* Two runtimes: each knows its own kernels only and has a last error of its own. `paths`: the other
+ * runtime, and a library that is linked to it. */
+static void two(char **paths) {
+    void *runtime = dlopen(paths[0], RTLD_NOW | RTLD_LOCAL), *handle;
+    CHECK(!runtime);
+    struct work mine = {.plugin = runtime_plugin()};
+    struct work other = {.plugin = open_plugin(paths[1], &handle)};
+    CHECK(other.plugin->peek == mine.plugin->peek);
+    start(&mine);
+    start(&other);
+    for (int turn = 0; turn < STEPS; turn++) {
+        step(&mine, turn);
+        step(&other, turn);
+        if (turn % 8 == 3)
+            printf("%d ", other.plugin->launch(other.form, other.x, 1, N, 0, other.stream));
+        printf("%d%d ", mine.plugin->peek(), other.plugin->peek() != 0);
+        CHECK(cudaStreamSynchronize(mine.stream));
+        CHECK(cudaStreamSynchronize(other.stream));
+    }
+    say(&mine, "\nmine");
+    say(&other, "other");
+}
+
+/* By a function that was looked up. Of what is not there none is found. */
+static void lookups(void) {
+    typedef cudaError_t launch_fn(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+    void *self = dlopen(NULL, RTLD_NOW), *library = dlopen("libcudart.so.13", RTLD_NOW);
+    launch_fn *of[] = {(launch_fn *)dlsym(RTLD_DEFAULT, "cudaLaunchKernel"),
+                       (launch_fn *)dlsym(self, "cudaLaunchKernel"),
+                       (launch_fn *)dlsym(library, "cudaLaunchKernel")};
+    CHECK(dlsym(RTLD_DEFAULT, "cudaLaunchKernelNone") != NULL);
+    for (int i = 0; i < 3; i++) {
+        struct work work = {.plugin = runtime_plugin()};
+        int n = N;
+        CHECK(!of[i]);
+        start(&work);
+        for (int turn = 0; turn < STEPS; turn++) {
+            for (int value = 0; value < EACH; value++)
+                CHECK(of[i](work.plugin->function, (dim3){N / 64, 1, 1}, (dim3){64, 1, 1},
+                            (void *[]){&work.x, &value, &n}, 0, work.stream));
+            CHECK(cudaStreamSynchronize(work.stream));
+        }
+        say(&work, "found");
+    }
+}
+
+static void *of_thread(void *work) {
+    steps(work);
+    return NULL;
+}
+
+static void threads(void) {
+    struct work work[THREADS];
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        work[i] =
+            (struct work){.plugin = runtime_plugin(), .form = i % 2 ? BY_HANDLE : BY_FUNCTION};
+        start(&work[i]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&thread[i], NULL, of_thread, &work[i]));
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(thread[i], NULL));
+    for (int i = 0; i < THREADS; i++)
+        say(&work[i], "thread");
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "forms") == 0)
+        forms();
+    else if (strcmp(what, "legacy") == 0)
+        legacy();
+    else if (strcmp(what, "errors") == 0)
+        errors();
+    else if (strcmp(what, "devices") == 0)
+        devices();
+    else if (strcmp(what, "reset") == 0)
+        reset();
+    else if (strcmp(what, "unload") == 0 && argc == 4)
+        unload(argv + 2);
+    else if (strcmp(what, "two") == 0 && argc == 4)
+        two(argv + 2);
+    else if (strcmp(what, "lookups") == 0)
+        lookups();
+    else if (strcmp(what, "threads") == 0)
+        threads();
+    else
+        return 2;
+    return 0;
+}

@@ -1,0 +1,211 @@
+// Promise: a program with a shared CUDA runtime runs the same whether its launches are met before
+// the runtime is entered, in the driver alone, or not at all; and what repeats itself is met there.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+namespace sim {
+namespace {
+
+enum { STEPS = 40, EACH = 24 }; // of runtime_calls
+
+const char *const kFast[] = {"yes", "no"};
+
+// Not left to the pace of the machine: no watchdog, pieces as the plan would have them.
+Setting With(const char *fast, bool steady = true) {
+    Setting setting;
+    setting.preload = fast != nullptr;
+    if (fast)
+        setting.env["CUSPLICE_RUNTIME_FAST_PATH"] = fast;
+    if (const char *hazard = getenv("CUSPLICE_MUTATE")) // tools/mutate-hazards
+        setting.env["CUSPLICE_MUTATE"] = hazard;
+    if (steady) {
+        setting.env["CUSPLICE_HOLD_US"] = "1000000";
+        setting.env["CUSIM_DELAY_US"] = "0";
+    }
+    return setting;
+}
+
+double Met(const Outcome &run) {
+    return run.stats.Number("met_before_runtime");
+}
+
+// ---- every scenario, with its plain launches made by the runtime
+
+class Scenario : public testing::TestWithParam<Case> {};
+
+TEST_P(Scenario, IsAsPlain) {
+    const Case &c = GetParam();
+    Setting setting = With(nullptr, false);
+    setting.binary = "harness/scenario/scenario_cudart";
+    Outcome plain = RunCase(c, setting);
+    for (const char *fast : kFast) {
+        SCOPED_TRACE(fast);
+        setting = With(fast, false);
+        setting.binary = "harness/scenario/scenario_cudart";
+        Outcome run = RunCase(c, setting);
+        ASSERT_SAME(c, plain, run);
+        if (c.name == "idle")
+            continue;
+        ASSERT_STATS(run);
+        EXPECT_LE(Met(run), *fast == 'n' ? 0 : run.stats.Number("issued.in_graphs"));
+    }
+}
+
+std::vector<Case> Some() {
+    std::vector<Case> some;
+    for (const Case &c : Cases()) {
+        // The runtime makes a context current where none is, so that this program's launch there
+        // succeeds and races with its others.
+        if (c.name != "errors_context")
+            some.push_back(c);
+    }
+    return some;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Some()),
+                         [](const auto &given) { return given.param.Title(); });
+
+// What is withheld, and where pieces are cut, does not depend on where launches are met.
+TEST(Counts, AreTheSame) {
+    for (const char *name : {"steady", "module_reload", "many_params", "growing_grid", "errors"}) {
+        SCOPED_TRACE(name);
+        std::vector<Outcome> runs;
+        for (const char *fast : kFast) {
+            Setting setting = With(fast);
+            setting.binary = "harness/scenario/scenario_cudart";
+            setting.env["CUSPLICE_PIECE_FIRST"] = "64";
+            runs.push_back(RunCase(CaseOf(name), setting));
+            EXPECT_EQ(runs.back().result.status, 0) << runs.back().Describe();
+        }
+        for (const char *key :
+             {"ops.launches", "ops.memsets", "ops.copies", "issued.in_graphs", "eager_by.observing",
+              "eager_by.diverged", "eager_by.flushed", "eager_by.unsupported", "graph_launches",
+              "pieces", "segments", "steps", "signatures.exact", "signatures.patched",
+              "signatures.missed", "patched_nodes"})
+            EXPECT_EQ(runs[0].stats.Number(key), runs[1].stats.Number(key)) << key;
+        EXPECT_GT(Met(runs[0]), runs[0].stats.Number("ops.launches") / 3) << name;
+        EXPECT_EQ(Met(runs[1]), 0);
+    }
+}
+
+// ---- what is about the runtime itself
+
+struct Program {
+    const char *what;
+    int steps;  // of EACH launches that repeat themselves
+    int learns; // how often what they are is learned anew, in steps: two to learn, some launches
+                // more
+    const char *binary = "tests/sim/runtime_calls";
+};
+
+void PrintTo(const Program &program, std::ostream *out) {
+    *out << program.what;
+}
+
+std::vector<std::string> Command(const Program &program) {
+    std::vector<std::string> command = {Runfile(program.binary), program.what};
+    std::string what = program.what;
+    if (what == "unload")
+        command.insert(command.end(), {Runfile("tests/sim/libruntime_add.so"),
+                                       Runfile("tests/sim/libruntime_iota.so")});
+    if (what == "two")
+        command.insert(command.end(), {Runfile("harness/sim/rt/libcudart.so.12"),
+                                       Runfile("tests/sim/libruntime_old.so")});
+    return command;
+}
+
+Outcome RunIt(const Program &program, const char *fast,
+              const std::map<std::string, std::string> &env = {}) {
+    Setting setting = With(fast);
+    for (const auto &entry : env)
+        setting.env[entry.first] = entry.second;
+    return RunProgram(Command(program), setting);
+}
+
+class Runtime : public testing::TestWithParam<Program> {};
+
+const Case kAsItIs = {"runtime_calls", 0, "", "", {}};
+
+TEST_P(Runtime, IsAsPlain) {
+    const Program &program = GetParam();
+    Outcome plain = RunIt(program, nullptr);
+    ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+    ASSERT_NE(plain.result.out, "");
+    if (program.what == std::string("unload")) {
+        EXPECT_NE(plain.result.err.find("in its place"), std::string::npos)
+            << "no library lay where the one before it lay: " << plain.result.err;
+    }
+    for (const char *fast : kFast) {
+        SCOPED_TRACE(fast);
+        Outcome run = RunIt(program, fast);
+        EXPECT_SAME(kAsItIs, plain, run);
+        EXPECT_STATS(run);
+        if (*fast == 'n') {
+            EXPECT_EQ(Met(run), 0);
+            continue;
+        }
+        // Of a step's pieces (4, 8, and the rest) all but the ends, once each has its graph.
+        EXPECT_GE(Met(run), (program.steps - 8 * program.learns) * (EACH - 8)) << run.Describe();
+        EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 0);
+    }
+    // Whoever listens to calls of the runtime hears of each, also where graphs go on.
+    if (program.what == std::string("forms")) {
+        Outcome heard = RunIt(program, "yes",
+                              {{"CUSPLICE_PROFILE", "ignore"}, {"CUDA_INJECTION64_PATH", "/no"}});
+        EXPECT_SAME(kAsItIs, plain, heard);
+        EXPECT_EQ(Met(heard), 0);
+        EXPECT_GT(heard.stats.Number("issued.in_graphs"), 0);
+        Outcome off = RunIt(program, "yes", {{"CUSPLICE", "off"}});
+        EXPECT_SAME(kAsItIs, plain, off);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Runtime,
+                         testing::Values(Program{"forms", 5 * STEPS, 5},
+                                         Program{"legacy", STEPS, 1}, Program{"errors", 0, 0},
+                                         Program{"devices", 2 * STEPS, 4},
+                                         Program{"reset", 3 * STEPS, 3},
+                                         Program{"unload", 6 * STEPS, 6}, Program{"two", 0, 0},
+                                         Program{"lookups", 2 * STEPS, 2},
+                                         Program{"threads", 4 * STEPS, 4}),
+                         [](const auto &given) { return std::string(given.param.what); });
+INSTANTIATE_TEST_SUITE_P(
+    Ptsz, Runtime,
+    testing::Values(Program{"forms", 5 * STEPS, 5, "tests/sim/runtime_calls_ptsz"},
+                    Program{"threads", 4 * STEPS, 4, "tests/sim/runtime_calls_ptsz"}),
+    [](const auto &given) { return std::string(given.param.what); });
+
+// A runtime that does not hand on what it is given is left to itself.
+TEST(Strange, RuntimeIsNotGuessedAt) {
+    const Program program = {"legacy", 0, 0};
+    Outcome plain = RunIt(program, nullptr, {{"CUSIM_RUNTIME_NAMES", "1"}});
+    Outcome run = RunIt(program, "yes", {{"CUSIM_RUNTIME_NAMES", "1"}});
+    EXPECT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(Met(run), 0);
+    EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 1);
+    EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
+}
+
+// A tool that stands before the runtime hears of each launch, whichever of the two comes first.
+TEST(Strange, AToolBeforeTheRuntimeHearsOfEachLaunch) {
+    const Program program = {"reset", 0, 0};
+    std::string tool = Runfile("tests/sim/libruntime_between.so");
+    std::string library = Runfile("shim/libcusplice.so");
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    std::string begin = first && *first ? std::string(first) + ":" : "";
+    Outcome plain = RunIt(program, nullptr, {{"LD_PRELOAD", begin + tool}});
+    ASSERT_NE(plain.result.out.find("between: 2880"), std::string::npos) << plain.Describe();
+    Outcome behind = RunIt(program, "yes", {{"LD_PRELOAD", begin + library + ":" + tool}});
+    EXPECT_SAME(kAsItIs, plain, behind);
+    EXPECT_EQ(Met(behind), 0);
+    EXPECT_GT(behind.stats.Number("fallbacks.runtime_path"), 0);
+    EXPECT_GT(behind.stats.Number("issued.in_graphs"), 0);
+    Outcome before = RunIt(program, "yes", {{"LD_PRELOAD", begin + tool + ":" + library}});
+    EXPECT_SAME(kAsItIs, plain, before);
+    EXPECT_GT(Met(before), 0);
+}
+
+} // namespace
+} // namespace sim
