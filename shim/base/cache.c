@@ -26,6 +26,9 @@
 #define TEMPORARY CUS_CACHE_FILE ".new"
 #define LOCK CUS_CACHE_FILE ".lock"
 
+_Static_assert(sizeof(struct cus_cache_entry) == 24, "as in the file");
+_Static_assert(sizeof(struct cus_cache_head) == 40, "as in the file");
+
 enum { READ_MAX = 1 << 28 }; /* no file that the options allow is larger */
 
 const char *cus_cache_state_name(enum cus_cache_state state) {

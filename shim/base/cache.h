@@ -33,7 +33,6 @@ struct cus_cache_entry {
     uint32_t used;    /* the file's generation when a process last had it in use */
     uint32_t launches; /* of that graph, in the run that wrote it last */
 };
-_Static_assert(sizeof(struct cus_cache_entry) == 24, "as in the file");
 
 struct cus_cache_head {
     char magic[8];
@@ -44,7 +43,6 @@ struct cus_cache_head {
     uint32_t generation; /* counts how often the file was written */
     uint32_t zero;
 };
-_Static_assert(sizeof(struct cus_cache_head) == 40, "as in the file");
 
 struct cus_cache {
     struct cus_cache_entry *entries; /* of cus_mem_alloc; NULL where there are none */
