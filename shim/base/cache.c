@@ -353,7 +353,8 @@ static bool would_change(const struct cus_cache *file, uint32_t room,
                          const struct cus_cache_entry *add, uint32_t n_add,
                          const struct cus_cache_entry *drop, uint32_t n_drop) {
     for (uint32_t i = 0; i < n_drop; i++)
-        if (cus_cache_find(file->entries, file->n, drop[i].path) < file->n)
+        if (cus_cache_find(file->entries, file->n, drop[i].path) < file->n &&
+            cus_cache_find(add, n_add, drop[i].path) == n_add)
             return true;
     for (uint32_t i = 0; i < n_add; i++) {
         uint32_t at = cus_cache_find(file->entries, file->n, add[i].path);

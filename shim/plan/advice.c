@@ -33,7 +33,9 @@ void cus_advice_met(struct cus_plan *plan, struct cus_node *node) {
     if (!head)
         return;
     mark(advice, at, CUS_ADVICE_MET, &advice->met);
-    head->advice = at + 1;
+    /* Where two runs cut the path at other places, the last one's cuts fit together. */
+    if (!head->advice || advice->entries[head->advice - 1].used <= advice->entries[at].used)
+        head->advice = at + 1;
     for (; node != head; node = (struct cus_node *)(uintptr_t)node->key.parent)
         node->advised = 1;
     head->advised = 1;
@@ -57,7 +59,13 @@ void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece) {
     mark(advice, at, CUS_ADVICE_FORMED, &advice->formed);
     piece->formed_ns = advice->entries[at].pace_ns;
     piece->advised = true;
+    piece->advice = at + 1;
     piece->nodes[0]->advice = 0;
+}
+
+void cus_advice_bad(struct cus_plan *plan, const struct cus_piece *piece) {
+    if (piece->advice)
+        mark(plan->advice, piece->advice - 1, CUS_ADVICE_BAD, &plan->advice->bad);
 }
 
 bool cus_advice_of(const struct cus_piece *piece, struct cus_cache_entry *entry) {

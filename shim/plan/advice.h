@@ -14,14 +14,15 @@
 #include "shim/base/cache.h"
 #include "shim/plan/plan.h"
 
-enum { CUS_ADVICE_MET = 1, CUS_ADVICE_FORMED = 2 };
+enum { CUS_ADVICE_MET = 1, CUS_ADVICE_FORMED = 2, CUS_ADVICE_BAD = 4 };
 
 /* For all plans of the process; threads of several use it at once. */
 struct cus_advice {
     const struct cus_cache_entry *entries; /* sorted by path */
     uint32_t n;
-    uint8_t *marks;       /* atomics, one for each entry: its path was met, its piece was formed */
-    uint32_t met, formed; /* atomics: entries that were */
+    uint8_t *marks; /* atomics, one for each entry: its path was met, its piece was formed, did not
+                       pay */
+    uint32_t met, formed, bad; /* atomics: entries of which that is true */
 };
 
 /* The plan. `node` was reached for the first time. */
@@ -30,6 +31,8 @@ void cus_advice_met(struct cus_plan *plan, struct cus_node *node);
 uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node);
 /* This piece was formed by that. The advice is used up: what comes after it is learned here. */
 void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece);
+/* The piece is dropped, for it could not be launched, or was cut more often than not. */
+void cus_advice_bad(struct cus_plan *plan, const struct cus_piece *piece);
 
 /* For the next run: does this piece pay, as far as is known? Fills *entry. */
 bool cus_advice_of(const struct cus_piece *piece, struct cus_cache_entry *entry);

@@ -181,18 +181,16 @@ static struct cus_cache_entry *copy_kept(uint32_t *n) {
     return copy;
 }
 
-/* Advice that was taken and came to nothing. At exit alone: before that it may still come to
- * something. */
-static struct cus_cache_entry *find_useless(const struct cus_cache_entry *good, uint32_t n_good,
-                                            uint32_t *n) {
+/* Advice that was taken and came to nothing. What is only cut elsewhere now stays: another program
+ * may have the same beginning. */
+static struct cus_cache_entry *find_bad(uint32_t *n) {
     struct cus_cache_entry *drop = NULL;
     *n = 0;
-    uint32_t formed = __atomic_load_n(&advice.formed, __ATOMIC_RELAXED);
-    if (!formed || !(drop = cus_mem_alloc(formed * sizeof *drop)))
+    uint32_t bad = __atomic_load_n(&advice.bad, __ATOMIC_RELAXED);
+    if (!bad || !(drop = cus_mem_alloc(bad * sizeof *drop)))
         return NULL;
-    for (uint32_t i = 0; i < advice.n && *n < formed; i++)
-        if (__atomic_load_n(&advice.marks[i], __ATOMIC_RELAXED) & CUS_ADVICE_FORMED &&
-            cus_cache_find(good, n_good, advice.entries[i].path) == n_good)
+    for (uint32_t i = 0; i < advice.n && *n < bad; i++)
+        if (__atomic_load_n(&advice.marks[i], __ATOMIC_RELAXED) & CUS_ADVICE_BAD)
             drop[(*n)++] = advice.entries[i];
     return drop;
 }
@@ -207,7 +205,7 @@ void cus_engine_cache_save(bool ends) {
     uint32_t n_good, n_drop = 0, n;
     bool wrote = false;
     struct cus_cache_entry *good = copy_kept(&n_good);
-    struct cus_cache_entry *drop = ends ? find_useless(good, n_good, &n_drop) : NULL;
+    struct cus_cache_entry *drop = find_bad(&n_drop);
     const char *folder = cus_options()->cache_dir, *why = NULL;
     enum cus_cache_state state = CUS_CACHE_GOOD;
     if (n_good || n_drop) {

@@ -21,7 +21,7 @@ struct Known {
     explicit Known(Entries from) : entries(std::move(from)) {
         entries.resize(cus_cache_sort(entries.data(), (uint32_t)entries.size()));
         marks.resize(entries.size());
-        advice = {entries.data(), (uint32_t)entries.size(), marks.data(), 0, 0};
+        advice = {entries.data(), (uint32_t)entries.size(), marks.data(), 0, 0, 0};
     }
     Entries entries;
     std::vector<uint8_t> marks;
@@ -213,6 +213,50 @@ TEST(Advice, OnlyWhatPaidIsTold) {
     const cus_piece *piece = program.plan.pieces;
     const_cast<cus_piece *>(piece)->lost = piece->begun;
     EXPECT_EQ(Told(program).size(), 0u);
+}
+
+// Where it was launched whole, the host waits in its midst now.
+TEST(Advice, WhatIsCutMoreOftenThanNotIsDropped) {
+    Program before(kLimits);
+    for (int i = 0; i < 12; i++)
+        Step(before, 4);
+    Known known(Told(before));
+    ASSERT_EQ(known.entries.size(), 1u);
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 0);
+    Step(program, 4);
+    for (int i = 0; i < 60; i++) {
+        program.Op("k0", 0);
+        program.Op("k1", 1);
+        // By chance: no boundary is learned.
+        if (program.plan.piece)
+            program.Flush(CUS_CUT_OTHER);
+        program.Op("k2", 2);
+        program.Op("k3", 3);
+        program.Sync();
+    }
+    EXPECT_EQ(known.advice.bad, 1u);
+    EXPECT_TRUE(known.marks[0] & CUS_ADVICE_BAD);
+    ExpectFaithful(program);
+}
+
+TEST(Advice, OfTwoCutsTheLaterOneHolds) {
+    Program scout(kLimits);
+    cus_plan_advise(&scout.plan, nullptr, 1);
+    Step(scout, 100);
+    Entries both;
+    unsigned i = 0;
+    for (const cus_node *node = scout.plan.tree.root.expect; node; node = node->expect)
+        if (++i % 10 == 0)
+            both.push_back({node->path, 10, 0, 9, 1}); // 10, 20, 30 ...
+        else if (i % 25 == 0)
+            both.push_back({node->path, 25, 0, 4, 1}); // 25, 75
+    Known known(both);
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    Step(program, 100);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, 10));
 }
 
 TEST(Advice, AShortRunKeepsWhatALongOneKnew) {
