@@ -136,6 +136,7 @@ static void at_exit(void) {
     cus_recording_end();
     if (CUS_HAZARD(E10))
         __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+    cus_engine_cache_save(true);
     static struct cus_counters last;
     memset(&last, 0, sizeof last);
     cus_engine_counters(&last);
@@ -145,7 +146,6 @@ static void at_exit(void) {
     if (last.fallbacks[CUS_FALLBACK_NO_MEMORY])
         cus_log(CUS_WARN, "hook", "%llu allocations failed: what needed them went out one by one",
                 (unsigned long long)last.fallbacks[CUS_FALLBACK_NO_MEMORY]);
-    cus_engine_cache_save(true);
     write_stats(true);
     uint64_t verified, different;
     if (cus_engine_prove_end(&verified, &different))

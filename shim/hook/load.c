@@ -96,10 +96,13 @@ static const char *file_of(const void *image, struct look *look) {
 
 /* ---- which code it is ---- */
 
-enum { HASHED = 1 << 20 /* of an image, or a file, that is no part of a build with an id */ };
+enum {
+    HASHED = 1 << 20,       /* of an image that was just made, or of a file; */
+    HASHED_MAPPED = 1 << 12 /* of one in a program or library without a build id */
+};
 
-/* Of an image in the mapping of a program or library with a build id nothing is read: it may be
- * large, and not in memory yet. */
+/* An image in the mapping of a program or library may be large, and not in memory yet: where there
+ * is a build id nothing of it is read. */
 static uint64_t hash_of_image(const void *given) {
     struct cus_keep_image image;
     if (!cus_keep_image_find(given, &image))
@@ -108,7 +111,13 @@ static uint64_t hash_of_image(const void *given) {
     uint64_t hash = cus_cache_hash(where, sizeof where, 0);
     if (*image.build_id)
         return cus_cache_hash(image.build_id, strlen(image.build_id), hash) | 1;
-    return cus_cache_hash(image.at, image.bytes < HASHED ? image.bytes : HASHED, image.bytes) | 1;
+    size_t most = HASHED;
+    if (*image.path) {
+        const char *name = without_folders(image.path);
+        hash = cus_cache_hash(name, strlen(name), hash);
+        most = HASHED_MAPPED;
+    }
+    return cus_cache_hash(image.at, image.bytes < most ? image.bytes : most, hash) | 1;
 }
 
 static uint64_t hash_of_file(const char *path) {

@@ -58,7 +58,7 @@ void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece) {
     uint32_t at = piece->nodes[0]->advice - 1;
     mark(advice, at, CUS_ADVICE_FORMED, &advice->formed);
     piece->formed_ns = advice->entries[at].pace_ns;
-    piece->advised = true;
+    piece->advised = plan->advised = true;
     piece->advice = at + 1;
     piece->nodes[0]->advice = 0;
 }

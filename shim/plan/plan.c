@@ -604,7 +604,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
-    bool first = plan->settle_every == SETTLE_STEPS;
+    /* What an earlier run has cut it did not cut while it was cold. */
+    bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
     uint64_t pace = plan->ns_per_op;
     if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
         !same_sizes(plan, plan->formed_ns, plan->ns_per_op)) {

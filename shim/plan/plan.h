@@ -58,6 +58,7 @@ struct cus_plan {
     void *context;
     struct cus_advice *advice; /* of earlier runs, for all plans of the process; NULL: none */
     uint64_t seed;             /* what paths begin with: which GPU and so on */
+    bool advised;              /* a piece was formed by it */
 
     /* Where the path is. */
     struct cus_tree tree;

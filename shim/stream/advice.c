@@ -32,6 +32,7 @@ static uint32_t built; /* atomic: graphs built because of it */
 static struct cus_lock kept_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct cus_cache_entry *kept; /* kept_lock: for the next run */
 static uint32_t n_kept, kept_room;   /* kept_lock */
+static bool kept_full;               /* kept_lock */
 
 static struct cus_lock save_lock = CUS_LOCK_OF(CUS_RANK_STATS); /* one thread saves */
 static uint32_t saves;                                          /* atomic */
@@ -116,8 +117,8 @@ uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limi
 /* Kept lock held. False: no more room. */
 static bool have_room(void) {
     uint32_t most = room();
-    if (n_kept < kept_room)
-        return true;
+    if (n_kept < kept_room || kept_full)
+        return n_kept < kept_room;
     if (kept_room) {
         n_kept = cus_cache_sort(kept, n_kept); /* streams that come and go keep the same ones */
         if (n_kept <= kept_room / 2)
@@ -127,8 +128,10 @@ static bool have_room(void) {
     if (more > most)
         more = most;
     struct cus_cache_entry *grown = more > kept_room ? cus_mem_alloc(more * sizeof *grown) : NULL;
-    if (!grown)
+    if (!grown) {
+        kept_full = true; /* and is not sorted at each entry */
         return n_kept < kept_room;
+    }
     if (n_kept)
         memcpy(grown, kept, n_kept * sizeof *kept);
     cus_mem_free(kept);

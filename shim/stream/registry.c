@@ -82,6 +82,7 @@ static bool is_green(CUstream stream) {
 
 void cus_registry_forget_device(struct cus_context *context) {
     __atomic_store_n(&context->hangs, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&context->gpu, 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs of GPU and driver on which small graphs are reported to hang (HAZARDS A27). */
