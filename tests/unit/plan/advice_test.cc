@@ -275,18 +275,49 @@ TEST(Advice, AShortRunKeepsWhatALongOneKnew) {
     }
 }
 
-// Small pieces were right for a slow host; this one is fast.
-TEST(Advice, PiecesOfAnotherPaceAreFormedAnew) {
-    Entries entries = Learn();
+// Pieces of 4, which were right at this pace.
+Entries SmallPieces(uint32_t pace_ns) {
     Program scout(kLimits);
     cus_plan_advise(&scout.plan, nullptr, 1);
     Step(scout, 100);
-    Entries slow;
+    Entries entries;
     unsigned i = 0;
     for (const cus_node *node = scout.plan.tree.root.expect; node; node = node->expect)
         if (++i % 4 == 0)
-            slow.push_back({node->path, 4, 50000, 1, 1});
-    Known known(slow);
+            entries.push_back({node->path, 4, pace_ns, 1, 1});
+    return entries;
+}
+
+// The host was no colder when they were formed than it is in any run.
+TEST(Advice, PiecesOfALittleSlowerHostStay) {
+    Known known(SmallPieces(400));
+    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    for (int step = 0; step < 20; step++) {
+        Step(program, 100);
+        program.plan.ns_per_op = 200;
+    }
+    EXPECT_EQ(program.built, 25u);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(20 * 25, 4));
+}
+
+TEST(Advice, WhatIsForgottenIsAdvisedAnew) {
+    Known known(Learn());
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    for (int round = 0; round < 2; round++) {
+        Step(program, 100);
+        program.ResetCounts();
+        Step(program, 100);
+        EXPECT_EQ(program.in_graphs, 100u);
+        cus_plan_clear(&program.plan); // as where code is unloaded
+    }
+}
+
+// Small pieces were right for a slow host; this one is fast.
+TEST(Advice, PiecesOfAnotherPaceAreFormedAnew) {
+    Known known(SmallPieces(50000));
     Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     cus_plan_advise(&program.plan, &known.advice, 1);
     Step(program, 100);
