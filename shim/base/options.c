@@ -258,7 +258,7 @@ const struct cus_options *cus_options(void) {
     if (!mine)
         mine = &fallback;
     if (mine == &fallback)
-        fallback.stats = fallback.log = fallback.log_file = "";
+        fallback.stats = fallback.log = fallback.log_file = fallback.cache_dir = "";
     if (!__atomic_compare_exchange_n(&loaded, &options, mine, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         if (mine != &fallback) { /* another thread was faster */

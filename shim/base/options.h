@@ -53,7 +53,7 @@ typedef const char *cus_option_LOG;
 struct cus_options {
 #define CUS_OPTION(key, kind, value, min, max, text) cus_option_##kind key;
 #include "shim/base/options.def"
-    char *owned[32]; /* texts that the fields above point to; only for cus_options_free */
+    char *owned[48]; /* texts that the fields above point to; only for cus_options_free */
 };
 
 /*

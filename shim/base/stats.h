@@ -79,6 +79,17 @@ struct cus_stats_step {
 };
 enum { CUS_STATS_STEPS = 8 };
 
+/* The signature cache (base/cache.h): how the file was found, what was in it, what came of that. */
+struct cus_stats_cache {
+    const char *state;
+    uint64_t entries; /* read */
+    uint64_t met;     /* of those: paths that came */
+    uint64_t used;    /* pieces formed by them, and */
+    uint64_t built;   /* graphs built so */
+    uint64_t written; /* times that the file was written */
+    uint64_t in_file; /* entries in it then, or when it was read */
+};
+
 /* As the stats file names them. */
 extern const char *const cus_eager_keys[CUS_EAGERS], *const cus_break_keys[CUS_BREAKS];
 

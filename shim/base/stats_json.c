@@ -78,6 +78,18 @@ static uint64_t sum(const uint64_t *values, size_t n) {
     return total;
 }
 
+static void put_cache(struct cus_json *w, const struct cus_stats_cache *cache) {
+    cus_json_open(w, "cache", '{');
+    cus_json_text(w, "state", cache->state);
+    cus_json_number(w, "entries", cache->entries);
+    cus_json_number(w, "met", cache->met);
+    cus_json_number(w, "used", cache->used);
+    cus_json_number(w, "built", cache->built);
+    cus_json_number(w, "written", cache->written);
+    cus_json_number(w, "in_file", cache->in_file);
+    cus_json_close(w, '}');
+}
+
 static void put_report(struct cus_json *w, const struct cus_report *report) {
     cus_json_open(w, "breaks_by_kernel", '[');
     for (unsigned i = 0; i < report->n_breaks; i++) {
@@ -148,6 +160,9 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     cus_json_number(w, "bytes_per_node", report->nodes ? report->host_bytes / report->nodes : 0);
     cus_json_number(w, "refused", report->host_refused);
     cus_json_close(w, '}');
+    cus_json_number(w, "steps_to_graphs", report->steps_to_graphs);
+    if (report->cache.state)
+        put_cache(w, &report->cache);
 }
 
 static void put_all(struct cus_json *w, const struct cus_counters *c,

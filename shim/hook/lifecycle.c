@@ -80,31 +80,47 @@ static void write_stats(bool ends) {
     cus_lock_give(&stats_lock);
 }
 
-static void *write_now_and_then(void *unused) {
-    (void)unused;
-    uint64_t pause = (uint64_t)cus_options()->stats_every * 1000000000u;
+/* What is written every so many seconds, each by a thread of its own. */
+struct writer {
+    uint32_t every;
+    void (*write)(bool ends);
+    const char *what;
+};
+
+static void *write_now_and_then(void *context) {
+    const struct writer *writer = context;
+    uint64_t pause = (uint64_t)writer->every * 1000000000u;
     while (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE)) {
         cus_futex_wait(&leaving, 0, pause);
         if (!__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
-            write_stats(false);
+            writer->write(false);
     }
     return NULL;
 }
 
-/* Only where it is asked for. It blocks all signals: the program's handlers run on the program's
- * threads. */
-static void start_writer(void) {
-    if (!cus_options()->stats_every || !*cus_options()->stats)
-        return;
+/* It blocks all signals: the program's handlers run on the program's threads. */
+static void start_writer(struct writer *writer) {
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, write_now_and_then, NULL) == 0)
+    if (pthread_create(&thread, NULL, write_now_and_then, writer) == 0)
         pthread_detach(thread);
     else
-        cus_log(CUS_WARN, "hook", "no thread for stats_every; the stats file is written at exit");
+        cus_log(CUS_WARN, "hook", "no thread for %s_every; it is written at exit", writer->what);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Only where it is asked for. */
+static void start_writers(void) {
+    static struct writer stats = {.write = write_stats, .what = "stats"};
+    static struct writer cache = {.write = cus_engine_cache_save, .what = "cache"};
+    stats.every = *cus_options()->stats ? cus_options()->stats_every : 0;
+    cache.every = cus_engine_asks_code() ? cus_options()->cache_every : 0;
+    if (stats.every)
+        start_writer(&stats);
+    if (cache.every)
+        start_writer(&cache);
 }
 
 /* While the engine drains, the hooks still act: an op of another thread must not overtake what is
@@ -116,11 +132,12 @@ static void at_exit(void) {
         return;
     uint32_t depth = cus_depth;
     cus_depth = 1;
-    cus_futex_wake(&leaving, 1);
+    cus_futex_wake(&leaving, 2);
     cus_engine_drain();
     cus_recording_end();
     if (CUS_HAZARD(E10))
         __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+    cus_engine_cache_save(true);
     static struct cus_counters last;
     memset(&last, 0, sizeof last);
     cus_engine_counters(&last);
@@ -194,7 +211,7 @@ void cus_lifecycle_start(void) {
         cus_engine_withhold_off(why);
     cus_cupti_apply();
     cus_handshake_on();
-    start_writer();
+    start_writers();
     cus_depth = 0;
     errno = error;
 }

@@ -1,8 +1,9 @@
 /*
- * Loading of modules and libraries. Which file code is from is asked for by rules only: the file
+ * Loading of modules and libraries. Which file code is from is asked for by rules: the file
  * that is named, or the shared object or program in whose mapping the image lies. Runtimes hand out
  * images where they are; what was compiled, linked or unpacked into memory of its own is from no
- * file.
+ * file. Which code it is, in any process, is asked for by the signature cache: a hash of the build
+ * that it is part of and where it is in there, or of what it consists of.
  *
  * Runs on the program's thread at depth 1. Holds no lock; under the loader's the callback compares
  * addresses and copies one name. The two functions that load libraries have too many arguments for
@@ -10,16 +11,22 @@
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
+#include <errno.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "shim/base/cache.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/load.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
 #include "shim/hook/wrap.h"
+#include "shim/keep/image.h"
 #include "shim/stream/engine.h"
 
 #include "shim/base/forbid.h"
@@ -87,6 +94,63 @@ static const char *file_of(const void *image, struct look *look) {
     return object_of(wrapper.data, look);
 }
 
+/* ---- which code it is ---- */
+
+enum {
+    HASHED = 1 << 20,       /* of an image that was just made, or of a file; */
+    HASHED_MAPPED = 1 << 12 /* of one in a program or library without a build id */
+};
+
+/* An image in the mapping of a program or library may be large, and not in memory yet: where there
+ * is a build id nothing of it is read. */
+static uint64_t hash_of_image(const void *given) {
+    struct cus_keep_image image;
+    if (!cus_keep_image_find(given, &image))
+        return 0;
+    const uint64_t where[] = {image.offset, image.bytes};
+    uint64_t hash = cus_cache_hash(where, sizeof where, 0);
+    if (*image.build_id)
+        return cus_cache_hash(image.build_id, strlen(image.build_id), hash) | 1;
+    size_t most = HASHED;
+    if (*image.path) {
+        const char *name = without_folders(image.path);
+        hash = cus_cache_hash(name, strlen(name), hash);
+        most = HASHED_MAPPED;
+    }
+    return cus_cache_hash(image.at, image.bytes < most ? image.bytes : most, hash) | 1;
+}
+
+static uint64_t hash_of_file(const char *path) {
+    char part[4096];
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    uint64_t hash = 0;
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        hash = (uint64_t)info.st_size;
+        for (off_t at = 0; at < HASHED;) {
+            ssize_t n = pread(fd, part, sizeof part, at);
+            if (n <= 0)
+                break;
+            hash = cus_cache_hash(part, (size_t)n, hash);
+            at += n;
+        }
+        hash |= 1;
+    }
+    close(fd);
+    return hash;
+}
+
+static uint64_t hash_of(const void *image, const char *path) {
+    int saved = errno;
+    uint64_t hash = 0;
+    if (cus_engine_asks_code())
+        hash = image ? hash_of_image(image) : hash_of_file(path);
+    errno = saved;
+    return hash;
+}
+
 void cus_load_begins(unsigned row) {
     cus_act_flush(row, NULL);
     const char *route = cus_routes_look();
@@ -99,7 +163,8 @@ void cus_load_ended(const void *code, const void *image, const char *path) {
         return;
     struct look look;
     const char *file = image ? file_of(image, &look) : without_folders(path);
-    cus_engine_code_loaded(code, file && strlen(file) < NAME_BYTES ? file : NULL);
+    cus_engine_code_loaded(code, file && strlen(file) < NAME_BYTES ? file : NULL,
+                           hash_of(image, path));
 }
 
 #define LOAD_LIBRARY(symbol, type, by_name)                                                        \

@@ -8,6 +8,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
+#include "shim/plan/advice.h"
 
 enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary */
@@ -152,6 +153,7 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
         at->passes = 0;
         drop_piece(plan, piece);
     } else if (piece->begun >= LOST_MIN && piece->lost * 2 > piece->begun) {
+        cus_advice_bad(plan, piece);
         drop_and_wait(plan, piece, RETRY_LOST);
     }
 }
@@ -254,6 +256,7 @@ static void leave_out_refused(struct cus_piece *piece, struct cus_variant *broke
 
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken) {
     if (!broken) {
+        cus_advice_bad(plan, piece);
         drop_and_wait(plan, piece, RETRY_NEVER);
         return;
     }
@@ -261,6 +264,7 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
      * would be built again and again. */
     if (++piece->refused >= REFUSED_MAX) {
         leave_out_refused(piece, broken);
+        cus_advice_bad(plan, piece);
         drop_piece(plan, piece);
         return;
     }

@@ -60,6 +60,7 @@ struct cus_attr {
 
 struct cus_kind {
     uint32_t id;         /* unique in the process: what signatures hash */
+    uint64_t stable;     /* a hash of what it is, the same in each process: what paths hash */
     uint8_t type;        /* enum cus_op_type */
     uint8_t policy;      /* enum cus_policy */
     uint8_t cooperative; /* replays with the exact shape only (HAZARDS A11) */
@@ -113,6 +114,14 @@ struct cus_held {
 /* Bytes that a held op of this kind takes, a multiple of 8. */
 static inline uint32_t cus_held_bytes(const struct cus_kind *kind) {
     return (uint32_t)((sizeof(struct cus_held) + kind->param_bytes + 7u) & ~7u);
+}
+
+/* The path so far, one more op of this kind in a step of this class: the hash by which it is known
+ * in other processes, too. */
+static inline uint64_t cus_path_add(uint64_t path, const struct cus_kind *kind, unsigned step) {
+    path = (path ^ (kind->stable + step * 0x632be59bd9b4e019u)) * 0x9e3779b97f4a7c15u;
+    path = (path ^ path >> 32) * 0xd6e8feb86659fd93u;
+    return path ^ path >> 29;
 }
 
 /* May a node of this kind take these dims without having run with them? Limits and shapes of

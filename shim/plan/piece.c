@@ -12,7 +12,7 @@
 static bool qualifies(const struct cus_node *node, uint32_t warmup,
                       const struct cus_dispatch *dispatch) {
     const struct cus_kind *kind = node->key.kind;
-    return !node->piece && node->visits >= warmup && node->visits >= node->retry_at &&
+    return !node->piece && cus_node_warm(node, warmup) && node->visits >= node->retry_at &&
            kind->deferrable &&
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }

@@ -64,6 +64,9 @@ struct cus_piece {
     uint8_t *asked;
     void *asked_block;        /* that it lies in */
     uint32_t shaping;         /* the plan's when it was formed */
+    uint32_t formed_ns;       /* the pace that set its size; 0: something else did */
+    uint32_t advice;          /* the entry by which it was formed; 0: none */
+    bool advised;             /* formed by advice, and no graph of it was tried yet */
     bool memory;              /* holds memsets or copies */
     struct cus_place *places; /* lie behind the nodes */
     struct cus_variant *variants[CUS_VARIANTS_MAX];
@@ -79,8 +82,9 @@ struct cus_piece {
 
 /* Forms a piece from `head` along the expected path, `max` ops at most, and claims its nodes. NULL
  * where fewer than two ops qualify or memory ran out. A node qualifies when it was reached `warmup`
- * times, its kind may be deferred and be in graphs of such steps, and no other piece has it. A
- * marker begins a piece: behind it the step may be of another class. */
+ * times, or once where advice speaks for it, its kind may be deferred and be in graphs of such
+ * steps, and no other piece has it. A marker begins a piece: behind it the step may be of another
+ * class. */
 struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup,
                                  const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */

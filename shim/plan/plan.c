@@ -13,6 +13,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
+#include "shim/plan/advice.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
 
@@ -64,6 +65,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
 void cus_plan_clear(struct cus_plan *plan) {
     cus_plan_drop_handle(plan, NULL);
     cus_tree_clear(&plan->tree);
+    plan->tree.root.path = plan->seed;
     cus_loop_free(&plan->loop);
     cus_joins_clear(&plan->joins);
     cus_mem_shrink(plan->seen);
@@ -190,7 +192,8 @@ static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
         return false;
     if (node->piece)
         return node->piece->nodes[0] == node;
-    return node->visits >= plan->limits.warmup && node->visits >= node->retry_at && node->expect;
+    return cus_node_warm(node, plan->limits.warmup) && node->visits >= node->retry_at &&
+           node->expect;
 }
 
 /* Ops from `node` to the end of the expected path, at most `max`. */
@@ -287,7 +290,8 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
     if (!node->piece) {
-        uint32_t size = piece_size(plan, node);
+        uint32_t advised = cus_advice_cut(plan, node);
+        uint32_t size = advised ? advised : piece_size(plan, node);
         uint64_t refused = cus_mem_refused();
         struct cus_piece *piece = cus_piece_form(node, size, plan->limits.warmup, &plan->dispatch);
         if (!piece) {
@@ -295,9 +299,12 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
             return CUS_OFFER_EAGER;
         }
         cus_learn_add(plan, piece);
-        /* One that ends for another reason would be the same at any pace. */
-        if (piece->n == size && plan->ns_per_op > plan->formed_ns)
-            plan->formed_ns = plan->ns_per_op;
+        if (advised)
+            cus_advice_formed(plan, piece);
+        else if (piece->n == size) /* one that ends for another reason is the same at any pace */
+            piece->formed_ns = plan->ns_per_op;
+        if (piece->formed_ns > plan->formed_ns)
+            plan->formed_ns = piece->formed_ns;
     }
     return CUS_OFFER_BEGIN;
 }
@@ -310,7 +317,7 @@ enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) 
         node = node->join;
     if (node->piece && node->piece->nodes[0] != node)
         return CUS_WHY_REST;
-    if (node->visits < plan->limits.warmup)
+    if (!cus_node_warm(node, plan->limits.warmup))
         return CUS_WHY_WARMUP;
     /* A piece that had less than two ops makes it one visit. */
     return node->retry_at > node->visits + 1 ? CUS_WHY_BACKOFF : CUS_WHY_SHORT;
@@ -322,8 +329,9 @@ static struct cus_node *next_node(const struct cus_plan *plan) {
     return next->join ? next->join : next;
 }
 
-uint32_t cus_plan_to_build(const struct cus_plan *plan) {
+uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
     const struct cus_piece *piece = next_node(plan)->piece;
+    *advised = piece->advised;
     return piece->n_variants ? 0 : piece->n;
 }
 
@@ -578,7 +586,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         plan->fresh_nodes++;
         return;
     }
-    node->visits++;
+    if (++node->visits == 1 && plan->advice)
+        cus_advice_met(plan, node);
     node->stamp = plan->turns;
     cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */
@@ -595,7 +604,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
-    bool first = plan->settle_every == SETTLE_STEPS;
+    /* What an earlier run has cut it did not cut while it was cold. */
+    bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
     uint64_t pace = plan->ns_per_op;
     if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
         !same_sizes(plan, plan->formed_ns, plan->ns_per_op)) {

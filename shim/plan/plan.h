@@ -27,6 +27,8 @@
 #include "shim/plan/piece.h"
 #include "shim/plan/segments.h"
 
+struct cus_advice;
+
 struct cus_plan_limits {
     uint32_t warmup;      /* visits of a node before it may be part of a piece */
     uint32_t piece_first; /* ops of the first piece of a step; the next ones grow from there */
@@ -54,6 +56,9 @@ struct cus_plan {
     struct cus_plan_limits limits;
     cus_plan_drop_fn *drop;
     void *context;
+    struct cus_advice *advice; /* of earlier runs, for all plans of the process; NULL: none */
+    uint64_t seed;             /* what paths begin with: which GPU and so on */
+    bool advised;              /* a piece was formed by it */
 
     /* Where the path is. */
     struct cus_tree tree;
@@ -133,6 +138,8 @@ enum cus_cut {
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context);
+/* Behind init, where earlier runs are listened to or later ones are to be told. */
+void cus_plan_advise(struct cus_plan *plan, struct cus_advice *advice, uint64_t seed);
 /* Drops every piece and forgets every path. Nothing may be withheld. */
 void cus_plan_clear(struct cus_plan *plan);
 
@@ -263,8 +270,8 @@ enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op);
 /* After HELD or FULL, where the piece is `timed`: the op came at `ns`. */
 void cus_plan_came(struct cus_plan *plan, uint64_t ns);
 /* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.
- */
-uint32_t cus_plan_to_build(const struct cus_plan *plan);
+ * `*advised`: an earlier run says that it pays. */
+uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
 /* After BEGIN: withholds from here on. The op is to be offered again. */
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
 /* An op was issued by itself and succeeded. */

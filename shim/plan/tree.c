@@ -84,6 +84,7 @@ struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
     node->key.parent = at;
     node->key.kind = kind;
     node->key.step = step;
+    node->path = cus_path_add(at->path, kind, step);
     if (!at->child) {
         at->child = node;
     } else {

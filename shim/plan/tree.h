@@ -32,6 +32,8 @@ struct cus_node {
     struct cus_node *child;  /* the first child made; the others are found by hash */
     struct cus_node *join;   /* alias: the node meant; NULL otherwise */
     struct cus_piece *piece; /* the piece that this node is part of */
+    uint64_t path;           /* of all kinds from the root up to here, the same in each process */
+    uint32_t advice;         /* the entry of the advice by which a piece begins here; 0: none */
     uint32_t stamp;          /* the step, as the plan counts them, in which it was recorded last */
     uint32_t visits;         /* times reached while not inside a piece */
     uint32_t retry_at; /* no piece is formed here before so many visits: back-off after one that did
@@ -45,6 +47,7 @@ struct cus_node {
     uint8_t evicted;  /* times that a piece it was in was dropped for the budget */
     uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
                          at the root */
+    uint8_t advised;  /* an earlier run says that its path comes again (plan/advice.h) */
     UT_hash_handle hh;
 };
 
@@ -55,6 +58,11 @@ struct cus_tree {
     struct cus_node *spare; /* swept, to be used again; linked by `child` */
     uint32_t n_nodes;
 };
+
+/* Did the path come by often enough for a piece to have this node? */
+static inline bool cus_node_warm(const struct cus_node *node, uint32_t warmup) {
+    return node->visits >= (node->advised ? 1 : warmup);
+}
 
 /* May an op of this kind be put into a graph of such a step? */
 static inline bool cus_dispatch_allows(const struct cus_dispatch *dispatch,

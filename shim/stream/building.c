@@ -97,7 +97,12 @@ bool cus_build_safe(void) {
 
 /* What building takes, about twice what a launch does, is spread over steps: `build_nodes` for each
  * step, and more for a long one, which would not be done in a hundred otherwise. */
-enum { OPS_PER_NODE = 16 };
+enum {
+    OPS_PER_NODE = 16,
+    ADVISED_NODES = 16384 /* on top of that, where an earlier run says that it pays: done at once,
+                             or it would pay late; this long a step is not noticed behind the first
+                             one, in which code is loaded */
+};
 
 void cus_build_allow(struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
@@ -106,8 +111,18 @@ void cus_build_allow(struct cus_engine *engine) {
     uint32_t least = cus_options()->build_nodes;
     engine->allowed_at = ops;
     engine->build_left = engine->build_all = nodes > least ? (uint32_t)nodes : least;
+    engine->advised_left = ADVISED_NODES;
 }
 
-bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes) {
+void cus_build_take(struct cus_engine *engine, uint32_t nodes, bool advised) {
+    if (advised && nodes <= engine->advised_left)
+        engine->advised_left -= nodes;
+    else
+        engine->build_left -= nodes < engine->build_left ? nodes : engine->build_left;
+}
+
+bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
+    if (advised && nodes <= engine->advised_left)
+        return true;
     return nodes <= engine->build_left || engine->build_left == engine->build_all;
 }

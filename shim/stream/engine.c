@@ -211,8 +211,9 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     if (!cus_process.may_build)
         return false;
     why_not->why = CUS_WHY_NOT_YET;
-    uint32_t to_build = cus_plan_to_build(&engine->plan);
-    return !to_build || (cus_build_fits(engine, to_build) && may_build());
+    bool advised;
+    uint32_t to_build = cus_plan_to_build(&engine->plan, &advised);
+    return !to_build || (cus_build_fits(engine, to_build, advised) && may_build());
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {

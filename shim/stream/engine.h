@@ -135,6 +135,9 @@ void cus_engine_memory_made(uint64_t address);
 void cus_engine_memory_going(uint64_t address);
 /* Mode verify, at exit: says what was found and writes the report. False in other modes. */
 bool cus_engine_prove_end(uint64_t *verified, uint64_t *different);
+/* The signature cache: writes what was learned, at exit or (`ends` false) while the program runs;
+ * nothing where no folder is set. Not on a thread that launches, but at exit. */
+void cus_engine_cache_save(bool ends);
 /* The program ran out of memory: drops every graph. False where there is none, or where the program
  * captures and must not be disturbed: then there is no use in trying again. */
 bool cus_engine_give_memory_back(void);
@@ -160,12 +163,15 @@ enum cus_handle { CUS_HANDLE_FUNCTION, CUS_HANDLE_KERNEL };
 void cus_engine_note_handle(const void *handle, enum cus_handle kind);
 
 /*
- * Where code is from, for rules by library. Does any rule ask? Where none does the others need not
- * be called, and keep nothing.
+ * Where code is from, for rules by library and for the signature cache. Does any of them ask? Where
+ * none does the others need not be called, and keep nothing.
  */
 bool cus_engine_asks_library(void);
-/* A module or library was loaded out of a file of this name, without folders; NULL: out of none. */
-void cus_engine_code_loaded(const void *code, const char *file);
+/* Is a hash of the code asked for as well? */
+bool cus_engine_asks_code(void);
+/* A module or library was loaded out of a file of this name, without folders; NULL: out of none.
+ * `hash`: of the code, the same in each process; 0: not known. */
+void cus_engine_code_loaded(const void *code, const char *file, uint64_t hash);
 /* A function, kernel or module was made from a module, library or kernel. */
 void cus_engine_code_made(const void *made, const void *from);
 /* A module or library is about to be unloaded. */

@@ -230,6 +230,7 @@ static void end_step(struct cus_engine *engine) {
         cus_build_allow(engine);
         engine->counters.steps++;
         engine->ended++;
+        cus_step_covered(engine);
         engine->counters.breaks[CUS_BREAK_SYNC]++;
         engine->counters.segments++;
     }

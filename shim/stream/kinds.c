@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "shim/base/cache.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
@@ -135,6 +136,15 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     return entry;
 }
 
+/* What two processes call it: neither handles nor numbers, which are given out as they come. */
+static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key *key,
+                          uint64_t code) {
+    const uint64_t words[] = {key->type,      key->elem,      key->copy_form, key->cooperative,
+                              key->family[0], key->family[1], key->n_attrs};
+    uint64_t hash = cus_cache_hash(words, sizeof words, code);
+    return cus_cache_hash(kind->attrs, kind->n_attrs * sizeof kind->attrs[0], hash);
+}
+
 static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
     kind->handle = func->handle;
     kind->layout = &func->layout;
@@ -174,8 +184,10 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
     *fresh = !func;
     if (func && func->known && readable) {
         entry = intern(&func->kinds, &key);
-        if (entry && !entry->kind.handle)
+        if (entry && !entry->kind.handle) {
             fill_launch(&entry->kind, func);
+            entry->kind.stable = stable_of(&entry->kind, &entry->key, func->code);
+        }
     }
     cus_lock_give(&context->lock);
     return entry ? &entry->kind : NULL;
@@ -250,6 +262,7 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
         entry->kind.param_bytes =
             memset ? sizeof(struct cus_memset_params) : sizeof(struct cus_copy_params);
         entry->kind.name = memset ? "memset" : "memcpy";
+        entry->kind.stable = stable_of(&entry->kind, &entry->key, 0);
         entry->kind.policy = (uint8_t)verdict.policy;
         entry->kind.rule = verdict.rule;
         for (unsigned other = 0; other < 2; other++) {
@@ -516,6 +529,7 @@ static struct cus_func *make_func(const void *handle) {
     if (named) {
         func->step = cus_rules_step(cus_rules(), name);
         func->name = copy_text(name);
+        func->code = cus_cache_hash(name, strlen(name), cus_origins_code(handle));
         cus_name_base(name, shown, sizeof shown);
         func->known =
             query_layout(handle, kind, &func->layout) && query_cluster(handle, kind, func->cluster);

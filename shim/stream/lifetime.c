@@ -61,6 +61,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
      * must not wait would. */
     bool complete = cus_mem_failures() == 0;
+    cus_advice_load();
     bool withhold =
         options->mode > CUS_MODE_OBSERVE && !forbidden && complete && driver_suffices(driver);
     if (!complete)
@@ -280,6 +281,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     (void)unused;
     engine->generation++;
     cus_why_keep_pieces(engine);
+    cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
     cus_withheld_destroy_dropped(engine, true);
 }
@@ -427,18 +429,22 @@ void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
 
 /* ---- where code is from ---- */
 
+bool cus_engine_asks_code(void) {
+    return cus_advice_on();
+}
+
 bool cus_engine_asks_library(void) {
-    return cus_rules_have(cus_rules(), CUS_PATTERN_LIB);
+    return cus_advice_on() || cus_rules_have(cus_rules(), CUS_PATTERN_LIB);
 }
 
 /* A rule that is lost for want of memory may be about a kernel that must not wait. */
 static void must_be_kept(bool kept) {
-    if (!kept)
+    if (!kept && cus_rules_have(cus_rules(), CUS_PATTERN_LIB))
         cus_engine_withhold_off("no memory to keep which library a kernel is from");
 }
 
-void cus_engine_code_loaded(const void *code, const char *file) {
-    must_be_kept(cus_origins_loaded(code, file));
+void cus_engine_code_loaded(const void *code, const char *file, uint64_t hash) {
+    must_be_kept(cus_origins_loaded(code, file, hash));
 }
 
 void cus_engine_code_made(const void *made, const void *from) {

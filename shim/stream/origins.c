@@ -1,10 +1,11 @@
 /*
- * Which file code is from: a module or library of the driver's, and what was made from it. Rules by
- * library ask for it when a function is learned.
+ * Which file code is from, and which code it is: a module or library of the driver's, and what was
+ * made from it. Rules by library, and the signature cache, ask for it when a function is learned.
  *
- * Runs on program threads inside hooks. Kept only where a rule asks, and longer than what is known
- * of functions, which is dropped whenever any code goes: a function that stays is learned again. An
- * entry goes with the module or library that it is from, or when its handle is given out again.
+ * Runs on program threads inside hooks. Kept only where one of them asks, and longer than what is
+ * known of functions, which is dropped whenever any code goes: a function that stays is learned
+ * again. An entry goes with the module or library that it is from, or when its handle is given out
+ * again.
  */
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct origin {
     const void *handle; /* key: module, library, function or kernel */
     const void *owner;  /* the module or library that was loaded; of that itself, its own handle */
     char *file;         /* owner alone: without folders; owned */
+    uint64_t hash;      /* owner alone: of the code; 0: not known */
     UT_hash_handle hh;
 };
 
@@ -36,13 +38,14 @@ static void drop(struct origin *entry) {
 }
 
 /* False: no memory. */
-static bool add(const void *handle, const void *owner, const char *file) {
+static bool add(const void *handle, const void *owner, const char *file, uint64_t hash) {
     struct origin *entry = cus_mem_alloc(sizeof *entry);
     bool added = entry != NULL;
     if (!entry)
         return false;
     entry->handle = handle;
     entry->owner = owner;
+    entry->hash = hash;
     entry->file = file ? cus_mem_text(file) : NULL;
     if (file && !entry->file)
         added = false;
@@ -57,10 +60,10 @@ static bool add(const void *handle, const void *owner, const char *file) {
     return added;
 }
 
-bool cus_origins_loaded(const void *code, const char *file) {
+bool cus_origins_loaded(const void *code, const char *file, uint64_t hash) {
     cus_lock_take(&lock);
     drop(find(code));
-    bool kept = !file || add(code, code, file);
+    bool kept = (!file && !hash) || add(code, code, file, hash);
     cus_lock_give(&lock);
     return kept;
 }
@@ -73,7 +76,7 @@ bool cus_origins_made(const void *made, const void *from) {
     bool kept = true;
     if (!entry || entry->owner != owner) {
         drop(entry);
-        kept = !owner || add(made, owner, NULL);
+        kept = !owner || add(made, owner, NULL, 0);
     }
     cus_lock_give(&lock);
     return kept;
@@ -98,4 +101,13 @@ const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]) {
         memcpy(name, owner->file, bytes);
     cus_lock_give(&lock);
     return fits ? name : NULL;
+}
+
+uint64_t cus_origins_code(const void *handle) {
+    cus_lock_take(&lock);
+    const struct origin *entry = find(handle);
+    const struct origin *owner = entry ? find(entry->owner) : NULL;
+    uint64_t hash = owner ? owner->hash : 0;
+    cus_lock_give(&lock);
+    return hash;
 }

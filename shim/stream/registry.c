@@ -82,6 +82,7 @@ static bool is_green(CUstream stream) {
 
 void cus_registry_forget_device(struct cus_context *context) {
     __atomic_store_n(&context->hangs, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&context->gpu, 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs of GPU and driver on which small graphs are reported to hang (HAZARDS A27). */
@@ -182,6 +183,9 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->ended = engine->judged_steps = engine->judged_ops = engine->judged_graphs =
         engine->judged_fresh = 0;
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    engine->step_at = cus_engine_ops(engine);
+    engine->step_graphs = engine->counters.in_graphs;
+    engine->step_longest = engine->step_number = engine->step_covered = 0;
     engine->patience = 0;
     engine->woken = false;
     __atomic_store_n(&engine->waking, false, __ATOMIC_RELAXED);
@@ -196,6 +200,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     uint64_t formed = engine->plan.n_formed; /* of the streams that this object served before */
     cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
     engine->plan.n_formed = formed;
+    cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
     cus_lock_give(&engine->lock);
 }
@@ -353,7 +358,12 @@ static void keep_steps(struct cus_plan *plan, unsigned step) {
 void cus_registry_keep_list(struct cus_engine *engine) {
     struct cus_process *process = &cus_process;
     uint64_t graphs = engine->counters.in_graphs;
+    uint64_t ops = cus_engine_ops(engine);
     cus_lock_take(&process->list_lock);
+    if (ops >= process->step_ops) {
+        process->step_ops = ops;
+        process->step_covered = engine->step_covered;
+    }
     for (unsigned step = 0; step < CUS_STEP_CLASSES; step++)
         keep_steps(&engine->plan, step);
     if (engine->plan.last.graphs && graphs >= process->list_graphs &&
@@ -366,6 +376,7 @@ void cus_registry_close(struct cus_engine *engine) {
     engine->generation++;
     cus_registry_keep_list(engine);
     cus_why_keep_pieces(engine);
+    cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
     cus_withheld_destroy_dropped(engine, true);
     cus_withheld_drop_capture_stream(engine);

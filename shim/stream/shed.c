@@ -31,17 +31,9 @@ static bool may_look(uint64_t now) {
     return true;
 }
 
-static uint64_t ops_of(const struct cus_engine *engine) {
-    uint64_t ops = 0;
-    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
-        ops +=
-            engine->counters.ops[type] + __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
-    return ops;
-}
-
 /* Lock held. */
 static bool idle(struct cus_engine *engine, uint64_t now) {
-    uint64_t ops = ops_of(engine);
+    uint64_t ops = cus_engine_ops(engine);
     if (ops != engine->idle_ops || !engine->idle_since) {
         engine->idle_ops = ops;
         engine->idle_since = now;
@@ -58,6 +50,7 @@ static void shed(struct cus_engine *engine) {
     if (!cus_context_enter(engine->context->handle, &pushed))
         return;
     cus_fallback(CUS_FALLBACK_BUDGET);
+    cus_advice_keep(engine);
     cus_plan_shed(&engine->plan, PIECES);
     cus_context_leave(pushed);
     /* There may be more, here or elsewhere. */

@@ -33,8 +33,10 @@ struct cus_func {
     int rule; /* that decided it; -1: none */
     struct cus_tally *tally;
     const struct cus_step_rule *step; /* what it says of its step as a marker, or NULL */
-    bool known;                       /* layout is known */
-    bool tainted;                     /* never deferred: old launch API, texture references */
+    uint64_t
+        code;     /* a hash of its name and of the code that it is from, the same in each process */
+    bool known;   /* layout is known */
+    bool tainted; /* never deferred: old launch API, texture references */
     uint32_t cluster[3];
     struct cus_layout layout;     /* offset and size are owned */
     struct cus_kind_entry *kinds; /* hash of all kinds with this function, by attributes */
@@ -71,6 +73,7 @@ struct cus_context {
     CUstream capturing[16]; /* lock: their streams */
     int hangs; /* atomic: are graphs known to hang there; 0: not asked yet (registry.c) */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
+    uint64_t gpu;           /* atomic: a hash of what it is (advice.c); 0: not asked yet */
     struct cus_context *next;
     /* Functions of `funcs` by a hash of their handles, for streams that are left alone: atomic,
      * written under the lock. One whose place another has taken is looked up. */
@@ -108,6 +111,7 @@ struct cus_engine {
     bool capture_refused;           /* lock: it could not be made: nothing is built */
     uint32_t build_left, build_all; /* lock: nodes that may still be built in this step; that might
                                        when it began */
+    uint32_t advised_left;          /* lock: and of those that an earlier run speaks for */
     uint64_t allowed_at;            /* lock: ops when that was said */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
@@ -123,6 +127,10 @@ struct cus_engine {
     uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
     uint64_t idle_since; /* so, in ns */
     uint64_t ended;      /* steps that the host waited for */
+    /* How soon steps go into graphs (lock): as the last step ended ops and those in graphs; the
+     * longest step; steps of at least half of that, and the first that was covered; 0: none was. */
+    uint64_t step_at, step_graphs, step_longest;
+    uint32_t step_number, step_covered;
     uint64_t judged_steps, judged_ops, judged_graphs,
         judged_fresh; /* counters at the last judgement */
 
@@ -208,6 +216,8 @@ struct cus_process {
     struct cus_samples graph_samples;  /* of graph launches, patching included, building not */
     struct cus_lock list_lock;
     uint64_t list_graphs;             /* list_lock: ops that it had issued in graphs */
+    uint64_t step_ops;                /* list_lock: the most ops of a stream, and */
+    uint32_t step_covered;            /* of that one its first step in graphs */
     uint64_t steps[CUS_STEP_CLASSES]; /* list_lock: markers met */
     struct cus_dispatch
         dispatch;     /* list_lock: the weakest kernels of all engines; mode is not set */
@@ -361,13 +371,32 @@ void cus_kinds_note_handle(const void *handle, enum cus_handle kind);
 
 enum { CUS_FILE_NAME = 256 }; /* of a file, without folders, with the final NUL */
 
-/* Code was loaded from a file of this name (NULL: from none); `made` was made from it, or from what
- * was. False: no memory to keep that. */
-bool cus_origins_loaded(const void *code, const char *file);
+/* Code was loaded from a file of this name (NULL: from none), with this hash (0: none); `made` was
+ * made from it, or from what was. False: no memory to keep that. */
+bool cus_origins_loaded(const void *code, const char *file, uint64_t hash);
 bool cus_origins_made(const void *made, const void *from);
 void cus_origins_gone(const void *code);
 /* The name of the file that this function or kernel is from, in `name`; NULL: none is known. */
 const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]);
+
+/* A hash of the code that it is from, the same in each process; 0: not known. */
+uint64_t cus_origins_code(const void *handle);
+
+/* ---- advice.c: the signature cache ---- */
+
+/* Reads the file, if there is to be one. Once, when the engine starts. */
+void cus_advice_load(void);
+bool cus_advice_on(void);
+/* NULL: earlier runs have nothing to say. */
+struct cus_advice *cus_advice_get(void);
+/* What the paths of a stream's plan begin with. The context is current. */
+uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limits *limits);
+/* A graph was built for it. */
+void cus_advice_built(void);
+/* For reports; leaves *out alone where there is no cache. */
+void cus_advice_facts(struct cus_stats_cache *out);
+/* The pieces of this engine are about to go: what they say is kept. Lock held. */
+void cus_advice_keep(const struct cus_engine *engine);
 
 /* ---- ranges.c ---- */
 
@@ -387,6 +416,17 @@ static inline uint32_t cus_ranges_epoch(void) {
 }
 
 /* ---- why.c ---- */
+
+/* Ops that came, by the engine's counters. Lock held. */
+static inline uint64_t cus_engine_ops(const struct cus_engine *engine) {
+    uint64_t ops = 0;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        ops +=
+            engine->counters.ops[type] + __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
+    return ops;
+}
+/* A step ended: was it the first that went out in graphs? Lock held. */
+void cus_step_covered(struct cus_engine *engine);
 
 /* Did ops go out in graphs since a run of them ended last? It ends now. Lock held. */
 static inline bool cus_run_ended(struct cus_engine *engine) {
@@ -480,7 +520,9 @@ bool cus_build_safe(void);
 /* A step begins: so many nodes may be built in it. Engine lock held. */
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
-bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes);
+bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
+/* So many are being built. */
+void cus_build_take(struct cus_engine *engine, uint32_t nodes, bool advised);
 
 /* ---- shed.c ---- */
 

@@ -39,6 +39,22 @@ void cus_why_keep_pieces(struct cus_engine *engine) {
     cus_lock_give(&cus_process.list_lock);
 }
 
+void cus_step_covered(struct cus_engine *engine) {
+    uint64_t ops = cus_engine_ops(engine) - engine->step_at;
+    uint64_t graphs = engine->counters.in_graphs - engine->step_graphs;
+    engine->step_at += ops;
+    engine->step_graphs += graphs;
+    if (ops * 2 < engine->step_longest)
+        return;
+    if (ops > engine->step_longest * 2)
+        engine->step_number = engine->step_covered = 0; /* those before only led up to it */
+    if (ops > engine->step_longest)
+        engine->step_longest = ops;
+    engine->step_number++;
+    if (!engine->step_covered && ops && graphs * 100 >= ops * 95)
+        engine->step_covered = engine->step_number;
+}
+
 /* Engine lock held. */
 static void add_pieces(struct cus_report *report, struct cus_engine *engine) {
     for (struct cus_piece *piece = engine->plan.pieces; piece; piece = piece->next) {
@@ -85,11 +101,17 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
                        const char *(*api_name)(unsigned row)) {
     *report = (struct cus_report){.counters = counters, .mode = cus_mode_name(cus_options()->mode)};
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
         if (!cus_engine_take_in_time(engine))
             continue;
         add_pieces(report, engine);
+        uint64_t ops = engine->closed ? 0 : cus_engine_ops(engine);
+        if (ops > most) {
+            most = ops;
+            report->steps_to_graphs = engine->step_covered;
+        }
         report->nodes += engine->plan.tree.n_nodes;
         cus_lock_give(&engine->lock);
     }
@@ -97,12 +119,15 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
     report->gone = gone;
     report->gone_ops = gone_ops;
     report->gone_bytes = gone_bytes;
+    if (cus_process.step_ops > most)
+        report->steps_to_graphs = cus_process.step_covered;
     for (unsigned i = 0; i < n_kept; i++)
         cus_report_add_piece(report->largest, &report->n_pieces, &kept[i]);
     cus_lock_give(&cus_process.list_lock);
     report->host_bytes = cus_mem_held();
     report->host_bytes_most = cus_mem_most();
     report->host_refused = cus_mem_refused();
+    cus_advice_facts(&report->cache);
     cus_report_breaks(report, counters, cus_why_let_pass(), api_name);
     cus_report_shapes(report);
     add_rules(report);

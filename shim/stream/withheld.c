@@ -64,6 +64,7 @@ static void turn_ended(struct cus_engine *engine) {
     cus_build_allow(engine);
     engine->counters.steps++;
     engine->counters.breaks[CUS_BREAK_LOOP]++;
+    cus_step_covered(engine);
 }
 
 /* An op that was reported as launched fails now: the program hears of it at its next launch or sync
@@ -187,7 +188,9 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
         ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->places[i].kind;
         ops[i].held = cus_plan_held(plan, i);
     }
-    engine->build_left -= n < engine->build_left ? n : engine->build_left;
+    bool advised = plan->piece->advised;
+    plan->piece->advised = false; /* one try */
+    cus_build_take(engine, n, advised);
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
@@ -212,6 +215,8 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
         return NULL;
     }
     engine->counters.built++;
+    if (advised)
+        cus_advice_built();
     engine->graph_bytes += cus_exec_bytes(exec);
     if (engine->graph_bytes > engine->counters.graph_bytes)
         engine->counters.graph_bytes = engine->graph_bytes;
@@ -290,7 +295,8 @@ static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *brok
  * time. Where `begin` asked already, the answer may have changed since (HAZARDS A16). */
 static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_off *put_off) {
     *put_off = LATER;
-    if (!cus_build_fits(engine, engine->plan.piece->n) || !cus_lock_try(&cus_process.build_lock))
+    const struct cus_piece *piece = engine->plan.piece;
+    if (!cus_build_fits(engine, piece->n, piece->advised) || !cus_lock_try(&cus_process.build_lock))
         return NULL;
     struct cus_variant *variant = NULL;
     if (cus_build_safe()) {

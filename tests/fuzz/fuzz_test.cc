@@ -179,6 +179,19 @@ TEST(Printed, EveryVerbCompilesAndRunsAlike) {
     EXPECT_EQ(plain.out, preloaded.out);
 }
 
+// What one run leaves behind, the same programs begin with in the next one.
+TEST(Differential, ProgramsRunAlikeWithASignatureCache) {
+    std::string folder = sim::TempDir();
+    for (int run = 0; run < 2; run++) {
+        Result r =
+            Fuzz({"--programs", Count(400), "--seed", "21", "--jobs", "2", "--out", sim::TempDir()},
+                 {{"FUZZ_CACHE", folder}});
+        EXPECT_EQ(r.status, 0) << r.out << r.err;
+        EXPECT_NE(r.out.find(" programs, 0 differences"), std::string::npos) << r.out;
+    }
+    EXPECT_GT(sim::ReadFile(folder + "/cusplice.cache").size(), 1000u);
+}
+
 TEST(Help, NamesEveryOption) {
     Result r = Fuzz({"--help"});
     EXPECT_EQ(r.status, 0);

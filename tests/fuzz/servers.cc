@@ -133,6 +133,9 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         if (const char *folder = getenv("FUZZ_RECORD")) {
             env.push_back(std::string("CUSPLICE_RECORD=") + folder + "/%p.cst");
         }
+        if (const char *folder = getenv("FUZZ_CACHE")) {
+            env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
+        }
         char name[] = "/tmp/fuzz-stats-XXXXXX";
         int fd = mkstemp(name);
         if (fd >= 0) {

@@ -197,6 +197,31 @@ TEST_F(SimCases, TheBenchSuiteComparesResults) {
         << Read("out/BENCH.md");
 }
 
+/* The second run of each program that there is here: in graphs from its second step on. */
+TEST_F(SimCases, ColdStartsAreShorterTheSecondTime) {
+    CarryDecode();
+    std::string sim = Path("SIMULATOR");
+    Script("carry/growth", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                               " CUSIM_DELAY_US=0 CUSPLICE_HOLD_US=1000000 " + Path("GROWTH") +
+                               " \"$@\"");
+    Run("cold --quick", "");
+    std::string results = Read("out/RESULTS.md");
+    for (const char *name :
+         {"decode host", "driver API, 1000 launches a step", "driver API, 10000 launches a step"})
+        for (const char *what : {": result |", ": the broken file was noticed |"}) {
+            size_t at = results.find(std::string("| ") + name + what);
+            ASSERT_NE(at, std::string::npos) << name << what << results << Read("log");
+            EXPECT_NE(results.substr(at, results.find('\n', at) - at).find("| pass |"),
+                      std::string::npos)
+                << results;
+        }
+    size_t at = results.find("driver API, 1000 launches a step: steps until 95 %");
+    ASSERT_NE(at, std::string::npos) << results;
+    EXPECT_NE(results.substr(at, results.find('\n', at) - at).find("| 2 | <= 2 | pass |"),
+              std::string::npos)
+        << results;
+}
+
 /* The grid of bench: each cell ends as recorded, and tables and plot are kept. */
 TEST_F(SimCases, BenchMeasuresEachCell) {
     CarryDecode();

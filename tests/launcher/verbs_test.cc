@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "shim/base/cache.h"
 #include "shim/base/options.h"
 #include "shim/base/version.h"
 #include "tests/launcher/launcher.h"
@@ -51,6 +52,43 @@ TEST(Verbs, UnknownOnesAreToldTheNearest) {
     EXPECT_TRUE(Has(Cusplice({"./app"}).err, "cusplice run -- ./app"));
     EXPECT_EQ(Cusplice({}).Exit(), 2);
     EXPECT_TRUE(Has(Cusplice({"config", "--lst"}).err, "the nearest is --list"));
+}
+
+TEST(CacheVerb, ListsAndClears) {
+    std::string folder = Folder() + "/cache";
+    const cus_cache_entry entries[] = {{0xabc, 12, 0, 0, 5}, {0x1000, 1024, 450, 0, 900}};
+    uint32_t n;
+    bool wrote;
+    const char *why;
+    ASSERT_EQ(Cusplice({"cache", folder, "--list"}).Exit(), 1);
+    ASSERT_EQ(cus_cache_update(folder.c_str(), 100, entries, 2, nullptr, 0, &n, &wrote, &why),
+              CUS_CACHE_GOOD);
+    Result r = Cusplice({"cache", "--list", folder});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, folder + "/cusplice.cache: 2 graphs, 1036 launches in them, 88 bytes, written "
+                              "1 times\n"
+                              "path               ops    pace_ns   launches   used\n"
+                              "0000000000001000  1024        450        900      1\n"
+                              "0000000000000abc    12          0          5      1\n");
+    EXPECT_EQ(Cusplice({"cache", "--list"}, {{"CUSPLICE_CACHE_DIR", folder}}).out, r.out);
+    std::string file = Read(folder + "/cusplice.cache");
+    Write("cache/cusplice.cache", file.substr(0, 50));
+    r = Cusplice({"cache", folder, "--list"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "its size is not what it says")) << r.err;
+    EXPECT_EQ(Cusplice({"cache", folder, "--clear"}).Exit(), 0);
+    EXPECT_EQ(Read(folder + "/cusplice.cache"), "");
+    r = Cusplice({"cache", folder, "--clear"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "there is no such file")) << r.err;
+}
+
+TEST(CacheVerb, WhatIsMissingOrTooMuchIsSaid) {
+    EXPECT_EQ(Cusplice({"cache"}).Exit(), 2);
+    EXPECT_EQ(Cusplice({"cache", "--list"}).Exit(), 2);
+    EXPECT_EQ(Cusplice({"cache", "a", "b", "--list"}).Exit(), 2);
+    EXPECT_EQ(Cusplice({"cache", "a", "--list", "--clear"}).Exit(), 2);
+    EXPECT_TRUE(Has(Cusplice({"cache", "--lst"}).err, "the nearest is --list"));
 }
 
 TEST(ConfigVerb, TheCheckedInFileIsFresh) {

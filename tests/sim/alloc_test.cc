@@ -20,8 +20,13 @@ void PrintTo(const Program &program, std::ostream *out) {
 
 class Allocation : public testing::TestWithParam<Program> {};
 
+std::string cache; // the folder of one; "": none
+
 std::map<std::string, std::string> Env(const std::string &fault) {
     std::map<std::string, std::string> env = {{"CUSIM_DELAY_US", "0"}, {"CUSPLICE_EAGER", "fill"}};
+    if (!cache.empty()) {
+        env["CUSPLICE_CACHE_DIR"] = cache;
+    }
     if (!fault.empty()) {
         env["CUS_TEST_ALLOC_FAULT"] = fault;
     }
@@ -94,6 +99,30 @@ const Program kPrograms[] = {
 
 INSTANTIATE_TEST_SUITE_P(Of, Allocation, testing::ValuesIn(kPrograms),
                          [](const auto &given) { return std::string(given.param.name); });
+
+// What reads, gathers and writes the signature cache.
+TEST(Cache, AllocationThatFailsIsNotSeen) {
+    Case c = CaseOf("launch_bound");
+    c.args = {"--steps", "8"};
+    Setting bare;
+    bare.env = Env("");
+    Outcome plain = RunCase(c, bare);
+    cache = TempDir();
+    long count = 0;
+    Outcome whole = RunCounting(c, "", &count); // leaves something to be read
+    Outcome second = RunCounting(c, "", &count);
+    EXPECT_GT(second.stats.Number("cache.used"), 0) << second.Describe();
+    for (long n : Picks(count)) {
+        CheckUnseen(c, plain, std::to_string(n));
+        CheckUnseen(c, plain, std::to_string(n) + "+");
+    }
+    // The last ones, where it is written.
+    for (long n = count - 12; n <= count && !HasFailure(); n++) {
+        unlink((cache + "/cusplice.cache").c_str());
+        CheckUnseen(c, plain, std::to_string(n));
+    }
+    cache.clear();
+}
 
 // A rule may be what keeps a program from hanging: where one may be lost, nothing is withheld.
 TEST(Rules, LostForMemoryWithholdNothing) {

@@ -29,6 +29,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_verify,
     &cli_verb_top,
     &cli_verb_config,
+    &cli_verb_cache,
 };
 /* clang-format on */
 enum { VERBS = sizeof verbs / sizeof verbs[0] };

@@ -20,6 +20,7 @@ struct cli_verb {
 /* clang-format off */
 extern const struct cli_verb
     cli_verb_bench,
+    cli_verb_cache,
     cli_verb_calibrate,
     cli_verb_config,
     cli_verb_diff,

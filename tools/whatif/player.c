@@ -144,7 +144,7 @@ static void tell_origin(struct ready *it) {
     const char *file = cst_string(here.trace, it->kind->file);
     const char *slash = strrchr(file, '/');
     if (*file)
-        cus_engine_code_loaded(it->function, slash ? slash + 1 : file);
+        cus_engine_code_loaded(it->function, slash ? slash + 1 : file, 0);
     it->origin_told = true;
 }
 

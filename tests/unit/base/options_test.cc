@@ -83,6 +83,9 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.host_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
     EXPECT_EQ(options.build_nodes, 512u);
+    EXPECT_STREQ(options.cache_dir, ""); // no cache unless asked
+    EXPECT_EQ(options.cache_mb, 4u);
+    EXPECT_EQ(options.cache_every, 60u);
     EXPECT_TRUE(options.demote);
     EXPECT_FALSE(options.trust_driver);
     EXPECT_EQ(options.profile, CUS_PROFILE_EAGER);
@@ -120,6 +123,9 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"host_mb", "1"},
                                                        {"nodes_max", "1000"},
                                                        {"build_nodes", "2"},
+                                                       {"cache_dir", "/tmp/c"},
+                                                       {"cache_mb", "1"},
+                                                       {"cache_every", "0"},
                                                        {"demote", "no"},
                                                        {"runtime_fast_path", "no"},
                                                        {"trust_driver", "yes"},

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,6 +50,7 @@ class Program {
             entry->name = name;
             entry->kind = cus_kind{};
             entry->kind.id = (uint32_t)kinds_.size();
+            entry->kind.stable = std::hash<std::string>{}(name);
             entry->kind.type = CUS_OP_LAUNCH;
             entry->kind.deferrable = true;
             entry->kind.handle = entry.get();

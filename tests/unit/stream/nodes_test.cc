@@ -541,7 +541,7 @@ TEST_F(Nodes, KernelIsDecidedOnByTheFileThatItIsFrom) {
     const void *library = (const void *)0x500, *module = (const void *)0x501;
     auto withheld = [&] { return Withheld([&] { return Launch(11); }); };
     EXPECT_TRUE(cus_engine_asks_library());
-    cus_engine_code_loaded(library, "libeager.so.2");
+    cus_engine_code_loaded(library, "libeager.so.2", 0);
     cus_engine_code_made(module, library);
     cus_engine_code_made(functions_[11], module);
     EXPECT_FALSE(withheld());
@@ -549,23 +549,23 @@ TEST_F(Nodes, KernelIsDecidedOnByTheFileThatItIsFrom) {
     EXPECT_FALSE(withheld());
     cus_engine_code_gone();
     cus_engine_code_unloaded(library);
-    cus_engine_code_loaded(library, "libother.so");
+    cus_engine_code_loaded(library, "libother.so", 0);
     cus_engine_code_made(functions_[11], library); // its handle is given out again
     EXPECT_TRUE(withheld());
     cus_engine_code_gone();
-    cus_engine_code_loaded(library, "libeager.so"); // the library's as well
+    cus_engine_code_loaded(library, "libeager.so", 0); // the library's as well
     EXPECT_FALSE(withheld());
     cus_engine_code_gone();
-    cus_engine_code_loaded(library, nullptr); // from memory of its own
+    cus_engine_code_loaded(library, nullptr, 0); // from memory of its own
     EXPECT_TRUE(withheld());
     cus_engine_code_gone();
-    cus_engine_code_loaded(library, "libeager.so");
+    cus_engine_code_loaded(library, "libeager.so", 0);
     cus_engine_code_unloaded(library);
     EXPECT_TRUE(withheld());
 }
 
 TEST_F(Nodes, KernelOfALibraryThatIsNeverDeferredComesBehindEverything) {
-    cus_engine_code_loaded((const void *)0x500, "libspin.so");
+    cus_engine_code_loaded((const void *)0x500, "libspin.so", 0);
     cus_engine_code_made(functions_[11], (const void *)0x500);
     Steps(4);
     driver().journal.clear();

@@ -1,0 +1,85 @@
+/*
+ * Runs under the engine's lock, where an op is recorded at a new node or a piece is formed; never
+ * in steady replay. Pure but for the marks. Allocates nothing.
+ */
+#include "shim/plan/advice.h"
+
+enum {
+    PAID = 4 /* launches from which on a graph has saved more than it took to build it */
+};
+
+/* The first of so many nodes up to `last`; NULL where the path is not so long. */
+static struct cus_node *head_of(struct cus_node *last, uint32_t ops) {
+    struct cus_node *node = last;
+    while (--ops) {
+        node = (struct cus_node *)(uintptr_t)node->key.parent;
+        if (!node->key.parent)
+            return NULL; /* the root */
+    }
+    return node;
+}
+
+static void mark(struct cus_advice *advice, uint32_t at, uint8_t what, uint32_t *count) {
+    if (!(__atomic_fetch_or(&advice->marks[at], what, __ATOMIC_RELAXED) & what))
+        __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
+}
+
+void cus_advice_met(struct cus_plan *plan, struct cus_node *node) {
+    struct cus_advice *advice = plan->advice;
+    uint32_t at = cus_cache_find(advice->entries, advice->n, node->path);
+    if (at == advice->n)
+        return;
+    struct cus_node *head = head_of(node, advice->entries[at].ops);
+    if (!head)
+        return;
+    mark(advice, at, CUS_ADVICE_MET, &advice->met);
+    /* Where two runs cut the path at other places, the last one's cuts fit together. */
+    if (!head->advice || advice->entries[head->advice - 1].used <= advice->entries[at].used)
+        head->advice = at + 1;
+    for (; node != head; node = (struct cus_node *)(uintptr_t)node->key.parent)
+        node->advised = 1;
+    head->advised = 1;
+}
+
+void cus_plan_advise(struct cus_plan *plan, struct cus_advice *advice, uint64_t seed) {
+    plan->advice = advice;
+    plan->seed = plan->tree.root.path = seed;
+}
+
+uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node) {
+    if (!node->advice)
+        return 0;
+    uint32_t ops = plan->advice->entries[node->advice - 1].ops;
+    return ops < plan->limits.piece_max ? ops : plan->limits.piece_max;
+}
+
+void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece) {
+    struct cus_advice *advice = plan->advice;
+    uint32_t at = piece->nodes[0]->advice - 1;
+    mark(advice, at, CUS_ADVICE_FORMED, &advice->formed);
+    piece->formed_ns = advice->entries[at].pace_ns;
+    piece->advised = plan->advised = true;
+    piece->advice = at + 1;
+    piece->nodes[0]->advice = 0;
+}
+
+void cus_advice_bad(struct cus_plan *plan, const struct cus_piece *piece) {
+    if (piece->advice)
+        mark(plan->advice, piece->advice - 1, CUS_ADVICE_BAD, &plan->advice->bad);
+}
+
+bool cus_advice_of(const struct cus_piece *piece, struct cus_cache_entry *entry) {
+    /* What paid in another run is believed until it is seen not to, also where this one ends before
+     * it gets there. */
+    bool known = piece->nodes[0]->advised;
+    if (piece->lost * 2 > piece->begun || piece->fired < (known ? 0 : PAID) ||
+        (!piece->n_variants && !piece->advised))
+        return false;
+    *entry = (struct cus_cache_entry){
+        .path = piece->nodes[piece->n - 1]->path,
+        .ops = piece->n,
+        .pace_ns = piece->formed_ns,
+        .launches = piece->fired < UINT32_MAX ? (uint32_t)piece->fired : UINT32_MAX,
+    };
+    return true;
+}

@@ -1,0 +1,241 @@
+/*
+ * The signature cache of this process: read when the engine starts, gathered from the pieces of
+ * each stream when they go or the process ends, written at exit and now and then by a thread of its
+ * own (hook/lifecycle.c). No file is touched on the path of a launch.
+ *
+ * Entries are gathered under the engine's lock of the stream that they are from, then under the
+ * lock here, which is innermost. A lock of an engine is waited for at exit alone.
+ */
+#include <string.h>
+
+#include "shim/base/cache.h"
+#include "shim/base/log.h"
+#include "shim/base/mem.h"
+#include "shim/base/version.h"
+#include "shim/plan/advice.h"
+#include "shim/stream/state.h"
+
+enum {
+    FEW =
+        1024, /* pieces of a stream that are looked at while the program runs: it waits meanwhile */
+    FIRST_ROOM = 1024,
+    PATIENCE_NS = 2000000000
+};
+
+static bool on;                        /* set by the start */
+static struct cus_cache read_at_start; /* frozen then */
+static enum cus_cache_state read_state = CUS_CACHE_NONE;
+static struct cus_advice advice; /* its marks and counts are atomics */
+static bool have_advice;
+static uint32_t built; /* atomic: graphs built because of it */
+
+static struct cus_lock kept_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static struct cus_cache_entry *kept; /* kept_lock: for the next run */
+static uint32_t n_kept, kept_room;   /* kept_lock */
+static bool kept_full;               /* kept_lock */
+
+static struct cus_lock save_lock = CUS_LOCK_OF(CUS_RANK_STATS); /* one thread saves */
+static uint32_t saves;                                          /* atomic */
+static uint32_t in_file; /* atomic: entries, when written last */
+
+static uint32_t room(void) {
+    return cus_cache_room((uint64_t)cus_options()->cache_mb << 20);
+}
+
+/* ---- reading ---- */
+
+void cus_advice_load(void) {
+#ifndef CUS_VIRTUAL_CLOCK
+    const char *folder = cus_options()->cache_dir, *why;
+    on = *folder && cus_process.may_build;
+    if (!on)
+        return;
+    read_state = cus_cache_read(folder, &read_at_start, &why);
+    if (why)
+        cus_log(CUS_WARN, "cache", "%s/" CUS_CACHE_FILE " is not used: %s", folder, why);
+    __atomic_store_n(&in_file, read_at_start.n, __ATOMIC_RELAXED);
+    if (!read_at_start.n || !(advice.marks = cus_mem_alloc(read_at_start.n)))
+        return;
+    advice.entries = read_at_start.entries;
+    advice.n = read_at_start.n;
+    have_advice = true;
+#endif
+}
+
+bool cus_advice_on(void) {
+    return on;
+}
+
+struct cus_advice *cus_advice_get(void) {
+    return have_advice ? &advice : NULL;
+}
+
+void cus_advice_built(void) {
+    __atomic_add_fetch(&built, 1, __ATOMIC_RELAXED);
+}
+
+/* Not the GPU itself: another one of the same model launches the same kernels. Context current. */
+static uint64_t describe_gpu(void) {
+    static const CUdevice_attribute asked[] = {
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+        CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+        CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+    };
+    enum { ASKED = sizeof asked / sizeof *asked };
+    const struct cus_driver *driver = cus_process.driver;
+    int values[ASKED + 1] = {0};
+    CUdevice device;
+    if (driver->cuDriverGetVersion)
+        driver->cuDriverGetVersion(&values[ASKED]);
+    if (driver->cuDeviceGetAttribute && driver->cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        for (unsigned i = 0; i < ASKED; i++)
+            if (driver->cuDeviceGetAttribute(&values[i], asked[i], device) != CUDA_SUCCESS)
+                values[i] = 0;
+    return cus_cache_hash(values, sizeof values, 0);
+}
+
+uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limits *limits) {
+    if (!on)
+        return 0;
+    uint64_t gpu = __atomic_load_n(&context->gpu, __ATOMIC_RELAXED);
+    if (!gpu) {
+        gpu = describe_gpu() | 1;
+        __atomic_store_n(&context->gpu, gpu, __ATOMIC_RELAXED);
+    }
+    const uint64_t words[] = {
+        gpu,         limits->warmup, limits->piece_first, limits->piece_max, limits->piece_ns,
+        limits->mode};
+    return cus_cache_hash(words, sizeof words,
+                          cus_cache_hash(CUSPLICE_VERSION, strlen(CUSPLICE_VERSION), 0));
+}
+
+/* ---- gathering ---- */
+
+/* Kept lock held. False: no more room. */
+static bool have_room(void) {
+    uint32_t most = room();
+    if (n_kept < kept_room || kept_full)
+        return n_kept < kept_room;
+    if (kept_room) {
+        n_kept = cus_cache_sort(kept, n_kept); /* streams that come and go keep the same ones */
+        if (n_kept <= kept_room / 2)
+            return true;
+    }
+    uint32_t more = kept_room ? kept_room * 2 : FIRST_ROOM;
+    if (more > most)
+        more = most;
+    struct cus_cache_entry *grown = more > kept_room ? cus_mem_alloc(more * sizeof *grown) : NULL;
+    if (!grown) {
+        kept_full = true; /* and is not sorted at each entry */
+        return n_kept < kept_room;
+    }
+    if (n_kept)
+        memcpy(grown, kept, n_kept * sizeof *kept);
+    cus_mem_free(kept);
+    kept = grown;
+    kept_room = more;
+    return true;
+}
+
+static void keep(const struct cus_engine *engine, uint32_t most) {
+    struct cus_cache_entry entry;
+    if (!on)
+        return;
+    cus_lock_take(&kept_lock);
+    for (const struct cus_piece *piece = engine->plan.pieces; piece && most; piece = piece->next) {
+        most--;
+        if (cus_advice_of(piece, &entry) && have_room())
+            kept[n_kept++] = entry;
+    }
+    cus_lock_give(&kept_lock);
+}
+
+void cus_advice_keep(const struct cus_engine *engine) {
+    keep(engine, UINT32_MAX);
+}
+
+static void gather(bool ends) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (ends ? !cus_engine_take_in_time(engine) : !cus_lock_try(&engine->lock))
+            continue;
+        if (!engine->closed)
+            keep(engine, ends ? UINT32_MAX : FEW);
+        cus_lock_give(&engine->lock);
+    }
+}
+
+/* ---- writing ---- */
+
+/* A copy, sorted; the next ones are added to what stays. NULL: there is none, or no memory. */
+static struct cus_cache_entry *copy_kept(uint32_t *n) {
+    struct cus_cache_entry *copy = NULL;
+    cus_lock_take(&kept_lock);
+    *n = n_kept = cus_cache_sort(kept, n_kept);
+    if (n_kept && (copy = cus_mem_alloc(n_kept * sizeof *copy)))
+        memcpy(copy, kept, n_kept * sizeof *copy);
+    cus_lock_give(&kept_lock);
+    if (!copy)
+        *n = 0;
+    return copy;
+}
+
+/* Advice that was taken and came to nothing. What is only cut elsewhere now stays: another program
+ * may have the same beginning. */
+static struct cus_cache_entry *find_bad(uint32_t *n) {
+    struct cus_cache_entry *drop = NULL;
+    *n = 0;
+    uint32_t bad = __atomic_load_n(&advice.bad, __ATOMIC_RELAXED);
+    if (!bad || !(drop = cus_mem_alloc(bad * sizeof *drop)))
+        return NULL;
+    for (uint32_t i = 0; i < advice.n && *n < bad; i++)
+        if (__atomic_load_n(&advice.marks[i], __ATOMIC_RELAXED) & CUS_ADVICE_BAD)
+            drop[(*n)++] = advice.entries[i];
+    return drop;
+}
+
+void cus_engine_cache_save(bool ends) {
+    if (!on)
+        return;
+    /* At exit a disk that answers no more is not waited for. */
+    if (!(ends ? cus_lock_take_for(&save_lock, PATIENCE_NS) : cus_lock_try(&save_lock)))
+        return;
+    gather(ends);
+    uint32_t n_good, n_drop = 0, n;
+    bool wrote = false;
+    struct cus_cache_entry *good = copy_kept(&n_good);
+    struct cus_cache_entry *drop = find_bad(&n_drop);
+    const char *folder = cus_options()->cache_dir, *why = NULL;
+    enum cus_cache_state state = CUS_CACHE_GOOD;
+    if (n_good || n_drop) {
+        state = cus_cache_update(folder, room(), good, n_good, drop, n_drop, &n, &wrote, &why);
+        if (state == CUS_CACHE_GOOD)
+            __atomic_store_n(&in_file, n, __ATOMIC_RELAXED);
+    }
+    __atomic_add_fetch(&saves, wrote, __ATOMIC_RELAXED);
+    cus_mem_free(good);
+    cus_mem_free(drop);
+    if (why)
+        CUS_LOG_ONCE(CUS_WARN, "cache", "%s/" CUS_CACHE_FILE " is not written: %s", folder, why);
+    else if (state == CUS_CACHE_BUSY)
+        cus_log(CUS_INFO, "cache", "another process writes %s/" CUS_CACHE_FILE, folder);
+    cus_lock_give(&save_lock);
+}
+
+void cus_advice_facts(struct cus_stats_cache *out) {
+    if (!on)
+        return;
+    *out = (struct cus_stats_cache){
+        .state = cus_cache_state_name(read_state),
+        .entries = read_at_start.n,
+        .met = __atomic_load_n(&advice.met, __ATOMIC_RELAXED),
+        .used = __atomic_load_n(&advice.formed, __ATOMIC_RELAXED),
+        .built = __atomic_load_n(&built, __ATOMIC_RELAXED),
+        .written = __atomic_load_n(&saves, __ATOMIC_RELAXED),
+        .in_file = __atomic_load_n(&in_file, __ATOMIC_RELAXED),
+    };
+}

@@ -1,0 +1,356 @@
+// Advice of earlier runs: what paid there is a piece as soon as its path was seen once, cut where
+// it was cut; what is wrong or foreign changes nothing but that; what an earlier run says is used
+// once.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+extern "C" {
+#include "shim/plan/advice.h"
+}
+
+namespace {
+
+using Entries = std::vector<cus_cache_entry>;
+const cus_plan_limits kLimits = {2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE};
+
+// What one process knows from others.
+struct Known {
+    explicit Known(Entries from) : entries(std::move(from)) {
+        entries.resize(cus_cache_sort(entries.data(), (uint32_t)entries.size()));
+        marks.resize(entries.size());
+        advice = {entries.data(), (uint32_t)entries.size(), marks.data(), 0, 0, 0};
+    }
+    Entries entries;
+    std::vector<uint8_t> marks;
+    cus_advice advice;
+};
+
+void ExpectFaithful(const Program &program) {
+    ASSERT_EQ(program.asked, program.issued);
+}
+
+void Step(Program &program, unsigned ops, const std::string &names = "k") {
+    for (unsigned i = 0; i < ops; i++)
+        program.Op(names + std::to_string(i % 7), i);
+    program.Sync();
+}
+
+Entries Told(const Program &program) {
+    Entries entries;
+    cus_cache_entry entry;
+    for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
+        if (cus_advice_of(piece, &entry))
+            entries.push_back(entry);
+    return entries;
+}
+
+// A run that knows nothing, and what it leaves behind. The break behind op 20 cuts its pieces.
+Entries Learn(uint64_t seed = 1, int steps = 20) {
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, nullptr, seed);
+    for (int i = 0; i < steps; i++)
+        Step(program, 100);
+    return Told(program);
+}
+
+TEST(Advice, SecondStepIsAllInPiecesCutAsBefore) {
+    Program before(kLimits);
+    cus_plan_advise(&before.plan, nullptr, 1);
+    for (int i = 0; i < 20; i++)
+        Step(before, 100);
+    before.ResetCounts();
+    Step(before, 100);
+
+    Known known(Told(before));
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    EXPECT_EQ(program.in_graphs, 0u) << "the first step is what every launch's first sight is";
+    EXPECT_EQ(program.eager, 100u);
+    EXPECT_EQ(known.advice.met, known.entries.size());
+    program.ResetCounts();
+    Step(program, 100);
+    EXPECT_EQ(program.in_graphs, 100u);
+    EXPECT_EQ(program.built, known.entries.size());
+    EXPECT_EQ(known.advice.formed, known.entries.size());
+    EXPECT_EQ(program.pieces, before.pieces);
+    program.ResetCounts();
+    for (int i = 0; i < 30; i++)
+        Step(program, 100);
+    EXPECT_EQ(program.built, 0u) << "sizes are not looked for once more";
+    EXPECT_EQ(program.in_graphs, 3000u);
+    ExpectFaithful(program);
+}
+
+TEST(Advice, WithoutItTheSecondStepIsEager) {
+    Program program(kLimits);
+    Step(program, 100);
+    Step(program, 100);
+    EXPECT_EQ(program.in_graphs, 0u);
+}
+
+TEST(Advice, BoundariesOfTheEarlierRunHold) {
+    auto step = [](Program &program) {
+        for (unsigned i = 0; i < 60; i++) {
+            program.Op("k" + std::to_string(i), i);
+            if (i == 20 || i == 31)
+                program.Break();
+        }
+        program.Sync();
+    };
+    Program before(kLimits);
+    for (int i = 0; i < 20; i++)
+        step(before);
+    Known known(Told(before));
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 0);
+    step(program);
+    program.ResetCounts();
+    step(program);
+    EXPECT_EQ(program.in_graphs, 60u);
+    EXPECT_EQ(program.flushes, 0u) << "nothing is withheld where the break comes";
+    ExpectFaithful(program);
+}
+
+TEST(Advice, AnotherSeedKernelOrStepIsAnotherPath) {
+    Known known(Learn(1));
+    ASSERT_GT(known.entries.size(), 2u);
+    const std::function<void(Program &)> others[] = {
+        [](Program &p) {
+            cus_plan_advise(&p.plan, p.plan.advice, 2);
+            Step(p, 100);
+        },
+        [](Program &p) { Step(p, 100, "other"); },
+        [](Program &p) {
+            p.Op("first");
+            Step(p, 100);
+        },
+    };
+    for (const auto &other : others) {
+        Program program(kLimits);
+        cus_plan_advise(&program.plan, &known.advice, 1);
+        other(program);
+        other(program);
+        EXPECT_EQ(program.in_graphs, 0u);
+        EXPECT_EQ(known.advice.met, 0u);
+        other(program);
+        other(program);
+        EXPECT_GT(program.in_graphs, 0u) << "it is learned as ever";
+        ExpectFaithful(program);
+    }
+}
+
+TEST(Advice, AProgramThatEndsOtherwiseUsesWhatIsTheSame) {
+    Known known(Learn());
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    auto step = [](Program &p) {
+        for (unsigned i = 0; i < 100; i++)
+            p.Op((i < 50 ? "k" : "z") + std::to_string(i % 7), i);
+        p.Sync();
+    };
+    step(program);
+    step(program);
+    EXPECT_GT(program.in_graphs, 10u);
+    EXPECT_LE(program.in_graphs, 50u);
+    for (int i = 0; i < 10; i++)
+        step(program);
+    program.ResetCounts();
+    step(program);
+    EXPECT_EQ(program.in_graphs, 100u);
+    ExpectFaithful(program);
+}
+
+// Every path of the program, each with a length of its own: what an enemy who knows all could
+// write.
+TEST(Advice, HostileEntriesCostBuildsAndNothingElse) {
+    Program scout(kLimits);
+    cus_plan_advise(&scout.plan, nullptr, 1);
+    Step(scout, 100);
+    for (unsigned length : {2u, 3u, 50u, 100u, 101u, 1024u}) {
+        SCOPED_TRACE(length);
+        Entries entries;
+        for (const cus_node *node = scout.plan.tree.root.expect; node; node = node->expect)
+            entries.push_back({node->path, length, UINT32_MAX, UINT32_MAX, UINT32_MAX});
+        Known known(entries);
+        Program program(kLimits);
+        cus_plan_advise(&program.plan, &known.advice, 1);
+        for (int i = 0; i < 40; i++)
+            Step(program, 100);
+        ExpectFaithful(program);
+        EXPECT_LE(program.built, 100u) << "each op is in one piece, formed once or twice";
+        program.ResetCounts();
+        Step(program, 100);
+        EXPECT_GE(program.in_graphs, 98u);
+        EXPECT_EQ(program.built, 0u);
+    }
+}
+
+TEST(Advice, WhatNeverComesAgainIsBuiltOnceAtMost) {
+    Known known(Learn());
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    for (int i = 0; i < 50; i++)
+        Step(program, 60, "n" + std::to_string(i));
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(Told(program).size(), 0u);
+    ExpectFaithful(program);
+}
+
+TEST(Advice, OnlyWhatPaidIsTold) {
+    EXPECT_EQ(Learn(1, 2).size(), 0u);
+    EXPECT_EQ(Learn(1, 4).size(), 0u) << "launched twice";
+    EXPECT_GT(Learn(1, 12).size(), 2u);
+    // A piece that is cut at most of its launches.
+    Program program(kLimits);
+    for (int i = 0; i < 12; i++)
+        Step(program, 4);
+    ASSERT_EQ(Told(program).size(), 1u);
+    const cus_piece *piece = program.plan.pieces;
+    const_cast<cus_piece *>(piece)->lost = piece->begun;
+    EXPECT_EQ(Told(program).size(), 0u);
+}
+
+// Where it was launched whole, the host waits in its midst now.
+TEST(Advice, WhatIsCutMoreOftenThanNotIsDropped) {
+    Program before(kLimits);
+    for (int i = 0; i < 12; i++)
+        Step(before, 4);
+    Known known(Told(before));
+    ASSERT_EQ(known.entries.size(), 1u);
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 0);
+    Step(program, 4);
+    for (int i = 0; i < 60; i++) {
+        program.Op("k0", 0);
+        program.Op("k1", 1);
+        // By chance: no boundary is learned.
+        if (program.plan.piece)
+            program.Flush(CUS_CUT_OTHER);
+        program.Op("k2", 2);
+        program.Op("k3", 3);
+        program.Sync();
+    }
+    EXPECT_EQ(known.advice.bad, 1u);
+    EXPECT_TRUE(known.marks[0] & CUS_ADVICE_BAD);
+    ExpectFaithful(program);
+}
+
+TEST(Advice, OfTwoCutsTheLaterOneHolds) {
+    Program scout(kLimits);
+    cus_plan_advise(&scout.plan, nullptr, 1);
+    Step(scout, 100);
+    Entries both;
+    unsigned i = 0;
+    for (const cus_node *node = scout.plan.tree.root.expect; node; node = node->expect)
+        if (++i % 10 == 0)
+            both.push_back({node->path, 10, 0, 9, 1}); // 10, 20, 30 ...
+        else if (i % 25 == 0)
+            both.push_back({node->path, 25, 0, 4, 1}); // 25, 75
+    Known known(both);
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    Step(program, 100);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, 10));
+}
+
+TEST(Advice, AShortRunKeepsWhatALongOneKnew) {
+    Entries first = Learn();
+    Known known(first);
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    Step(program, 100);
+    EXPECT_EQ(Told(program).size(), first.size());
+    for (const cus_cache_entry &entry : Told(program)) {
+        uint32_t at =
+            cus_cache_find(known.entries.data(), (uint32_t)known.entries.size(), entry.path);
+        ASSERT_LT(at, known.entries.size());
+        EXPECT_EQ(known.entries[at].ops, entry.ops);
+    }
+}
+
+// Pieces of 4, which were right at this pace.
+Entries SmallPieces(uint32_t pace_ns) {
+    Program scout(kLimits);
+    cus_plan_advise(&scout.plan, nullptr, 1);
+    Step(scout, 100);
+    Entries entries;
+    unsigned i = 0;
+    for (const cus_node *node = scout.plan.tree.root.expect; node; node = node->expect)
+        if (++i % 4 == 0)
+            entries.push_back({node->path, 4, pace_ns, 1, 1});
+    return entries;
+}
+
+// The host was no colder when they were formed than it is in any run.
+TEST(Advice, PiecesOfALittleSlowerHostStay) {
+    Known known(SmallPieces(400));
+    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    for (int step = 0; step < 20; step++) {
+        Step(program, 100);
+        program.plan.ns_per_op = 200;
+    }
+    EXPECT_EQ(program.built, 25u);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(20 * 25, 4));
+}
+
+TEST(Advice, WhatIsForgottenIsAdvisedAnew) {
+    Known known(Learn());
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    for (int round = 0; round < 2; round++) {
+        Step(program, 100);
+        program.ResetCounts();
+        Step(program, 100);
+        EXPECT_EQ(program.in_graphs, 100u);
+        cus_plan_clear(&program.plan); // as where code is unloaded
+    }
+}
+
+// Small pieces were right for a slow host; this one is fast.
+TEST(Advice, PiecesOfAnotherPaceAreFormedAnew) {
+    Known known(SmallPieces(50000));
+    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    Step(program, 100);
+    Step(program, 100);
+    EXPECT_EQ(program.pieces.size(), 25u);
+    for (int step = 0; step < 20; step++) {
+        cus_plan_paced(&program.plan, 64, 64 * 300);
+        Step(program, 100);
+    }
+    program.ResetCounts();
+    Step(program, 100);
+    EXPECT_EQ(program.in_graphs, 100u);
+    EXPECT_LT(program.pieces.size(), 8u);
+    ExpectFaithful(program);
+}
+
+TEST(Advice, OfALoopThatNeverWaitsTheSecondTurnIsInGraphs) {
+    auto run = [](cus_advice *advice, Entries *told) {
+        Program program(kLimits);
+        cus_plan_advise(&program.plan, advice, 1);
+        for (unsigned i = 0; i < 3000; i++)
+            program.Op("k" + std::to_string(i % 50), i % 50);
+        *told = Told(program);
+        unsigned eager = program.eager;
+        program.Sync();
+        EXPECT_EQ(program.asked, program.issued);
+        return eager;
+    };
+    Entries told, again;
+    unsigned first = run(nullptr, &told);
+    Known known(told);
+    ASSERT_GT(told.size(), 0u);
+    EXPECT_LT(run(&known.advice, &again), first);
+}
+
+} // namespace

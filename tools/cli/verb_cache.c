@@ -1,0 +1,127 @@
+/*
+ * cusplice cache: what the signature cache of a folder holds, and how to be rid of it. Reads the
+ * file as the library does: nothing that others may have written.
+ */
+#include "tools/cli/verb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/cache.h"
+#include "shim/base/options.h"
+
+enum { EXIT_NONE = 1, EXIT_BAD = 2 };
+
+static const char help[] =
+    "What earlier runs left in the signature cache (the key cache_dir): which stretches of "
+    "launches "
+    "came again\n"
+    "and paid as graphs. Without DIR: the folder that is set here and now.\n"
+    "\n"
+    "      --list            the file, and a line for each graph, those launched most first:\n"
+    "                          path      hash of the launches up to its end, from the step's first "
+    "one on, with\n"
+    "                                    their modules, the GPU, the driver, the version and the "
+    "settings of sizes\n"
+    "                          ops       launches in it\n"
+    "                          pace_ns   host time between launches that set this number; 0: "
+    "something else did\n"
+    "                          launches  of the graph, in the run that wrote the line last\n"
+    "                          used      which writing of the file that was\n"
+    "      --clear           remove the file; programs that run go on with what they have read\n"
+    "  -h, --help\n"
+    "\n"
+    "Exit status: 0; 1 where there is no such file, or none that is used; 2 for a bad option or no "
+    "folder.\n";
+
+static int by_launches(const void *a, const void *b) {
+    const struct cus_cache_entry *x = a, *y = b;
+    if (x->launches != y->launches)
+        return x->launches > y->launches ? -1 : 1;
+    return x->path < y->path ? -1 : x->path > y->path;
+}
+
+static int list(const char *folder) {
+    struct cus_cache cache;
+    const char *why;
+    enum cus_cache_state state = cus_cache_read(folder, &cache, &why);
+    if (state != CUS_CACHE_GOOD) {
+        cli_say("%s/" CUS_CACHE_FILE ": %s", folder, why ? why : "there is no such file");
+        return EXIT_NONE;
+    }
+    uint64_t ops = 0;
+    for (uint32_t i = 0; i < cache.n; i++)
+        ops += cache.entries[i].ops;
+    printf("%s/" CUS_CACHE_FILE ": %" PRIu32 " graphs, %" PRIu64 " launches in them, %zu bytes, "
+           "written %" PRIu32 " times\n",
+           folder, cache.n, ops, sizeof(struct cus_cache_head) + cache.n * sizeof *cache.entries,
+           cache.generation);
+    if (cache.n) {
+        qsort(cache.entries, cache.n, sizeof *cache.entries, by_launches);
+        printf("%-16s %5s %10s %10s %6s\n", "path", "ops", "pace_ns", "launches", "used");
+    }
+    for (uint32_t i = 0; i < cache.n; i++) {
+        const struct cus_cache_entry *entry = &cache.entries[i];
+        printf("%016" PRIx64 " %5" PRIu32 " %10" PRIu32 " %10" PRIu32 " %6" PRIu32 "\n",
+               entry->path, entry->ops, entry->pace_ns, entry->launches, entry->used);
+    }
+    cus_cache_free(&cache);
+    return 0;
+}
+
+static int clear(const char *folder) {
+    const char *why = NULL;
+    enum cus_cache_state state = cus_cache_clear(folder, &why);
+    if (state == CUS_CACHE_GOOD)
+        return 0;
+    cli_say("%s/" CUS_CACHE_FILE ": %s", folder,
+            why                       ? why
+            : state == CUS_CACHE_BUSY ? "a program writes it just now; try again"
+                                      : "there is no such file");
+    return EXIT_NONE;
+}
+
+static int run(const struct cli_verb *self, int argc, char **argv) {
+    const char *folder = NULL, *what = NULL;
+    for (int i = 1; i < argc; i++) {
+        static const char *const options[] = {"--list", "--clear", "--help", NULL};
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+            cli_print_help(self);
+            return 0;
+        }
+        bool known = strcmp(argv[i], "--list") == 0 || strcmp(argv[i], "--clear") == 0;
+        if (known && !what) {
+            what = argv[i];
+        } else if (*argv[i] != '-' && !folder) {
+            folder = argv[i];
+        } else {
+            if (known || *argv[i] != '-')
+                cli_say("'%s' is too much (see cusplice cache --help)", argv[i]);
+            else
+                cli_say("unknown option %s; the nearest is %s (see cusplice cache --help)", argv[i],
+                        cus_nearest(argv[i], options));
+            return EXIT_BAD;
+        }
+    }
+    if (!what) {
+        cli_say("--list or --clear is missing (see cusplice cache --help)");
+        return EXIT_BAD;
+    }
+    if (!folder)
+        folder = cus_options()->cache_dir;
+    if (!*folder) {
+        cli_say("no folder is named, and cache_dir is not set");
+        return EXIT_BAD;
+    }
+    return strcmp(what, "--list") == 0 ? list(folder) : clear(folder);
+}
+
+const struct cli_verb cli_verb_cache = {
+    .name = "cache",
+    .synopsis = "cache [DIR] --list | --clear",
+    .summary = "what earlier runs left for later ones",
+    .help = help,
+    .run = run,
+};
