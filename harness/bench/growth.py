@@ -37,6 +37,7 @@ AXES = {
     "threads": ([1, 2, 4], [1, 4], lambda n: ["--nodes", 100, "--threads", n]),
 }
 FLAT = 1.10
+PIECE = 64  # launches of a graph where instructions are counted
 
 
 def counted(path):
@@ -82,8 +83,10 @@ def run(arguments, preload, scratch, callgrind):
     if callgrind:
         env["CUSIM_DELAY_US"] = "0"
         env["LD_LIBRARY_PATH"] = str(BIN / "harness/sim/lib")
-        # A thread that is starved under valgrind is no host that pauses.
-        env.setdefault("CUSPLICE_HOLD_US", "1000000")
+        # A thread that is starved under valgrind is no host that pauses; and its pace, which is another one each time, is not to
+        # decide how large pieces are.
+        for key, value in (("HOLD_US", 1000000), ("PIECE_FIRST", PIECE), ("PIECE_MAX", PIECE)):
+            env.setdefault(f"CUSPLICE_{key}", str(value))
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=measured*", "--fair-sched=yes", "--max-threads=3000",
                    f"--callgrind-out-file={scratch}/callgrind.out", *command]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)

@@ -116,6 +116,17 @@ static bool fill_op(struct cus_call *call, const struct cus_kind *kind, struct c
     return true;
 }
 
+static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_launch *launch,
+                                    bool *fresh) {
+    struct cus_kind **found = &engine->found[cus_kinds_slot(launch->f) % CUS_FOUND_SLOTS];
+    if (*found && cus_kinds_is_launch(*found, launch))
+        return *found;
+    struct cus_kind *kind = cus_kinds_launch(engine->context, launch, fresh);
+    if (kind && !kind->n_attrs && !kind->cooperative)
+        *found = kind;
+    return kind;
+}
+
 static struct cus_kind *find_kind(struct cus_engine *engine, const struct cus_call *call,
                                   bool *fresh) {
     *fresh = false;
@@ -125,7 +136,7 @@ static struct cus_kind *find_kind(struct cus_engine *engine, const struct cus_ca
     case CUS_OP_COPY:
         return copy_kind(engine, call->copy);
     default:
-        return cus_kinds_launch(engine->context, call->launch, fresh);
+        return launch_kind(engine, call->launch, fresh);
     }
 }
 

@@ -363,7 +363,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
 }
 
 void cus_registry_close(struct cus_engine *engine) {
-    engine->generation++;
+    cus_engine_forget_kinds(engine);
     cus_registry_keep_list(engine);
     cus_why_keep_pieces(engine);
     cus_plan_clear(&engine->plan);

@@ -12,6 +12,8 @@
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H
 
+#include <string.h>
+
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/mem.h"
@@ -22,7 +24,7 @@
 #include "shim/plan/repeat.h"
 #include "shim/stream/engine.h"
 
-enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024 };
+enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024, CUS_FOUND_SLOTS = 256 };
 
 /* A kernel as launched in one context: what is asked once, after it ran eagerly. */
 struct cus_func {
@@ -130,6 +132,10 @@ struct cus_engine {
     struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
     uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     struct cus_engine *next_free;
+    /* lock: kinds of plain launches found last, by a hash of the function, so that threads do not
+     * meet in the context for an op that is not the expected one. Forgotten whenever `generation`
+     * moves. */
+    struct cus_kind *found[CUS_FOUND_SLOTS];
 } __attribute__((aligned(CUS_LINE))); /* no two share a line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 
@@ -309,6 +315,11 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
 /* After an eager launch succeeded: learns the function if it is new. The context is current, no
  * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
+/* Kinds are about to be freed. Lock held. */
+static inline void cus_engine_forget_kinds(struct cus_engine *engine) {
+    engine->generation++;
+    memset(engine->found, 0, sizeof engine->found);
+}
 /* Is the function in the table? The first question is answered without a lock, and may be no where
  * the second one's answer is yes. */
 static inline unsigned cus_kinds_slot(const void *handle) {
