@@ -156,6 +156,18 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     }
 }
 
+/* Up to the end of that piece all of its ops go out by themselves. Not where that is one op, or
+ * where one would be left in front: those would never be in a graph again. */
+void cus_learn_met(struct cus_plan *plan, struct cus_node *node) {
+    struct cus_piece *piece = node->piece;
+    struct cus_node *before = (struct cus_node *)(uintptr_t)node->key.parent;
+    if (node == piece->nodes[1] || node == piece->nodes[piece->n - 1] || ++before->forks < FORKS)
+        return;
+    before->boundary = CUS_BOUNDARY_FORK;
+    before->passes = 0;
+    drop_piece(plan, piece);
+}
+
 /* Seldom, and less and less: while ops are timed they take the long way. A pause that was seen is
  * looked for again at once. */
 bool cus_learn_wants_time(const struct cus_piece *piece) {

@@ -578,6 +578,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         plan->fresh_nodes++;
         return;
     }
+    if (node->piece && node->piece->nodes[0] != node && node->key.parent != plan->cur)
+        cus_learn_met(plan, node);
     node->visits++;
     node->stamp = plan->turns;
     cus_joins_note(&plan->joins, node);

@@ -52,6 +52,27 @@ TEST(Growth, StepsThatAreAlikeButForTheirBeginningShareWhatFollows) {
     EXPECT_EQ(program.built, 0u);
 }
 
+// What is common may be in one piece with what stands before it on the path that was there first:
+// those that come later come into the midst of that.
+TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    const unsigned kOps = 1200;
+    auto round = [&](unsigned from, unsigned to) {
+        program.ResetCounts();
+        for (unsigned which = from; which < to; which++)
+            AlikeStep(program, which, kOps);
+    };
+    for (int i = 0; i < 6; i++)
+        round(0, 1);
+    ASSERT_EQ(program.eager, 0u);
+    for (int i = 0; i < 10; i++)
+        round(1, 9);
+    ExpectFaithful(program);
+    EXPECT_LT(program.plan.tree.n_nodes, 2 * kOps) << "they have it in common";
+    EXPECT_LE(program.eager, 8 * 3u) << "not all up to the end of that piece";
+    EXPECT_EQ(program.built, 0u);
+}
+
 TEST(Growth, APathNeverJoinsItself) {
     Program program;
     for (int round = 0; round < 4; round++) {
