@@ -235,6 +235,7 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
     /* Sequentially consistent, against the watchdog that is about to sleep. */
+    __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
     cus_watchdog_kick();
 }

@@ -149,6 +149,7 @@ static struct cus_engine *new_engine(void) {
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_prove_new();
+    engine->number = n;
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;

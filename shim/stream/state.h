@@ -136,6 +136,7 @@ struct cus_engine {
      * meet in the context for an op that is not the expected one. Forgotten whenever `generation`
      * moves. */
     struct cus_kind *found[CUS_FOUND_SLOTS];
+    uint32_t number;                  /* its place in engines[] */
 } __attribute__((aligned(CUS_LINE))); /* no two share a line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 
@@ -182,6 +183,14 @@ struct cus_samples {
     uint32_t ns[CUS_SAMPLES];
 };
 
+/* How many engines of a group withhold ops: those whose numbers are the same but for multiples of
+ * CUS_GROUPS. So a call that covers all streams looks at those that it must, however many there
+ * are, and streams of two threads hardly ever share a group. */
+enum { CUS_GROUPS = 64 };
+struct cus_group {
+    uint32_t pending; /* atomic: counted up before `pending` of an engine is set, down after */
+} __attribute__((aligned(CUS_LINE)));
+
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
 struct cus_process {
     const struct cus_driver *driver;
@@ -209,6 +218,7 @@ struct cus_process {
     uint64_t refused;          /* and host memory refused until then */
     uint32_t n_engines;        /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
+    struct cus_group groups[CUS_GROUPS];
     struct cus_counters counters;      /* ops outside any engine; atomic adds */
     struct cus_samples launch_samples; /* of launches issued by themselves */
     struct cus_samples graph_samples;  /* of graph launches, patching included, building not */
@@ -222,6 +232,29 @@ struct cus_process {
 
 extern struct cus_process cus_process;
 extern __thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
+
+static inline uint32_t *cus_group_pending(const struct cus_engine *engine) {
+    return &cus_process.groups[engine->number % CUS_GROUPS].pending;
+}
+
+/* A walk over the engines that withhold ops; begins with `n` alone, the engines that there are. */
+struct cus_walk {
+    uint32_t n, group, next;
+};
+static inline struct cus_engine *cus_walk_pending(struct cus_walk *walk) {
+    for (; walk->group < CUS_GROUPS && walk->group < walk->n; walk->next = ++walk->group) {
+        if (walk->next == walk->group &&
+            !__atomic_load_n(&cus_process.groups[walk->group].pending, __ATOMIC_SEQ_CST))
+            continue;
+        while (walk->next < walk->n) {
+            struct cus_engine *engine = cus_process.engines[walk->next];
+            walk->next += CUS_GROUPS;
+            if (__atomic_load_n(&engine->pending, __ATOMIC_SEQ_CST))
+                return engine;
+        }
+    }
+    return NULL;
+}
 
 /* ---- registry.c ---- */
 

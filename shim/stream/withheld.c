@@ -54,10 +54,13 @@ void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must) {
 }
 
 /* Nothing is withheld any more: whoever orders by `pending` may go on. */
-static void set_pending(struct cus_engine *engine, uint32_t n) {
-    if (n == 0 && engine->pending && engine->blocking && !engine->legacy)
+static void nothing_pends(struct cus_engine *engine) {
+    bool was = engine->pending;
+    if (was && engine->blocking && !engine->legacy)
         __atomic_sub_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
-    __atomic_store_n(&engine->pending, n, __ATOMIC_RELEASE);
+    __atomic_store_n(&engine->pending, 0, __ATOMIC_RELEASE);
+    if (was)
+        __atomic_sub_fetch(cus_group_pending(engine), 1, __ATOMIC_RELEASE);
 }
 
 static void turn_ended(struct cus_engine *engine) {
@@ -108,7 +111,7 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     engine->counters.segments++;
     if (cus_plan_flushed(plan, cut))
         turn_ended(engine);
-    set_pending(engine, 0);
+    nothing_pends(engine);
 }
 
 void cus_withheld_lose(struct cus_engine *engine) {
@@ -120,7 +123,7 @@ void cus_withheld_lose(struct cus_engine *engine) {
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
     cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
     cus_plan_flushed(plan, CUS_CUT_REFUSED);
-    set_pending(engine, 0);
+    nothing_pends(engine);
 }
 
 /* ---- firing ---- */
@@ -374,7 +377,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }
-    set_pending(engine, 0);
+    nothing_pends(engine);
     cancel_back(cancel);
     return result;
 }
