@@ -86,8 +86,7 @@ bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
     return before;
 }
 
-/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
-static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
+void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     if (variant == plan->predicted)
         return;
@@ -157,7 +156,7 @@ static void find_nearer(struct cus_plan *plan) {
     }
     if (nearest == plan->predicted)
         return;
-    compare_with(plan, nearest);
+    cus_choose_compare(plan, nearest);
     plan->reshaped = true; /* its shapes may have been others: the signature is computed anew */
 }
 
@@ -209,14 +208,14 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
     for (uint32_t i = 0; i < piece->n_variants; i++)
         if (cus_signature_same(piece->variants[i]->out, out)) {
             *variant = piece->variants[i];
-            compare_with(plan, *variant);
+            cus_choose_compare(plan, *variant);
             return CUS_CHOICE_EXACT;
         }
     if (cus_choose_seen(plan, out) && piece->n_variants < plan->limits.variants &&
         piece->unbuilt < UNBUILT_MAX)
         return CUS_CHOICE_BUILD;
     *variant = least_recent(piece);
-    compare_with(plan, *variant);
+    cus_choose_compare(plan, *variant);
     return CUS_CHOICE_PATCH;
 }
 
@@ -225,6 +224,6 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
         return NULL;
     plan->piece->unbuilt += !later;
     struct cus_variant *variant = least_recent(plan->piece);
-    compare_with(plan, variant);
+    cus_choose_compare(plan, variant);
     return variant;
 }

@@ -72,6 +72,9 @@ struct cus_piece {
                            head index */
     bool hashed;        /* head_hash is set */
     bool indexed;       /* found under it: of pieces with the same first op only one is */
+    bool lends;         /* found by twins.c, by the hash of its kinds, in a list */
+    uint64_t kinds_hash;
+    struct cus_piece *twin_prev, *twin_next;
     struct cus_piece *prev, *next; /* all pieces of the plan */
     UT_hash_handle hh;
     struct cus_node *nodes[];

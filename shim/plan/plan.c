@@ -15,6 +15,7 @@
 #include "shim/base/mem.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
+#include "shim/plan/twins.h"
 
 enum {
     /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
@@ -63,6 +64,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
 
 void cus_plan_clear(struct cus_plan *plan) {
     cus_plan_drop_handle(plan, NULL);
+    cus_twins_clear(plan);
     cus_tree_clear(&plan->tree);
     cus_loop_free(&plan->loop);
     cus_joins_clear(&plan->joins);
@@ -322,14 +324,18 @@ static struct cus_node *next_node(const struct cus_plan *plan) {
     return next->join ? next->join : next;
 }
 
+struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan) {
+    return next_node(plan)->piece;
+}
+
 uint32_t cus_plan_to_build(const struct cus_plan *plan) {
-    const struct cus_piece *piece = next_node(plan)->piece;
+    const struct cus_piece *piece = cus_plan_next_piece(plan);
     return piece->n_variants ? 0 : piece->n;
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     leave(plan);
-    plan->piece = next_node(plan)->piece;
+    plan->piece = cus_plan_next_piece(plan);
     plan->n = 0;
     plan->then++;
     cus_choose_set_clean(plan);
@@ -391,6 +397,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->out = cus_choose_signature_behind(plan, piece->n);
     cus_choose_seen(plan, variant->out);
     piece->variants[piece->n_variants++] = variant;
+    cus_twins_add(plan, piece);
     plan->predicted = variant;
     cus_choose_set_clean(plan);
     return variant;

@@ -223,7 +223,9 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
         return false;
     why_not->why = CUS_WHY_NOT_YET;
     uint32_t to_build = cus_plan_to_build(&engine->plan);
-    return !to_build || (cus_build_fits(engine, to_build) && may_build());
+    if (!to_build || (cus_build_fits(engine, to_build) && may_build()))
+        return true;
+    return !cus_withheld_fits(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {

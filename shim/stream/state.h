@@ -186,7 +186,7 @@ struct cus_samples {
 /* How many engines of a group withhold ops: those whose numbers are the same but for multiples of
  * CUS_GROUPS. So a call that covers all streams looks at those that it must, however many there
  * are, and streams of two threads hardly ever share a group. */
-enum { CUS_GROUPS = 64 };
+enum { CUS_GROUPS = 32 };
 struct cus_group {
     uint32_t pending; /* atomic: counted up before `pending` of an engine is set, down after */
 } __attribute__((aligned(CUS_LINE)));
@@ -478,6 +478,8 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Drops graphs until `bytes` more fit into the budget. */
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
+/* Is there room for a graph of so many nodes? */
+bool cus_withheld_fits(uint32_t nodes);
 /* Destroys it, but not while a thread may sleep in a copy. */
 void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
 /* Destroys what was dropped; if it `must`, during such a copy, too. */

@@ -128,6 +128,13 @@ void cus_withheld_lose(struct cus_engine *engine) {
 
 /* ---- firing ---- */
 
+bool cus_withheld_fits(uint32_t nodes) {
+    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
+    return !CUS_HAZARD(A19) ||
+           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + cus_exec_estimate(nodes) <=
+               limit;
+}
+
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
     while (CUS_HAZARD(A19) &&
@@ -326,9 +333,14 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
-        variant = build_if_allowed(engine, &put_off);
-        if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
+        if (!cus_withheld_fits(n) && (variant = cus_plan_borrow(plan))) {
+            counters->lent++;
             choice = CUS_CHOICE_PATCH;
+        } else {
+            variant = build_if_allowed(engine, &put_off);
+            if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
+                choice = CUS_CHOICE_PATCH;
+        }
     }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;

@@ -134,6 +134,73 @@ TEST(Growth, WhatIsDroppedForTheBudgetIsNotBuiltAgainAndAgain) {
     EXPECT_LT(program.built, 130u);
 }
 
+// Steps of the same kernels with other arguments, each behind a beginning of its own.
+void LayerStep(Program &program, unsigned which, unsigned ops) {
+    program.Op("begin" + std::to_string(which), 1);
+    program.Break();
+    for (unsigned i = 0; i < ops; i++)
+        program.Op("k" + std::to_string(i * 7919 % 31), 1000 * which + i);
+    program.Sync();
+}
+
+TEST(Growth, WhereThereIsNoRoomPiecesOfTheSameKindsShareGraphs) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    const unsigned kSteps = 20, kOps = 64, kExecs = 5;
+    unsigned made = 0;
+    for (int round = 0; round < 6; round++) {
+        program.ResetCounts();
+        for (unsigned which = 0; which < kSteps; which++) {
+            program.full = made >= kExecs;
+            LayerStep(program, which, kOps);
+            made = program.plan.n_pieces && program.built ? made + program.built : made;
+            program.built = 0;
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(made, kExecs);
+    EXPECT_EQ(program.in_graphs, kSteps * kOps) << "all but the first op of each";
+    // Of five graphs four stay what they are, the fifth goes round.
+    EXPECT_GE(program.lent, kSteps - kExecs);
+    EXPECT_LE(program.lent, kSteps - kExecs + 2);
+    EXPECT_EQ(program.patched, program.lent * kOps);
+}
+
+// Memory that nobody has used for long goes to whoever builds, not lent but for good.
+TEST(Growth, NothingIsBorrowedWhereAPieceIsOutOfUse) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    for (int i = 0; i < 6; i++)
+        LayerStep(program, 1, 64);
+    for (int i = 0; i < 40; i++)
+        LayerStep(program, 2, 64);
+    program.full = true;
+    program.ResetCounts();
+    for (int i = 0; i < 6; i++)
+        LayerStep(program, 3, 64);
+    EXPECT_EQ(program.lent, 0u);
+    EXPECT_EQ(program.built, 1u);
+    ExpectFaithful(program);
+}
+
+// Another kind anywhere, and they are no twins.
+TEST(Growth, PiecesOfOtherKindsLendNothing) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    for (int i = 0; i < 6; i++)
+        LayerStep(program, 1, 64);
+    program.full = true;
+    program.ResetCounts();
+    for (int i = 0; i < 6; i++) {
+        LayerStep(program, 1, 64);
+        program.Op("begin2", 1);
+        program.Break();
+        for (unsigned k = 0; k < 64; k++)
+            program.Op(k == 40 ? "other" : "k" + std::to_string(k * 7919 % 31), k);
+        program.Sync();
+    }
+    EXPECT_EQ(program.lent, 0u);
+    EXPECT_EQ(program.built, 1u);
+    ExpectFaithful(program);
+}
+
 TEST(Growth, OldestIsTheOneLaunchedLeastRecently) {
     Program program;
     for (int round = 0; round < 5; round++)
