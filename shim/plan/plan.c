@@ -393,8 +393,11 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     }
     variant->exec = exec;
     variant->memory_epoch = plan->memory_epoch;
+    plan->reshaped = true; /* nothing is known of the ops as a whole yet */
+    variant->own = cus_choose_own(plan);
+    plan->reshaped = false;
     variant->in = plan->sig;
-    variant->out = cus_choose_signature_behind(plan, piece->n);
+    variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     cus_choose_seen(plan, variant->out);
     piece->variants[piece->n_variants++] = variant;
     cus_twins_add(plan, piece);
@@ -454,7 +457,8 @@ static void count_marker(struct cus_plan *plan, const struct cus_kind *kind,
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
-    variant->out = cus_choose_signature(plan);
+    variant->own = cus_choose_own(plan);
+    variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     variant->in = plan->sig;
     plan->then = variant->used;
     piece->fired++;

@@ -73,6 +73,25 @@ TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
     EXPECT_EQ(program.built, 0u);
 }
 
+// The signature of a step is the same however it is cut into pieces, and what a piece adds to it is
+// known before: a piece that many steps share is not hashed anew in each.
+TEST(Growth, SignatureOfAPieceIsAppendedInOneGo) {
+    Program program;
+    std::mt19937 random(7);
+    struct cus_signature all = {0, 0}, first = {0, 0}, rest = {0, 0};
+    for (unsigned i = 0; i < 100; i++) {
+        const uint32_t dims[CUS_DIMS] = {(uint32_t)random() % 9 + 1, 1, 1, 32, 1, 1, 0};
+        const cus_kind *kind = program.Kind("k" + std::to_string(random() % 20));
+        all = cus_signature_add(all, kind, dims);
+        struct cus_signature &part = i < 37 ? first : rest;
+        part = cus_signature_add(part, kind, dims);
+    }
+    EXPECT_TRUE(
+        cus_signature_same(all, cus_signature_append(first, rest, cus_signature_power(63))));
+    EXPECT_FALSE(
+        cus_signature_same(all, cus_signature_append(rest, first, cus_signature_power(37))));
+}
+
 TEST(Growth, APathNeverJoinsItself) {
     Program program;
     for (int round = 0; round < 4; round++) {
