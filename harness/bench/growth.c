@@ -57,8 +57,9 @@ static const char *const differ_names[] = {"prefix", "order", "grid"};
 static struct {
     unsigned nodes, signatures, streams, threads, steps, warmup, alloc_mb, seed;
     enum differ differ;
-    bool random; /* which signature comes next */
-} opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false};
+    bool random;   /* which signature comes next */
+    bool allocate; /* memory, in each step: a call that covers all streams */
+} opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false, false};
 
 #define CALLS(X)                                                                                   \
     X(cuInit, 2000)                                                                                \
@@ -181,6 +182,11 @@ static void step(struct worker *w) {
     for (unsigned i = 0; i < opt.nodes; i++)
         launch(s, (unsigned)(turn % opt.signatures), i);
     uint64_t launched = now_ns();
+    if (opt.allocate) {
+        CUdeviceptr p;
+        OK(cu.cuMemAlloc(&p, sizeof(unsigned)));
+        OK(cu.cuMemFree(p));
+    }
     OK(cu.cuStreamSynchronize(s->handle));
     uint64_t end = now_ns();
     w->host_ns += launched - start;
@@ -256,9 +262,11 @@ static long resident_kb(void) {
 
 static const char usage[] =
     "usage: growth [--nodes N] [--signatures N] [--streams N] [--threads N] [--steps N]\n"
-    "              [--warmup N] [--differ prefix|order|grid] [--random] [--alloc-mb N] [--seed N]\n"
+    "              [--warmup N] [--differ prefix|order|grid] [--random] [--allocate]\n"
+    "              [--alloc-mb N] [--seed N]\n"
     "  --steps N      measured steps of each thread; 0: enough for about 100000 launches\n"
     "  --warmup N     steps before them; 0: 16 for each signature on each stream, and 24\n"
+    "  --allocate     each step allocates memory and frees it, before it waits\n"
     "  --alloc-mb N   device memory in MiB that the program allocates between the two\n";
 
 static void parse(int argc, char **argv) {
@@ -276,6 +284,8 @@ static void parse(int argc, char **argv) {
         bool known = false;
         if (strcmp(argv[i], "--random") == 0) {
             opt.random = known = true;
+        } else if (strcmp(argv[i], "--allocate") == 0) {
+            opt.allocate = known = true;
         } else if (strcmp(argv[i], "--differ") == 0) {
             for (unsigned d = 0; d < sizeof differ_names / sizeof *differ_names; d++)
                 if (strcmp(value, differ_names[d]) == 0) {

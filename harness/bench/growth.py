@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Does an op cost the same however large the program is? Runs harness/bench/growth over a grid of sizes.
 
-usage: harness/bench/growth.py [--time | --instructions] [--axis NAME]... [--quick] [--out DIR] [--reps N]
+usage: harness/bench/growth.py [--time | --instructions] [--axis NAME]... [--quick | --check] [--out DIR] [--reps N]
   --instructions  (default) on the simulator, under valgrind's callgrind: instructions of the library for one launch, those of the
                   C library that it calls included, those of the driver not. Says the same on a busy machine
   --time          by the clock, plain and preloaded in turn, on whatever libcuda is found: host time of a launch, medians
-  --axis NAME     nodes, prefix, order, grid, streams or threads (default: all). prefix, order and grid: so many signatures, which
-                  differ in their first two launches, in all of them, in their grids
+  --axis NAME     nodes, prefix, order, short, grid, streams, calls or threads (default: all)
   --quick         fewer points
+  --check         two points of most axes; fails where the larger one costs more than 1.10 of the smaller one
   --out DIR       writes growth-MODE.json, .md and .svg there (default: prints Markdown alone)
   --reps N        of --time: repetitions (default 5)
 
@@ -27,16 +27,31 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("GROWTH_BIN", ROOT / "bazel-bin"))
-# Axis: its points, its quick points, and the arguments of a point.
+# Axis: what a point is, its points, its quick points, those of --check, and the arguments of a point. A piece is timed at its 4th, 8th,
+# 16th ... launch, op by op: so many steps come before the measured ones that none of these falls among them where there are few.
+WARM = 24
+
+
+def signatures(nodes, differ):
+    return lambda n: ["--nodes", nodes, "--signatures", n, "--differ", differ, "--warmup", WARM * n + 24]
+
+
 AXES = {
-    "nodes": ([10, 100, 1000, 10000, 100000], [10, 1000, 100000], lambda n: ["--nodes", n]),
-    "prefix": ([1, 10, 100, 1000, 10000], [1, 100, 10000], lambda n: ["--nodes", 20, "--signatures", n, "--differ", "prefix"]),
-    "order": ([1, 10, 100, 1000, 10000], [1, 100, 10000], lambda n: ["--nodes", 20, "--signatures", n, "--differ", "order"]),
-    "grid": ([1, 10, 100, 1000, 10000], [1, 100, 10000], lambda n: ["--nodes", 20, "--signatures", n, "--differ", "grid"]),
-    "streams": ([1, 10, 100, 1000], [1, 100, 1000], lambda n: ["--nodes", 100, "--streams", n]),
-    "threads": ([1, 2, 4], [1, 4], lambda n: ["--nodes", 100, "--threads", n]),
+    "nodes": ("launches in a step", [10, 100, 1000, 10000, 100000], [10, 1000, 100000], [100, 3000],
+              lambda n: ["--nodes", n, "--warmup", 40] + (["--steps", 4] if n > 10000 else [])),
+    "prefix": ("steps of 100 launches in turn that differ in their first two", [1, 10, 100, 1000], [1, 100], [1, 50], signatures(100, "prefix")),
+    "order": ("steps of 100 launches in turn that differ in all", [1, 10, 100, 1000], [1, 100], [1, 50], signatures(100, "order")),
+    "short": ("steps of 20 launches in turn that differ in all", [1, 10, 100, 1000, 10000], [1, 100, 10000], [], signatures(20, "order")),
+    "grid": ("steps of 20 launches in turn that differ in their grids", [1, 10, 100, 1000, 10000], [1, 100, 10000], [], signatures(20, "grid")),
+    "streams": ("streams in turn, a step of 100 launches each", [1, 10, 100, 1000], [1, 100, 1000], [],
+                lambda n: ["--nodes", 100, "--streams", n, "--warmup", WARM * n + 24]),
+    "calls": ("the same, with two calls in each step that cover all streams", [1, 10, 100, 1000], [1, 100, 1000], [1, 100],
+              lambda n: ["--nodes", 100, "--streams", n, "--allocate", "--warmup", WARM * n + 24]),
+    "threads": ("threads, a stream and steps of 100 launches each", [1, 2, 4, 8, 16], [1, 4], [1, 4],
+                lambda n: ["--nodes", 100, "--threads", n, "--steps", 1000 // n]),
 }
 FLAT = 1.10
+PIECE = 64  # launches of a graph where instructions are counted
 
 
 def counted(path):
@@ -82,8 +97,10 @@ def run(arguments, preload, scratch, callgrind):
     if callgrind:
         env["CUSIM_DELAY_US"] = "0"
         env["LD_LIBRARY_PATH"] = str(BIN / "harness/sim/lib")
-        # A thread that is starved under valgrind is no host that pauses.
-        env.setdefault("CUSPLICE_HOLD_US", "1000000")
+        # A thread that is starved under valgrind is no host that pauses; and its pace, which is another one each time, is not to
+        # decide how large pieces are.
+        for key, value in (("HOLD_US", 1000000), ("PIECE_FIRST", PIECE), ("PIECE_MAX", PIECE)):
+            env.setdefault(f"CUSPLICE_{key}", str(value))
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=measured*", "--fair-sched=yes", "--max-threads=3000",
                    f"--callgrind-out-file={scratch}/callgrind.out", *command]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -94,7 +111,8 @@ def run(arguments, preload, scratch, callgrind):
         stats = json.loads((scratch / "stats.json").read_text())
         result["built"] = stats["built"]
         result["fallbacks"] = {k: v for k, v in stats["fallbacks"].items() if v}
-        result["host_bytes"] = stats.get("host_bytes", {})
+        result["graph_bytes_per_op"] = stats["graph_memory"]["bytes_per_op"]
+        result["host_bytes_per_node"] = stats["host_memory"]["bytes_per_node"]
     if callgrind:
         sums = counted(scratch / "callgrind.out")
         result["own"] = sums["own"] / result["launches"]
@@ -104,7 +122,7 @@ def run(arguments, preload, scratch, callgrind):
 
 def instructions(axis, n, scratch):
     # Under valgrind the warm-up, which is not counted, runs at a fifth of the pace.
-    result = run(AXES[axis][2](n), True, scratch, True)
+    result = run(AXES[axis][4](n), True, scratch, True)
     return {"value": result["instructions"], "run": result}
 
 
@@ -112,7 +130,7 @@ def clock(axis, n, scratch, reps):
     plain, loaded = [], []
     for rep in range(reps):
         for preload in (False, True) if rep % 2 == 0 else (True, False):
-            (loaded if preload else plain).append(run(AXES[axis][2](n), preload, scratch, False))
+            (loaded if preload else plain).append(run(AXES[axis][4](n), preload, scratch, False))
     if len({r["checksum"] for r in plain + loaded}) != 1:
         sys.exit(f"growth.py: {axis} {n}: plain and preloaded give different results")
     result = sorted(loaded, key=lambda r: r["host_ns"])[len(loaded) // 2]
@@ -121,30 +139,41 @@ def clock(axis, n, scratch, reps):
             "run": result}
 
 
+def growth_of(points):
+    """Of each point: its cost, to the least of any smaller size."""
+    least, ratios = None, {}
+    for n in sorted(points):
+        value = points[n]["value"]
+        ratios[n] = value / least if least else 1
+        least = min(least or value, value)
+    return ratios
+
+
 def markdown(mode, table):
     unit = "instructions a launch" if mode == "instructions" else "host ns a launch"
     lines = []
     for axis, points in table.items():
         by_clock = mode == "time"
-        lines += ["", f"| {axis} | {unit} | to the least |" + (" plain | wall, to plain |" if by_clock else "")
-                  + " in graphs | patched | graphs a launch | built | graph MB | resident MB | said |",
-                  "| --- " * (11 if by_clock else 9) + "| --- |"]
-        least = min(p["value"] for p in points.values())
+        lines += ["", f"{axis}: {AXES[axis][0]}", "", f"| {axis} | {unit} | to any smaller |" + (" plain | wall, to plain |" if by_clock else "")
+                  + " in graphs | patched | graphs a launch | built | bytes a node, GPU | host | graph MB | resident MB | said |",
+                  "| --- " * (13 if by_clock else 11) + "| --- |"]
+        ratios = growth_of(points)
         for n, p in points.items():
             r = p["run"]
-            lines.append(f"| {n} | {p['value']:.1f} | {p['value'] / least:.2f} |"
+            lines.append(f"| {n} | {p['value']:.1f} | {ratios[n]:.2f} |"
                          + (f" {p['plain']:.0f} | {p['wall'] / p['plain_wall']:.2f} |" if by_clock else "")
                          + f" {100 * r['in_graphs']:.1f} % | {100 * r['patched']:.1f} % | {r['graph_launches']:.4f} | {r['built']} |"
+                         f" {r['graph_bytes_per_op']} | {r['host_bytes_per_node']} |"
                          f" {r['graph_bytes'] / 2**20:.1f} | {r['rss_kb'] / 1024:.0f} |"
                          f" {', '.join(f'{k} {v}' for k, v in r['fallbacks'].items())} |")
     return "\n".join(lines).strip() + "\n"
 
 
 def svg(mode, table):
-    """Each axis a line: cost by size, both by their logarithm; the least of each line is 1."""
+    """Each axis a line: cost by size, both by their logarithm; the least of each line is 1. What falls was the cost of a small step."""
     import math
     width, height, left, top = 720, 360, 56, 24
-    colours = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b"]
+    colours = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f"]
     ratios = {a: {n: p["value"] / min(q["value"] for q in ps.values()) for n, p in ps.items()} for a, ps in table.items()}
     most = max(2.0, max(v for ps in ratios.values() for v in ps.values()))
     across = math.log10(max(10, max(n for ps in ratios.values() for n in ps)))
@@ -178,6 +207,7 @@ def main():
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--axis", action="append", choices=list(AXES))
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--reps", type=int, default=5)
     options = parser.parse_args()
@@ -190,9 +220,10 @@ def main():
         scratch = pathlib.Path(folder)
         for axis in options.axis or AXES:
             table[axis] = {}
-            for n in AXES[axis][1 if options.quick else 0]:
+            for n in AXES[axis][3 if options.check else 2 if options.quick else 1]:
                 table[axis][n] = instructions(axis, n, scratch) if mode == "instructions" else clock(axis, n, scratch, options.reps)
                 print(f"{axis} {n}: {table[axis][n]['value']:.1f}", file=sys.stderr)
+    table = {axis: points for axis, points in table.items() if points}
     text = markdown(mode, table)
     print(text, end="")
     if options.out:
@@ -200,7 +231,13 @@ def main():
         out.mkdir(parents=True, exist_ok=True)
         for suffix, content in (("json", json.dumps(table, indent=1) + "\n"), ("md", text), ("svg", svg(mode, table))):
             (out / f"growth-{mode}.{suffix}").write_text(content)
-    return 0
+    if not options.check:
+        return 0
+    high = [(axis, n, ratio) for axis, points in table.items() for n, ratio in growth_of(points).items() if ratio > FLAT]
+    for axis, n, ratio in high:
+        print(f"growth.py: {axis} {n}: {ratio:.2f} of a smaller one, more than {FLAT}", file=sys.stderr)
+    print("growth.py: " + ("some cost grows" if high else "no cost grows"))
+    return 1 if high else 0
 
 
 if __name__ == "__main__":

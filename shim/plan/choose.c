@@ -60,18 +60,22 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct
     return best;
 }
 
-struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n) {
-    struct cus_signature sig = plan->sig;
+static struct cus_signature behind(const struct cus_plan *plan, struct cus_signature sig,
+                                   uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         sig = cus_signature_add(sig, plan->piece->places[i].kind, cus_plan_held(plan, i)->dims);
     return sig;
 }
 
-struct cus_signature cus_choose_signature(const struct cus_plan *plan) {
+struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n) {
+    return behind(plan, plan->sig, n);
+}
+
+struct cus_signature cus_choose_own(const struct cus_plan *plan) {
     const struct cus_variant *predicted = plan->predicted;
-    if (predicted && !plan->reshaped && cus_signature_same(predicted->in, plan->sig))
-        return predicted->out;
-    return cus_choose_signature_behind(plan, plan->piece->n);
+    if (predicted && !plan->reshaped)
+        return predicted->own;
+    return behind(plan, (struct cus_signature){0, 0}, plan->piece->n);
 }
 
 /* Was this signature met before? It is from now on. */
@@ -86,8 +90,7 @@ bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
     return before;
 }
 
-/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
-static void compare_with(struct cus_plan *plan, struct cus_variant *variant) {
+void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     if (variant == plan->predicted)
         return;
@@ -157,7 +160,7 @@ static void find_nearer(struct cus_plan *plan) {
     }
     if (nearest == plan->predicted)
         return;
-    compare_with(plan, nearest);
+    cus_choose_compare(plan, nearest);
     plan->reshaped = true; /* its shapes may have been others: the signature is computed anew */
 }
 
@@ -197,7 +200,6 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
     *variant = NULL;
     if (!piece->n_variants)
         return CUS_CHOICE_BUILD;
-    struct cus_signature out = cus_choose_signature(plan);
     if (!plan->reshaped) {
         if (many_dirty(plan))
             find_nearer(plan);
@@ -206,17 +208,19 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
         *variant = plan->predicted;
         return CUS_CHOICE_EXACT;
     }
+    struct cus_signature own = cus_choose_own(plan);
+    struct cus_signature out = cus_signature_append(plan->sig, own, piece->power);
     for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (cus_signature_same(piece->variants[i]->out, out)) {
+        if (cus_signature_same(piece->variants[i]->own, own)) {
             *variant = piece->variants[i];
-            compare_with(plan, *variant);
+            cus_choose_compare(plan, *variant);
             return CUS_CHOICE_EXACT;
         }
     if (cus_choose_seen(plan, out) && piece->n_variants < plan->limits.variants &&
         piece->unbuilt < UNBUILT_MAX)
         return CUS_CHOICE_BUILD;
     *variant = least_recent(piece);
-    compare_with(plan, *variant);
+    cus_choose_compare(plan, *variant);
     return CUS_CHOICE_PATCH;
 }
 
@@ -225,6 +229,6 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
         return NULL;
     plan->piece->unbuilt += !later;
     struct cus_variant *variant = least_recent(plan->piece);
-    compare_with(plan, variant);
+    cus_choose_compare(plan, variant);
     return variant;
 }

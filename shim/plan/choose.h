@@ -31,9 +31,12 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant);
  * none. */
 struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
                                        const struct cus_op *op);
-/* The step's signature behind the first `n` withheld ops; behind the whole piece. */
+/* The step's signature behind the first `n` withheld ops; that of a whole piece of them by
+ * themselves. */
 struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n);
-struct cus_signature cus_choose_signature(const struct cus_plan *plan);
+struct cus_signature cus_choose_own(const struct cus_plan *plan);
+/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
+void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
 /* Was this signature met before? It is from now on. */
 bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig);
 

@@ -9,6 +9,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
+#include "shim/plan/twins.h"
 
 enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary */
@@ -92,13 +93,30 @@ void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece) {
     piece->indexed = added;
 }
 
-static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint32_t i) {
-    plan->drop(plan->context, piece->variants[i]->exec);
-    cus_mem_shrink(piece->variants[i]);
+static struct cus_variant *take_variant(struct cus_plan *plan, struct cus_piece *piece,
+                                        uint32_t i) {
+    struct cus_variant *variant = piece->variants[i];
     piece->variants[i] = piece->variants[--piece->n_variants];
     piece->predicted = 0;
     piece->hashed = false;
     unindex(plan, piece);
+    if (!piece->n_variants)
+        cus_twins_remove(plan, piece);
+    return variant;
+}
+
+static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint32_t i) {
+    struct cus_variant *variant = take_variant(plan, piece, i);
+    plan->drop(plan->context, variant->exec);
+    cus_mem_shrink(variant);
+}
+
+struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_piece *piece) {
+    uint32_t oldest = 0;
+    for (uint32_t i = 1; i < piece->n_variants; i++)
+        if (piece->variants[i]->used < piece->variants[oldest]->used)
+            oldest = i;
+    return take_variant(plan, piece, oldest);
 }
 
 static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
@@ -158,6 +176,18 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     }
 }
 
+/* Up to the end of that piece all of its ops go out by themselves. Not where that is one op, or
+ * where one would be left in front: those would never be in a graph again. */
+void cus_learn_met(struct cus_plan *plan, struct cus_node *node) {
+    struct cus_piece *piece = node->piece;
+    struct cus_node *before = (struct cus_node *)(uintptr_t)node->key.parent;
+    if (node == piece->nodes[1] || node == piece->nodes[piece->n - 1] || ++before->forks < FORKS)
+        return;
+    before->boundary = CUS_BOUNDARY_FORK;
+    before->passes = 0;
+    drop_piece(plan, piece);
+}
+
 /* Seldom, and less and less: while ops are timed they take the long way. A pause that was seen is
  * looked for again at once. */
 bool cus_learn_wants_time(const struct cus_piece *piece) {
@@ -184,9 +214,16 @@ void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
     drop_piece(plan, piece);
 }
 
-/* What is dropped for the budget and comes again would be built again and again: it waits longer
+/* Where another piece can lend its graph the path stays as it is.
+ *
+ * What is dropped for the budget and comes again would be built again and again: it waits longer
  * each time, and so do all of its ops, of which another piece could be made otherwise. */
 static void evict(struct cus_plan *plan, struct cus_piece *piece) {
+    if (piece->n_variants && cus_twins_has(plan, piece)) {
+        while (piece->n_variants)
+            drop_variant_at(plan, piece, piece->n_variants - 1);
+        return;
+    }
     for (uint32_t i = 0; i < piece->n; i++) {
         struct cus_node *node = piece->nodes[i];
         node->retry_at = node->visits + ((uint32_t)RETRY_EVICTED << node->evicted);

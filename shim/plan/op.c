@@ -18,6 +18,10 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* What each op multiplies a signature by. */
+#define SIGNATURE_LO 0xd1342543de82ef95u
+#define SIGNATURE_HI 0xaf251af3b0f025b5u
+
 static bool grid_in_limits(const struct cus_kind *kind, const uint32_t *grid) {
     if (grid[0] == 0 || grid[0] > GRID_X_MAX || grid[1] == 0 || grid[1] > GRID_YZ_MAX ||
         grid[2] == 0 || grid[2] > GRID_YZ_MAX)
@@ -137,7 +141,17 @@ struct cus_signature cus_signature_add(struct cus_signature sig, const struct cu
                                        const uint32_t dims[CUS_DIMS]) {
     uint64_t words[4] = {dims[0] | (uint64_t)dims[1] << 32, dims[2] | (uint64_t)dims[3] << 32,
                          dims[4] | (uint64_t)dims[5] << 32, dims[6] | (uint64_t)kind->id << 32};
-    sig.lo = mix(mix(sig.lo, words[0]), mix(words[1], words[3]));
-    sig.hi = mix(mix(sig.hi + 0x632be59bd9b4e019u, words[2] ^ words[0]), mix(words[3], words[1]));
+    sig.lo = sig.lo * SIGNATURE_LO + mix(mix(words[2], words[0]), mix(words[1], words[3]));
+    sig.hi = sig.hi * SIGNATURE_HI +
+             mix(mix(0x632be59bd9b4e019u, words[2] ^ words[0]), mix(words[3], words[1]));
     return sig;
+}
+
+struct cus_signature cus_signature_power(uint32_t n) {
+    struct cus_signature power = {1, 1};
+    for (; n; n--) {
+        power.lo *= SIGNATURE_LO;
+        power.hi *= SIGNATURE_HI;
+    }
+    return power;
 }

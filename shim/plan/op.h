@@ -184,5 +184,13 @@ static inline bool cus_signature_same(struct cus_signature a, struct cus_signatu
 /* The signature of a step so far, one more op of this kind and shape appended. */
 struct cus_signature cus_signature_add(struct cus_signature sig, const struct cus_kind *kind,
                                        const uint32_t dims[CUS_DIMS]);
+/* For `n` ops at once: their own signature, as of a step that begins with them, is appended by what
+ * cus_signature_power says of so many. */
+struct cus_signature cus_signature_power(uint32_t n);
+static inline struct cus_signature cus_signature_append(struct cus_signature sig,
+                                                        struct cus_signature own,
+                                                        struct cus_signature power) {
+    return (struct cus_signature){sig.lo * power.lo + own.lo, sig.hi * power.hi + own.hi};
+}
 
 #endif

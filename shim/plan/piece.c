@@ -60,6 +60,7 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     piece->asked = asked + (CUS_LINE - (uintptr_t)asked % CUS_LINE) % CUS_LINE;
     piece->n = n;
     piece->image_bytes = bytes;
+    piece->power = cus_signature_power(n);
     piece->places = (struct cus_place *)(void *)(piece->nodes + n);
     struct cus_node *node = head;
     for (uint32_t i = 0, at = 0; i < n; i++, node = node->expect) {

@@ -21,6 +21,7 @@ struct cus_exec;
 struct cus_variant {
     struct cus_signature in,
         out; /* of the step before and behind the piece, when it was last launched */
+    struct cus_signature own; /* of the ops as the image has them, by themselves */
     struct cus_exec *exec;
     uint64_t used; /* the plan's clock at its last launch */
     uint32_t
@@ -61,6 +62,7 @@ struct cus_piece {
     uint32_t gaps;      /* times in a row that the host paused at the same place */
     uint32_t gap;       /* the op behind which it did */
     uint32_t image_bytes;
+    struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;
     void *asked_block;        /* that it lies in */
     uint32_t shaping;         /* the plan's when it was formed */
@@ -75,6 +77,9 @@ struct cus_piece {
                            head index */
     bool hashed;        /* head_hash is set */
     bool indexed;       /* found under it: of pieces with the same first op only one is */
+    bool lends;         /* found by twins.c, by the hash of its kinds, in a list */
+    uint64_t kinds_hash;
+    struct cus_piece *twin_prev, *twin_next;
     struct cus_piece *prev, *next; /* all pieces of the plan */
     UT_hash_handle hh;
     struct cus_node *nodes[];

@@ -16,6 +16,7 @@
 #include "shim/plan/advice.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
+#include "shim/plan/twins.h"
 
 enum {
     /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
@@ -64,6 +65,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
 
 void cus_plan_clear(struct cus_plan *plan) {
     cus_plan_drop_handle(plan, NULL);
+    cus_twins_clear(plan);
     cus_tree_clear(&plan->tree);
     plan->tree.root.path = plan->seed;
     cus_loop_free(&plan->loop);
@@ -329,15 +331,19 @@ static struct cus_node *next_node(const struct cus_plan *plan) {
     return next->join ? next->join : next;
 }
 
+struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan) {
+    return next_node(plan)->piece;
+}
+
 uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
-    const struct cus_piece *piece = next_node(plan)->piece;
+    const struct cus_piece *piece = cus_plan_next_piece(plan);
     *advised = piece->advised;
     return piece->n_variants ? 0 : piece->n;
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     leave(plan);
-    plan->piece = next_node(plan)->piece;
+    plan->piece = cus_plan_next_piece(plan);
     plan->n = 0;
     plan->then++;
     cus_choose_set_clean(plan);
@@ -395,10 +401,14 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     }
     variant->exec = exec;
     variant->memory_epoch = plan->memory_epoch;
+    plan->reshaped = true; /* nothing is known of the ops as a whole yet */
+    variant->own = cus_choose_own(plan);
+    plan->reshaped = false;
     variant->in = plan->sig;
-    variant->out = cus_choose_signature_behind(plan, piece->n);
+    variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     cus_choose_seen(plan, variant->out);
     piece->variants[piece->n_variants++] = variant;
+    cus_twins_add(plan, piece);
     plan->predicted = variant;
     cus_choose_set_clean(plan);
     return variant;
@@ -455,7 +465,8 @@ static void count_marker(struct cus_plan *plan, const struct cus_kind *kind,
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
-    variant->out = cus_choose_signature(plan);
+    variant->own = cus_choose_own(plan);
+    variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     variant->in = plan->sig;
     plan->then = variant->used;
     piece->fired++;
@@ -586,6 +597,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         plan->fresh_nodes++;
         return;
     }
+    if (node->piece && node->piece->nodes[0] != node && node->key.parent != plan->cur)
+        cus_learn_met(plan, node);
     if (++node->visits == 1 && plan->advice)
         cus_advice_met(plan, node);
     node->stamp = plan->turns;

@@ -105,6 +105,9 @@ struct cus_plan {
     uint64_t n_formed;    /* pieces formed so far */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
 
+    struct cus_piece *
+        *twins; /* pieces with a graph, by their kinds; NULL: nobody asked (twins.c) */
+
     /* Forgetting what does not come any more, and sharing what does. */
     struct cus_joins joins;
     uint32_t turns;       /* steps, and turns of loops, so far: the stamp of nodes */
@@ -272,6 +275,8 @@ void cus_plan_came(struct cus_plan *plan, uint64_t ns);
 /* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.
  * `*advised`: an earlier run says that it pays. */
 uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
+/* After BEGIN, of a piece without an exec: could it be launched by cus_plan_borrow? */
+bool cus_plan_can_borrow(struct cus_plan *plan);
 /* After BEGIN: withholds from here on. The op is to be offered again. */
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
 /* An op was issued by itself and succeeded. */
@@ -287,6 +292,8 @@ static inline void cus_plan_memory(struct cus_plan *plan, uint32_t epoch) {
     plan->memory_epoch = epoch;
 }
 
+/* After BEGIN: the piece. */
+struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan);
 /* The first op from `from` on that differs from the predicted variant's image; n where none does.
  */
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);
@@ -296,6 +303,10 @@ const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
  * must be patched. With BUILD a new variant is to be made from the withheld ops; where that cannot
  * be, cus_plan_fall_back says what to patch instead. */
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
+/* After BUILD, where there is no memory for another graph and the piece has none: takes that of a
+ * piece of the same kinds, which is to be patched as with PATCH; NULL where there is none, or where
+ * some piece has not been launched for so long that its memory had better be taken. */
+struct cus_variant *cus_plan_borrow(struct cus_plan *plan);
 /* After BUILD was refused, or (`later`) not tried: the variant to patch; NULL where the piece has
  * none. */
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later);

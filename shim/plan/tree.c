@@ -4,6 +4,10 @@
  * Runs under the lock of the engine that owns the tree. Allocates only when the tree grows, that is
  * while a path is new. Never calls the driver.
  */
+/* A key is three words, of which pointers are the most: a few multiplications, where uthash's own
+ * hash goes byte by byte. */
+#define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of_key(key))
+
 #include "shim/plan/tree.h"
 
 #include <string.h>
@@ -18,6 +22,14 @@ struct cus_tree_chunk {
     uint32_t used;
     struct cus_node nodes[CHUNK_NODES];
 };
+
+static unsigned hash_of_key(const void *at) {
+    const struct cus_node_key *key = at;
+    uint64_t hash = (uint64_t)(uintptr_t)key->parent * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)key->kind) * 0xd1b54a32d192ed03u;
+    hash = (hash ^ hash >> 29 ^ key->step) * 0x9e3779b97f4a7c15u;
+    return (unsigned)(hash >> 32);
+}
 
 void cus_tree_init(struct cus_tree *tree) {
     memset(tree, 0, sizeof *tree);

@@ -116,6 +116,17 @@ static bool fill_op(struct cus_call *call, const struct cus_kind *kind, struct c
     return true;
 }
 
+static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_launch *launch,
+                                    bool *fresh) {
+    struct cus_kind **found = &engine->found[cus_kinds_slot(launch->f) % CUS_FOUND_SLOTS];
+    if (*found && cus_kinds_is_launch(*found, launch))
+        return *found;
+    struct cus_kind *kind = cus_kinds_launch(engine->context, launch, fresh);
+    if (kind && !kind->n_attrs && !kind->cooperative)
+        *found = kind;
+    return kind;
+}
+
 static struct cus_kind *find_kind(struct cus_engine *engine, const struct cus_call *call,
                                   bool *fresh) {
     *fresh = false;
@@ -125,7 +136,7 @@ static struct cus_kind *find_kind(struct cus_engine *engine, const struct cus_ca
     case CUS_OP_COPY:
         return copy_kind(engine, call->copy);
     default:
-        return cus_kinds_launch(engine->context, call->launch, fresh);
+        return launch_kind(engine, call->launch, fresh);
     }
 }
 
@@ -213,7 +224,9 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     why_not->why = CUS_WHY_NOT_YET;
     bool advised;
     uint32_t to_build = cus_plan_to_build(&engine->plan, &advised);
-    return !to_build || (cus_build_fits(engine, to_build, advised) && may_build());
+    if (!to_build || (cus_build_fits(engine, to_build, advised) && may_build()))
+        return true;
+    return !cus_withheld_fits(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
@@ -225,6 +238,7 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
     /* Sequentially consistent, against the watchdog that is about to sleep. */
+    __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
     cus_watchdog_kick();
 }

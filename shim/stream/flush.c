@@ -85,15 +85,10 @@ static void count_end(struct cus_thread *thread, unsigned row) {
 
 static void flush_all(struct cus_context *only, bool blocking_only, unsigned row,
                       enum cus_break reason) {
-    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < n; i++) {
-        struct cus_engine *engine = cus_process.engines[i];
-        if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))
-            continue;
-        if ((only && engine->context != only) || (blocking_only && !engine->blocking))
-            continue;
-        flush_for_call(engine, row, reason);
-    }
+    struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)};
+    for (struct cus_engine *engine; (engine = cus_walk_pending(&walk));)
+        if ((!only || engine->context == only) && (!blocking_only || engine->blocking))
+            flush_for_call(engine, row, reason);
 }
 
 void cus_flush_everything(unsigned cause, enum cus_break reason) {

@@ -279,7 +279,7 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
 
 static void forget_paths(struct cus_engine *engine, const void *unused) {
     (void)unused;
-    engine->generation++;
+    cus_engine_forget_kinds(engine);
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);

@@ -10,11 +10,14 @@
  * holes included. There the mapping is the range, it must allow this device to write, and an op may
  * lie across mappings that touch.
  */
+#include <string.h>
+
 #include "shim/base/hazard.h"
+#include "shim/base/mem.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/tap.h"
 
-enum { RANGES = 64 };
+enum { RANGES_FIRST = 64, RANGES_MAX = 8192 };
 
 struct range {
     uint64_t start, end;
@@ -23,12 +26,13 @@ struct range {
 };
 
 static struct cus_lock range_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct range ranges[RANGES]; /* range_lock; most recently found first within the first few */
-static uint32_t n_ranges, next_range;
+/* Ordered by context and start; none lies in another of its context. range_lock. */
+static struct range first_ranges[RANGES_FIRST], *ranges = first_ranges;
+static uint32_t n_ranges, room = RANGES_FIRST, victim;
 
 void cus_ranges_forget(void) {
     cus_lock_take(&range_lock);
-    n_ranges = next_range = 0;
+    n_ranges = 0;
     __atomic_add_fetch(&cus_process.memory_epoch, 1, __ATOMIC_RELEASE);
     cus_lock_give(&range_lock);
 }
@@ -115,22 +119,69 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
     return context == current ? CUS_FAMILY_DEVICE : CUS_FAMILY_UNKNOWN;
 }
 
-/* Mappings come by the thousand: those that touch are kept as one range. Lock held. */
-static bool joined(const struct range *range) {
-    if (range->family != CUS_FAMILY_VIRTUAL)
-        return false;
-    for (uint32_t i = 0; i < n_ranges; i++) {
-        struct range *have = &ranges[i];
-        if (have->family != CUS_FAMILY_VIRTUAL || have->context != range->context ||
-            range->start > have->end || range->end < have->start)
-            continue;
-        if (range->start < have->start)
-            have->start = range->start;
-        if (range->end > have->end)
-            have->end = range->end;
-        return true;
+/* How many ranges begin at this address of the context or before it, in their order. */
+static uint32_t begun_by(CUcontext context, uint64_t address) {
+    uint32_t from = 0, to = n_ranges;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        const struct range *have = &ranges[mid];
+        if (have->context < context || (have->context == context && have->start <= address))
+            from = mid + 1;
+        else
+            to = mid;
     }
-    return false;
+    return from;
+}
+
+static void take_out(uint32_t i) {
+    memmove(&ranges[i], &ranges[i + 1], (--n_ranges - i) * sizeof *ranges);
+}
+
+/* Where there is no more room, one goes: another one each time, so that of many that come in turn
+ * some are found. */
+static void have_room(void) {
+    if (n_ranges < room)
+        return;
+    struct range *more = room < RANGES_MAX ? cus_mem_grow(2 * room * sizeof *more) : NULL;
+    if (!more) {
+        victim = victim * 1664525 + 1013904223;
+        take_out((victim >> 8) % n_ranges);
+        return;
+    }
+    memcpy(more, ranges, n_ranges * sizeof *more);
+    if (ranges != first_ranges)
+        cus_mem_shrink(ranges);
+    ranges = more;
+    room *= 2;
+}
+
+/* Lock held. Mappings come by the thousand: those that touch are kept as one range. Of anything
+ * else that lies where the new one lies nothing is known any more. */
+static void keep(struct range range) {
+    for (uint32_t i = begun_by(range.context, range.end); i > 0; i--) {
+        const struct range *have = &ranges[i - 1];
+        if (have->context != range.context || have->end < range.start)
+            break;
+        bool mappings = have->family == CUS_FAMILY_VIRTUAL && range.family == CUS_FAMILY_VIRTUAL;
+        if (!mappings && (have->start == range.end || have->end == range.start))
+            continue;
+        if (mappings && have->start < range.start)
+            range.start = have->start;
+        if (mappings && have->end > range.end)
+            range.end = have->end;
+        take_out(i - 1);
+    }
+    have_room();
+    uint32_t at = begun_by(range.context, range.start);
+    memmove(&ranges[at + 1], &ranges[at], (n_ranges++ - at) * sizeof *ranges);
+    ranges[at] = range;
+}
+
+/* Lock held. */
+static const struct range *find(CUcontext context, uint64_t address, uint64_t end) {
+    uint32_t n = begun_by(context, address);
+    const struct range *range = n ? &ranges[n - 1] : NULL;
+    return range && range->context == context && end <= range->end && end >= address ? range : NULL;
 }
 
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
@@ -140,14 +191,11 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
     uint64_t end = address + bytes;
     cus_lock_take(&range_lock);
     uint32_t age = cus_ranges_epoch(); /* what is asked before a forget is not kept after it */
-    for (uint32_t i = 0; i < n_ranges; i++)
-        if (address >= ranges[i].start && end <= ranges[i].end && end >= address &&
-            ranges[i].context == current) {
-            enum cus_family family = ranges[i].family;
-            cus_lock_give(&range_lock);
-            return family;
-        }
+    const struct range *known = find(current, address, end);
+    enum cus_family family = known ? known->family : CUS_FAMILY_UNKNOWN;
     cus_lock_give(&range_lock);
+    if (family != CUS_FAMILY_UNKNOWN)
+        return family;
 
     struct range range = {0};
     range.family = ask(address, current, &range);
@@ -161,12 +209,8 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
         (CUS_HAZARD(C4) && (address < range.start || end > range.end || end < address)))
         return CUS_FAMILY_UNKNOWN;
     cus_lock_take(&range_lock);
-    if (age == cus_ranges_epoch() && !joined(&range)) {
-        ranges[next_range] = range;
-        next_range = (next_range + 1) % RANGES;
-        if (n_ranges < RANGES)
-            n_ranges++;
-    }
+    if (age == cus_ranges_epoch())
+        keep(range);
     cus_lock_give(&range_lock);
     return range.family;
 }

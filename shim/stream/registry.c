@@ -6,6 +6,9 @@
  * lock. Driver calls made here are queries of identity only; a capturing stream is asked nothing
  * but whether it captures (HAZARDS D7).
  */
+/* Of keys of two words, in place of uthash's own hash, which goes byte by byte. */
+#define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of_key(key))
+
 #include <string.h>
 
 #include "shim/base/hazard.h"
@@ -37,6 +40,13 @@ static struct cus_lock registry_lock = CUS_LOCK_OF(CUS_RANK_REGISTRY);
 static struct stream_entry *streams;      /* registry_lock */
 static struct cus_context *contexts;      /* registry_lock to change; entries are never freed */
 static struct cus_engine *closed_engines; /* registry_lock: objects to use again */
+
+static unsigned hash_of_key(const void *at) {
+    const struct stream_key *key = at;
+    uint64_t hash = (uint64_t)(uintptr_t)key->handle * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)key->context) * 0xd1b54a32d192ed03u;
+    return (unsigned)(hash >> 32);
+}
 
 static struct stream_key key_of(CUcontext context, CUstream handle) {
     return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL,
@@ -150,6 +160,7 @@ static struct cus_engine *new_engine(void) {
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_prove_new();
+    engine->number = n;
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;
@@ -373,7 +384,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
 }
 
 void cus_registry_close(struct cus_engine *engine) {
-    engine->generation++;
+    cus_engine_forget_kinds(engine);
     cus_registry_keep_list(engine);
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);

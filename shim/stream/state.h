@@ -12,6 +12,8 @@
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H
 
+#include <string.h>
+
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/mem.h"
@@ -22,7 +24,7 @@
 #include "shim/plan/repeat.h"
 #include "shim/stream/engine.h"
 
-enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024 };
+enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024, CUS_FOUND_SLOTS = 256 };
 
 /* A kernel as launched in one context: what is asked once, after it ran eagerly. */
 struct cus_func {
@@ -138,6 +140,11 @@ struct cus_engine {
     struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
     uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     struct cus_engine *next_free;
+    /* lock: kinds of plain launches found last, by a hash of the function, so that threads do not
+     * meet in the context for an op that is not the expected one. Forgotten whenever `generation`
+     * moves. */
+    struct cus_kind *found[CUS_FOUND_SLOTS];
+    uint32_t number;                  /* its place in engines[] */
 } __attribute__((aligned(CUS_LINE))); /* no two share a line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 
@@ -184,6 +191,14 @@ struct cus_samples {
     uint32_t ns[CUS_SAMPLES];
 };
 
+/* How many engines of a group withhold ops: those whose numbers are the same but for multiples of
+ * CUS_GROUPS. So a call that covers all streams looks at those that it must, however many there
+ * are, and streams of two threads hardly ever share a group. */
+enum { CUS_GROUPS = 32 };
+struct cus_group {
+    uint32_t pending; /* atomic: counted up before `pending` of an engine is set, down after */
+} __attribute__((aligned(CUS_LINE)));
+
 /* Process state: written in cus_engine_start, read-only afterwards but for what says atomic. */
 struct cus_process {
     const struct cus_driver *driver;
@@ -211,6 +226,7 @@ struct cus_process {
     uint64_t refused;          /* and host memory refused until then */
     uint32_t n_engines;        /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
+    struct cus_group groups[CUS_GROUPS];
     struct cus_counters counters;      /* ops outside any engine; atomic adds */
     struct cus_samples launch_samples; /* of launches issued by themselves */
     struct cus_samples graph_samples;  /* of graph launches, patching included, building not */
@@ -226,6 +242,29 @@ struct cus_process {
 
 extern struct cus_process cus_process;
 extern __thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
+
+static inline uint32_t *cus_group_pending(const struct cus_engine *engine) {
+    return &cus_process.groups[engine->number % CUS_GROUPS].pending;
+}
+
+/* A walk over the engines that withhold ops; begins with `n` alone, the engines that there are. */
+struct cus_walk {
+    uint32_t n, group, next;
+};
+static inline struct cus_engine *cus_walk_pending(struct cus_walk *walk) {
+    for (; walk->group < CUS_GROUPS && walk->group < walk->n; walk->next = ++walk->group) {
+        if (walk->next == walk->group &&
+            !__atomic_load_n(&cus_process.groups[walk->group].pending, __ATOMIC_SEQ_CST))
+            continue;
+        while (walk->next < walk->n) {
+            struct cus_engine *engine = cus_process.engines[walk->next];
+            walk->next += CUS_GROUPS;
+            if (__atomic_load_n(&engine->pending, __ATOMIC_SEQ_CST))
+                return engine;
+        }
+    }
+    return NULL;
+}
 
 /* ---- registry.c ---- */
 
@@ -319,6 +358,11 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
 /* After an eager launch succeeded: learns the function if it is new. The context is current, no
  * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
+/* Kinds are about to be freed. Lock held. */
+static inline void cus_engine_forget_kinds(struct cus_engine *engine) {
+    engine->generation++;
+    memset(engine->found, 0, sizeof engine->found);
+}
 /* Is the function in the table? The first question is answered without a lock, and may be no where
  * the second one's answer is yes. */
 static inline unsigned cus_kinds_slot(const void *handle) {
@@ -474,6 +518,8 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Drops graphs until `bytes` more fit into the budget. */
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
+/* Is there room for a graph of so many nodes? */
+bool cus_withheld_fits(uint32_t nodes);
 /* Destroys it, but not while a thread may sleep in a copy. */
 void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
 /* Destroys what was dropped; if it `must`, during such a copy, too. */

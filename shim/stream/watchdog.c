@@ -41,11 +41,8 @@ static bool overdue(const struct cus_engine *engine, uint64_t now) {
 static bool look(void) {
     bool any = false;
     uint64_t now = cus_clock_ns();
-    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < n; i++) {
-        struct cus_engine *engine = cus_process.engines[i];
-        if (!__atomic_load_n(&engine->pending, __ATOMIC_SEQ_CST))
-            continue;
+    struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)};
+    for (struct cus_engine *engine; (engine = cus_walk_pending(&walk));) {
         any = true;
         if (!CUS_HAZARD(C13) || !overdue(engine, now))
             continue;

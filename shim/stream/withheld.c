@@ -54,10 +54,13 @@ void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must) {
 }
 
 /* Nothing is withheld any more: whoever orders by `pending` may go on. */
-static void set_pending(struct cus_engine *engine, uint32_t n) {
-    if (n == 0 && engine->pending && engine->blocking && !engine->legacy)
+static void nothing_pends(struct cus_engine *engine) {
+    bool was = engine->pending;
+    if (was && engine->blocking && !engine->legacy)
         __atomic_sub_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
-    __atomic_store_n(&engine->pending, n, __ATOMIC_RELEASE);
+    __atomic_store_n(&engine->pending, 0, __ATOMIC_RELEASE);
+    if (was)
+        __atomic_sub_fetch(cus_group_pending(engine), 1, __ATOMIC_RELEASE);
 }
 
 static void turn_ended(struct cus_engine *engine) {
@@ -109,7 +112,7 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     engine->counters.segments++;
     if (cus_plan_flushed(plan, cut))
         turn_ended(engine);
-    set_pending(engine, 0);
+    nothing_pends(engine);
 }
 
 void cus_withheld_lose(struct cus_engine *engine) {
@@ -121,10 +124,17 @@ void cus_withheld_lose(struct cus_engine *engine) {
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
     cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
     cus_plan_flushed(plan, CUS_CUT_REFUSED);
-    set_pending(engine, 0);
+    nothing_pends(engine);
 }
 
 /* ---- firing ---- */
+
+bool cus_withheld_fits(uint32_t nodes) {
+    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
+    return !CUS_HAZARD(A19) ||
+           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + cus_exec_estimate(nodes) <=
+               limit;
+}
 
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
@@ -329,9 +339,14 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     if (choice == CUS_CHOICE_BUILD) {
-        variant = build_if_allowed(engine, &put_off);
-        if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
+        if (!cus_withheld_fits(n) && (variant = cus_plan_borrow(plan))) {
+            counters->lent++;
             choice = CUS_CHOICE_PATCH;
+        } else {
+            variant = build_if_allowed(engine, &put_off);
+            if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
+                choice = CUS_CHOICE_PATCH;
+        }
     }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
@@ -380,7 +395,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }
-    set_pending(engine, 0);
+    nothing_pends(engine);
     cancel_back(cancel);
     return result;
 }

@@ -52,6 +52,46 @@ TEST(Growth, StepsThatAreAlikeButForTheirBeginningShareWhatFollows) {
     EXPECT_EQ(program.built, 0u);
 }
 
+// What is common may be in one piece with what stands before it on the path that was there first:
+// those that come later come into the midst of that.
+TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    const unsigned kOps = 1200;
+    auto round = [&](unsigned from, unsigned to) {
+        program.ResetCounts();
+        for (unsigned which = from; which < to; which++)
+            AlikeStep(program, which, kOps);
+    };
+    for (int i = 0; i < 6; i++)
+        round(0, 1);
+    ASSERT_EQ(program.eager, 0u);
+    for (int i = 0; i < 10; i++)
+        round(1, 9);
+    ExpectFaithful(program);
+    EXPECT_LT(program.plan.tree.n_nodes, 2 * kOps) << "they have it in common";
+    EXPECT_LE(program.eager, 8 * 3u) << "not all up to the end of that piece";
+    EXPECT_EQ(program.built, 0u);
+}
+
+// The signature of a step is the same however it is cut into pieces, and what a piece adds to it is
+// known before: a piece that many steps share is not hashed anew in each.
+TEST(Growth, SignatureOfAPieceIsAppendedInOneGo) {
+    Program program;
+    std::mt19937 random(7);
+    struct cus_signature all = {0, 0}, first = {0, 0}, rest = {0, 0};
+    for (unsigned i = 0; i < 100; i++) {
+        const uint32_t dims[CUS_DIMS] = {(uint32_t)random() % 9 + 1, 1, 1, 32, 1, 1, 0};
+        const cus_kind *kind = program.Kind("k" + std::to_string(random() % 20));
+        all = cus_signature_add(all, kind, dims);
+        struct cus_signature &part = i < 37 ? first : rest;
+        part = cus_signature_add(part, kind, dims);
+    }
+    EXPECT_TRUE(
+        cus_signature_same(all, cus_signature_append(first, rest, cus_signature_power(63))));
+    EXPECT_FALSE(
+        cus_signature_same(all, cus_signature_append(rest, first, cus_signature_power(37))));
+}
+
 TEST(Growth, APathNeverJoinsItself) {
     Program program;
     for (int round = 0; round < 4; round++) {
@@ -111,6 +151,73 @@ TEST(Growth, WhatIsDroppedForTheBudgetIsNotBuiltAgainAndAgain) {
     // Tried again after 64 rounds, then after 128 more.
     EXPECT_GT(program.built, 0u);
     EXPECT_LT(program.built, 130u);
+}
+
+// Steps of the same kernels with other arguments, each behind a beginning of its own.
+void LayerStep(Program &program, unsigned which, unsigned ops) {
+    program.Op("begin" + std::to_string(which), 1);
+    program.Break();
+    for (unsigned i = 0; i < ops; i++)
+        program.Op("k" + std::to_string(i * 7919 % 31), 1000 * which + i);
+    program.Sync();
+}
+
+TEST(Growth, WhereThereIsNoRoomPiecesOfTheSameKindsShareGraphs) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    const unsigned kSteps = 20, kOps = 64, kExecs = 5;
+    unsigned made = 0;
+    for (int round = 0; round < 6; round++) {
+        program.ResetCounts();
+        for (unsigned which = 0; which < kSteps; which++) {
+            program.full = made >= kExecs;
+            LayerStep(program, which, kOps);
+            made = program.plan.n_pieces && program.built ? made + program.built : made;
+            program.built = 0;
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(made, kExecs);
+    EXPECT_EQ(program.in_graphs, kSteps * kOps) << "all but the first op of each";
+    // Of five graphs four stay what they are, the fifth goes round.
+    EXPECT_GE(program.lent, kSteps - kExecs);
+    EXPECT_LE(program.lent, kSteps - kExecs + 2);
+    EXPECT_EQ(program.patched, program.lent * kOps);
+}
+
+// Memory that nobody has used for long goes to whoever builds, not lent but for good.
+TEST(Growth, NothingIsBorrowedWhereAPieceIsOutOfUse) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    for (int i = 0; i < 6; i++)
+        LayerStep(program, 1, 64);
+    for (int i = 0; i < 40; i++)
+        LayerStep(program, 2, 64);
+    program.full = true;
+    program.ResetCounts();
+    for (int i = 0; i < 6; i++)
+        LayerStep(program, 3, 64);
+    EXPECT_EQ(program.lent, 0u);
+    EXPECT_EQ(program.built, 1u);
+    ExpectFaithful(program);
+}
+
+// Another kind anywhere, and they are no twins.
+TEST(Growth, PiecesOfOtherKindsLendNothing) {
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    for (int i = 0; i < 6; i++)
+        LayerStep(program, 1, 64);
+    program.full = true;
+    program.ResetCounts();
+    for (int i = 0; i < 6; i++) {
+        LayerStep(program, 1, 64);
+        program.Op("begin2", 1);
+        program.Break();
+        for (unsigned k = 0; k < 64; k++)
+            program.Op(k == 40 ? "other" : "k" + std::to_string(k * 7919 % 31), k);
+        program.Sync();
+    }
+    EXPECT_EQ(program.lent, 0u);
+    EXPECT_EQ(program.built, 1u);
+    ExpectFaithful(program);
 }
 
 TEST(Growth, OldestIsTheOneLaunchedLeastRecently) {

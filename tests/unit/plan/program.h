@@ -131,7 +131,9 @@ class Program {
         cus_variant *predicted = plan.predicted;
         cus_choice choice = cus_plan_choose(&plan, &variant);
         mispredicted += predicted && variant != predicted;
-        if (choice == CUS_CHOICE_BUILD) {
+        if (choice == CUS_CHOICE_BUILD && full && (variant = cus_plan_borrow(&plan))) {
+            lent++;
+        } else if (choice == CUS_CHOICE_BUILD) {
             auto *exec = new cus_exec;
             for (uint32_t i = 0; i < n; i++)
                 exec->ops.push_back(Text(i));
@@ -155,14 +157,16 @@ class Program {
 
     cus_plan plan;
     bool may_begin = true;
-    uint64_t now = 0; // ns; an op comes each microsecond
+    bool full = false; // there is no memory for another exec
+    uint64_t now = 0;  // ns; an op comes each microsecond
     std::vector<std::string> asked, issued;
     std::vector<uint32_t> pieces; // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
-             flushes = 0, dropped = 0, mispredicted = 0;
+             flushes = 0, dropped = 0, mispredicted = 0, lent = 0;
 
     void ResetCounts() {
-        in_graphs = eager = built = exact = near = patched = diverged = flushes = mispredicted = 0;
+        in_graphs = eager = built = exact = near = patched = diverged = flushes = mispredicted =
+            lent = 0;
         pieces.clear();
     }
 

@@ -68,6 +68,30 @@ class Growth : public ::testing::Test {
         return (unsigned)(Counters().in_graphs - before);
     }
 
+    // A step whose first two kernels say which one it is; then the same kernels for all, with
+    // arguments of its own.
+    unsigned AlikeStep(unsigned which, unsigned ops) {
+        uint64_t before = Counters().in_graphs;
+        for (unsigned i = 0; i < ops; i++) {
+            uint64_t a = i;
+            uint32_t b = which;
+            void *params[2] = {&a, &b};
+            cus_launch launch = {};
+            launch.form = CUS_LAUNCH_PLAIN;
+            launch.stream = {stream_, CUS_ABI_LEGACY};
+            launch.f = functions_[i == 0 ? which % 64 : i == 1 ? which / 64 : i * 7919 % 64];
+            const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+            memcpy(launch.dims, dims, sizeof dims);
+            launch.params = params;
+            launch.real = (void *)driver().table.cuLaunchKernel;
+            EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+        }
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+        return (unsigned)(Counters().in_graphs - before);
+    }
+
     static inline std::vector<CUfunction> functions_;
     CUstream stream_;
 };
@@ -116,6 +140,24 @@ TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
         in_graphs = Step(2, 1000);
     }
     EXPECT_GT(in_graphs, 900u);
+    EXPECT_LE(Counters().graph_bytes, 40u << 20);
+}
+
+// 36000 launches in 600 steps, of which a third have room.
+TEST_F(Growth, StepsBeyondTheBudgetBorrowTheGraphsOfTheirLike) {
+    const unsigned kSteps = 600, kOps = 60;
+    unsigned in_graphs = 0;
+    cus_counters before = Counters();
+    for (int round = 0; round < 16; round++) {
+        in_graphs = 0;
+        driver().journal.clear();
+        for (unsigned which = 0; which < kSteps; which++)
+            in_graphs += AlikeStep(which, kOps);
+    }
+    EXPECT_EQ(driver().journal.size(), kSteps * kOps);
+    EXPECT_GT(in_graphs, kSteps * kOps * 9 / 10);
+    EXPECT_GT(Counters().lent - before.lent, kSteps * 10u);
+    EXPECT_LT(Counters().built - before.built, kSteps * 2u) << "nothing is built again and again";
     EXPECT_LE(Counters().graph_bytes, 40u << 20);
 }
 

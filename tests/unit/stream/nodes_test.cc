@@ -440,6 +440,48 @@ TEST_F(Nodes, MappingsThatTouchAreAskedAboutOnceAndForgottenTogether) {
     EXPECT_FALSE(Withheld([&] { return Memset(kVirtual + 0x1000, 64, 1); }));
 }
 
+// However many there are: each is asked about once, and found again among all of them.
+TEST_F(Nodes, ThousandsOfAllocationsAreAskedAboutOnceEach) {
+    enum { ALLOCATIONS = 3000, STRIDE = 0x10000, BYTES = 0x1000 };
+    static unsigned asked;
+    asked = 0;
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr address) {
+        asked++;
+        CUresult result = PointerGetAttributes(n, ids, values, kDevice);
+        for (unsigned i = 0; i < n; i++) {
+            if (ids[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+                *(CUdeviceptr *)values[i] = address / STRIDE * STRIDE;
+            if (ids[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+                *(size_t *)values[i] = address % STRIDE < BYTES ? BYTES : 0;
+        }
+        return result;
+    };
+    auto turn = [&](unsigned from) {
+        asked = 0;
+        for (unsigned i = 0; i < ALLOCATIONS; i++)
+            Memset((CUdeviceptr)STRIDE * (from + i * 7919 % ALLOCATIONS) + 64, 64, 1);
+        return asked;
+    };
+    EXPECT_EQ(turn(1000), (unsigned)ALLOCATIONS);
+    EXPECT_EQ(turn(1000), 0u);
+    // More than are kept: some are found, and what is between two ranges is in neither.
+    turn(5000), turn(9000);
+    EXPECT_LT(turn(9000) + turn(1000), 2000u);
+    cus_engine_memory_gone();
+    EXPECT_EQ(turn(9000), (unsigned)ALLOCATIONS);
+    auto asks = [&](CUdeviceptr from, size_t bytes) {
+        asked = 0;
+        Memset((CUdeviceptr)STRIDE * 9077 + from, bytes, 1);
+        return asked > 0;
+    };
+    EXPECT_FALSE(asks(0, BYTES));
+    EXPECT_FALSE(asks(BYTES - 16, 16));
+    EXPECT_TRUE(asks(BYTES - 16, 17)) << "not wholly in it";
+    EXPECT_TRUE(asks(BYTES, 16)) << "behind it";
+    cus_engine_memory_gone();
+}
+
 TEST_F(Nodes, MemsetOfTwoDimensionsIsNoOp) {
     EXPECT_FALSE(Withheld([&] { return Memset(kDevice, 32, 4); }));
 }
