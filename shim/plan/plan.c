@@ -211,6 +211,8 @@ static uint32_t growth(uint32_t pace) {
 /* The most ops that the host fills in time. */
 static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
     uint32_t max = plan->limits.piece_max;
+    if (plan->share && plan->share < max)
+        max = plan->share;
     bool bound = CUS_HAZARD(F4) && pace && plan->limits.piece_ns;
     return bound && max > plan->limits.piece_ns / pace ? plan->limits.piece_ns / pace : max;
 }

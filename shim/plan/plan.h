@@ -64,6 +64,7 @@ struct cus_plan {
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint32_t step_ops;
     uint32_t reach;     /* ops that the next piece may have: grows from piece to piece of a step */
+    uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
     uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed

@@ -186,7 +186,6 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->woken = false;
     __atomic_store_n(&engine->waking, false, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
-    cus_build_allow(engine);
     engine->id = 0;
     if (driver->cuStreamGetId) {
         unsigned long long id = 0;
@@ -196,6 +195,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     uint64_t formed = engine->plan.n_formed; /* of the streams that this object served before */
     cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
     engine->plan.n_formed = formed;
+    cus_build_allow(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
     cus_lock_give(&engine->lock);
 }

@@ -108,7 +108,9 @@ struct cus_engine {
     bool capture_refused;           /* lock: it could not be made: nothing is built */
     uint32_t build_left, build_all; /* lock: nodes that may still be built in this step; that might
                                        when it began */
-    uint64_t allowed_at;            /* lock: ops when that was said */
+    uint64_t build_left_ns, build_all_ns; /* lock: the same of its time; 0: any */
+    uint64_t allowed_at;                  /* lock: ops when that was said */
+    uint64_t built_nodes;                 /* lock: of all graphs so far */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
@@ -198,6 +200,7 @@ struct cus_process {
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
     uint64_t graph_bytes_most; /* the most that there was */
+    uint64_t build_node_ns;    /* atomic: what a node takes to build, smoothed; 0: not measured */
     bool wanting;              /* atomic: there was no room for a graph */
     uint64_t looked_at;        /* atomic: when idle streams were looked for last, in ns, */
     uint64_t refused;          /* and host memory refused until then */
@@ -481,6 +484,9 @@ bool cus_build_safe(void);
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes);
+/* A graph of so many nodes was built, or tried, and launched for the first time. Engine lock held.
+ */
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns);
 
 /* ---- shed.c ---- */
 

@@ -187,7 +187,6 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
         ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->places[i].kind;
         ops[i].held = cus_plan_held(plan, i);
     }
-    engine->build_left -= n < engine->build_left ? n : engine->build_left;
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
@@ -322,8 +321,10 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     uint64_t now = cus_clock_ns();
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
+    bool tried = false;
     if (choice == CUS_CHOICE_BUILD) {
         variant = build_if_allowed(engine, &put_off);
+        tried = put_off != LATER;
         if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
             choice = CUS_CHOICE_PATCH;
     }
@@ -374,6 +375,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }
+    if (tried)
+        cus_build_took(engine, n, cus_clock_ns() - now);
     set_pending(engine, 0);
     cancel_back(cancel);
     return result;
