@@ -23,6 +23,13 @@ struct cus_repeat {
     uint32_t samples, again; /* hashes looked up, and found */
 };
 
+/* How a step begins: a hash over its first ops, each by one word. */
+enum { CUS_HEAD_OPS = 4, CUS_HEADS = 8 };
+static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
+    head = (head ^ op) * 0x9e3779b97f4a7c15u;
+    return head ^ head >> 29;
+}
+
 /* Begins anew. One caller at a time. False: no memory. What it allocates stays. */
 bool cus_repeat_start(struct cus_repeat *repeat);
 /* Of a window that has ended: do its ops come again? Begins the next one. */

@@ -117,7 +117,10 @@ enum {
     NODE_NS_MAX = 1000000,
     GRAPH_NS = 30000,  /* what a graph takes beside */
     MEASURED_FROM = 8, /* nodes of a graph that is measured */
-    WEIGHT = 4         /* of a measurement: 1 in so many, */
+    FASTER = 4,    /* weight of a measurement: one in so many where it is less than the estimate, */
+    SLOWER = 2,    /* where it is more, */
+    SLOWER_MAX = 4 /* which is not believed beyond so many times the estimate: a thread that had
+                      to wait for a processor says nothing of the driver */
 };
 
 static uint64_t node_ns(void) {
@@ -167,10 +170,10 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns) {
     if (nodes < MEASURED_FROM || !ns || engine->shadow)
         return;
     uint64_t before = node_ns(), each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;
-    /* A thread that had to wait for a processor says nothing of the driver. */
-    if (each > 2 * before)
-        each = 2 * before;
-    uint64_t now = (before * (WEIGHT - 1) + each) / WEIGHT;
+    if (each > SLOWER_MAX * before)
+        each = SLOWER_MAX * before;
+    uint64_t weight = each > before ? SLOWER : FASTER;
+    uint64_t now = (before * (weight - 1) + each) / weight;
     if (now < NODE_NS_MIN)
         now = NODE_NS_MIN;
     __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,

@@ -82,7 +82,8 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.graph_mb, 1024u);
     EXPECT_EQ(options.host_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
-    EXPECT_EQ(options.build_nodes, 512u);
+    EXPECT_EQ(options.build_nodes, 256u);
+    EXPECT_EQ(options.build_us, 700u);
     EXPECT_TRUE(options.demote);
     EXPECT_FALSE(options.trust_driver);
     EXPECT_EQ(options.profile, CUS_PROFILE_EAGER);
@@ -120,6 +121,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"host_mb", "1"},
                                                        {"nodes_max", "1000"},
                                                        {"build_nodes", "2"},
+                                                       {"build_us", "0"},
                                                        {"demote", "no"},
                                                        {"trust_driver", "yes"},
                                                        {"profile", "ignore"},
