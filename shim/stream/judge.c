@@ -27,7 +27,7 @@ enum {
     /* What repeats itself is learned for so long, which is how far back that is seen. Where it
      * pays, that goes faster by as much. */
     PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE,
-    PATIENCE_PAID = 4,
+    PATIENCE_PAID = 8,
     /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
      * new, and with what it gains from then on, at most. Where it repeats itself half as much for
      * each time that it was left alone since it paid last; where its time is over, one part. */

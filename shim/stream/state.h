@@ -297,7 +297,7 @@ void cus_dormant_head(struct cus_engine *engine, uint64_t head);
 void cus_dormant_step_end(struct cus_engine *engine);
 /* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for;
  * where no step ends, it is no more than CUS_WAKE_UNSYNCED now. */
-enum { CUS_WAKE_UNSYNCED = 65536 };
+enum { CUS_WAKE_UNSYNCED = 16384 };
 static inline void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
     if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
         return;
