@@ -36,7 +36,8 @@ bool cus_repeat_start(struct cus_repeat *repeat);
 bool cus_repeat_judge(struct cus_repeat *repeat);
 void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram);
 /* One more op. True where the window that ends with it repeats what came before. */
-static inline bool cus_repeat_feed(struct cus_repeat *repeat, uint64_t op) {
+static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_repeat *repeat,
+                                                                  uint64_t op) {
     uint64_t hash = op * 0x9e3779b97f4a7c15u;
     uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
     uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;

@@ -348,10 +348,11 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
 /* Is the function in the table? The first question is answered without a lock, and may be no where
  * the second one's answer is yes. */
-static inline unsigned cus_kinds_slot(const void *handle) {
+static inline __attribute__((always_inline)) unsigned cus_kinds_slot(const void *handle) {
     return (unsigned)((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) % CUS_MET_SLOTS;
 }
-static inline bool cus_kinds_seen(const struct cus_context *context, const void *handle) {
+static inline __attribute__((always_inline)) bool cus_kinds_seen(const struct cus_context *context,
+                                                                 const void *handle) {
     return __atomic_load_n(&context->met[cus_kinds_slot(handle)], __ATOMIC_RELAXED) == handle;
 }
 bool cus_kinds_met(struct cus_context *context, const void *handle);
