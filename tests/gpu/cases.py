@@ -14,13 +14,14 @@ import time
 
 import op_db_judge
 from growth_cases import case_growth  # noqa: F401
+from phases_cases import case_phases  # noqa: F401
 from replay_cases import case_bench, case_replay  # noqa: F401
 from trace_cases import case_predict, case_record  # noqa: F401  (found by its name, below)
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
             "large-params", "stream-attributes", "virtual-memory", "two-gpus")
-TIMED = ("decode", "variants", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay", "bench", "growth",
+TIMED = ("decode", "variants", "hostloop", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay", "bench", "growth", "phases",
          "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
 GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
