@@ -29,9 +29,10 @@ enum {
     PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE,
     PATIENCE_PAID = 8,
     /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
-     * new, and with what it gains from then on, at most. Where it repeats itself half as much for
-     * each time that it was left alone since it paid last; where its time is over, one part. */
+     * new; with what it gains from then on, at most. Where it repeats itself half as much for each
+     * time that it was left alone since it paid last; where its time is over, one part. */
     CREDIT = 30000000,
+    CREDIT_PAID = 8000000,
     CREDIT_PART = 16,
     HALVED = 6,   /* times at most */
     GROWING = 64, /* it is still learning where one in so many ops more is in graphs than before */
@@ -121,12 +122,13 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
     int64_t balance = cus_account_balance(window);
     bool growing = window->in_graphs * GROWING > judge->share * window->ops + window->ops;
     judge->share = window->ops ? window->in_graphs * GROWING / window->ops : 0;
-    if (balance >= 0)
+    if (balance >= 0) {
         paid(judge, window);
-    if (balance >= 0 || !growing)
+        judge->credit =
+            judge->credit + balance < CREDIT_PAID ? judge->credit + balance : CREDIT_PAID;
+    } else if (!growing) {
         judge->credit += balance;
-    if (judge->credit > CREDIT)
-        judge->credit = CREDIT;
+    }
     /* Next to nothing of it repeats: no need to wait for the account. */
     bool barren = window->fresh * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     if (!barren && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
