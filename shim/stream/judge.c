@@ -60,11 +60,20 @@ void cus_judge_start(struct cus_engine *engine) {
     __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
-    engine->n_heads = 0;
+    __atomic_store_n(&engine->n_heads, 0, __ATOMIC_RELAXED);
 }
 
 static uint32_t halvings(uint32_t unpaid) {
     return unpaid < HALVED ? unpaid : HALVED;
+}
+
+/* A thread that lags behind may still look there. */
+static void note_heads(struct cus_engine *engine) {
+    uint64_t heads[CUS_HEADS];
+    uint32_t n = cus_plan_heads(&engine->plan, heads, CUS_HEADS);
+    for (uint32_t i = 0; i < n; i++)
+        __atomic_store_n(&engine->heads[i], heads[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->n_heads, n, __ATOMIC_RELAXED);
 }
 
 /* What looked good and did not pay is not believed once more at once. */
@@ -85,7 +94,7 @@ static void leave_alone(struct cus_engine *engine) {
     } else {
         cus_plan_rest(&engine->plan);
     }
-    engine->n_heads = cus_plan_heads(&engine->plan, engine->heads, CUS_HEADS);
+    note_heads(engine);
     judge->sleep = judge->sleep ? judge->sleep * SLEEP_FACTOR : SLEEP_MIN;
     if (judge->sleep > SLEEP_MAX)
         judge->sleep = SLEEP_MAX;
@@ -162,8 +171,9 @@ void cus_judge(struct cus_engine *engine) {
 }
 
 void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
-    for (uint32_t i = 0; i < engine->n_heads; i++)
-        if (engine->heads[i] == head)
+    uint32_t n = __atomic_load_n(&engine->n_heads, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < n; i++)
+        if (__atomic_load_n(&engine->heads[i], __ATOMIC_RELAXED) == head)
             __atomic_store_n(&engine->waking, CUS_WAKE_HEAD, __ATOMIC_RELAXED);
 }
 
@@ -173,6 +183,7 @@ void cus_dormant_step_end(struct cus_engine *engine) {
         __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
         return;
     }
+    bool some = __atomic_load_n(&engine->n_heads, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->head_left, engine->n_heads ? CUS_HEAD_OPS : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->head_left, some ? CUS_HEAD_OPS : 0, __ATOMIC_RELAXED);
 }

@@ -133,9 +133,9 @@ struct cus_engine {
     } judge;                     /* lock */
     uint32_t waking; /* atomic, enum cus_wake: the next step, at the latest, is looked at again */
     bool deaf; /* atomic: that it repeats itself is not believed: it came to nothing last time */
-    uint32_t n_heads;          /* how steps begin that paid; written while it is not left alone */
-    uint64_t heads[CUS_HEADS]; /* so */
-    uint64_t head;             /* atomic: of the running step, */
+    uint32_t n_heads;          /* atomic, as the following: how steps begin that paid, */
+    uint64_t heads[CUS_HEADS]; /* written under the lock */
+    uint64_t head;             /* of the running step, */
     uint32_t head_left;        /* so many ops of it missing. 0: nothing is looked for */
     uint64_t graph_bytes;      /* estimate of what its execs hold now */
     uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
