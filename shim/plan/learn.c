@@ -265,13 +265,17 @@ static void forget_pieces(struct cus_node *node, void *context) {
         drop_piece(context, node->piece);
 }
 
-void cus_learn_sweep(struct cus_plan *plan) {
-    cus_tree_mark(&plan->tree, plan->cur);
-    cus_tree_each(&plan->tree, mark_recent, plan);
+void cus_learn_forget(struct cus_plan *plan) {
     cus_tree_each(&plan->tree, forget_pieces, plan);
     cus_joins_clear(&plan->joins);
     cus_tree_sweep(&plan->tree);
     plan->unknown = 0;
+}
+
+void cus_learn_sweep(struct cus_plan *plan) {
+    cus_tree_mark(&plan->tree, plan->cur);
+    cus_tree_each(&plan->tree, mark_recent, plan);
+    cus_learn_forget(plan);
     plan->swept_turn = plan->turns;
     plan->swept_clock = plan->clock;
 }

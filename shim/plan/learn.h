@@ -33,5 +33,7 @@ void cus_learn_used(struct cus_plan *plan, struct cus_piece *piece);
 void cus_learn_shaping(struct cus_plan *plan);
 /* Forgets nodes and pieces that did not come since the last time. Nothing may be withheld. */
 void cus_learn_sweep(struct cus_plan *plan);
+/* Forgets all that is not marked (cus_tree_mark). The path stands at the root. */
+void cus_learn_forget(struct cus_plan *plan);
 
 #endif

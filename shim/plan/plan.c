@@ -46,6 +46,8 @@ enum {
                           did not come meanwhile: a program whose steps do not all have room keeps
                           those that it has, and one that does other things now begins anew */
     SWEEP_LEAST = 4096,
+    RIPE_AFTER = 2,     /* visits beyond the warm-up after which an op might be in a graph */
+    KEEP_FIRED = 16,    /* launches of a piece that is kept while the stream is left alone */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
 
@@ -216,6 +218,8 @@ static uint32_t growth(uint32_t pace) {
 /* The most ops that the host fills in time. */
 static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
     uint32_t max = plan->limits.piece_max;
+    if (plan->share && plan->share < max)
+        max = plan->share;
     bool bound = CUS_HAZARD(F4) && pace && plan->limits.piece_ns;
     return bound && max > plan->limits.piece_ns / pace ? plan->limits.piece_ns / pace : max;
 }
@@ -517,6 +521,49 @@ bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
     return turned;
 }
 
+/* ---- resting ---- */
+
+static bool is_good(const struct cus_piece *piece) {
+    return piece->n_variants && piece->fired >= KEEP_FIRED;
+}
+
+bool cus_plan_rest(struct cus_plan *plan) {
+    const struct cus_piece *piece = plan->pieces;
+    while (piece && !is_good(piece))
+        piece = piece->next;
+    if (!piece) {
+        cus_plan_clear(plan);
+        return false;
+    }
+    restart(plan);
+    for (; piece; piece = piece->next)
+        if (is_good(piece))
+            cus_tree_mark(&plan->tree, piece->nodes[piece->n - 1]);
+    cus_learn_forget(plan);
+    cus_loop_free(&plan->loop);
+    plan->unsynced = 0;
+    plan->looped = false;
+    return true;
+}
+
+/* As a stream that is left alone sees the op. */
+static uint64_t word_of(const struct cus_kind *kind) {
+    return kind->type == CUS_OP_LAUNCH ? (uintptr_t)kind->handle : kind->type;
+}
+
+unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned max) {
+    unsigned n = 0;
+    for (const struct cus_piece *piece = plan->pieces; piece && n < max; piece = piece->next) {
+        if (piece->nodes[0]->key.parent != &plan->tree.root || piece->n < CUS_HEAD_OPS)
+            continue;
+        uint64_t head = 0;
+        for (unsigned i = 0; i < CUS_HEAD_OPS; i++)
+            head = cus_head_add(head, word_of(piece->places[i].kind));
+        heads[n++] = head;
+    }
+    return n;
+}
+
 /* ---- recording ---- */
 
 static bool suspiciously_long(const struct cus_plan *plan) {
@@ -601,6 +648,7 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         cus_learn_met(plan, node);
     if (++node->visits == 1 && plan->advice)
         cus_advice_met(plan, node);
+    plan->ripe += node->visits > plan->limits.warmup + RIPE_AFTER;
     node->stamp = plan->turns;
     cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */

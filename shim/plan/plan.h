@@ -25,6 +25,7 @@
 #include "shim/plan/joins.h"
 #include "shim/plan/loop.h"
 #include "shim/plan/piece.h"
+#include "shim/plan/repeat.h"
 #include "shim/plan/segments.h"
 
 struct cus_advice;
@@ -69,6 +70,7 @@ struct cus_plan {
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint32_t step_ops;
     uint32_t reach;     /* ops that the next piece may have: grows from piece to piece of a step */
+    uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
     uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
@@ -104,6 +106,8 @@ struct cus_plan {
     uint32_t n_pieces;
     uint64_t n_formed;    /* pieces formed so far */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
+    uint64_t ripe;        /* ops so far that were issued by themselves though their node had come
+                             often enough to be in a piece */
 
     struct cus_piece *
         *twins; /* pieces with a graph, by their kinds; NULL: nobody asked (twins.c) */
@@ -329,6 +333,13 @@ static inline void cus_plan_break(struct cus_plan *plan) {
 }
 /* The step ended: the path starts at the root again. */
 void cus_plan_step_end(struct cus_plan *plan);
+
+/* The stream is left alone from here on: forgets everything but the pieces that were launched often
+ * and the way to them. False where there are none. Nothing may be withheld. */
+bool cus_plan_rest(struct cus_plan *plan);
+/* How the steps begin that such a piece is at the beginning of: hashes of their first CUS_HEAD_OPS
+ * ops (plan/repeat.h). Returns how many there are, `max` at most. */
+unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned max);
 
 /* Drops the piece that was launched least recently. False where there is none with an exec but
  * those of this step and the one before. */

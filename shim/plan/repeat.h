@@ -23,13 +23,21 @@ struct cus_repeat {
     uint32_t samples, again; /* hashes looked up, and found */
 };
 
+/* How a step begins: a hash over its first ops, each by one word. */
+enum { CUS_HEAD_OPS = 4, CUS_HEADS = 8 };
+static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
+    head = (head ^ op) * 0x9e3779b97f4a7c15u;
+    return head ^ head >> 29;
+}
+
 /* Begins anew. One caller at a time. False: no memory. What it allocates stays. */
 bool cus_repeat_start(struct cus_repeat *repeat);
 /* Of a window that has ended: do its ops come again? Begins the next one. */
 bool cus_repeat_judge(struct cus_repeat *repeat);
 void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram);
 /* One more op. True where the window that ends with it repeats what came before. */
-static inline bool cus_repeat_feed(struct cus_repeat *repeat, uint64_t op) {
+static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_repeat *repeat,
+                                                                  uint64_t op) {
     uint64_t hash = op * 0x9e3779b97f4a7c15u;
     uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
     uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;

@@ -93,36 +93,100 @@ bool cus_build_safe(void) {
     return !__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE);
 }
 
-/* ---- how much ---- */
+/* ---- how much ----
+ *
+ * A graph is built by the thread that completes its piece, in the call that does, since then its
+ * ops are what they will be (HAZARDS A15). It is not built by a thread of its own: beside one that
+ * launches each call waits for the driver's lock, 500 nodes take 2.1 ms to instantiate in place of
+ * 0.9 and hold up the launches meanwhile (tests/gpu/RESULTS.md). So that none of the program's
+ * steps is much longer than it would be, a step has a share of nodes and one of time, no piece is
+ * formed that would be more than the share of a step, and what was built already is launched
+ * meanwhile.
+ *
+ * A host that is ahead of its GPU gains nothing by building elsewhere, in front of a wait, say: the
+ * GPU has work while a graph is built in any call. One that is not has no time to spare anywhere.
+ */
 
-/* What building takes, about twice what a launch does, is spread over steps: `build_nodes` for each
- * step, and more for a long one, which would not be done in a hundred otherwise. */
+/* On an H200 with driver 580 a graph of 500 nodes takes 0.31 ms to capture and 0.9 ms to
+ * instantiate (tests/gpu/RESULTS.md). What it takes here is measured from there on. */
 enum {
-    OPS_PER_NODE = 16,
-    ADVISED_NODES = 16384 /* on top of that, where an earlier run says that it pays: done at once,
-                             or it would pay late; this long a step is not noticed behind the first
-                             one, in which code is loaded */
+    OPS_PER_NODE = 16, /* a long step, which would not be done in a hundred otherwise, has a node
+                          for so many ops */
+    NODE_NS = 2500,    /* the first estimate of what a node takes; */
+    NODE_NS_MIN = 500, /* never less, */
+    NODE_NS_MAX = 1000000,
+    GRAPH_NS = 30000,  /* what a graph takes beside */
+    MEASURED_FROM = 8, /* nodes of a graph that is measured */
+    ADVISED_NODES = 16384, /* beside a step's share, where an earlier run says that it pays: done at
+                              once, or it would pay late; this long a step is not noticed behind the
+                              first one, in which code is loaded */
+    FASTER = 4,    /* weight of a measurement: one in so many where it is less than the estimate, */
+    SLOWER = 2,    /* where it is more, */
+    SLOWER_MAX = 4 /* which is not believed beyond so many times the estimate: a thread that had
+                      to wait for a processor says nothing of the driver */
 };
+
+static uint64_t node_ns(void) {
+    uint64_t ns = __atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
+    return ns ? ns : NODE_NS;
+}
+
+static uint64_t estimate(uint32_t nodes) {
+    return GRAPH_NS + nodes * node_ns();
+}
+
+/* Engine lock held. */
+static uint32_t nodes_in(const struct cus_engine *engine) {
+    if (!engine->build_all_ns)
+        return engine->build_all;
+    uint64_t n =
+        engine->build_all_ns > GRAPH_NS ? (engine->build_all_ns - GRAPH_NS) / node_ns() : 0;
+    return n < engine->build_all ? (uint32_t)n + 1 : engine->build_all; /* 0 would mean any */
+}
 
 void cus_build_allow(struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
     uint64_t nodes = (ops - engine->allowed_at) / OPS_PER_NODE;
     uint32_t least = cus_options()->build_nodes;
+    uint64_t ns = (uint64_t)cus_options()->build_us * 1000;
     engine->allowed_at = ops;
     engine->build_left = engine->build_all = nodes > least ? (uint32_t)nodes : least;
     engine->advised_left = ADVISED_NODES;
-}
-
-void cus_build_take(struct cus_engine *engine, uint32_t nodes, bool advised) {
-    if (advised && nodes <= engine->advised_left)
-        engine->advised_left -= nodes;
-    else
-        engine->build_left -= nodes < engine->build_left ? nodes : engine->build_left;
+    if (ns && ns < nodes * NODE_NS)
+        ns = nodes * NODE_NS;
+    engine->build_left_ns = engine->build_all_ns = ns;
+    engine->plan.share = nodes_in(engine);
 }
 
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
     if (advised && nodes <= engine->advised_left)
         return true;
-    return nodes <= engine->build_left || engine->build_left == engine->build_all;
+    if (engine->build_left == engine->build_all)
+        return true;
+    return nodes <= engine->build_left &&
+           (!engine->build_all_ns || estimate(nodes) <= engine->build_left_ns);
+}
+
+/* One thread builds at a time; that two measure at once matters to nobody. */
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
+    engine->built_nodes += nodes;
+    if (advised && nodes <= engine->advised_left) {
+        engine->advised_left -= nodes;
+    } else {
+        engine->build_left -= nodes < engine->build_left ? nodes : engine->build_left;
+        engine->build_left_ns -= ns < engine->build_left_ns ? ns : engine->build_left_ns;
+    }
+    if (nodes < MEASURED_FROM || !ns || engine->shadow)
+        return;
+    uint64_t before = node_ns(), each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;
+    if (each > SLOWER_MAX * before)
+        each = SLOWER_MAX * before;
+    uint64_t weight = each > before ? SLOWER : FASTER;
+    uint64_t now = (before * (weight - 1) + each) / weight;
+    if (now < NODE_NS_MIN)
+        now = NODE_NS_MIN;
+    __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,
+                     __ATOMIC_RELAXED);
+    engine->plan.share = nodes_in(engine);
 }

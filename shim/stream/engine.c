@@ -14,19 +14,6 @@
 #include "shim/stream/prove.h"
 #include "shim/stream/tap.h"
 
-/* Ops and steps (or, where steps do not end, ops) after which a stream is judged; how many it is
- * left alone for. */
-enum {
-    JUDGE_OPS = 4096,
-    JUDGE_STEPS = 4,
-    JUDGE_OPS_UNSYNCED = 65536,
-    SLEEP_MIN = 65536,
-    SLEEP_FACTOR = 4,
-    SLEEP_MAX = 1 << 22,
-    /* What repeats itself is learned for so long, which is how far back that is seen. */
-    PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE
-};
-
 /* ---- what kind of op it is ---- */
 
 static bool is_device(enum cus_family family) {
@@ -245,49 +232,6 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
 
 /* ---- the op ---- */
 
-/* A stream whose ops never repeat, or never reach a graph, is left alone for a while, longer each
- * time (HAZARDS F11). Lock held. */
-static void judge(struct cus_engine *engine) {
-    const struct cus_counters *c = &engine->counters;
-    uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
-    if (ops - engine->judged_ops < JUDGE_OPS ||
-        (engine->ended - engine->judged_steps < JUDGE_STEPS &&
-         ops - engine->judged_ops < JUDGE_OPS_UNSYNCED))
-        return;
-    engine->judged_steps = engine->ended;
-    uint64_t window = ops - engine->judged_ops;
-    uint64_t fresh = engine->plan.fresh_nodes - engine->judged_fresh;
-    uint64_t graphs = c->in_graphs - engine->judged_graphs;
-    engine->judged_ops = ops;
-    engine->judged_fresh = engine->plan.fresh_nodes;
-    engine->judged_graphs = c->in_graphs;
-    if (graphs * 2 >= window) {
-        engine->sleep = 0;
-        engine->woken = false;
-    }
-    if (__atomic_exchange_n(&engine->waking, false, __ATOMIC_RELAXED)) {
-        engine->patience = PATIENCE;
-        engine->woken = true;
-    }
-    if (!CUS_HAZARD(F11) || fresh * 2 < window || graphs * 10 >= window || !cus_options()->demote)
-        return;
-    if (engine->patience) {
-        engine->patience -= window < engine->patience ? window : engine->patience;
-        return;
-    }
-    /* What seemed to repeat itself and did not pay is not believed once more at once. */
-    __atomic_store_n(&engine->deaf, engine->woken || !cus_repeat_start(&engine->repeat),
-                     __ATOMIC_RELAXED);
-    engine->woken = false;
-    engine->sleep = engine->sleep ? engine->sleep * SLEEP_FACTOR : SLEEP_MIN;
-    if (engine->sleep > SLEEP_MAX)
-        engine->sleep = SLEEP_MAX;
-    __atomic_store_n(&engine->dormant, engine->sleep, __ATOMIC_RELAXED);
-    engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
-    cus_why_keep_pieces(engine);
-    cus_plan_clear(&engine->plan);
-}
-
 /* Why an op may not be put into a graph of its step: a rule names it, the step's size does not
  * occur in [step], or the mode wants no graph in such steps. */
 static struct fate forbidden(const struct cus_plan *plan, const struct cus_op *op) {
@@ -464,7 +408,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
                 why = known.why;
                 call->eager = known.eager;
             }
-            judge(engine);
+            cus_judge(engine);
         }
     }
     cus_lock_give(&engine->lock);

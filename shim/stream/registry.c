@@ -188,20 +188,12 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->capture_refused = false;
     engine->traced_epoch = 0;
     __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
-    engine->sleep = 0;
     engine->cut_at = engine->counters.in_graphs;
-    engine->ended = engine->judged_steps = engine->judged_ops = engine->judged_graphs =
-        engine->judged_fresh = 0;
+    engine->ended = 0;
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
     engine->step_at = cus_engine_ops(engine);
     engine->step_graphs = engine->counters.in_graphs;
     engine->step_longest = engine->step_number = engine->step_covered = 0;
-    engine->patience = 0;
-    engine->woken = false;
-    __atomic_store_n(&engine->waking, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
-    cus_build_allow(engine);
     engine->id = 0;
     if (driver->cuStreamGetId) {
         unsigned long long id = 0;
@@ -212,6 +204,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
     engine->plan.n_formed = formed;
     cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
+    cus_build_allow(engine);
+    cus_judge_start(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
     cus_lock_give(&engine->lock);
 }

@@ -1,6 +1,6 @@
 /*
  * Memory for those who work: where a budget has no room for a graph or for a path, streams that
- * have had no op for a while give theirs up.
+ * have had no op for a while, or are left alone, give theirs up.
  *
  * Runs on program threads at the end of a step, no lock held; takes one engine's lock at a time,
  * and only if it is free. Costs two loads while nobody wants memory.
@@ -39,7 +39,9 @@ static bool idle(struct cus_engine *engine, uint64_t now) {
         engine->idle_since = now;
     }
     /* Nothing is destroyed while the program may capture there. */
-    return !engine->closed && !engine->plan.piece && now - engine->idle_since >= IDLE_NS &&
+    bool alone = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    return !engine->closed && !engine->plan.piece &&
+           (alone || now - engine->idle_since >= IDLE_NS) &&
            !__atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) &&
            (engine->plan.n_pieces || engine->plan.tree.n_nodes);
 }

@@ -20,6 +20,7 @@
 #include "shim/base/options.h"
 #include "shim/base/uthash.h"
 #include "shim/graph/exec.h"
+#include "shim/plan/account.h"
 #include "shim/plan/plan.h"
 #include "shim/plan/repeat.h"
 #include "shim/stream/engine.h"
@@ -82,6 +83,9 @@ struct cus_context {
     const void *met[CUS_MET_SLOTS];
 };
 
+/* Why a stream that is left alone is looked at again before its time. */
+enum cus_wake { CUS_WAKE_NOT, CUS_WAKE_REPEATS, CUS_WAKE_HEAD };
+
 struct cus_engine {
     /* What each op looks at lies together. */
     struct cus_lock lock;
@@ -114,18 +118,32 @@ struct cus_engine {
     uint32_t build_left, build_all; /* lock: nodes that may still be built in this step; that might
                                        when it began */
     uint32_t advised_left;          /* lock: and of those that an earlier run speaks for */
-    uint64_t allowed_at;            /* lock: ops when that was said */
+    uint64_t build_left_ns, build_all_ns; /* lock: the same of its time; 0: any */
+    uint64_t allowed_at;                  /* lock: ops when that was said */
+    uint64_t built_nodes;                 /* lock: of all graphs so far */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
-    /* Leaving alone what does not pay (lock). */
-    uint64_t sleep;    /* for how many ops, next time */
-    uint64_t patience; /* ops for which nothing more is asked of it */
-    bool waking;       /* atomic: what it is left alone with repeats itself: the next step, at the
-                          latest, is looked at again */
-    bool woken;        /* it was, by that */
-    bool deaf;         /* atomic: ... which is not to be: it came to nothing last time */
-    uint64_t graph_bytes; /* estimate of what its execs hold now */
+    /* Leaving alone what does not pay (judge.c). */
+    struct cus_judge {
+        struct cus_account last; /* when it was judged last, and */
+        uint64_t steps;          /* the steps that had ended then */
+        uint64_t window;         /* ops until it is judged next */
+        int64_t credit;          /* what it may lose until it is left alone */
+        uint64_t share;          /* of the ops in graphs, when it was judged last */
+        uint64_t patience;       /* ops for which it is not left alone */
+        uint64_t sleep;          /* for how many ops it is, next time */
+        uint32_t unpaid;         /* times that it was, since it paid last */
+        uint32_t head_tries;     /* of these by a step that began well */
+        uint32_t woken_by;       /* enum cus_wake: why it is looked at again */
+    } judge;                     /* lock */
+    uint32_t waking; /* atomic, enum cus_wake: the next step, at the latest, is looked at again */
+    bool deaf; /* atomic: that it repeats itself is not believed: it came to nothing last time */
+    uint32_t n_heads;          /* atomic, as the following: how steps begin that paid, */
+    uint64_t heads[CUS_HEADS]; /* written under the lock */
+    uint64_t head;             /* of the running step, */
+    uint32_t head_left;        /* so many ops of it missing. 0: nothing is looked for */
+    uint64_t graph_bytes;      /* estimate of what its execs hold now */
     uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
     uint64_t idle_since; /* so, in ns */
     uint64_t ended;      /* steps that the host waited for */
@@ -133,8 +151,6 @@ struct cus_engine {
      * longest step; steps of at least half of that, and the first that was covered; 0: none was. */
     uint64_t step_at, step_graphs, step_longest;
     uint32_t step_number, step_covered;
-    uint64_t judged_steps, judged_ops, judged_graphs,
-        judged_fresh; /* counters at the last judgement */
 
     struct cus_counters counters; /* lock */
     struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
@@ -221,6 +237,7 @@ struct cus_process {
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
     uint64_t graph_bytes_most; /* the most that there was */
+    uint64_t build_node_ns;    /* atomic: what a node takes to build, smoothed; 0: not measured */
     bool wanting;              /* atomic: there was no room for a graph */
     uint64_t looked_at;        /* atomic: when idle streams were looked for last, in ns, */
     uint64_t refused;          /* and host memory refused until then */
@@ -318,28 +335,48 @@ void cus_registry_keep_list(struct cus_engine *engine);
  * still lives. Lock held, nothing pending. */
 void cus_registry_close(struct cus_engine *engine);
 
-/* ---- engine.c ---- */
+/* ---- judge.c ---- */
 
+/* The engine begins to serve a stream. Lock held. */
+void cus_judge_start(struct cus_engine *engine);
+/* An op was issued by itself and recorded: is it time to leave the stream alone? Lock held. */
+void cus_judge(struct cus_engine *engine);
+/* A step of a stream that is left alone began like this; has ended (lock held). */
+void cus_dormant_head(struct cus_engine *engine, uint64_t head);
+void cus_dormant_step_end(struct cus_engine *engine);
 /* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for;
  * where no step ends, it is no more than CUS_WAKE_UNSYNCED now. */
-enum { CUS_WAKE_UNSYNCED = 65536 };
+enum { CUS_WAKE_UNSYNCED = 16384 };
 static inline void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
     if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
         return;
-    __atomic_store_n(&engine->waking, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);
     if (left > CUS_WAKE_UNSYNCED)
         __atomic_store_n(&engine->dormant, CUS_WAKE_UNSYNCED, __ATOMIC_RELAXED);
+}
+/* One more op. Two threads that look for the head of a step at once miss it. */
+static inline void cus_dormant_begins(struct cus_engine *engine, uint32_t left, uint64_t op) {
+    uint64_t head = cus_head_add(__atomic_load_n(&engine->head, __ATOMIC_RELAXED), op);
+    __atomic_store_n(&engine->head, head, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->head_left, left - 1, __ATOMIC_RELAXED);
+    if (left == 1)
+        cus_dormant_head(engine, head);
 }
 /* One more op of a stream that is left alone for `left` ops more: counted. `f`: of a launch. Two
  * threads that count down at once may count one op twice, which matters to nobody. */
 static inline __attribute__((always_inline)) void
 cus_dormant_op(struct cus_engine *engine, uint64_t left, enum cus_op_type type, const void *f) {
+    uint64_t op = type == CUS_OP_LAUNCH ? (uintptr_t)f : type;
     __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);
-    if (__builtin_expect(
-            cus_repeat_feed(&engine->repeat, type == CUS_OP_LAUNCH ? (uintptr_t)f : type), 0))
+    uint32_t head_left = __atomic_load_n(&engine->head_left, __ATOMIC_RELAXED);
+    if (__builtin_expect(head_left, 0))
+        cus_dormant_begins(engine, head_left, op);
+    if (__builtin_expect(cus_repeat_feed(&engine->repeat, op), 0))
         cus_dormant_repeats(engine, left);
 }
+
+/* ---- engine.c ---- */
 
 /* Is a capture of the program open in this context? */
 bool cus_program_captures(struct cus_context *context);
@@ -365,10 +402,11 @@ static inline void cus_engine_forget_kinds(struct cus_engine *engine) {
 }
 /* Is the function in the table? The first question is answered without a lock, and may be no where
  * the second one's answer is yes. */
-static inline unsigned cus_kinds_slot(const void *handle) {
+static inline __attribute__((always_inline)) unsigned cus_kinds_slot(const void *handle) {
     return (unsigned)((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) % CUS_MET_SLOTS;
 }
-static inline bool cus_kinds_seen(const struct cus_context *context, const void *handle) {
+static inline __attribute__((always_inline)) bool cus_kinds_seen(const struct cus_context *context,
+                                                                 const void *handle) {
     return __atomic_load_n(&context->met[cus_kinds_slot(handle)], __ATOMIC_RELAXED) == handle;
 }
 bool cus_kinds_met(struct cus_context *context, const void *handle);
@@ -567,8 +605,9 @@ bool cus_build_safe(void);
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
-/* So many are being built. */
-void cus_build_take(struct cus_engine *engine, uint32_t nodes, bool advised);
+/* A graph of so many nodes was built, or tried, and launched for the first time. Engine lock held.
+ */
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised);
 
 /* ---- shed.c ---- */
 

@@ -200,7 +200,6 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
     }
     bool advised = plan->piece->advised;
     plan->piece->advised = false; /* one try */
-    cus_build_take(engine, n, advised);
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
@@ -338,12 +337,14 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     uint64_t now = cus_clock_ns();
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
+    bool tried = false, advised = plan->piece->advised;
     if (choice == CUS_CHOICE_BUILD) {
         if (!cus_withheld_fits(n) && (variant = cus_plan_borrow(plan))) {
             counters->lent++;
             choice = CUS_CHOICE_PATCH;
         } else {
             variant = build_if_allowed(engine, &put_off);
+            tried = put_off != LATER;
             if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
                 choice = CUS_CHOICE_PATCH;
         }
@@ -395,6 +396,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (cus_plan_fired(plan, variant))
             turn_ended(engine);
     }
+    if (tried)
+        cus_build_took(engine, n, cus_clock_ns() - now, advised);
     nothing_pends(engine);
     cancel_back(cancel);
     return result;

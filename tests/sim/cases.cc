@@ -162,6 +162,8 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
         {"XDG_CONFIG_HOME", dir},
         {"XDG_RUNTIME_DIR", dir},
         {"CUSIM_DEVICES", "2"},
+        // The same graphs are built in the same steps, however slow the machine is.
+        {"CUSPLICE_BUILD_US", "0"},
         {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
         {"TSAN_OPTIONS",
          "exitcode=98:die_after_fork=0:suppressions=" + Runfile("tests/sim/tsan.supp")},

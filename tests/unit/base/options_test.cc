@@ -82,7 +82,8 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.graph_mb, 1024u);
     EXPECT_EQ(options.host_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
-    EXPECT_EQ(options.build_nodes, 512u);
+    EXPECT_EQ(options.build_nodes, 256u);
+    EXPECT_EQ(options.build_us, 700u);
     EXPECT_STREQ(options.cache_dir, ""); // no cache unless asked
     EXPECT_EQ(options.cache_mb, 4u);
     EXPECT_EQ(options.cache_every, 60u);
@@ -123,6 +124,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"host_mb", "1"},
                                                        {"nodes_max", "1000"},
                                                        {"build_nodes", "2"},
+                                                       {"build_us", "0"},
                                                        {"cache_dir", "/tmp/c"},
                                                        {"cache_mb", "1"},
                                                        {"cache_every", "0"},

@@ -1,0 +1,189 @@
+/*
+ * Leaving alone what does not pay (HAZARDS F11), and coming back to it.
+ *
+ * A stream is judged now and then by what became of its ops since the last time
+ * (plan/account.h). One whose ops never repeat, or whose graphs cost more than they save, is left
+ * alone for some ops, more each time. Meanwhile two things are looked for, with a few instructions
+ * an op: that what it does comes round again (plan/repeat.h), and that a step begins as those did
+ * whose graphs paid, which are kept. Either ends it with the running step.
+ *
+ * cus_judge runs on program threads under the engine's lock, behind an op that was issued by
+ * itself: a stream all of whose ops are in graphs is not judged. The rest runs without a lock.
+ */
+#include "shim/plan/account.h"
+#include "shim/stream/state.h"
+
+enum {
+    /* Ops and steps (or, where steps do not end, ops) after which a stream is judged; ops of a
+     * stream that is looked at only because its time was over. */
+    JUDGE_OPS = 4096,
+    LOOK_OPS = 1024,
+    JUDGE_STEPS = 4,
+    JUDGE_OPS_UNSYNCED = 65536,
+    /* Ops for which it is left alone. */
+    SLEEP_MIN = 65536,
+    SLEEP_FACTOR = 4,
+    SLEEP_MAX = 1 << 24,
+    /* What repeats itself is learned for so long, which is how far back that is seen. Where it
+     * pays, that goes faster by as much. */
+    PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE,
+    PATIENCE_PAID = 8,
+    /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
+     * new; with what it gains from then on, at most. Where it repeats itself half as much for each
+     * time that it was left alone since it paid last; where its time is over, one part. */
+    CREDIT = 30000000,
+    CREDIT_PAID = 8000000,
+    CREDIT_PART = 16,
+    HALVED = 6,   /* times at most */
+    GROWING = 64, /* it is still learning where one in so many ops more is in graphs than before */
+    HEAD_TRIES = 3, /* times that its steps may begin well and not pay */
+};
+
+static struct cus_account account(const struct cus_engine *engine) {
+    const struct cus_counters *c = &engine->counters;
+    return (struct cus_account){
+        .ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY],
+        .in_graphs = c->in_graphs,
+        .launches = c->graph_launches,
+        .patched = c->patched_nodes,
+        .built = engine->built_nodes,
+        .fresh = engine->plan.fresh_nodes,
+        .ripe = engine->plan.ripe,
+        .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
+    };
+}
+
+void cus_judge_start(struct cus_engine *engine) {
+    engine->judge = (struct cus_judge){.credit = CREDIT, .window = JUDGE_OPS};
+    engine->judge.last = account(engine);
+    __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->n_heads, 0, __ATOMIC_RELAXED);
+}
+
+static uint32_t halvings(uint32_t unpaid) {
+    return unpaid < HALVED ? unpaid : HALVED;
+}
+
+/* A thread that lags behind may still look there. */
+static void note_heads(struct cus_engine *engine) {
+    uint64_t heads[CUS_HEADS];
+    uint32_t n = cus_plan_heads(&engine->plan, heads, CUS_HEADS);
+    for (uint32_t i = 0; i < n; i++)
+        __atomic_store_n(&engine->heads[i], heads[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->n_heads, n, __ATOMIC_RELAXED);
+}
+
+/* What looked good and did not pay is not believed once more at once. */
+static void leave_alone(struct cus_engine *engine) {
+    struct cus_judge *judge = &engine->judge;
+    bool deaf = judge->woken_by == CUS_WAKE_REPEATS || !cus_repeat_start(&engine->repeat);
+    judge->head_tries += judge->woken_by == CUS_WAKE_HEAD;
+    judge->unpaid++;
+    judge->woken_by = CUS_WAKE_NOT;
+    judge->window = deaf ? JUDGE_OPS : LOOK_OPS;
+    judge->credit = (CREDIT / CREDIT_PART) >> halvings(judge->unpaid - 1);
+    judge->patience = 0;
+    judge->share = 0;
+    engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
+    if (judge->head_tries >= HEAD_TRIES) {
+        cus_why_keep_pieces(engine);
+        cus_plan_clear(&engine->plan);
+    } else {
+        cus_plan_rest(&engine->plan);
+    }
+    note_heads(engine);
+    judge->sleep = judge->sleep ? judge->sleep * SLEEP_FACTOR : SLEEP_MIN;
+    if (judge->sleep > SLEEP_MAX)
+        judge->sleep = SLEEP_MAX;
+    __atomic_store_n(&engine->deaf, deaf, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->dormant, judge->sleep, __ATOMIC_RELAXED);
+}
+
+/* It paid: it is as good as new. */
+static void paid(struct cus_judge *judge, const struct cus_account *window) {
+    uint64_t patience = PATIENCE_PAID * window->ops;
+    judge->patience -= patience < judge->patience ? patience : judge->patience;
+    if (window->in_graphs * 2 < window->ops)
+        return;
+    judge->sleep = 0;
+    judge->unpaid = 0;
+    judge->head_tries = 0;
+    judge->woken_by = CUS_WAKE_NOT;
+}
+
+static void begin_again(struct cus_judge *judge, enum cus_wake woken_by) {
+    judge->woken_by = woken_by;
+    judge->patience = 0;
+    if (woken_by == CUS_WAKE_REPEATS) {
+        uint32_t before = judge->unpaid ? judge->unpaid - 1 : 0;
+        judge->patience = PATIENCE >> halvings(before);
+        judge->credit = CREDIT >> halvings(before);
+    }
+}
+
+/* Does the stream lose too much? */
+static bool loses(struct cus_engine *engine, const struct cus_account *window) {
+    struct cus_judge *judge = &engine->judge;
+    int64_t balance = cus_account_balance(window);
+    bool growing = window->in_graphs * GROWING > judge->share * window->ops + window->ops;
+    judge->share = window->ops ? window->in_graphs * GROWING / window->ops : 0;
+    if (balance >= 0) {
+        paid(judge, window);
+        judge->credit =
+            judge->credit + balance < CREDIT_PAID ? judge->credit + balance : CREDIT_PAID;
+    } else if (!growing) {
+        judge->credit += balance;
+    }
+    /* Next to nothing of it repeats: no need to wait for the account. */
+    bool barren = window->fresh * 2 >= window->ops && window->in_graphs * 10 < window->ops;
+    if (!barren && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
+        return false;
+    if (!judge->patience)
+        return true;
+    judge->patience -= window->ops < judge->patience ? window->ops : judge->patience;
+    if (judge->credit < 0)
+        judge->credit = 0;
+    return false;
+}
+
+void cus_judge(struct cus_engine *engine) {
+    struct cus_judge *judge = &engine->judge;
+    struct cus_account now = account(engine);
+    uint64_t ops = now.ops - judge->last.ops;
+    if (ops < judge->window ||
+        (engine->ended - judge->steps < JUDGE_STEPS && ops < JUDGE_OPS_UNSYNCED))
+        return;
+    struct cus_account window = cus_account_since(now, judge->last);
+    judge->last = now;
+    judge->steps = engine->ended;
+    judge->window = JUDGE_OPS;
+    enum cus_wake woken_by =
+        (enum cus_wake)__atomic_exchange_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
+    if (woken_by)
+        begin_again(judge, woken_by);
+    bool left = loses(engine, &window);
+    if (left && CUS_HAZARD(F11) && cus_options()->demote)
+        leave_alone(engine);
+}
+
+void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
+    uint32_t n = __atomic_load_n(&engine->n_heads, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < n; i++)
+        if (__atomic_load_n(&engine->heads[i], __ATOMIC_RELAXED) == head)
+            __atomic_store_n(&engine->waking, CUS_WAKE_HEAD, __ATOMIC_RELAXED);
+}
+
+/* The step's end, under the lock. */
+void cus_dormant_step_end(struct cus_engine *engine) {
+    if (__atomic_load_n(&engine->waking, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
+        return;
+    }
+    bool some = __atomic_load_n(&engine->n_heads, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->head, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->head_left, some ? CUS_HEAD_OPS : 0, __ATOMIC_RELAXED);
+}

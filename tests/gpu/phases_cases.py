@@ -1,0 +1,100 @@
+"""The case about phases: what does not repeat costs next to nothing, what does gains the same wherever it stands, and no step is held up
+while it is learned.
+"""
+
+import json
+import os
+import statistics
+
+# Phases of harness/bench/phases by themselves: steps, and those with --quick. The first second of them is not judged.
+ALONE = {"none": (4000, 2500), "three": (6000, 3000), "runs": (8000, 6000), "shapes": (8000, 6000), "short": (150000, 100000), "good": (8000, 6000)}
+GOOD, BAD = 4000, 2500  # steps of a phase where they take turns: about a second each, preloaded
+LEARNED = 64  # steps of 1000 launches
+
+
+def case_phases(lab):
+    """Time of good and bad phases over plain, alone and in turn; the longest step while steps of 1000 launches are learned."""
+    program = lab.runner.program("phases")
+    if not program:
+        lab.skip("phases is not built")
+        return
+    kept = {}
+    reps = 1 if lab.quick else 3
+    alone = {kind: play(lab, kind, [program, f"{kind}:{steps[lab.quick]}"], reps) for kind, steps in ALONE.items()}
+    for kind, runs in alone.items():
+        kept[kind] = {variant: [over(d, "late_wall_ns")[0] for d in all_of] for variant, all_of in runs.items()}
+        plain, preload = middle(kept[kind].get("plain")), middle(kept[kind].get("preload"))
+        if plain and preload:
+            lab.check(f"{kind}: time over plain, after the first second", preload <= 1.02 * plain, f"{preload / plain:.4f}", "<= 1.02", issue=True)
+            note(lab, kind, runs, [kind])
+        elif runs.get("preload"):
+            lab.skip(f"{kind}: it was over within its first second")
+    turns = ["good", "none", "good", "three", "good", "none", "good"]
+    in_turn(lab, program, turns, kept, reps)
+    learning(lab, program, kept)
+    os.makedirs(lab.runner.results, exist_ok=True)
+    with open(os.path.join(lab.runner.results, "phases.json"), "w") as f:
+        json.dump(kept, f, indent=1)
+
+
+def play(lab, name, argv, reps):
+    """Plain and preloaded in turn, results compared. Returns the runs by variant; none where one failed."""
+    runs = lab.measure({f"{name}, plain": "plain", f"{name}, preloaded": "preload"}, lambda which, variant: lab.runner.run(argv, variant=variant, limit=60),
+                       None, reps)
+    lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
+    return {name.rsplit(", ", 1)[1].replace("preloaded", "preload"): all_of for name, all_of in runs.items()}
+
+
+def over(done, key):
+    return [phase[key] for phase in done.result["phases"]]
+
+
+def middle(values):
+    return statistics.median(values) if values else None
+
+
+def note(lab, name, runs, kinds):
+    for at, kind in enumerate(kinds):
+        both = [middle([over(d, "wall_ns")[at] for d in runs[variant]]) for variant in ("plain", "preload")]
+        last = runs["preload"][-1].result["phases"][at]
+        lab.notes.append(f"{name}, phase {at + 1} ({kind}): {both[1]:.0f} ns a launch, plain {both[0]:.0f}; in graphs {100 * last['in_graphs']:.1f} %, "
+                         f"{last['graph_launches']} graphs launched, {last['build_us']} us of building, longest step {last['worst_step_us']:.0f} us")
+
+
+def in_turn(lab, program, turns, kept, reps):
+    """Bad phases cost no more than 1.02 of plain, good ones gain what they gain alone, within 5 %."""
+    sizes = {"good": GOOD // (2 if lab.quick else 1)}
+    runs = play(lab, "in turn", [program, *[f"{kind}:{sizes.get(kind, BAD)}" for kind in turns]], reps)
+    kept["in turn"] = {variant: [over(d, "wall_ns") for d in all_of] for variant, all_of in runs.items()}
+    if not runs.get("plain") or not runs.get("preload"):
+        return
+    note(lab, "in turn", runs, turns)
+    gain = None
+    if kept["good"].get("plain") and kept["good"].get("preload"):
+        gain = middle(kept["good"]["plain"]) - middle(kept["good"]["preload"])
+    for at, kind in enumerate(turns):
+        plain, preload = (middle([d[at] for d in kept["in turn"][variant]]) for variant in ("plain", "preload"))
+        if kind != "good":
+            lab.check(f"in turn, phase {at + 1} ({kind}): time over plain", preload <= 1.02 * plain, f"{preload / plain:.4f}", "<= 1.02", issue=True)
+        elif at and gain:
+            lab.check(f"in turn, phase {at + 1} (good): gain over that alone", plain - preload >= 0.95 * gain, f"{(plain - preload) / gain:.3f}", ">= 0.95",
+                      issue=True)
+
+
+def learning(lab, program, kept):
+    """By step: the medians of some runs, for a step that the system held up says nothing."""
+    reps = 3 if lab.quick else 9
+    runs = play(lab, "learning", [program, "--ops", "1000", f"good:{LEARNED}"], reps)
+    if not runs.get("plain") or not runs.get("preload"):
+        return
+    steps = {variant: [statistics.median(of) for of in zip(*(over(d, "step_us")[0] for d in all_of))] for variant, all_of in runs.items()}
+    kept["learning"] = {**steps, "in_graphs": over(runs["preload"][-1], "step_in_graphs")[0], "build_us": over(runs["preload"][-1], "step_build_us")[0]}
+    usual = statistics.median(steps["plain"])
+    extra = [now - max(before, usual) for now, before in zip(steps["preload"], steps["plain"])]
+    lab.check("learning steps of 1000 launches: longest step, beyond plain, in us", max(extra) <= 1000, f"{max(extra):.0f} at step {extra.index(max(extra)) + 1}",
+              "<= 1000", issue=True)
+    first = max(over(d, "first_replay")[0] or LEARNED + 1 for d in runs["preload"])
+    lab.check("learning: replay begins with occurrence", first <= 3, first, "<= 3", issue=True)
+    lab.notes.append(f"learning: us of the first steps {[round(us) for us in steps['preload'][:16]]}, plain {[round(us) for us in steps['plain'][:16]]}; in graphs "
+                     f"{kept['learning']['in_graphs'][:16]}; building {kept['learning']['build_us'][:16]} us; 95 % in graphs from step "
+                     f"{sorted(over(d, 'mostly_replayed')[0] for d in runs['preload'])}")

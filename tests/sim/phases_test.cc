@@ -1,0 +1,107 @@
+// Promise: a program gains in its good phases whatever lies between them, is left alone in the bad
+// ones, and is held up by no step's building. By counts: how long it takes is for tests/gpu.
+#include "tests/sim/cases.h"
+
+#include <gtest/gtest.h>
+
+namespace sim {
+namespace {
+
+struct Phase {
+    Json all;
+    size_t at;
+    double operator()(const std::string &key) const {
+        return all.Number("phases." + std::to_string(at) + "." + key);
+    }
+    // Of the step's launches, so many were in graphs.
+    double Step(unsigned step) const { return (*this)("step_in_graphs." + std::to_string(step)); }
+};
+
+struct Played {
+    Outcome plain, preloaded;
+    Json said;
+    Phase operator[](size_t at) const { return {said, at}; }
+};
+
+Outcome Run(const std::vector<std::string> &phases, bool preload,
+            const std::map<std::string, std::string> &env) {
+    Setting setting;
+    setting.preload = preload;
+    setting.env = {{"CUSIM_DELAY_US", "0"}, {"CUSPLICE_HOLD_US", "1000000"}};
+    for (const auto &entry : env)
+        setting.env[entry.first] = entry.second;
+    std::vector<std::string> command = {Runfile("harness/bench/phases")};
+    command.insert(command.end(), phases.begin(), phases.end());
+    return RunProgram(command, setting);
+}
+
+// The same result plain and preloaded, and what the latter said.
+Played Play(const std::vector<std::string> &phases,
+            const std::map<std::string, std::string> &env = {}) {
+    Played played = {Run(phases, false, {}), Run(phases, true, env), {}};
+    EXPECT_EQ(played.plain.result.status, 0) << played.plain.Describe();
+    EXPECT_EQ(played.preloaded.result.status, 0) << played.preloaded.Describe();
+    EXPECT_STATS(played.preloaded);
+    played.said = ParseJson(played.preloaded.result.out);
+    EXPECT_EQ(ParseJson(played.plain.result.out).text.at("checksum"),
+              played.said.text.at("checksum"));
+    return played;
+}
+
+enum { OPS = 240 };
+
+TEST(Phases, GoodOnesAreAsGoodBetweenBadOnes) {
+    Played played = Play({"good:60", "none:200", "good:60", "none:200", "good:60"});
+    for (size_t at : {0, 2, 4}) {
+        EXPECT_GE(played[at]("in_graphs"), at ? 0.95 : 0.85) << at;
+        EXPECT_LE(played[at]("first_replay"), at ? 2 : 3) << at;
+    }
+    // The bad ones: looked at until they are left alone, hardly from then on.
+    EXPECT_GE(played.preloaded.stats.Number("fallbacks.demoted"), 2);
+    EXPECT_GE(played.preloaded.stats.Number("eager_by.passthrough"), 2 * (200 * OPS - 7000));
+}
+
+TEST(Phases, KnownRunsInAnyOrderAreLearned) {
+    Played played = Play({"none:60", "runs:400"});
+    EXPECT_GE(played[1]("in_graphs"), 0.7);
+    EXPECT_GE(played[1].Step(63), 0.9);
+}
+
+TEST(Phases, ChangingShapesArePatched) {
+    Played played = Play({"shapes:40"});
+    EXPECT_GE(played[0]("in_graphs"), 0.85);
+    EXPECT_GT(played[0]("patched"), 0);
+}
+
+TEST(Phases, ThreeLaunchesAreAGraphEarly) {
+    Played played = Play({"short:200"});
+    EXPECT_EQ(played[0]("first_replay"), 3);
+    EXPECT_GE(played[0]("in_graphs"), 0.98);
+}
+
+// Replay begins when a step comes for the third time, and no step builds more than its share.
+TEST(Phases, ALongStepIsBuiltShareByShare) {
+    const double share = 256. / 1000;
+    Played played = Play({"--ops", "1000", "good:40"});
+    EXPECT_EQ(played[0]("first_replay"), 3);
+    EXPECT_LE(played[0]("mostly_replayed"), 20);
+    EXPECT_GT(played[0]("mostly_replayed"), 5);
+    double before = 0;
+    for (unsigned step = 0; step < 40; step++) {
+        double now = played[0].Step(step);
+        EXPECT_LE(now, before + share + 0.001) << "step " << step;
+        before = now;
+    }
+}
+
+// A share that is not enough for a second graph: one a step, as small as the first one of a step.
+TEST(Phases, ASmallShareOfTimeIsKept) {
+    Played played = Play({"good:40"}, {{"CUSPLICE_BUILD_US", "31"}});
+    EXPECT_EQ(played[0]("first_replay"), 3);
+    for (unsigned step = 2; step < 40; step++)
+        EXPECT_LE(played[0].Step(step), 4. / OPS * (step - 1) + 0.001) << "step " << step;
+    EXPECT_GE(played[0].Step(39), 0.3);
+}
+
+} // namespace
+} // namespace sim

@@ -1,0 +1,270 @@
+// What does not pay is left alone and costs next to nothing from then on; what paid before is known
+// again at once; building is spread over steps by time. Counted, with a clock that stands still
+// unless a driver call of the test moves it.
+#include "tests/unit/stream/fake_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+extern "C" {
+#include "shim/base/mem.h"
+uint64_t cus_virtual_ns; // of the engine under test
+}
+
+namespace {
+
+using fake::driver;
+
+enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
+
+// What a node takes to build; half of it when it is captured, half when the graph is instantiated.
+uint64_t node_ns;
+decltype(cus_driver::cuGraphInstantiateWithFlags) real_instantiate;
+decltype(cus_driver::cuStreamEndCapture) real_end_capture;
+unsigned captured;
+unsigned built; // nodes
+
+cus_counters Counters() {
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    return counters;
+}
+
+uint64_t Observed(const cus_counters &c) {
+    return c.eager_by[CUS_EAGER_OBSERVING] + c.eager_by[CUS_EAGER_DIVERGED] +
+           c.eager_by[CUS_EAGER_FLUSHED];
+}
+
+class Pays : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_BUILD_US", "700", 1);
+        setenv("CUSPLICE_GRAPH_MB", "12", 1);
+        fake::Reset();
+        cus_virtual_ns = 1000000;
+        auto &table = driver().table;
+        real_end_capture = table.cuStreamEndCapture;
+        table.cuStreamEndCapture = [](CUstream stream, CUgraph *graph) {
+            captured = (unsigned)fake::Of(stream)->captured.size();
+            return real_end_capture(stream, graph);
+        };
+        real_instantiate = table.cuGraphInstantiateWithFlags;
+        table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
+                                               unsigned long long flags) {
+            cus_virtual_ns += captured * node_ns;
+            built += captured;
+            return real_instantiate(exec, graph, flags);
+        };
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+        for (int i = 0; i < FUNCTIONS; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    }
+    void SetUp() override {
+        node_ns = 2500;
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        before_ = Counters();
+    }
+    void TearDown() override {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    void Launch(unsigned function, uint64_t a) {
+        uint32_t b = 0;
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.form = CUS_LAUNCH_PLAIN;
+        launch.stream = {stream_, CUS_ABI_LEGACY};
+        launch.f = functions_[function];
+        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+        expected_.push_back(function);
+    }
+    void Wait() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+        ASSERT_EQ(driver().journal.size(), expected_.size()) << "each op once";
+        driver().journal.clear();
+        expected_.clear();
+    }
+    static unsigned Fixed(unsigned i) { return (i * 2654435761u >> 7) % 1021 % FUNCTIONS; }
+
+    // Steps that are alike.
+    void Good(unsigned steps, unsigned ops = OPS) {
+        for (; steps; steps--, Wait())
+            for (unsigned i = 0; i < ops; i++)
+                Launch(Fixed(i), i);
+    }
+    // In an order that never repeats, but for the first `alike` ops of each step.
+    void Bad(unsigned steps, unsigned alike = 0) {
+        for (; steps; steps--, Wait())
+            for (unsigned i = 0; i < OPS; i++)
+                Launch(i < alike ? Fixed(i) : random_() % CHOICE, i);
+    }
+    // ... but for three of 16.
+    void Three(unsigned steps) {
+        for (; steps; steps--, Wait())
+            for (unsigned i = 0; i < OPS; i++)
+                Launch(i % 16 < 3 ? CHOICE + i % 16 : random_() % CHOICE, i % 16);
+    }
+    // Since the last call, or the beginning of the test.
+    cus_counters Since() {
+        cus_counters now = Counters(), since = now;
+        since.in_graphs -= before_.in_graphs;
+        since.built -= before_.built;
+        since.graph_launches -= before_.graph_launches;
+        for (int i = 0; i < CUS_EAGERS; i++)
+            since.eager_by[i] -= before_.eager_by[i];
+        since.fallbacks[CUS_FALLBACK_DEMOTED] -= before_.fallbacks[CUS_FALLBACK_DEMOTED];
+        before_ = now;
+        return since;
+    }
+
+    static inline std::vector<CUfunction> functions_;
+    std::vector<unsigned> expected_;
+    std::mt19937 random_{1};
+    cus_counters before_ = {};
+    CUstream stream_;
+};
+
+TEST_F(Pays, WhatNeverRepeatsIsLookedAtSeldom) {
+    Bad(400);
+    cus_counters early = Since();
+    EXPECT_GE(early.fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    EXPECT_LE(Observed(early), 6500u) << "of 96000";
+    Bad(4000);
+    EXPECT_LE(Observed(Since()), 4000 * OPS / 200u)
+        << "a fresh op costs a quarter of a launch more";
+}
+
+TEST_F(Pays, FewThatRepeatAmongManyThatDoNotAreGivenUp) {
+    Three(2000);
+    cus_counters early = Since();
+    EXPECT_GT(early.in_graphs, 0u) << "they were in graphs";
+    EXPECT_GE(early.fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    Three(6000);
+    EXPECT_LE(Observed(Since()), 6000 * OPS / 20u);
+}
+
+TEST_F(Pays, WhatPaysIsNotGivenUp) {
+    Good(3000);
+    cus_counters all = Since();
+    EXPECT_EQ(all.fallbacks[CUS_FALLBACK_DEMOTED], 0u);
+    EXPECT_GT(all.in_graphs, 2985u * OPS);
+}
+
+TEST_F(Pays, AGoodPhaseIsKnownAgainInItsSecondStep) {
+    Good(50);
+    Since();
+    for (int turn = 0; turn < 6; turn++) {
+        Bad(300);
+        cus_counters bad = Since();
+        EXPECT_GE(bad.fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+        EXPECT_LE(Observed(bad), 6500u) << turn;
+        Good(40);
+        cus_counters good = Since();
+        EXPECT_GE(good.in_graphs, 39u * OPS) << turn;
+        EXPECT_EQ(good.built, 0u) << "its graphs were kept";
+    }
+}
+
+// What was learned with patience, because it repeated itself, is given up as soon as anything else.
+TEST_F(Pays, ABadPhaseBehindOneThatWasFoundByItsRepetitionIsLeftAloneToo) {
+    Bad(100);
+    Good(250);
+    ASSERT_GT(Since().in_graphs, 200u * OPS);
+    Bad(400);
+    EXPECT_LE(Observed(Since()), 7000u) << "of 96000";
+}
+
+// The first ops say what comes; where they lie each time, they are not listened to any more.
+TEST_F(Pays, StepsThatBeginWellAreTriedAFewTimes) {
+    Good(50);
+    Since();
+    Bad(400, 4);
+    EXPECT_LE(Observed(Since()), 24000u) << "of 96000";
+    Bad(4000, 4);
+    EXPECT_LE(Observed(Since()), 4000 * OPS / 50u);
+}
+
+TEST_F(Pays, ARepeatedOrderIsFoundWithoutAWait) {
+    Bad(100);
+    ASSERT_GE(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    for (unsigned i = 0; i < 400000; i++)
+        Launch(Fixed(i % 37), i % 37);
+    cus_counters loop = Since();
+    EXPECT_GT(loop.in_graphs, 365000u) << "long before it would be looked at anyway";
+    Wait();
+}
+
+TEST_F(Pays, BuildingIsSpreadByTime) {
+    for (uint64_t ns : {2500, 12000}) {
+        node_ns = ns;
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        std::vector<uint64_t> took, in_graphs;
+        unsigned first = 0;
+        for (unsigned step = 1; step <= 40; step++) {
+            uint64_t start = cus_virtual_ns;
+            Since();
+            Good(1, 1000);
+            took.push_back(cus_virtual_ns - start);
+            in_graphs.push_back(Since().in_graphs);
+            if (!first && in_graphs.back())
+                first = step;
+        }
+        EXPECT_EQ(first, 3u) << "replay begins when the step comes for the third time";
+        EXPECT_LE(*std::max_element(took.begin(), took.end()), 1000000u) << ns;
+        EXPECT_EQ(in_graphs.back(), 1000u) << ns;
+    }
+    // What was measured goes for the next one from its first graph on.
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    uint64_t most = 0;
+    for (unsigned step = 1; step <= 40; step++) {
+        uint64_t start = cus_virtual_ns;
+        Good(1, 1000);
+        most = std::max(most, cus_virtual_ns - start);
+    }
+    EXPECT_LE(most, 800000u);
+}
+
+TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
+    Good(20);
+    for (int step = 0; step < 4; step++) {
+        Since();
+        for (unsigned i = 0; i < OPS; i++) {
+            Launch(Fixed(i), i);
+            if (i + 1 == 4) {
+                EXPECT_EQ(Since().graph_launches, 1u);
+            }
+        }
+        Wait();
+    }
+}
+
+// What a stream has kept goes when another one has no room.
+TEST_F(Pays, MemoryOfAStreamLeftAloneIsThereForOthers) {
+    const unsigned kept = 1500, wanted = 3800; // of the nodes that 12 MiB hold, about 4800
+    Good(50, kept);
+    ASSERT_GT(Since().in_graphs, 40u * kept);
+    Bad(100);
+    ASSERT_GE(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    CUstream alone = stream_, other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 300; step++) { // it goes on, too
+        cus_virtual_ns += 20000000;
+        stream_ = alone;
+        Bad(1);
+        Since();
+        stream_ = other;
+        Good(1, wanted);
+    }
+    EXPECT_GT(Since().in_graphs, wanted * 95 / 100);
+}
+
+} // namespace
