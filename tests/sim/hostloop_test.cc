@@ -63,7 +63,7 @@ const Pattern kPatterns[] = {
     {"threads", {"--threads", "2"}, 8, true},
     {"events", {"--events"}, 8, true},
     {"legacy", {"--stream", "legacy"}, 8, true},
-    {"loop", {"--loop", "37", "--turns", "60"}, 3, true},
+    {"loop", {"--loop", "37", "--turns", "40"}, 3, true},
 };
 
 class Forms : public testing::TestWithParam<std::tuple<std::string, Pattern>> {};
@@ -94,12 +94,19 @@ TEST_P(Forms, LeaveTheSame) {
         EXPECT_EQ(Said(*one).Number("gpu_us") > 0, pattern.name == "events");
 }
 
-INSTANTIATE_TEST_SUITE_P(Hostloop, Forms,
-                         testing::Combine(testing::Values("hostloop_shared", "hostloop_driver"),
+std::string NameOf(const testing::TestParamInfo<std::tuple<std::string, Pattern>> &info) {
+    return std::get<1>(info.param).name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Runtime, Forms,
+                         testing::Combine(testing::Values("hostloop_shared"),
                                           testing::ValuesIn(kPatterns)),
-                         [](const auto &info) {
-                             return std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
-                         });
+                         NameOf);
+// By the driver those that lead to other calls of it.
+INSTANTIATE_TEST_SUITE_P(Driver, Forms,
+                         testing::Combine(testing::Values("hostloop_driver"),
+                                          testing::ValuesIn(kPatterns, kPatterns + 6)),
+                         NameOf);
 
 // Otherwise equal sums would say nothing. Each fifth launch of the graph, the last step's too,
 // loses its last node, or begins with its second. The last node is the memset or copy.
