@@ -177,6 +177,18 @@ TEST(Cold, AnotherProgramIsNotMisled) {
     EXPECT_GT(settings.stats.Number("cache.entries"), 0);
 }
 
+// Graphs of a piece for other shapes are no matter of the cache's.
+TEST(Cold, AdviceIsUsedForOneGraphOfAPiece) {
+    const std::string folder = TempDir();
+    const auto turns = Loop(200, {"--signatures", "3", "--differ", "grid"}, 40);
+    ASSERT_EQ(RunIn(folder, turns).result.status, 0);
+    Outcome run = RunIn(folder, turns);
+    ASSERT_STATS(run);
+    EXPECT_GT(run.stats.Number("cache.built"), 0);
+    EXPECT_GT(run.stats.Number("built"), run.stats.Number("cache.built")) << "variants";
+    EXPECT_LE(run.stats.Number("cache.built"), run.stats.Number("cache.used"));
+}
+
 // The same program with another build of its library.
 TEST(Cold, AnotherBuildOfAModuleIsAnotherModule) {
     const std::string folder = TempDir(), copy = folder + "/libtwo_objects.so";
@@ -266,11 +278,14 @@ TEST(Cold, AFolderThatCannotBeWrittenIsSaidOnceAndNothingElse) {
 TEST(Cold, ProcessesThatEndAtOnceLoseNothingThatWasThere) {
     const std::string folder = TempDir();
     ASSERT_EQ(RunIn(folder, Loop(150)).result.status, 0);
-    const size_t before = Entries(folder).size();
+    const std::vector<cus_cache_entry> before = Entries(folder);
     std::vector<std::thread> runs;
     std::vector<Outcome> outcomes(4);
     for (unsigned i = 0; i < 4; i++)
-        runs.emplace_back([&, i] { outcomes[i] = RunIn(folder, Loop(200 + 50 * i)); });
+        runs.emplace_back([&, i] { // other settings: other paths
+            outcomes[i] =
+                RunIn(folder, Loop(150), {{"CUSPLICE_PIECE_MAX", std::to_string(33 + i)}});
+        });
     for (auto &run : runs)
         run.join();
     double written = 0;
@@ -279,7 +294,10 @@ TEST(Cold, ProcessesThatEndAtOnceLoseNothingThatWasThere) {
         written += outcome.stats.Number("cache.written");
     }
     EXPECT_GE(written, 1);
-    EXPECT_GT(Entries(folder).size(), before);
+    const std::vector<cus_cache_entry> after = Entries(folder);
+    EXPECT_GT(after.size(), before.size());
+    for (const cus_cache_entry &entry : before)
+        EXPECT_LT(cus_cache_find(after.data(), (uint32_t)after.size(), entry.path), after.size());
     EXPECT_EQ(RunIn(folder, Loop(150)).stats.Number("steps_to_graphs"), 2);
 }
 
