@@ -135,15 +135,24 @@ static void drop_and_wait(struct cus_plan *plan, struct cus_piece *piece, uint32
     drop_piece(plan, piece);
 }
 
+/* Those launched in this step are the first ones of all; the last of these was launched first. As
+ * many go as one step may build: the others are launched meanwhile. */
 void cus_learn_shaping(struct cus_plan *plan) {
     if (!plan->misshapen)
         return;
-    /* Those launched in this step are the first ones. */
-    for (struct cus_piece *piece = plan->pieces, *next; piece && piece->used > plan->clock_now;
-         piece = next) {
-        next = piece->next;
-        if (piece->shaping != plan->shaping)
-            drop_piece(plan, piece);
+    struct cus_piece *piece = NULL;
+    for (struct cus_piece *next = plan->pieces; next && next->used > plan->clock_now;
+         next = next->next)
+        piece = next;
+    uint32_t nodes = 0;
+    for (struct cus_piece *later; piece; piece = later) {
+        later = piece->prev;
+        if (piece->shaping == plan->shaping)
+            continue;
+        if (plan->share && nodes && nodes + piece->n > plan->share)
+            return;
+        nodes += piece->n;
+        drop_piece(plan, piece);
     }
 }
 

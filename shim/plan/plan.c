@@ -660,8 +660,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
  * it has found its pace, and that is faster, they are formed anew, unless they would be what they
- * are; later on only where it is much faster, and ever less often. Those of a step all at once,
- * when it has come again: of many steps there may be too many pieces to drop between two ops. */
+ * are; later on only where it is much faster, and ever less often. When its
+ * step has come again, as many of a step at once as the next one may build. */
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace sim {
 namespace {
 
@@ -86,9 +88,11 @@ TEST(Phases, ALongStepIsBuiltShareByShare) {
     EXPECT_EQ(played[0]("first_replay"), 3);
     EXPECT_LE(played[0]("mostly_replayed"), 20);
     EXPECT_GT(played[0]("mostly_replayed"), 5);
-    double before = 0;
+    double before = 0, most = 0;
     for (unsigned step = 0; step < 40; step++) {
         double now = played[0].Step(step);
+        most = std::max(most, now);
+        EXPECT_GE(now, most - 2 * share) << "step " << step << ": made anew share by share, too";
         EXPECT_LE(now, before + share + 0.001) << "step " << step;
         before = now;
     }

@@ -83,6 +83,7 @@ class Pays : public ::testing::Test {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
+        cus_virtual_ns += launch_ns_;
         ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
         expected_.push_back(function);
     }
@@ -129,6 +130,7 @@ class Pays : public ::testing::Test {
 
     static inline std::vector<CUfunction> functions_;
     std::vector<unsigned> expected_;
+    uint64_t launch_ns_ = 0; // between two launches
     std::mt19937 random_{1};
     cus_counters before_ = {};
     CUstream stream_;
@@ -232,6 +234,23 @@ TEST_F(Pays, BuildingIsSpreadByTime) {
         most = std::max(most, cus_virtual_ns - start);
     }
     EXPECT_LE(most, 800000u);
+}
+
+// Pieces that a cold host has shaped are made anew, share by share, while the others are launched.
+TEST_F(Pays, PiecesAreMadeAnewShareByShare) {
+    uint64_t built = 0, least = 1000;
+    for (unsigned step = 1; step <= 60; step++) {
+        launch_ns_ = step < 8 ? 900 : 50;
+        Since();
+        Good(1, 1000);
+        cus_counters now = Since();
+        if (step >= 8) { // all of it is in graphs
+            built += now.built;
+            least = std::min(least, now.in_graphs);
+        }
+    }
+    EXPECT_GE(built, 4u) << "they were";
+    EXPECT_GE(least, 700u);
 }
 
 TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
