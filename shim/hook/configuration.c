@@ -86,8 +86,10 @@ __attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(stru
     if (__builtin_expect(!paired || !open || n >= FRAMES, 0))
         return n || (open && !settled) ? push_far(grid, block, shared, stream, site)
                                        : real(grid, block, shared, stream);
-    fill(&pushed.frames[n], grid, block, shared, stream, NULL);
+    /* A signal handler that launches meanwhile uses the frames behind it. */
     pushed.n = n + 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    fill(&pushed.frames[n], grid, block, shared, stream, NULL);
     return 0;
 }
 
@@ -156,11 +158,12 @@ __attribute__((visibility("default"))) unsigned __cudaPopCallConfiguration(struc
     if (__builtin_expect(n > FRAMES || pushed.frames[n - 1].site, 0))
         return pop_far(grid, block, shared, stream, __builtin_return_address(0));
     const struct frame *frame = &pushed.frames[n - 1];
-    pushed.n = n - 1;
     *grid = frame->grid;
     *block = frame->block;
     *shared = frame->shared;
     *stream = frame->stream;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    pushed.n = n - 1;
     return 0;
 }
 

@@ -227,6 +227,10 @@ NOINLINE static int rest(void **args) {
         __attribute__((alias("cus_runtime_" #symbol), visibility("default")));                     \
     int cus_runtime_##symbol parameters
 
+#define FAR(symbol)                                                                                \
+    (matching.caller = __builtin_return_address(0),                                                \
+     far_##symbol(kernel, grid, block, args, shared, stream))
+
 /* As the driver's hook: what comes on the stack is left there, no call but as a jump at the end. */
 #define LAUNCH(symbol, abi_)                                                                       \
     NOINLINE static int far_##symbol(const void *kernel, struct cus_dim3 grid,                     \
@@ -245,25 +249,22 @@ NOINLINE static int rest(void **args) {
         bool settled = CUS_RUNTIME_GET(slot->settled);                                             \
         found = found && CUS_RUNTIME_GET(slot->kernel) == kernel;                                  \
         bool here = CUS_RUNTIME_GET(slot->context) == cus_thread_self.context;                     \
-        if (__builtin_expect(!found || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0)) { \
-            matching.caller = __builtin_return_address(0);                                         \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
-        }                                                                                          \
+        if (__builtin_expect(!found || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0))   \
+            return FAR(symbol);                                                                    \
         if (!__builtin_expect(may_match(stream, abi_), 1)) {                                       \
             if (settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED))                  \
                 return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+            return FAR(symbol);                                                                    \
         }                                                                                          \
         if (__builtin_expect(!handle || !here, 0))                                                 \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+            return FAR(symbol);                                                                    \
         cus_depth = 1;                                                                             \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         matching.kernel = kernel;                                                                  \
         matching.real = real;                                                                      \
         if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
             cus_depth = 0;                                                                         \
-            matching.caller = __builtin_return_address(0);                                         \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+            return FAR(symbol);                                                                    \
         }                                                                                          \
         enum cus_hot is = compare(handle, grid, block, &shared, &args);                            \
         if (__builtin_expect(is == CUS_HOT_OTHER, 0))                                              \
