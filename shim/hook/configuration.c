@@ -76,18 +76,20 @@ __attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(stru
     const struct cus_runtime_slot *slot = cus_runtime_first(site);
     uint32_t tag = cus_runtime_tag(CUS_RUNTIME___cudaPushCallConfiguration), n = pushed.n;
     bool open = __atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED);
-    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag && slot->kernel == site;
-    bool paired = __atomic_load_n(&slot->paired, __ATOMIC_RELAXED);
-    bool settled = __atomic_load_n(&slot->settled, __ATOMIC_RELAXED);
-    push_fn *real = (push_fn *)slot->real;
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag &&
+                 CUS_RUNTIME_GET(slot->kernel) == site;
+    bool paired = CUS_RUNTIME_GET(slot->paired);
+    bool settled = CUS_RUNTIME_GET(slot->settled);
+    push_fn *real = (push_fn *)CUS_RUNTIME_GET(slot->real);
     if (__builtin_expect(!known || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0))
         return push_far(grid, block, shared, stream, site);
     if (__builtin_expect(!paired || !open || n >= FRAMES, 0))
         return n || (open && !settled) ? push_far(grid, block, shared, stream, site)
                                        : real(grid, block, shared, stream);
-    fill(&pushed.frames[n], grid, block, shared, stream, NULL);
+    /* A signal handler that launches meanwhile uses the frames behind it. */
     pushed.n = n + 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    fill(&pushed.frames[n], grid, block, shared, stream, NULL);
     return 0;
 }
 
@@ -101,7 +103,7 @@ static void learn(const struct frame *frame, const void *by, const struct cus_di
                   const struct cus_dim3 *block, const size_t *shared, const CUstream *stream) {
     uint32_t tag = cus_runtime_tag(CUS_RUNTIME___cudaPushCallConfiguration);
     struct cus_runtime_look look = cus_runtime_look_up(tag, frame->site);
-    if (!look.found || !look.at->known)
+    if (!look.found || !CUS_RUNTIME_GET(look.at->known))
         return;
     bool good = same_dims(frame->grid, *grid) && same_dims(frame->block, *block) &&
                 frame->shared == *shared && frame->stream == *stream &&
@@ -111,7 +113,7 @@ static void learn(const struct frame *frame, const void *by, const struct cus_di
     if (__atomic_load_n(&look.at->tag, __ATOMIC_RELAXED) == tag) {
         if (good)
             __atomic_store_n(&look.at->paired, true, __ATOMIC_RELAXED);
-        else if (++look.at->tries >= CUS_RUNTIME_TRIES)
+        else if (__atomic_add_fetch(&look.at->tries, 1, __ATOMIC_RELAXED) >= CUS_RUNTIME_TRIES)
             __atomic_store_n(&look.at->settled, true, __ATOMIC_RELAXED);
     }
     cus_lock_give(&cus_runtime_lock);
@@ -137,9 +139,9 @@ NOINLINE static unsigned pop_passes(struct cus_dim3 *grid, struct cus_dim3 *bloc
                                     CUstream *stream, const void *by) {
     const struct cus_runtime_slot *slot = cus_runtime_first(by);
     uint32_t tag = cus_runtime_tag(CUS_RUNTIME___cudaPopCallConfiguration);
-    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag && slot->kernel == by;
-    pop_fn *real = (pop_fn *)slot->real;
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    bool known =
+        __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag && CUS_RUNTIME_GET(slot->kernel) == by;
+    pop_fn *real = (pop_fn *)CUS_RUNTIME_GET(slot->real);
     if (!known || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag)
         return pop_far(grid, block, shared, stream, by);
     return real(grid, block, shared, stream);
@@ -156,11 +158,12 @@ __attribute__((visibility("default"))) unsigned __cudaPopCallConfiguration(struc
     if (__builtin_expect(n > FRAMES || pushed.frames[n - 1].site, 0))
         return pop_far(grid, block, shared, stream, __builtin_return_address(0));
     const struct frame *frame = &pushed.frames[n - 1];
-    pushed.n = n - 1;
     *grid = frame->grid;
     *block = frame->block;
     *shared = frame->shared;
     *stream = frame->stream;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    pushed.n = n - 1;
     return 0;
 }
 

@@ -101,7 +101,7 @@ static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_loo
         }
         return;
     }
-    if (look->handle && slot->context != watch->context) {
+    if (look->handle && CUS_RUNTIME_GET(slot->context) != watch->context) {
         cus_runtime_add(tag, kernel, (struct cus_runtime_origin){look->real, true}, watch->context,
                         watch->handle);
         return;
@@ -110,12 +110,13 @@ static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_loo
         return;
     if (tag == cus_runtime_tag((enum cus_runtime)(tag % CUS_RUNTIME_EPOCH)) &&
         __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) == tag) {
-        if (!slot->handle) {
-            slot->context = watch->context;
+        if (!CUS_RUNTIME_GET(slot->handle)) {
+            CUS_RUNTIME_PUT(slot->context, watch->context);
             __atomic_store_n(&slot->handle, watch->handle, __ATOMIC_RELEASE);
             __atomic_store_n(&slot->settled, true, __ATOMIC_RELEASE);
         }
-        if (slot->handle == watch->handle && slot->context == watch->context && watch->n_attrs)
+        if (CUS_RUNTIME_GET(slot->handle) == watch->handle &&
+            CUS_RUNTIME_GET(slot->context) == watch->context && watch->n_attrs)
             __atomic_store_n(&slot->attrs, true, __ATOMIC_RELAXED);
     }
     cus_lock_give(&cus_runtime_lock);
@@ -226,6 +227,10 @@ NOINLINE static int rest(void **args) {
         __attribute__((alias("cus_runtime_" #symbol), visibility("default")));                     \
     int cus_runtime_##symbol parameters
 
+#define FAR(symbol)                                                                                \
+    (matching.caller = __builtin_return_address(0),                                                \
+     far_##symbol(kernel, grid, block, args, shared, stream))
+
 /* As the driver's hook: what comes on the stack is left there, no call but as a jump at the end. */
 #define LAUNCH(symbol, abi_)                                                                       \
     NOINLINE static int far_##symbol(const void *kernel, struct cus_dim3 grid,                     \
@@ -239,31 +244,27 @@ NOINLINE static int rest(void **args) {
         const struct cus_runtime_slot *slot = cus_runtime_first(kernel);                           \
         uint32_t tag = cus_runtime_tag(CUS_RUNTIME_##symbol);                                      \
         bool found = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag;                         \
-        void *real = slot->real;                                                                   \
-        CUfunction handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE);                      \
-        bool settled = __atomic_load_n(&slot->settled, __ATOMIC_RELAXED);                          \
-        found = found && slot->kernel == kernel;                                                   \
-        bool here = slot->context == cus_thread_self.context;                                      \
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);                                                   \
-        if (__builtin_expect(!found || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0)) { \
-            matching.caller = __builtin_return_address(0);                                         \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
-        }                                                                                          \
+        void *real = CUS_RUNTIME_GET(slot->real);                                                  \
+        CUfunction handle = CUS_RUNTIME_GET(slot->handle);                                         \
+        bool settled = CUS_RUNTIME_GET(slot->settled);                                             \
+        found = found && CUS_RUNTIME_GET(slot->kernel) == kernel;                                  \
+        bool here = CUS_RUNTIME_GET(slot->context) == cus_thread_self.context;                     \
+        if (__builtin_expect(!found || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0))   \
+            return FAR(symbol);                                                                    \
         if (!__builtin_expect(may_match(stream, abi_), 1)) {                                       \
             if (settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED))                  \
                 return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+            return FAR(symbol);                                                                    \
         }                                                                                          \
         if (__builtin_expect(!handle || !here, 0))                                                 \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+            return FAR(symbol);                                                                    \
         cus_depth = 1;                                                                             \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         matching.kernel = kernel;                                                                  \
         matching.real = real;                                                                      \
         if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
             cus_depth = 0;                                                                         \
-            matching.caller = __builtin_return_address(0);                                         \
-            return far_##symbol(kernel, grid, block, args, shared, stream);                        \
+            return FAR(symbol);                                                                    \
         }                                                                                          \
         enum cus_hot is = compare(handle, grid, block, &shared, &args);                            \
         if (__builtin_expect(is == CUS_HOT_OTHER, 0))                                              \
@@ -367,10 +368,10 @@ static inline __attribute__((always_inline)) launch_ex_fn *passes_ex(enum cus_ru
                                                                      const void *kernel) {
     const struct cus_runtime_slot *slot = cus_runtime_first(kernel);
     uint32_t tag = cus_runtime_tag(which);
-    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag && slot->kernel == kernel;
-    bool settled = __atomic_load_n(&slot->settled, __ATOMIC_RELAXED);
-    launch_ex_fn *real = (launch_ex_fn *)slot->real;
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    bool known = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) == tag &&
+                 CUS_RUNTIME_GET(slot->kernel) == kernel;
+    bool settled = CUS_RUNTIME_GET(slot->settled);
+    launch_ex_fn *real = (launch_ex_fn *)CUS_RUNTIME_GET(slot->real);
     if (!known || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag || !config ||
         may_match(config->stream, abi) ||
         !(settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED)))

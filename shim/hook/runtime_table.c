@@ -58,20 +58,19 @@ struct cus_runtime_look cus_runtime_look_up(uint32_t tag, const void *kernel) {
                 break;
             continue;
         }
-        if (slot->kernel != kernel)
+        if (CUS_RUNTIME_GET(slot->kernel) != kernel)
             continue;
         struct cus_runtime_look now = {.found = true,
                                        .at = slot,
-                                       .handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE),
-                                       .real = slot->real,
-                                       .attrs = __atomic_load_n(&slot->attrs, __ATOMIC_RELAXED)};
-        now.exact = now.handle && slot->context == cus_thread_self.context;
-        now.worth = slot->known && !now.handle &&
+                                       .handle = CUS_RUNTIME_GET(slot->handle),
+                                       .real = CUS_RUNTIME_GET(slot->real),
+                                       .attrs = CUS_RUNTIME_GET(slot->attrs)};
+        now.exact = now.handle && CUS_RUNTIME_GET(slot->context) == cus_thread_self.context;
+        now.worth = CUS_RUNTIME_GET(slot->known) && !now.handle &&
                     __atomic_load_n(&slot->tries, __ATOMIC_RELAXED) < CUS_RUNTIME_TRIES;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag)
             continue;
-        now.worth |= slot->known && now.handle && !now.exact;
+        now.worth |= CUS_RUNTIME_GET(slot->known) && now.handle && !now.exact;
         look = now;
         if (now.exact)
             break;
@@ -106,15 +105,15 @@ struct cus_runtime_slot *cus_runtime_add(uint32_t tag, const void *kernel,
     bool full = now && !slot;
     if (slot) {
         __atomic_store_n(&slot->tag, 0, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        slot->tries = 0;
-        slot->kernel = kernel;
-        slot->context = context;
-        slot->real = origin.function;
-        slot->known = origin.known;
-        slot->settled = handle || !origin.known;
-        slot->attrs = slot->paired = false;
-        __atomic_store_n(&slot->handle, handle, __ATOMIC_RELAXED);
+        CUS_RUNTIME_PUT(slot->tries, 0);
+        CUS_RUNTIME_PUT(slot->kernel, kernel);
+        CUS_RUNTIME_PUT(slot->context, context);
+        CUS_RUNTIME_PUT(slot->real, origin.function);
+        CUS_RUNTIME_PUT(slot->known, origin.known);
+        CUS_RUNTIME_PUT(slot->settled, handle || !origin.known);
+        CUS_RUNTIME_PUT(slot->attrs, false);
+        CUS_RUNTIME_PUT(slot->paired, false);
+        CUS_RUNTIME_PUT(slot->handle, handle);
         __atomic_store_n(&slot->tag, tag, __ATOMIC_RELEASE);
     }
     cus_lock_give(&cus_runtime_lock);

@@ -14,6 +14,10 @@ struct cus_dim3 {
     uint32_t x, y, z;
 };
 
+/* Fields of a slot are read in this order, between two looks at its tag, and written so. */
+#define CUS_RUNTIME_GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define CUS_RUNTIME_PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELEASE)
+
 /*
  * What is known of a kernel. Written under `table_lock`, `tag` last; then only `handle` changes,
  * once, from NULL, and `tries`. A slot with another tag than the present one is empty: so that
