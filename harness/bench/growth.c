@@ -58,8 +58,9 @@ static struct {
     unsigned nodes, signatures, streams, threads, steps, warmup, alloc_mb, seed;
     enum differ differ;
     bool random;   /* which signature comes next */
+    bool fill;     /* all memory, once */
     bool allocate; /* memory, in each step: a call that covers all streams */
-} opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false, false};
+} opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false, false, false};
 
 #define CALLS(X)                                                                                   \
     X(cuInit, 2000)                                                                                \
@@ -243,6 +244,20 @@ static uint64_t checksum(const struct worker *w) {
     return sum;
 }
 
+/* All that there is, as far as the driver gives it; returned at once. */
+static unsigned fill(void) {
+    size_t free_now, total;
+    OK(cu.cuMemGetInfo(&free_now, &total));
+    unsigned most = (unsigned)(total / ((size_t)PIECE_MB << 20)), n = 0;
+    CUdeviceptr *pieces = calloc(most + 1, sizeof *pieces);
+    while (pieces && n < most && cu.cuMemAlloc(&pieces[n], (size_t)PIECE_MB << 20) == CUDA_SUCCESS)
+        n++;
+    for (unsigned i = 0; i < n; i++)
+        OK(cu.cuMemFree(pieces[i]));
+    free(pieces);
+    return n * PIECE_MB;
+}
+
 /* What the program itself needs of the GPU's memory, late: it must get it. */
 static void allocate(void) {
     for (unsigned mb = 0; mb < opt.alloc_mb; mb += PIECE_MB) {
@@ -262,11 +277,12 @@ static long resident_kb(void) {
 
 static const char usage[] =
     "usage: growth [--nodes N] [--signatures N] [--streams N] [--threads N] [--steps N]\n"
-    "              [--warmup N] [--differ prefix|order|grid] [--random] [--allocate]\n"
+    "              [--warmup N] [--differ prefix|order|grid] [--random] [--allocate] [--fill]\n"
     "              [--alloc-mb N] [--seed N]\n"
     "  --steps N      measured steps of each thread; 0: enough for about 100000 launches\n"
     "  --warmup N     steps before them; 0: 16 for each signature on each stream, and 24\n"
     "  --allocate     each step allocates memory and frees it, before it waits\n"
+    "  --fill         between the two, all device memory is allocated and freed: filled_mb\n"
     "  --alloc-mb N   device memory in MiB that the program allocates between the two\n";
 
 static void parse(int argc, char **argv) {
@@ -284,6 +300,8 @@ static void parse(int argc, char **argv) {
         bool known = false;
         if (strcmp(argv[i], "--random") == 0) {
             opt.random = known = true;
+        } else if (strcmp(argv[i], "--fill") == 0) {
+            opt.fill = known = true;
         } else if (strcmp(argv[i], "--allocate") == 0) {
             opt.allocate = known = true;
         } else if (strcmp(argv[i], "--differ") == 0) {
@@ -349,6 +367,7 @@ int main(int argc, char **argv) {
     pthread_barrier_wait(&barrier);
     cusplice_read_counters(&before, sizeof before);
     allocate();
+    unsigned filled_mb = opt.fill ? fill() : 0;
     CALLGRIND_START_INSTRUMENTATION;
     uint64_t begin = now_ns();
     pthread_barrier_wait(&barrier);
@@ -372,10 +391,10 @@ int main(int argc, char **argv) {
     printf("{\"nodes\": %u, \"signatures\": %u, \"streams\": %u, \"threads\": %u, \"steps\": %u, "
            "\"warmup\": %u, \"differ\": \"%s\", \"launches\": %.0f, \"host_ns\": %.2f, "
            "\"wall_ns\": %.2f, \"worst_step_us\": %.1f, \"worst_warm_step_us\": %.1f, "
-           "\"rss_kb\": %ld, \"device_kb\": %lld, \"checksum\": \"%016llx\"",
+           "\"rss_kb\": %ld, \"device_kb\": %lld, \"filled_mb\": %u, \"checksum\": \"%016llx\"",
            opt.nodes, opt.signatures, opt.streams, opt.threads, opt.steps, opt.warmup,
            differ_names[opt.differ], launches, (double)host / launches, (double)all_ns / launches,
-           (double)worst / 1000, (double)worst_warm_ns / 1000, resident_kb(), device_kb,
+           (double)worst / 1000, (double)worst_warm_ns / 1000, resident_kb(), device_kb, filled_mb,
            (unsigned long long)checksum(w));
     if (known) {
         double ops = (double)(after.launches - before.launches);
