@@ -160,6 +160,10 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
     return false;
 }
 
+void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
+    (void)engine, (void)head;
+}
+
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *ref, unsigned row) {
     static const char *const scopes[] = {"NONE", "S", "T", "C", "CT", "P"};
     char stream[64];
