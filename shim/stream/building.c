@@ -115,8 +115,8 @@ enum {
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
-    GRAPH_NS = 30000,  /* what a graph takes beside */
-    MEASURED_FROM = 8, /* nodes of a graph that is measured */
+    GRAPH_NS = 30000,      /* what a graph takes beside */
+    MEASURED_FROM = 8,     /* nodes of a graph that is measured */
     ADVISED_NODES = 16384, /* beside a step's share, where an earlier run says that it pays: done at
                               once, or it would pay late; this long a step is not noticed behind the
                               first one, in which code is loaded */
