@@ -75,7 +75,7 @@ struct cus_report {
     uint64_t nodes, host_bytes, host_bytes_most, host_refused;
     /* Of the stream with the most ops the first step of which 95 of 100 ops went out in graphs,
      * from 1 on; steps less than half as long as the longest are not counted. 0: none did. */
-    uint64_t steps_to_graphs;
+    uint64_t first_step_in_graphs;
     struct cus_stats_cache cache; /* `state` is NULL where there is none */
     unsigned n_pieces;
     struct cus_report_piece largest[CUS_REPORT_PIECES]; /* gone ones included */

@@ -160,7 +160,7 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     cus_json_number(w, "bytes_per_node", report->nodes ? report->host_bytes / report->nodes : 0);
     cus_json_number(w, "refused", report->host_refused);
     cus_json_close(w, '}');
-    cus_json_number(w, "steps_to_graphs", report->steps_to_graphs);
+    cus_json_number(w, "first_step_in_graphs", report->first_step_in_graphs);
     if (report->cache.state)
         put_cache(w, &report->cache);
 }

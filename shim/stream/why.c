@@ -110,7 +110,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
         uint64_t ops = engine->closed ? 0 : cus_engine_ops(engine);
         if (ops > most) {
             most = ops;
-            report->steps_to_graphs = engine->step_covered;
+            report->first_step_in_graphs = engine->step_covered;
         }
         report->nodes += engine->plan.tree.n_nodes;
         cus_lock_give(&engine->lock);
@@ -120,7 +120,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
     report->gone_ops = gone_ops;
     report->gone_bytes = gone_bytes;
     if (cus_process.step_ops > most)
-        report->steps_to_graphs = cus_process.step_covered;
+        report->first_step_in_graphs = cus_process.step_covered;
     for (unsigned i = 0; i < n_kept; i++)
         cus_report_add_piece(report->largest, &report->n_pieces, &kept[i]);
     cus_lock_give(&cus_process.list_lock);

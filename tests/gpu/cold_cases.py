@@ -6,7 +6,7 @@ import os
 import shutil
 import struct
 
-STEPS = "steps_to_graphs"  # of the stats file: the first step of which 95 of 100 launches went out in graphs
+STEPS = "first_step_in_graphs"  # of the stats file: the first step of which 95 of 100 launches went out in graphs
 
 
 def case_cold(lab):
