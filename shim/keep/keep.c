@@ -247,6 +247,7 @@ void cus_keep_begin(void) {
     if (__atomic_load_n(&finished, __ATOMIC_ACQUIRE))
         return;
     in_context(cus_keep_memory_save);
+    cus_record_data_written(); /* or writing it would make the recorded steps slower */
     __atomic_store_n(&cus_keep_recording, 1, __ATOMIC_RELEASE);
 }
 

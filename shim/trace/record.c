@@ -195,6 +195,12 @@ void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const vo
     }
 }
 
+void cus_record_data_written(void) {
+    uint32_t waiting;
+    while ((waiting = __atomic_load_n(&data_mib, __ATOMIC_ACQUIRE)) && running)
+        cus_futex_wait(&data_mib, waiting, IDLE_NS);
+}
+
 uint32_t cus_record_number(unsigned of) {
     return __atomic_add_fetch(&numbers[of], 1, __ATOMIC_RELAXED);
 }

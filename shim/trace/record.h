@@ -62,6 +62,8 @@ void cus_record_define(struct cst_record *definition);
  * yet. */
 void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const void *at,
                      uint64_t bytes);
+/* Waits until all of it is on disk. */
+void cus_record_data_written(void);
 /* The id of a string, which is defined at its first use; 0 for "" and without memory. */
 uint32_t cus_record_string(const char *text);
 /* The same of a text that stays where it is and as it is for ever: found by its address, mostly. */

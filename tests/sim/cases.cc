@@ -60,7 +60,7 @@ std::vector<Case> MakeCases() {
         {"capture_unknown", 20, "", "", {}},
         {"graph_program", 30, "", "", {}},
         {"steady", 70, "", "", {}},
-        {"launch_bound", 70, "", "", {}}, // of 24 steps, 256 of 1000 nodes are built in each
+        {"launch_bound", 80, "", "", {}, true, {"--steps", "40"}}, // 256 of 1000 nodes are built in a step
         {"matched", 70, "", "", {}},
         {"soak", 40, "", "", {}},
         {"long_short", 60, "", "", {}},

@@ -8,6 +8,7 @@ extern "C" {
 }
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -294,6 +295,22 @@ TEST(Record, NestedRecordsAreHeldBackUntilTheOuterOneEnds) {
     ASSERT_EQ(read.trace->n_events, 2u);
     EXPECT_EQ(((const cst_call *)read.trace->events[0])->value, 1u);
     EXPECT_EQ(((const cst_call *)read.trace->events[1])->value, 2u);
+}
+
+// 100 MiB: less than a program may be ahead of the writer, and much more than it has written by then.
+TEST(Record, DataIsOnDiskWhenThatWasWaitedFor) {
+    std::string path = Fresh("data");
+    InChild([&] {
+        constexpr size_t BYTES = 100 << 20;
+        ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+        std::vector<uint8_t> bytes(BYTES, 1);
+        cus_record_data(CST_DATA_MEMORY, 1, 0, bytes.data(), BYTES);
+        cus_record_data_written();
+        struct stat status;
+        ASSERT_EQ(stat((path + ".partial").c_str(), &status), 0);
+        EXPECT_GE((size_t)status.st_size, BYTES);
+        cus_record_end();
+    });
 }
 
 TEST(Record, StepsAreChosen) {
