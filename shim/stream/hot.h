@@ -380,7 +380,8 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE))
         return false;
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    if (!left || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
+    if (!left || __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
         (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))
         return false;

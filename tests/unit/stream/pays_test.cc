@@ -5,8 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <fstream>
+#include <functional>
+#include <future>
 #include <random>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -265,6 +271,69 @@ TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
         }
         Wait();
     }
+}
+
+// Does that thread of this process wait for something?
+bool Waits(int tid) {
+    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    size_t end = text.rfind(')');
+    return end != std::string::npos && text.compare(end, 3, ") S") == 0;
+}
+
+// Another thread has found the stream awake, and waits for its lock until it is left alone: what it
+// withholds then goes out before what is asked for next.
+TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
+    Good(50);
+    for (unsigned step = 0; step < 8; step++, Wait()) // graphs that are not launched often
+        for (unsigned i = 0; i < OPS; i++)
+            Launch(Fixed(i + 500), i);
+    for (unsigned i = 0; i < 4; i++)
+        Launch(Fixed(i), i);
+    const std::vector<std::string> good = driver().journal;
+    ASSERT_EQ(good.size(), 4u) << "a graph";
+    Wait();
+    Since();
+
+    std::thread other;
+    auto &table = driver().table;
+    static std::function<void()> at_destroy;
+    static decltype(table.cuGraphExecDestroy) real_destroy;
+    real_destroy = table.cuGraphExecDestroy;
+    at_destroy = [&] {
+        std::promise<int> tid;
+        other = std::thread([&] {
+            tid.set_value(gettid());
+            for (unsigned i = 0; i < 3; i++)
+                Launch(Fixed(i), i);
+        });
+        for (int id = tid.get_future().get(); !Waits(id);)
+            std::this_thread::yield();
+    };
+    table.cuGraphExecDestroy = [](CUgraphExec exec) {
+        std::function<void()> once;
+        once.swap(at_destroy);
+        if (once)
+            once();
+        return real_destroy(exec);
+    };
+    for (unsigned i = 0; at_destroy && i < 100 * OPS; i++) {
+        Launch(random_() % CHOICE, i % OPS);
+        if (i % OPS == OPS - 1 && at_destroy)
+            Wait();
+    }
+    table.cuGraphExecDestroy = real_destroy;
+    ASSERT_TRUE(other.joinable());
+    other.join();
+    EXPECT_EQ(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u) << "that was when";
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[Fixed(3)]));
+    Launch(Fixed(3), 3);
+    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[Fixed(3)]));
+    cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+    auto &journal = driver().journal;
+    ASSERT_GE(journal.size(), 4u);
+    EXPECT_EQ(std::vector<std::string>(journal.end() - 4, journal.end()), good);
+    Wait();
 }
 
 // What a stream has kept goes when another one has no room.
