@@ -162,15 +162,14 @@ TEST_P(Runtime, IsAsPlain) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Runtime,
-                         testing::Values(Program{"forms", 5 * STEPS, 5},
-                                         Program{"legacy", STEPS, 1}, Program{"errors", 0, 0},
-                                         Program{"devices", 2 * STEPS, 4},
-                                         Program{"reset", 3 * STEPS, 3},
-                                         Program{"unload", 6 * STEPS, 6}, Program{"two", 0, 0},
-                                         Program{"lookups", 2 * STEPS, 2},
-                                         Program{"threads", 4 * STEPS, 4}),
-                         [](const auto &given) { return std::string(given.param.what); });
+INSTANTIATE_TEST_SUITE_P(
+    All, Runtime,
+    testing::Values(Program{"forms", 5 * STEPS, 5}, Program{"legacy", STEPS, 1},
+                    Program{"errors", 0, 0}, Program{"devices", 2 * STEPS, 4},
+                    Program{"reset", 3 * STEPS, 3}, Program{"unload", 6 * STEPS, 6},
+                    Program{"two", 0, 0}, Program{"lookups", 2 * STEPS, 2},
+                    Program{"threads", 4 * STEPS, 4}, Program{"signals", 0, 0}),
+    [](const auto &given) { return std::string(given.param.what); });
 INSTANTIATE_TEST_SUITE_P(
     Ptsz, Runtime,
     testing::Values(Program{"forms", 5 * STEPS, 5, "tests/sim/runtime_calls_ptsz"},
