@@ -187,6 +187,36 @@ TEST(Strange, RuntimeIsNotGuessedAt) {
     EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
 }
 
+// Libraries that bring a runtime each, and export it: each launches by its own.
+TEST(Strange, ALibrarysOwnRuntimeLaunchesItsKernels) {
+    const std::vector<std::string> command = {Runfile("tests/sim/runtime_alone"),
+                                              Runfile("tests/sim/libruntime_own_add.so"),
+                                              Runfile("tests/sim/libruntime_own_iota.so")};
+    Outcome plain = RunProgram(command, With(nullptr));
+    ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+    Outcome run = RunProgram(command, With("yes"));
+    EXPECT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(Met(run), 0);
+    EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
+}
+
+// Also where it stands before one half of <<<>>> only, and before dlclose.
+TEST(Strange, AToolBehindHearsOfEachCall) {
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    std::string begin = first && *first ? std::string(first) + ":" : "";
+    std::string tool = Runfile("tests/sim/libruntime_half.so");
+    for (const char *what : {"forms", "unload"}) {
+        SCOPED_TRACE(what);
+        const Program program = {what, 0, 0};
+        Outcome plain = RunIt(program, nullptr, {{"LD_PRELOAD", begin + tool}});
+        ASSERT_NE(plain.result.out.find("half: "), std::string::npos) << plain.Describe();
+        Outcome run = RunIt(program, "yes",
+                            {{"LD_PRELOAD", begin + Runfile("shim/libcusplice.so") + ":" + tool}});
+        EXPECT_SAME(kAsItIs, plain, run);
+        EXPECT_GT(Met(run), 0);
+    }
+}
+
 // A tool that stands before the runtime hears of each launch, whichever of the two comes first.
 TEST(Strange, AToolBeforeTheRuntimeHearsOfEachLaunch) {
     const Program program = {"reset", 0, 0};
