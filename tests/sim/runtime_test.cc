@@ -150,6 +150,11 @@ TEST_P(Runtime, IsAsPlain) {
         EXPECT_GE(Met(run), (program.steps - 8 * program.learns) * (EACH - 8)) << run.Describe();
         EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 0);
     }
+    if (program.what == std::string("signals")) {
+        Outcome run = RunIt(program, "yes");
+        EXPECT_EQ(run.result.err.find("interrupted 0 times"), std::string::npos) << run.Describe();
+        EXPECT_GT(Met(run), 0);
+    }
     // Whoever listens to calls of the runtime hears of each, also where graphs go on.
     if (program.what == std::string("forms")) {
         Outcome heard = RunIt(program, "yes",

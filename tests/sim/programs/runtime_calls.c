@@ -16,7 +16,7 @@
 
 #include "tests/sim/programs/runtime_plugin.h"
 
-enum { N = 256, STEPS = 40, EACH = 24, THREADS = 4, TRACED = 0x100 };
+enum { N = 256, STEPS = 40, EACH = 24, THREADS = 4, TRACED = 0x100, LIBRARY_BYTES = 1 << 20 };
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
@@ -238,11 +238,12 @@ static void threads(void) {
         say(&work[i], "thread");
 }
 
-/* A signal handler launches on another stream, behind one instruction more of the function in each
- * turn: at each of them the thread may be interrupted. */
+/* A signal handler launches on another stream, behind one instruction more of the preloaded library
+ * in each turn: at each of them the thread may be interrupted. */
 static struct {
     struct work work;
-    int left; /* instructions until then */
+    uintptr_t base; /* of the library; 0: there is none */
+    int left;       /* instructions until then */
     bool entered, done;
 } handler;
 
@@ -256,7 +257,7 @@ static void handle(void) {
 
 static void behind_instruction(int signal, siginfo_t *info, void *context) {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    bool within = (uintptr_t)registers[REG_RIP] - (uintptr_t)&cudaLaunchKernel < 512;
+    bool within = (uintptr_t)registers[REG_RIP] - handler.base < LIBRARY_BYTES;
     (void)signal;
     (void)info;
     if (within ? handler.left-- > 0 : !handler.entered) {
@@ -275,34 +276,42 @@ static void trace(bool on) {
         __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 }
 
-static void signals(void) {
-    struct work work = {.plugin = runtime_plugin()};
-    struct sigaction action = {.sa_sigaction = behind_instruction, .sa_flags = SA_SIGINFO};
+static void interrupted(enum form form) {
+    struct work work = {.plugin = runtime_plugin(), .form = form};
     int within = 0;
-    CHECK(sigaction(SIGTRAP, &action, NULL));
-    handler.work.plugin = work.plugin;
     start(&work);
-    start(&handler.work);
-    for (int turn = 0; turn < 3 * STEPS; turn++) {
+    for (int turn = 0; turn < 9 * STEPS; turn++) {
         for (int i = 0; i < EACH; i++) {
             bool here = i == EACH - 4 && turn >= STEPS;
             handler.left = turn - STEPS;
             handler.entered = handler.done = false;
-            if (here)
+            if (here && handler.base)
                 trace(true);
             cudaError_t error = work.plugin->launch(work.form, work.x, i, N, N / 64, work.stream);
-            if (here) {
+            if (here && handler.base)
                 trace(false);
-                within += handler.done;
-                if (!handler.done)
-                    handle();
-            }
             CHECK(error);
+            within += handler.done;
+            if (here && !handler.done)
+                handle();
         }
         CHECK(cudaStreamSynchronize(work.stream));
     }
     fprintf(stderr, "runtime_calls: interrupted %d times\n", within);
     say(&work, "interrupted");
+}
+
+static void signals(void) {
+    struct sigaction action = {.sa_sigaction = behind_instruction, .sa_flags = SA_SIGINFO};
+    Dl_info info;
+    CHECK(sigaction(SIGTRAP, &action, NULL));
+    CHECK(!dladdr((void *)&cudaLaunchKernel, &info));
+    if (strstr(info.dli_fname, "cusplice"))
+        handler.base = (uintptr_t)info.dli_fbase;
+    handler.work.plugin = runtime_plugin();
+    start(&handler.work);
+    interrupted(BY_FUNCTION);
+    interrupted(BY_CONFIG);
     say(&handler.work, "by");
 }
 
