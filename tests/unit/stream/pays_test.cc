@@ -79,6 +79,11 @@ class Pays : public ::testing::Test {
     }
 
     void Launch(unsigned function, uint64_t a) {
+        cus_virtual_ns += launch_ns_;
+        ASSERT_EQ(Issue(function, a), CUDA_SUCCESS);
+        expected_.push_back(function);
+    }
+    CUresult Issue(unsigned function, uint64_t a) {
         uint32_t b = 0;
         void *params[2] = {&a, &b};
         cus_launch launch = {};
@@ -89,9 +94,7 @@ class Pays : public ::testing::Test {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
-        cus_virtual_ns += launch_ns_;
-        ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
-        expected_.push_back(function);
+        return fake::Issue(launch);
     }
     void Wait() {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
@@ -305,7 +308,7 @@ TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
         other = std::thread([&] {
             tid.set_value(gettid());
             for (unsigned i = 0; i < 3; i++)
-                Launch(Fixed(i), i);
+                EXPECT_EQ(Issue(Fixed(i), i), CUDA_SUCCESS);
         });
         for (int id = tid.get_future().get(); !Waits(id);)
             std::this_thread::yield();
@@ -325,6 +328,8 @@ TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
     table.cuGraphExecDestroy = real_destroy;
     ASSERT_TRUE(other.joinable());
     other.join();
+    for (unsigned i = 0; i < 3; i++)
+        expected_.push_back(Fixed(i));
     EXPECT_EQ(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u) << "that was when";
     EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[Fixed(3)]));
     Launch(Fixed(3), 3);
