@@ -150,7 +150,7 @@ static void issue_paced(struct player *p, uint64_t begin) {
 
 uint64_t player_pass(struct player *p) {
     uint64_t begin = now();
-    if (p->paced)
+    if (p->pace != PLAYER_UNPACED)
         issue_paced(p, begin);
     else
         issue_all(p, begin);

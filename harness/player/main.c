@@ -1,5 +1,6 @@
 /*
- * player [--pace recorded|none] TRACE: replays a trace in this process, as it is told on stdin.
+ * player [--pace recorded|fastest|none] TRACE: replays a trace in this process, as it is told on
+ * stdin.
  *
  * It says what it has, or what cannot be replayed, on a line of JSON; then each line of stdin is
  * answered by one: `check`, `sums`, `run N`, `quit`. README.md has them. Exit status: 0; 1 where
@@ -219,19 +220,21 @@ static int serve(struct player *p) {
 }
 
 static int usage(void) {
-    fputs("usage: player [--pace recorded|none] TRACE\n", stderr);
+    fputs("usage: player [--pace recorded|fastest|none] TRACE\n", stderr);
     return 2;
 }
 
 int main(int argc, char **argv) {
-    static struct player player = {.paced = true};
+    static const char *const paces[] = {
+        [PLAYER_RECORDED] = "recorded", [PLAYER_FASTEST] = "fastest", [PLAYER_UNPACED] = "none"};
+    static struct player player;
     struct player *p = &player;
     char error[1200];
     int at = 1;
     if (argc > 2 && strcmp(argv[1], "--pace") == 0) {
-        p->paced = strcmp(argv[2], "none") != 0;
-        if (p->paced && strcmp(argv[2], "recorded") != 0)
-            return usage();
+        while (strcmp(argv[2], paces[p->pace]) != 0)
+            if (p->pace++ == PLAYER_UNPACED)
+                return usage();
         at = 3;
     }
     if (at + 1 != argc)

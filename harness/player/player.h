@@ -102,6 +102,13 @@ struct player_host {
     void *here;
 };
 
+/* How long the host takes between calls of typical steps. */
+enum player_pace {
+    PLAYER_RECORDED, /* as it did */
+    PLAYER_FASTEST,  /* as in the fastest of the steps that are alike */
+    PLAYER_UNPACED,
+};
+
 /* What the host has done before it waits: calls, work among them, and how long they took in the
  * last pass. */
 struct player_step {
@@ -114,7 +121,7 @@ struct player {
     struct cst_trace *trace;
     struct notes obstacles, warnings;
     bool no_memory; /* ... of the device, is an obstacle */
-    bool paced;     /* the host takes its time, as it did */
+    enum player_pace pace;
 
     CUdevice device;
     char gpu[256];

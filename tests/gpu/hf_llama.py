@@ -128,6 +128,7 @@ def main():
         "tokens": args.tokens,
         "tokens_per_s": statistics.median(rates),
         "median_ms": statistics.median(steps) * 1e3,
+        "p10_ms": sorted(steps)[len(steps) // 10] * 1e3,
         "all_tokens_per_s": [round(r, 2) for r in rates],
         "distinct": len(set(ids)),
         "first_ids": ids[:8],

@@ -166,6 +166,11 @@ def decode_us(done):
     return 1e6 / float(found.group(1))
 
 
+def p10_us(done):
+    """What the fastest tenth of a PyTorch program's steps keep."""
+    return done.result["p10_ms"] * 1e3
+
+
 def calibrate(lab, kept):
     """The path of the file that is used; of three, unless it is to go fast, to see how far they are apart."""
     path = os.path.join(lab.runner.results, "measured.cost")

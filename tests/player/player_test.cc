@@ -320,6 +320,28 @@ TEST(Player, TheHostTakesTheTimeThatItTook) {
     EXPECT_GE(Answer(r, 1).Number("ns.1"), 4 * 2000000) << r.out;
 }
 
+// Steps that issue the same calls take the times of the fastest of them; others, and the one that a
+// thread begins with, keep their own where they are typical.
+TEST(Player, TheHostTakesTheTimeOfTheFastestStep) {
+    std::string path = Fresh("fastest.cst");
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 4096);
+    for (uint64_t ms : {1, 900, 7, 900, 900}) {
+        m.gap_ns = ms * 1000000;
+        m.Chain(0, a, 3, 1, 4);
+        m.Sync(0);
+    }
+    m.gap_ns = 60000000; // as many calls, but not the same
+    m.Memset(0, a, 4, 1, 16);
+    m.Sync(0);
+    ASSERT_EQ(m.Close(), 0);
+    double ns = Answer(Play(path, "run 1\n", {}, "fastest"), 1).Number("ns.0");
+    EXPECT_GE(ns, 1e6 + 4 * 2 * 7e6 + 2 * 60e6);
+    EXPECT_LT(ns, 2 * 900e6) << "a slow step";
+    EXPECT_EQ(Play(path, "quit\n", {}, "slowest").Exit(), 2);
+}
+
 TEST(Player, AFailingCallIsNamedWithItsOp) {
     Small t("fails.cst");
     t.m.Chain(t.lane, t.a, 3, 1, 16);

@@ -311,6 +311,16 @@ std::string Answers(const std::string &check, const std::string &in_graphs = "3"
            "esac; done\n";
 }
 
+TEST(ReplayPace, IsThePlayers) {
+    const std::vector<std::string> paces = {"recorded", "fastest", "none"};
+    for (const std::string &pace : paces) {
+        Result r = ByScript("echo '{\"ready\":false,\"obstacles\":[\"'\"$1 $2\"'.\"]}'; exit 3",
+                            {"--strategy=eager", "--pace", pace});
+        EXPECT_EQ(r.Exit(), 1);
+        EXPECT_TRUE(Has(r.err, "--pace " + pace + ".")) << r.err;
+    }
+}
+
 TEST(ReplayFigures, AreThoseOfThePasses) {
     Result r = ByScript(std::string("echo ") + kReady + "\n" +
                             Answers("{\"checks\":1,\"wrong\":0,\"where\":[]}"),

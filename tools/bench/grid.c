@@ -50,7 +50,7 @@ double bench_grid_seconds(const struct bench_grid *grid, const struct cst_trace 
     uint64_t steps = 0;
     for (size_t i = 0; i < trace->replay.n_works; i++) {
         const struct cst_work *work = trace->replay.works[i];
-        pass += setup->paced ? (double)work->gap_ns * 1e-9 : 0;
+        pass += setup->pace != REPLAY_UNPACED ? (double)work->gap_ns * 1e-9 : 0;
         steps += work->head.flags == CST_WORK_SYNC;
     }
     double players = grid->n - 1 + grid->batches;

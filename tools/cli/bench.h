@@ -23,7 +23,7 @@ struct bench_found {
     const char *command; /* the line that was typed */
     const char *from;    /* the trace's file, or how it was recorded */
     unsigned rounds, first;
-    bool paced;
+    enum replay_pace pace;
 };
 
 /* ---- bench_record.c: a trace of its own ---- */

@@ -116,7 +116,7 @@ static void fill_facts(const struct bench_found *found, const struct texts *text
     table_note_number(table, "kernels", (int64_t)facts->launches);
     table_note_number(table, "memory_bytes", (int64_t)facts->memory_bytes);
     table_note_number(table, "sums", (int64_t)facts->checks);
-    table_note(table, "pace", found->paced ? "recorded" : "none");
+    table_note(table, "pace", replay_paces[found->pace]);
     table_note_number(table, "rounds", found->rounds);
     table_note_number(table, "batches", found->grid->batches);
     if (found->first)

@@ -39,8 +39,9 @@ static const char help[] =
     "      --first N         launches in the first graph of a step (piece_first)\n"
     "      --rounds N        rounds of measuring, 1 to 10000 (default 10)\n"
     "      --pace P          recorded (default): between calls the host takes the time that the "
-    "program took; none:\n"
-    "                        it issues as fast as it can\n"
+    "program took;\n"
+    "                        fastest: the time that it took in the fastest step; none: it issues "
+    "as fast as it can\n"
     "      --format FORM     table (default), json, csv or md\n"
     "  -o, --output FILE     in place of stdout; may be repeated. Without --format its end says "
     "the format: .md, .csv,\n"
@@ -67,7 +68,8 @@ enum { BREAKS = 32, COMMAND = 4096, WARM = 8, SAY_SECONDS = 60, TOP = 8, TOP_MAX
 
 static struct {
     struct bench_plan plan;
-    bool strategies, unpaced, formatted, force;
+    bool strategies, formatted, force;
+    enum replay_pace pace;
     const char *breaks[BREAKS];
     unsigned n_breaks, top, rounds;
     enum table_format format;
@@ -179,9 +181,8 @@ static bool take_rounds(const char *text) {
 }
 
 static bool take_pace(const char *text) {
-    static const char *const paces[] = {"recorded", "none", NULL};
-    int pace = take_word("--pace", text, paces);
-    asked.unpaced = pace == 1;
+    int pace = take_word("--pace", text, replay_paces);
+    asked.pace = pace < 0 ? REPLAY_RECORDED : (enum replay_pace)pace;
     return pace >= 0;
 }
 
@@ -402,7 +403,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
         return 1;
     const struct replay_setup setup = {.player = player,
                                        .trace = trace->path,
-                                       .paced = !asked.unpaced,
+                                       .pace = asked.pace,
                                        .rounds = asked.rounds,
                                        .warm = WARM};
     const struct bench_found found = {.grid = &grid,
@@ -413,7 +414,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
                                       .from = from,
                                       .rounds = asked.rounds,
                                       .first = asked.plan.first,
-                                      .paced = !asked.unpaced};
+                                      .pace = asked.pace};
     bool good = bench_grid_make(&grid, &asked.plan, lists);
     if (!good)
         cli_say("not enough memory");
@@ -482,7 +483,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_bench = {
     "bench",
     "bench [--strategy LIST] [--pieces LIST] [--break LIST]... [--top K] [--first N] [--rounds N] "
-    "[--pace recorded|none] [--format table|json|csv|md] [-o FILE]... [--svg FILE] [--force] "
+    "[--pace recorded|fastest|none] [--format table|json|csv|md] [-o FILE]... [--svg FILE] "
+    "[--force] "
     "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
     "measure a trace by strategies, sizes of graphs and break lists",
     help,

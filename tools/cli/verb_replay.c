@@ -37,8 +37,9 @@ static const char help[] =
     "plays the trace\n"
     "                        as often as fits into 50 ms, but 20 times at most\n"
     "      --pace P          recorded (default): between calls the host takes the time that the "
-    "program took; none:\n"
-    "                        it issues as fast as it can\n"
+    "program took;\n"
+    "                        fastest: the time that it took in the fastest step; none: it issues "
+    "as fast as it can\n"
     "      --format FORM     table (default), json, csv or md\n"
     "  -h, --help\n"
     "\n"
@@ -65,7 +66,7 @@ static struct {
     char eager[PATTERNS];
     struct table_view view;
     unsigned rounds;
-    bool unpaced;
+    enum replay_pace pace;
     const char *trace;
 } asked = {.rounds = 10};
 
@@ -138,9 +139,8 @@ static bool take_repeat(const char *text) {
 }
 
 static bool take_pace(const char *text) {
-    static const char *const paces[] = {"recorded", "none", NULL};
-    int pace = take_word("--pace", text, paces);
-    asked.unpaced = pace == 1;
+    int pace = take_word("--pace", text, replay_paces);
+    asked.pace = pace < 0 ? REPLAY_RECORDED : (enum replay_pace)pace;
     return pace >= 0;
 }
 
@@ -275,7 +275,7 @@ static int show(const struct replay_strategy *strategies, const struct replay_me
     table_note_number(&table, "kernels", (int64_t)facts->launches);
     table_note_number(&table, "memory_bytes", (int64_t)facts->memory_bytes);
     table_note_number(&table, "sums", (int64_t)facts->checks);
-    table_note(&table, "pace", asked.unpaced ? "none" : "recorded");
+    table_note(&table, "pace", replay_paces[asked.pace]);
     for (unsigned i = 0; i < n; i++)
         if (!strategies[i].preload)
             eager = measured[i].median;
@@ -321,7 +321,7 @@ static int replay(const struct cst_trace *trace) {
     unsigned n = preload ? plan(trace, preload, recorded, strategies) : 0;
     struct replay_setup setup = {.player = player,
                                  .trace = asked.trace,
-                                 .paced = !asked.unpaced,
+                                 .pace = asked.pace,
                                  .rounds = asked.rounds,
                                  .warm = WARM};
     int status = 1;
@@ -356,7 +356,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_replay = {
     "replay",
     "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [--repeat N] [--pace "
-    "recorded|none] [--format table|json|csv|md] TRACE",
+    "recorded|fastest|none] [--format table|json|csv|md] TRACE",
     "play a replayable trace again, by several strategies",
     help,
     run,

@@ -77,8 +77,8 @@ static bool configure(const struct replay_strategy *strategy) {
 static _Noreturn void become(const struct replay_setup *setup,
                              const struct replay_strategy *strategy, pid_t parent) {
     char *argv[] = {(char *)(uintptr_t)setup->player, (char *)(uintptr_t) "--pace",
-                    (char *)(uintptr_t)(setup->paced ? "recorded" : "none"),
-                    (char *)(uintptr_t)setup->trace, NULL};
+                    (char *)(uintptr_t)replay_paces[setup->pace], (char *)(uintptr_t)setup->trace,
+                    NULL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _Exit(NO_START);

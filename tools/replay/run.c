@@ -32,6 +32,13 @@ struct measuring {
 
 /* ---- one player ---- */
 
+const char *const replay_paces[] = {
+    [REPLAY_RECORDED] = "recorded",
+    [REPLAY_FASTEST] = "fastest",
+    [REPLAY_UNPACED] = "none",
+    NULL,
+};
+
 enum started { STARTED, NO_MEMORY, FAILED };
 
 static void say_obstacles(struct measuring *m, const struct replay_process *player) {

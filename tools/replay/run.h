@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How long the host takes between calls: harness/player/README.md. */
+enum replay_pace { REPLAY_RECORDED, REPLAY_FASTEST, REPLAY_UNPACED };
+extern const char *const replay_paces[]; /* their words, and NULL */
+
 /* How one of them plays. */
 struct replay_strategy {
     const char *name;    /* what it is called in messages */
@@ -23,9 +27,9 @@ struct replay_strategy {
 
 struct replay_setup {
     const char *player, *trace; /* files */
-    bool paced;                 /* the host takes the time that it took when recorded */
-    unsigned rounds;            /* of measuring, each over all strategies */
-    unsigned warm;              /* passes before, not measured, at least */
+    enum replay_pace pace;
+    unsigned rounds; /* of measuring, each over all strategies */
+    unsigned warm;   /* passes before, not measured, at least */
 };
 
 /* What the player says of the trace. */

@@ -141,7 +141,7 @@ TEST(Text, IsTheSameHoweverThePromptIsTaken) {
         EXPECT_EQ(result.out, texts[way.batch]) << name;
         std::string steps = "\"prefill_steps\": " + std::to_string(way.prefill_steps) +
                             ", \"mixed_steps\": " + std::to_string(way.mixed_steps) +
-                            ", \"decode_steps\": " + std::to_string(way.decode_steps) + "}";
+                            ", \"decode_steps\": " + std::to_string(way.decode_steps) + ",";
         EXPECT_NE(sim::ReadFile(report).find(steps), std::string::npos)
             << name << ": " << sim::ReadFile(report);
     }
@@ -163,9 +163,13 @@ TEST(Report, HasTheFigures) {
     EXPECT_FALSE(std::getline(text, more));
     EXPECT_EQ(line.rfind("{\"tokens\": 12, \"tokens_per_s\": ", 0), 0u) << line;
     EXPECT_NE(line.find("\"batch\": 2, \"prompt_tokens\": 3, \"prefill_steps\": 0, "
-                        "\"mixed_steps\": 0, \"decode_steps\": 8}"),
+                        "\"mixed_steps\": 0, \"decode_steps\": 8, "),
               std::string::npos)
         << line;
+    auto said = sim::ParseJson(line);
+    EXPECT_GT(said.Number("step_p10_us"), 0);
+    EXPECT_LE(said.Number("step_p10_us"), said.Number("seconds") * 1e6 / 6 + 1)
+        << "the fastest of 8 steps, 6 of which write";
 
     Result nowhere = decode({"--tokens", "1", "--report", "/no/such/folder/report.json"});
     EXPECT_EQ(nowhere.status, 1);
