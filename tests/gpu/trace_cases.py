@@ -148,7 +148,7 @@ def case_predict(lab):
         argv = [decode, "--tokens", "200" if lab.quick else "600"]
         predict(lab, kept, cost, "decode host", argv, decode_us, eager="attention_decode")
     if not lab.lacks("torch"):
-        argv = lab.runner.python_script("linear1000.py", "--steps", "12", "--warmup", "10")
+        argv = lab.runner.python_script("linear1000.py", "--steps", "12", "--warmup", "30")
         predict(lab, kept, cost, "1000 x nn.Linear", argv, lambda d: d.result["median_ms"] * 1e3, share=0.3)
         if not lab.lacks("transformers"):
             argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
