@@ -64,6 +64,8 @@ struct cus_plan {
     /* Where the path is. */
     struct cus_tree tree;
     struct cus_node *cur;
+    struct cus_node *met;             /* the child that the last offer was about, or NULL, */
+    enum cus_step_class met_step;     /* and its step */
     enum cus_step_class step;         /* from the last marker on */
     uint64_t steps[CUS_STEP_CLASSES]; /* markers met, by what they said */
     struct cus_dispatch dispatch;
@@ -285,6 +287,25 @@ bool cus_plan_can_borrow(struct cus_plan *plan);
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
 /* An op was issued by itself and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
+/* The same, directly behind EAGER or BEGIN and before the op is issued, so that nothing is looked
+ * up twice. Where it then fails it is taken back, unless another thread has gone on meanwhile: an
+ * op that fails each time does not become one that comes often. */
+struct cus_plan_mark {
+    struct cus_node *cur, *node; /* where the path was, and went; NULL: nowhere */
+    struct cus_signature sig;
+    uint64_t unsynced; /* as the following, before */
+    uint32_t step_ops;
+    uint32_t turns;
+    uint32_t turns_after;
+    enum cus_step_class step;
+};
+struct cus_plan_mark cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op);
+void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark);
+/* In place of all that, where nothing is to be learned: so many ops more of this step. */
+static inline void cus_plan_count(struct cus_plan *plan, int ops) {
+    plan->step_ops += (uint32_t)ops;
+    plan->unsynced += (uint64_t)(int64_t)ops;
+}
 
 /* The host took `ns` over so many intervals between the ops of the piece that was filled last: what
  * the sizes of new pieces follow. */

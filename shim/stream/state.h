@@ -220,8 +220,9 @@ struct cus_process {
     const struct cus_driver *driver;
     enum { CUS_OFF, CUS_COUNT_ONLY, CUS_WITHHOLD } state; /* atomic */
     bool may_build;                                       /* mode and options allow graphs */
-    uint32_t profiling;                                   /* atomic */
-    uint32_t n_contexts;                                  /* atomic: contexts seen so far */
+    bool learns; /* ops are recorded: graphs may come of them, or reports say what steps they are */
+    uint32_t profiling;      /* atomic */
+    uint32_t n_contexts;     /* atomic: contexts seen so far */
     uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
