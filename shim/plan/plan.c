@@ -629,11 +629,12 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
                                struct cus_node *node, enum cus_step_class step) {
     meet(plan, op->kind, step);
     leave(plan);
-    cus_joins_feed(&plan->joins, &plan->tree, op);
+    if (cus_joins_wanted(&plan->joins, &plan->tree))
+        cus_joins_feed(&plan->joins, op);
     if (!node && plan->tree.n_nodes < plan->limits.nodes_max)
         node = branch(plan, op, step);
     plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
-    cus_choose_seen(plan, plan->sig);
+    cus_choose_note(plan, plan->sig);
     cus_segments_add(&plan->now, op->kind->name, 1);
     count_marker(plan, op->kind, step);
     if (!node) {
@@ -667,16 +668,16 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
     record(plan, op, cus_tree_child(&plan->tree, plan->cur, op->kind, step), step);
 }
 
-struct cus_plan_mark cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op) {
-    struct cus_plan_mark mark = {.cur = plan->cur,
-                                 .sig = plan->sig,
-                                 .unsynced = plan->unsynced,
-                                 .step_ops = plan->step_ops,
-                                 .turns = plan->turns,
-                                 .step = plan->step};
-    mark.node = record(plan, op, plan->met, plan->met_step);
-    mark.turns_after = plan->turns;
-    return mark;
+void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
+                             struct cus_plan_mark *mark) {
+    mark->cur = plan->cur;
+    mark->sig = plan->sig;
+    mark->unsynced = plan->unsynced;
+    mark->step_ops = plan->step_ops;
+    mark->turns = plan->turns;
+    mark->step = plan->step;
+    mark->node = record(plan, op, plan->met, plan->met_step);
+    mark->turns_after = plan->turns;
 }
 
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {

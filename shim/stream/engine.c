@@ -460,7 +460,7 @@ static void record_now(struct cus_engine *engine, const struct asked *asked,
         cus_plan_count(&engine->plan, 1);
         return;
     }
-    *mark = cus_plan_record_offered(&engine->plan, &asked->op);
+    cus_plan_record_offered(&engine->plan, &asked->op, mark);
     cus_judge(engine);
 }
 
@@ -642,7 +642,9 @@ static CUresult carry_out(struct cus_call *call) {
         engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
             return pass_by(thread, call, current, state == CUS_WITHHOLD);
-        cus_flush_ties(thread, engine);
+        /* Nothing withheld elsewhere, and no order with the legacy stream: nothing goes first. */
+        if ((thread->pending && thread->pending != engine) || engine->blocking)
+            cus_flush_ties(thread, engine);
         thread->last = engine;
         if (thread->suspended) {
             /* Behind what other threads withhold there; a kernel that may spin is still one. */
@@ -683,26 +685,41 @@ static CUresult pass_empty(struct cus_call *call) {
     return cus_call_real(call);
 }
 
-static CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
+static inline CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
+    call->began = 0;
     if (!cus_recording())
         return way(call);
+    call->record = NULL;
+    call->told = call->withheld = false;
+    call->eager = CUS_EAGER_PASSTHROUGH;
+    call->why = (enum cus_why)0;
     cus_tap_op_begin(call);
     CUresult result = way(call);
     cus_tap_op_end(call, result);
     return result;
 }
 
+/* Only what is read of them is set: they are made for each op. */
 CUresult cus_engine_launch(const struct cus_launch *launch) {
-    struct cus_call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
+    struct cus_call call;
+    call.type = CUS_OP_LAUNCH;
+    call.stream = launch->stream;
+    call.launch = launch;
     return run(&call, carry_out);
 }
 
 CUresult cus_engine_memset(const struct cus_memset *memset) {
-    struct cus_call call = {.type = CUS_OP_MEMSET, .stream = memset->stream, .memset = memset};
+    struct cus_call call;
+    call.type = CUS_OP_MEMSET;
+    call.stream = memset->stream;
+    call.memset = memset;
     return run(&call, memset->width && memset->height ? carry_out : pass_empty);
 }
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
-    struct cus_call call = {.type = CUS_OP_COPY, .stream = copy->stream, .copy = copy};
+    struct cus_call call;
+    call.type = CUS_OP_COPY;
+    call.stream = copy->stream;
+    call.copy = copy;
     return run(&call, copy->bytes ? carry_out : pass_empty);
 }
