@@ -37,6 +37,20 @@ TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
     EXPECT_EQ(program.in_graphs, 3u * 28);
 }
 
+TEST(Plan, AnOpThatFailsEachTimeIsNotOneThatComesOften) {
+    Program program;
+    program.failing = "c";
+    for (int step = 0; step < 20; step++) {
+        for (const char *name : {"a", "b", "c", "d", "e", "f"})
+            program.Op(name);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(program.in_graphs, 0u);
+    for (const auto &op : program.launched)
+        EXPECT_NE(op.substr(0, 1), "c");
+}
+
 TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
     Program program;
     for (int step = 0; step < 5; step++) {
