@@ -192,6 +192,16 @@ static void unlink_node(struct cus_node *node, void *context) {
     tree->n_others--;
 }
 
+/* Where the first child goes another one takes its place: it is there that a look-up begins. */
+static void become_first(struct cus_node *node, void *context) {
+    struct cus_tree *tree = context;
+    struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
+    if (!node->marked || parent->child)
+        return;
+    HASH_DELETE(hh, tree->others, node);
+    parent->child = node;
+}
+
 static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, uint32_t *left) {
     for (uint32_t i = 0; i < chunk->used; i++) {
         struct cus_node *node = &chunk->nodes[i];
@@ -206,6 +216,7 @@ static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, u
 
 void cus_tree_sweep(struct cus_tree *tree) {
     cus_tree_each(tree, unlink_node, tree);
+    cus_tree_each(tree, become_first, tree);
     tree->spare = NULL;
     for (struct cus_tree_chunk **at = &tree->chunks, *chunk; (chunk = *at);) {
         uint32_t left = 0;

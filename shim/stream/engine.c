@@ -654,8 +654,12 @@ static CUresult carry_out(struct cus_call *call) {
             return pass_dormant(engine, call);
         }
         call->why = CUS_WHY_DORMANT;
-        if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED)) {
+            /* A thread that found it awake may withhold the first ops of a piece that is kept. */
+            cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_FOREIGN_THREAD,
+                             CUS_CUT_OTHER);
             return pass_dormant(engine, call);
+        }
         cus_lock_take(&engine->lock);
         /* Until the lock was taken another thread may have closed the engine, for a context that
          * dies elsewhere, and given the object to another stream. */

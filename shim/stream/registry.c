@@ -161,6 +161,7 @@ static struct cus_engine *new_engine(void) {
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_prove_new();
     engine->number = n;
+    engine->closed = true; /* until a stream has it: others may see it from here on */
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;

@@ -853,6 +853,34 @@ TEST(Plan, RestKeepsWhatWasLaunchedOften) {
     ExpectFaithful(program);
 }
 
+// What goes may be the path that was there first, and the one that was taken last.
+TEST(Plan, RestKeepsTheWayToStepsThatCameLater) {
+    Program program;
+    uint64_t pointer = 0; // another one each time: a piece is not found by its first op
+    auto step = [&](const std::string &name) {
+        for (int i = 0; i < 12; i++)
+            program.Op(name + std::to_string(i), pointer++);
+        program.Sync();
+    };
+    step("once");
+    for (int i = 0; i < 40; i++) {
+        step("a");
+        step("b");
+    }
+    step("other");
+    ASSERT_TRUE(cus_plan_rest(&program.plan));
+    uint32_t nodes = program.plan.tree.n_nodes;
+    EXPECT_EQ(nodes, 24u);
+    program.ResetCounts();
+    step("a");
+    step("b");
+    step("a");
+    EXPECT_EQ(program.eager, 0u);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.plan.tree.n_nodes, nodes);
+    ExpectFaithful(program);
+}
+
 TEST(Plan, RandomProgramsThatRestAreFaithful) {
     unsigned kept = 0;
     for (unsigned seed = 0; seed < 60; seed++) {

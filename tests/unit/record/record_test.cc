@@ -297,7 +297,8 @@ TEST(Record, NestedRecordsAreHeldBackUntilTheOuterOneEnds) {
     EXPECT_EQ(((const cst_call *)read.trace->events[1])->value, 2u);
 }
 
-// 100 MiB: less than a program may be ahead of the writer, and much more than it has written by then.
+// 100 MiB: less than a program may be ahead of the writer, and much more than it has written by
+// then.
 TEST(Record, DataIsOnDiskWhenThatWasWaitedFor) {
     std::string path = Fresh("data");
     InChild([&] {
