@@ -37,6 +37,20 @@ TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
     EXPECT_EQ(program.in_graphs, 3u * 28);
 }
 
+TEST(Plan, AnOpThatFailsEachTimeIsNotOneThatComesOften) {
+    Program program;
+    program.failing = "c";
+    for (int step = 0; step < 20; step++) {
+        for (const char *name : {"a", "b", "c", "d", "e", "f"})
+            program.Op(name);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(program.in_graphs, 0u);
+    for (const auto &op : program.launched)
+        EXPECT_NE(op.substr(0, 1), "c");
+}
+
 TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
     Program program;
     for (int step = 0; step < 5; step++) {
@@ -408,6 +422,24 @@ TEST(Plan, LoopThatNeverSynchronisesConvergesInBoundedMemory) {
     EXPECT_LT(program.plan.tree.n_nodes, 6000u);
     program.Flush(CUS_CUT_OTHER);
     ExpectFaithful(program);
+}
+
+// An op that fails each time is no part of the loop: its turns are as long as without it.
+TEST(Plan, LoopThatNeverSynchronisesIsFoundAroundAnOpThatFails) {
+    Program with, without;
+    with.failing = "fails";
+    for (int turn = 0; turn < 300; turn++)
+        for (int i = 0; i < 37; i++) {
+            with.Op("k" + std::to_string(i), i, i);
+            without.Op("k" + std::to_string(i), i, i);
+            if (i == 20)
+                with.Op("fails");
+        }
+    EXPECT_GT(without.in_graphs, 37u * 300 * 7 / 10);
+    EXPECT_GT(with.in_graphs, without.in_graphs * 9 / 10);
+    EXPECT_LT(with.plan.tree.n_nodes, without.plan.tree.n_nodes + 500);
+    with.Flush(CUS_CUT_OTHER);
+    ExpectFaithful(with);
 }
 
 TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
