@@ -112,6 +112,19 @@ static CUresult straight(CUresult result) {
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
+    /* Of a stream that is left alone, mostly. */                                                  \
+    NOINLINE CUresult passed_##symbol(                                                             \
+        CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,          \
+        unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,                 \
+        ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_) {         \
+        if (cus_hot_pending() || !cus_hot_passes_only(stream_, abi_, CUS_OP_LAUNCH, f))            \
+            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+        cus_depth = 1;                                                                             \
+        CUresult result =                                                                          \
+            CUS_REAL(symbol)(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, NULL);           \
+        cus_depth = 0;                                                                             \
+        return result;                                                                             \
+    }                                                                                              \
     /* The launch that is expected, in another context. Lock held. What it was asked for with is   \
      * in the node, so that the hot path keeps none of it over its call of the driver. */          \
     NOINLINE CUresult astray_##symbol(void **params_) {                                            \
@@ -162,7 +175,7 @@ static CUresult straight(CUresult result) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         if (__builtin_expect(!cus_hot_aimed(stream_, abi_), 0)) {                                  \
             cus_depth = 0;                                                                         \
-            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+            return passed_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
         }                                                                                          \
         if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
             cus_depth = 0;                                                                         \

@@ -40,7 +40,8 @@ bool recorded_copy(const struct cus_copy *copy) {
 }
 
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
-    return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
+    return !cus_hot_pending() && (cus_hot_passes_only(handle, abi, CUS_OP_LAUNCH, f) ||
+                                  cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f));
 }
 
 _Static_assert((int)HOT_LINE == (int)CUS_LINE, "the same");
