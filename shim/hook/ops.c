@@ -112,12 +112,18 @@ static CUresult straight(CUresult result) {
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
-    /* Of a stream that is left alone, mostly. */                                                  \
+    /* Nothing begins here; its stream may be left alone. */                                       \
     NOINLINE CUresult passed_##symbol(                                                             \
         CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,          \
         unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,                 \
         ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_) {         \
-        if (cus_hot_pending() || !cus_hot_passes_only(stream_, abi_, CUS_OP_LAUNCH, f))            \
+        uint64_t left;                                                                             \
+        struct cus_engine *engine = NULL;                                                          \
+        if (!cus_hot_pending())                                                                    \
+            engine = cus_hot_may_pass(stream_, abi_, CUS_OP_LAUNCH, f, &left);                     \
+        if (!engine)                                                                               \
+            return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
+        if (__builtin_expect(!cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f), 0))             \
             return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
         cus_depth = 1;                                                                             \
         CUresult result =                                                                          \

@@ -400,13 +400,11 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
     cus_thread_self.last = engine;
     return true;
 }
-/* The same without a call, so that nothing need be kept over one. False: nothing was done, and the
- * other may say yes. */
-CUS_HOT bool cus_hot_passes_only(CUstream handle, enum cus_abi abi, enum cus_op_type type,
+/* The same of an op that may pass, without a call, so that nothing need be kept over one. False:
+ * nothing was done, and the other shall do it. */
+CUS_HOT bool cus_hot_passes_only(struct cus_engine *engine, uint64_t left, enum cus_op_type type,
                                  CUfunction f) {
-    uint64_t left;
-    struct cus_engine *engine = cus_hot_may_pass(handle, abi, type, f, &left);
-    if (__builtin_expect(!engine || !cus_dormant_op_only(engine, left, type, f), 0))
+    if (!cus_dormant_op_only(engine, left, type, f))
         return false;
     cus_thread_self.last = engine;
     return true;
