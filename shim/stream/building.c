@@ -180,7 +180,9 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool
     engine->built_nodes += nodes;
     if (advised && nodes <= engine->advised_left) {
         engine->advised_left -= nodes;
-        counts = beyond(nodes, ns);
+        /* A first build that set something up says nothing of those behind it. */
+        uint64_t most = SLOWER_MAX * estimate(nodes);
+        counts = beyond(nodes, ns < most ? ns : most);
     } else {
         engine->build_left -= nodes < engine->build_left ? nodes : engine->build_left;
     }

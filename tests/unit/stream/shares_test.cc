@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace {
@@ -49,6 +50,15 @@ TEST(Shares, WhereBuildingIsSlowAdviceIsSpread) {
             EXPECT_LE(step.late_us, std::max(0.7 * launches, one) * 1.1) << node_ns;
         }
     Build(1000, 2500);
+}
+
+// The first graph of a process may take a millisecond, however small it is: the step goes on.
+TEST(Shares, AFirstBuildThatSetsThingsUpIsNotTheWholeShare) {
+    Build(1000, 2500);
+    shares_step(1000);
+    EXPECT_TRUE(shares_build(4, 5000000, true));
+    EXPECT_TRUE(shares_build(PIECE, 340000, true));
+    EXPECT_TRUE(shares_build(PIECE, 340000, true));
 }
 
 // Not more nodes than the step had launches, however fast they are built.
