@@ -31,8 +31,13 @@ enum {
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    NODE_NS =
-        800, /* GPU time of a small kernel in a graph (0.7 us on an H200), and a little slack */
+    /* On an H200 with driver 580 (tests/gpu/RESULTS.md): GPU time of a small kernel in a graph,
+     * from one graph to the next one that waits already, host time of launching one, and from there
+     * to its first kernel on an idle GPU. */
+    NODE_NS = 700,
+    GAP_NS = 1300,
+    GRAPH_NS = 2000,
+    START_NS = 3000,
     PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
                          and the last op of a piece cost more than those between */
     PACE_WEIGHT_DOWN = 16, /* where the host was faster: nothing but being fast makes it so */
@@ -41,7 +46,8 @@ enum {
     CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
                           it before it is forgotten */
     GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
-    REACH_FACTOR = 6,  /* growth from piece to piece at most */
+    RAMP_LEAST = 2,    /* growth from piece to piece, */
+    RAMP_MOST = 10,    /* at most */
     SWEEP_AFTER = 8,   /* ops that found no room, for each node there is, before those nodes go that
                           did not come meanwhile: a program whose steps do not all have room keeps
                           those that it has, and one that does other things now begins anew */
@@ -61,7 +67,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     cus_tree_init(&plan->tree);
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
-    plan->reach = limits->piece_first;
+    plan->ramp.size = limits->piece_first;
     plan->settle_in = plan->settle_every = SETTLE_STEPS;
 }
 
@@ -79,7 +85,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
     plan->step_ops = 0;
-    plan->reach = plan->limits.piece_first;
+    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
     plan->loop_ops = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */
@@ -208,13 +214,6 @@ static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
     return n;
 }
 
-/* How much larger the next piece may be: as large as the host can fill while the GPU runs this one.
- */
-static uint32_t growth(uint32_t pace) {
-    uint32_t factor = pace ? NODE_NS / pace : 2;
-    return factor < 2 ? 2 : factor > REACH_FACTOR ? REACH_FACTOR : factor;
-}
-
 /* The most ops that the host fills in time. */
 static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
     uint32_t max = plan->limits.piece_max;
@@ -228,11 +227,10 @@ static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
  * long to fill. Where the host is slow, the GPU waits for it, and what is withheld last before the
  * host waits is what the host then waits for: pieces get small again towards the end of the step
  * (HAZARDS F4, F5). */
-static uint32_t size_at(const struct cus_plan *plan, uint32_t pace, uint32_t reach,
-                        uint32_t ahead) {
+static uint32_t size_at(const struct cus_plan *plan, uint32_t pace, uint32_t most, uint32_t ahead) {
     uint32_t max = filled_in_time(plan, pace);
-    if (max > reach)
-        max = reach;
+    if (max > most)
+        max = most;
     if (CUS_HAZARD(F5) && pace > SLOW_NS) {
         if (max > SLOW_MAX)
             max = SLOW_MAX;
@@ -247,29 +245,43 @@ static uint32_t size_at(const struct cus_plan *plan, uint32_t pace, uint32_t rea
 
 static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
     uint32_t pace = plan->ns_per_op;
-    return size_at(plan, pace, plan->reach, pace > SLOW_NS ? ops_ahead(node, 2 * SLOW_MAX) : 0);
+    return size_at(plan, pace, plan->ramp.size, pace > SLOW_NS ? ops_ahead(node, 2 * SLOW_MAX) : 0);
 }
 
-static uint32_t grown(const struct cus_plan *plan, uint32_t reach, uint32_t pace) {
-    uint64_t more = (uint64_t)reach * growth(pace);
-    return more < plan->limits.piece_max ? (uint32_t)more : plan->limits.piece_max;
+/* After a piece that was as large as it might be: the next one is what the host can fill, and bring
+ * to the GPU, while that has work. */
+static struct cus_ramp grown(const struct cus_plan *plan, struct cus_ramp ramp, uint32_t pace) {
+    uint64_t least = (uint64_t)ramp.size * RAMP_LEAST, size = least, lead = 0;
+    if (pace) {
+        uint64_t took = (uint64_t)ramp.size * pace + GRAPH_NS, queued = ramp.lead_ns + GAP_NS;
+        lead =
+            (queued > took + START_NS ? queued - took : START_NS) + (uint64_t)ramp.size * NODE_NS;
+        size = (lead + GAP_NS - START_NS - GRAPH_NS) / pace;
+        size = size < least ? least : size;
+        size = size > (uint64_t)ramp.size * RAMP_MOST ? (uint64_t)ramp.size * RAMP_MOST : size;
+    }
+    return (struct cus_ramp){
+        .size = size < plan->limits.piece_max ? (uint32_t)size : plan->limits.piece_max,
+        .lead_ns = lead < UINT32_MAX ? (uint32_t)lead : UINT32_MAX,
+    };
 }
 
-static uint32_t next_reach(const struct cus_plan *plan) {
-    return grown(plan, plan->reach, plan->ns_per_op);
+static void ramp_up(struct cus_plan *plan) {
+    plan->ramp = grown(plan, plan->ramp, plan->ns_per_op);
 }
 
 /* Is a step that nothing breaks cut into the same pieces at either pace? */
 static bool same_sizes(const struct cus_plan *plan, uint32_t pace, uint32_t other) {
-    uint32_t reach = plan->limits.piece_first, other_reach = reach, left = plan->longest;
+    struct cus_ramp ramp = {.size = plan->limits.piece_first}, others = ramp;
+    uint32_t left = plan->longest;
     while (left) {
-        uint32_t size = size_at(plan, pace, reach, left);
-        uint32_t other_size = size_at(plan, other, other_reach, left);
+        uint32_t size = size_at(plan, pace, ramp.size, left);
+        uint32_t other_size = size_at(plan, other, others.size, left);
         if ((size < left ? size : left) != (other_size < left ? other_size : left))
             return false;
         left -= size < left ? size : left;
-        reach = grown(plan, reach, pace);
-        other_reach = grown(plan, other_reach, other);
+        ramp = grown(plan, ramp, pace);
+        others = grown(plan, others, other);
     }
     return true;
 }
@@ -359,7 +371,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->piece->begun++;
     plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
     plan->at = &cus_expect_nothing;
-    plan->reach = next_reach(plan);
+    ramp_up(plan);
     plan->clock++;
 }
 
@@ -428,7 +440,7 @@ static void restart(struct cus_plan *plan) {
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
     plan->step_ops = 0;
-    plan->reach = plan->limits.piece_first;
+    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
     plan->loop_ops = 0;
     plan->looking = false;
     plan->broken = true;
@@ -455,9 +467,9 @@ static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     }
     if (!at->loop_end)
         return false;
-    uint32_t reach = plan->reach;
+    struct cus_ramp ramp = plan->ramp;
     restart(plan);
-    plan->reach = reach; /* the GPU is busy: no need to start small again */
+    plan->ramp = ramp; /* the GPU is busy: no need to start small again */
     return true;
 }
 
@@ -585,7 +597,7 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
         return;
     restart(plan);
     plan->looped = true;
-    plan->reach = plan->limits.piece_max; /* the GPU is busy: no need to start small */
+    plan->ramp.size = plan->limits.piece_max; /* the GPU is busy: no need to start small */
     plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
 }
 
@@ -653,7 +665,7 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
     cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */
     if (node->piece && node->piece->nodes[0] == node)
-        plan->reach = next_reach(plan);
+        ramp_up(plan);
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
 }

@@ -43,6 +43,12 @@ struct cus_plan_limits {
 /* Destroys what the plan drops. `context` is the one given to cus_plan_init. */
 typedef void cus_plan_drop_fn(void *context, struct cus_exec *exec);
 
+/* Where a step has got to, if its kernels are small: ops that its next piece may have, and when the
+ * GPU will have done what was launched, in ns from now. */
+struct cus_ramp {
+    uint32_t size, lead_ns;
+};
+
 struct cus_plan {
     /* Withheld ops. What the hot path looks at stands first. */
     const struct cus_expected *at; /* what it expects next; in the image of `predicted` */
@@ -69,10 +75,10 @@ struct cus_plan {
     struct cus_dispatch dispatch;
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint32_t step_ops;
-    uint32_t reach;     /* ops that the next piece may have: grows from piece to piece of a step */
-    uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
-    uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
-    uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
+    struct cus_ramp ramp; /* how large the next piece may be: grows from piece to piece of a step */
+    uint32_t share;       /* ops that a new piece may have to be built in one step; 0: any */
+    uint32_t ns_per_op;   /* host time between ops, smoothed; 0: unknown */
+    uint32_t formed_ns;   /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
                                          anew, and from then to the next time */
     uint32_t shaping;      /* counts such decisions: a piece that was formed before the */
