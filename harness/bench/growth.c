@@ -3,27 +3,21 @@
  * turns, on how many streams, in how many threads. Shows whether what is put under it costs the
  * same per launch however large the program is.
  *
- * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. It is
- * not linked to libcuda: it comes by the driver as the CUDA runtime does (dlopen, then
- * cuGetProcAddress), so it runs on a GPU and on the simulator. Each thread has streams and memory
- * of its own; a step of a thread is `nodes` launches on one of its streams and a synchronisation of
- * that, and the streams take turns. Every launch is one of a linear map over its stream's memory,
- * two of which do not commute: the checksum shows a launch that is lost, doubled or out of order.
+ * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. Each
+ * thread has streams and memory of its own; a step of a thread is `nodes` launches (chain.h) on one
+ * of its streams and a synchronisation of that, and the streams take turns.
  *
  * Under callgrind, with --instr-atstart=no --toggle-collect='measured*', the measured steps alone
  * are counted, on the program's threads alone.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cuda.h>
-
+#include "harness/bench/chain.h"
 #include "shim/include/cusplice.h"
 
 #if defined(__has_include)
@@ -36,12 +30,8 @@
 #define CALLGRIND_STOP_INSTRUMENTATION ((void)0)
 #endif
 
-extern const unsigned char growth_kernels_fatbin[];
-
 enum {
-    HANDLES = 128, /* functions that are told apart: the same code, loaded so often */
-    DIGIT = 100,   /* of them, that one launch of a prefix can be */
-    WORDS = 32,
+    DIGIT = 100,   /* of HANDLES functions, that one launch of a prefix can be */
     PIECE_MB = 16, /* of what --alloc-mb allocates */
     THREADS_MAX = 64,
 };
@@ -62,31 +52,7 @@ static struct {
     bool allocate; /* memory, in each step: a call that covers all streams */
 } opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false, false, false};
 
-#define CALLS(X)                                                                                   \
-    X(cuInit, 2000)                                                                                \
-    X(cuDeviceGet, 2000)                                                                           \
-    X(cuDevicePrimaryCtxRetain, 7000)                                                              \
-    X(cuCtxSetCurrent, 4000)                                                                       \
-    X(cuCtxSynchronize, 2000)                                                                      \
-    X(cuModuleLoadData, 2000)                                                                      \
-    X(cuModuleGetFunction, 2000)                                                                   \
-    X(cuMemAlloc, 3020)                                                                            \
-    X(cuMemFree, 3020)                                                                             \
-    X(cuMemGetInfo, 3020)                                                                          \
-    X(cuMemcpyDtoH, 3020)                                                                          \
-    X(cuMemcpyHtoD, 3020)                                                                          \
-    X(cuStreamCreate, 2000)                                                                        \
-    X(cuStreamSynchronize, 2000)                                                                   \
-    X(cuLaunchKernel, 4000)
-
-static struct {
-#define FIELD(name, version) __typeof__(&name) name;
-    CALLS(FIELD)
-#undef FIELD
-} cu;
-
 static CUcontext context;
-static CUfunction functions[HANDLES];
 static pthread_barrier_t barrier;
 
 struct stream {
@@ -102,75 +68,20 @@ struct worker {
     uint64_t host_ns, wall_ns, worst_ns; /* of the measured steps; the worst one of them */
 };
 
-static void must(CUresult code, const char *call) {
-    if (code == CUDA_SUCCESS)
-        return;
-    fprintf(stderr, "growth: %s: error %d\n", call, (int)code);
-    exit(3);
-}
-#define OK(call) must((call), #call)
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void find_driver(void) {
-    typedef CUresult look_up_fn(const char *, void **, int, cuuint64_t,
-                                CUdriverProcAddressQueryResult *);
-    static const struct {
-        const char *name;
-        int version;
-        void **where;
-    } entries[] = {
-#define ENTRY(name, version) {#name, version, (void **)&cu.name},
-        CALLS(ENTRY)
-#undef ENTRY
-    };
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    look_up_fn *look_up = library ? (look_up_fn *)dlsym(library, "cuGetProcAddress_v2") : NULL;
-    if (!look_up) {
-        fprintf(stderr, "growth: there is no CUDA driver of version 12.0 or later\n");
-        exit(3);
-    }
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        CUdriverProcAddressQueryResult found;
-        OK(look_up(entries[i].name, entries[i].where, entries[i].version, 0, &found));
-        if (!*entries[i].where) {
-            fprintf(stderr, "growth: the driver has no %s\n", entries[i].name);
-            exit(3);
-        }
-    }
-}
-
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdu;
-    x ^= x >> 33;
-    x *= 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
-
 /* Which function launch `i` of a step of this signature is. */
 static unsigned which(unsigned signature, unsigned i) {
     if (opt.differ == DIFFER_ORDER)
-        return (unsigned)(mix((uint64_t)signature << 32 | i) % HANDLES);
+        return (unsigned)(chain_mix((uint64_t)signature << 32 | i) % HANDLES);
     if (opt.differ == DIFFER_PREFIX && i < 2)
         return (i ? signature / DIGIT : signature) % DIGIT;
-    return (unsigned)(mix(i) % HANDLES);
+    return (unsigned)(chain_mix(i) % HANDLES);
 }
 
 static void launch(const struct stream *s, unsigned signature, unsigned i) {
-    CUdeviceptr x = s->memory;
-    unsigned a = 2 * i + 1, b = i;
-    int n = WORDS;
-    void *params[] = {&x, &a, &b, &n};
-    unsigned grid = 1; /* blocks beyond the first do nothing */
+    unsigned grid = 1;
     if (opt.differ == DIFFER_GRID)
         grid += i % 2 ? signature % DIGIT : signature / DIGIT;
-    OK(cu.cuLaunchKernel(functions[which(signature, i)], grid, 1, 1, WORDS, 1, 1, 0, s->handle,
-                         params, NULL));
+    chain_launch(chain_functions[which(signature, i)], grid, i, s->memory, s->handle);
 }
 
 static void step(struct worker *w) {
@@ -179,17 +90,17 @@ static void step(struct worker *w) {
     if (opt.random)
         turn = w->rng = w->rng * 6364136223846793005u + 1442695040888963407u, turn >>= 33;
     w->done++;
-    uint64_t start = now_ns();
+    uint64_t start = chain_now_ns();
     for (unsigned i = 0; i < opt.nodes; i++)
         launch(s, (unsigned)(turn % opt.signatures), i);
-    uint64_t launched = now_ns();
+    uint64_t launched = chain_now_ns();
     if (opt.allocate) {
         CUdeviceptr p;
         OK(cu.cuMemAlloc(&p, sizeof(unsigned)));
         OK(cu.cuMemFree(p));
     }
     OK(cu.cuStreamSynchronize(s->handle));
-    uint64_t end = now_ns();
+    uint64_t end = chain_now_ns();
     w->host_ns += launched - start;
     w->wall_ns += end - start;
     if (end - start > w->worst_ns)
@@ -223,24 +134,16 @@ static void prepare(struct worker *w, unsigned number) {
     *w = (struct worker){.number = number, .rng = opt.seed + number};
     w->streams = calloc(opt.streams, sizeof *w->streams);
     for (unsigned i = 0; w->streams && i < opt.streams; i++) {
-        unsigned words[WORDS];
-        for (unsigned j = 0; j < WORDS; j++)
-            words[j] = number * 1000 + i + j;
         OK(cu.cuStreamCreate(&w->streams[i].handle, CU_STREAM_NON_BLOCKING));
-        OK(cu.cuMemAlloc(&w->streams[i].memory, sizeof words));
-        OK(cu.cuMemcpyHtoD(w->streams[i].memory, words, sizeof words));
+        w->streams[i].memory = chain_memory(number * 1000 + i);
     }
 }
 
 static uint64_t checksum(const struct worker *w) {
     uint64_t sum = 0;
     for (unsigned t = 0; t < opt.threads; t++)
-        for (unsigned i = 0; i < opt.streams; i++) {
-            unsigned words[WORDS];
-            OK(cu.cuMemcpyDtoH(words, w[t].streams[i].memory, sizeof words));
-            for (unsigned j = 0; j < WORDS; j++)
-                sum = mix(sum ^ words[j]);
-        }
+        for (unsigned i = 0; i < opt.streams; i++)
+            sum = chain_sum(sum, w[t].streams[i].memory);
     return sum;
 }
 
@@ -338,18 +241,8 @@ static void parse(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    CUdevice device;
     parse(argc, argv);
-    find_driver();
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGet(&device, 0));
-    OK(cu.cuDevicePrimaryCtxRetain(&context, device));
-    OK(cu.cuCtxSetCurrent(context));
-    for (unsigned i = 0; i < HANDLES; i++) {
-        CUmodule module;
-        OK(cu.cuModuleLoadData(&module, growth_kernels_fatbin));
-        OK(cu.cuModuleGetFunction(&functions[i], module, "chain"));
-    }
+    context = chain_open();
     struct worker *w = calloc(opt.threads, sizeof *w);
     pthread_t threads[THREADS_MAX];
     pthread_barrier_init(&barrier, NULL, opt.threads + 1);
@@ -369,10 +262,10 @@ int main(int argc, char **argv) {
     allocate();
     unsigned filled_mb = opt.fill ? fill() : 0;
     CALLGRIND_START_INSTRUMENTATION;
-    uint64_t begin = now_ns();
+    uint64_t begin = chain_now_ns();
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    uint64_t all_ns = now_ns() - begin;
+    uint64_t all_ns = chain_now_ns() - begin;
     CALLGRIND_STOP_INSTRUMENTATION;
     size_t known = cusplice_read_counters(&after, sizeof after);
     size_t free_late = 0;

@@ -3,34 +3,24 @@
  * in which nothing or next to nothing comes again. Shows what something that is put under it gains
  * in the good ones, loses in the bad ones, and holds up while it learns.
  *
- * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. It is
- * not linked to libcuda: it comes by the driver as the CUDA runtime does (dlopen, then
- * cuGetProcAddress), so it runs on a GPU and on the simulator. One thread, one stream; a step is
- * some launches and a synchronisation. What is launched follows from the phases and the seed alone,
- * and every launch is one of a linear map over the stream's memory, two of which do not commute:
- * the checksum shows a launch that is lost, doubled or out of order.
+ * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. One
+ * thread, one stream; a step is some launches (chain.h) and a synchronisation. What is launched
+ * follows from the phases and the seed alone.
  *
  * Nothing but a step is inside its time: the counters are read between steps.
  */
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <cuda.h>
-
+#include "harness/bench/chain.h"
 #include "shim/include/cusplice.h"
 
-extern const unsigned char growth_kernels_fatbin[];
-
 enum {
-    HANDLES = 128,  /* functions that are told apart: the same code, loaded so often */
-    CHOICE = 50,    /* of them, among which a bad phase chooses */
+    CHOICE = 50,    /* of HANDLES functions, among which a bad phase chooses */
     SOME = 12,      /* launches of a run in phase `runs`; so many runs there are */
     TRIPLE_OF = 16, /* launches, three of which come again in phase `three` */
-    WORDS = 32,
     PHASES_MAX = 64,
     TENTHS = 10,
     LISTED = 64, /* steps of a phase whose times are listed one by one */
@@ -72,82 +62,10 @@ static struct {
     unsigned n_phases;
 } opt = {.ops = 240, .rng = 1};
 
-#define CALLS(X)                                                                                   \
-    X(cuInit, 2000)                                                                                \
-    X(cuDeviceGet, 2000)                                                                           \
-    X(cuDevicePrimaryCtxRetain, 7000)                                                              \
-    X(cuCtxSetCurrent, 4000)                                                                       \
-    X(cuCtxSynchronize, 2000)                                                                      \
-    X(cuModuleLoadData, 2000)                                                                      \
-    X(cuModuleGetFunction, 2000)                                                                   \
-    X(cuMemAlloc, 3020)                                                                            \
-    X(cuMemcpyDtoH, 3020)                                                                          \
-    X(cuMemcpyHtoD, 3020)                                                                          \
-    X(cuStreamCreate, 2000)                                                                        \
-    X(cuStreamSynchronize, 2000)                                                                   \
-    X(cuLaunchKernel, 4000)
-
-static struct {
-#define FIELD(name, version) __typeof__(&name) name;
-    CALLS(FIELD)
-#undef FIELD
-} cu;
-
-static CUfunction functions[HANDLES];
 static CUstream stream;
 static CUdeviceptr memory;
 static bool counted; /* the library's counters are there */
 static uint64_t began_ns;
-
-static void must(CUresult code, const char *call) {
-    if (code == CUDA_SUCCESS)
-        return;
-    fprintf(stderr, "phases: %s: error %d\n", call, (int)code);
-    exit(3);
-}
-#define OK(call) must((call), #call)
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void find_driver(void) {
-    typedef CUresult look_up_fn(const char *, void **, int, cuuint64_t,
-                                CUdriverProcAddressQueryResult *);
-    static const struct {
-        const char *name;
-        int version;
-        void **where;
-    } entries[] = {
-#define ENTRY(name, version) {#name, version, (void **)&cu.name},
-        CALLS(ENTRY)
-#undef ENTRY
-    };
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    look_up_fn *look_up = library ? (look_up_fn *)dlsym(library, "cuGetProcAddress_v2") : NULL;
-    if (!look_up) {
-        fprintf(stderr, "phases: there is no CUDA driver of version 12.0 or later\n");
-        exit(3);
-    }
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        CUdriverProcAddressQueryResult found;
-        OK(look_up(entries[i].name, entries[i].where, entries[i].version, 0, &found));
-        if (!*entries[i].where) {
-            fprintf(stderr, "phases: the driver has no %s\n", entries[i].name);
-            exit(3);
-        }
-    }
-}
-
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdu;
-    x ^= x >> 33;
-    x *= 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
 
 static unsigned chance(unsigned below) {
     opt.rng = opt.rng * 6364136223846793005u + 1442695040888963407u;
@@ -156,15 +74,11 @@ static unsigned chance(unsigned below) {
 
 /* Launch `i` of something that is the same each time. */
 static void launch(unsigned function, unsigned grid, unsigned i) {
-    CUdeviceptr x = memory;
-    unsigned a = 2 * i + 1, b = i;
-    int n = WORDS;
-    void *params[] = {&x, &a, &b, &n};
-    OK(cu.cuLaunchKernel(functions[function], grid, 1, 1, WORDS, 1, 1, 0, stream, params, NULL));
+    chain_launch(chain_functions[function], grid, i, memory, stream);
 }
 
 static unsigned fixed(unsigned i) {
-    return (unsigned)(mix(i) % HANDLES);
+    return (unsigned)(chain_mix(i) % HANDLES);
 }
 
 /* Returns how many launches the step had. */
@@ -205,11 +119,11 @@ static void play(struct phase *p) {
     cusplice_read_counters(&last, sizeof last);
     p->before = last;
     for (unsigned i = 0; i < p->steps; i++) {
-        uint64_t start = now_ns();
+        uint64_t start = chain_now_ns();
         unsigned ops = step(p->kind);
-        uint64_t launched = now_ns();
+        uint64_t launched = chain_now_ns();
         OK(cu.cuStreamSynchronize(stream));
-        uint64_t ns = now_ns() - start;
+        uint64_t ns = chain_now_ns() - start;
         p->wall_ns += ns;
         p->host_ns += launched - start;
         p->ops += ops;
@@ -339,15 +253,6 @@ static void parse(int argc, char **argv) {
     opt.rng = seed;
 }
 
-static uint64_t checksum(void) {
-    unsigned words[WORDS];
-    uint64_t sum = 0;
-    OK(cu.cuMemcpyDtoH(words, memory, sizeof words));
-    for (unsigned j = 0; j < WORDS; j++)
-        sum = mix(sum ^ words[j]);
-    return sum;
-}
-
 /* Each function is launched once before anything is measured: the first launch of one loads code.
  */
 static void touch_functions(void) {
@@ -357,30 +262,15 @@ static void touch_functions(void) {
 }
 
 int main(int argc, char **argv) {
-    CUdevice device;
-    CUcontext context;
-    unsigned words[WORDS];
     parse(argc, argv);
-    find_driver();
-    OK(cu.cuInit(0));
-    OK(cu.cuDeviceGet(&device, 0));
-    OK(cu.cuDevicePrimaryCtxRetain(&context, device));
-    OK(cu.cuCtxSetCurrent(context));
-    for (unsigned i = 0; i < HANDLES; i++) {
-        CUmodule module;
-        OK(cu.cuModuleLoadData(&module, growth_kernels_fatbin));
-        OK(cu.cuModuleGetFunction(&functions[i], module, "chain"));
-    }
-    for (unsigned j = 0; j < WORDS; j++)
-        words[j] = j;
+    chain_open();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc(&memory, sizeof words));
-    OK(cu.cuMemcpyHtoD(memory, words, sizeof words));
+    memory = chain_memory(0);
     OK(cu.cuCtxSynchronize()); /* uploads do not order themselves with such streams */
     touch_functions();
     struct cusplice_counters unused;
     counted = cusplice_read_counters(&unused, sizeof unused) > 0;
-    began_ns = now_ns();
+    began_ns = chain_now_ns();
     for (unsigned i = 0; i < opt.n_phases; i++) {
         if (i + 1 == opt.n_phases)
             phases_mark();
@@ -388,7 +278,7 @@ int main(int argc, char **argv) {
     }
     phases_mark();
     printf("{\"ops\": %u, \"checksum\": \"%016llx\", \"phases\": [", opt.ops,
-           (unsigned long long)checksum());
+           (unsigned long long)chain_sum(0, memory));
     for (unsigned i = 0; i < opt.n_phases; i++) {
         printf("%s", i ? ", " : "");
         print_phase(&opt.phases[i]);

@@ -410,8 +410,7 @@ void cus_exec_swap(struct cus_exec *exec, uint32_t i) {
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i) {
     unsigned on = 0;
     return driver->cuGraphNodeGetEnabled &&
-           driver->cuGraphNodeGetEnabled(exec->exec, exec->handles[i], &on) == CUDA_SUCCESS &&
-           on;
+           driver->cuGraphNodeGetEnabled(exec->exec, exec->handles[i], &on) == CUDA_SUCCESS && on;
 }
 
 bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on) {

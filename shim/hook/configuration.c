@@ -129,7 +129,8 @@ NOINLINE static unsigned pop_far(struct cus_dim3 *grid, struct cus_dim3 *block, 
     if (!pushed.n)
         return result;
     pushed.n--;
-    if (!result && pushed.n < FRAMES)
+    /* A tool may stand before this one of the two alone. */
+    if (!result && pushed.n < FRAMES && (!CUS_HAZARD(E13) || (look.at && look.at->known)))
         learn(&pushed.frames[pushed.n], by, grid, block, shared, stream);
     return result;
 }

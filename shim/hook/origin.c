@@ -7,7 +7,9 @@
  * was linked to, by name: of objects with the same name the loader gives everybody the first. Where
  * that does not tell, the object that calls is asked in the same way; then the loader, which knows
  * the global scope. A library that exports functions of these names and is no runtime stands in
- * front of them all, where the loader finds it first.
+ * front of them all, where the loader finds it first; elsewhere it is for itself and for those that
+ * need it. What stands before this library in the loader's list would have been called instead of
+ * it, and is not meant.
  *
  * Any thread, in constructors too. The walk holds the lock under which objects come and go, not the
  * one that is held while their constructors run: a constructor may wait for a thread that launches.
@@ -151,12 +153,14 @@ struct definer {
     void *function;
     const char *soname;
     unsigned version;
+    bool with_kernel, with_caller; /* the object that is asked about is this one */
 };
 
 struct walk {
     const char *name;
     uint32_t hash;
-    unsigned n;
+    uintptr_t kernel, caller;
+    unsigned n; /* in the order in which they were loaded */
     struct definer definers[DEFINERS];
     uintptr_t address; /* second walk: of the object that is asked for what it needs */
     const struct definer *needed;
@@ -166,16 +170,23 @@ static int find_definers(struct dl_phdr_info *info, size_t bytes, void *context)
     struct walk *walk = context;
     struct object object;
     (void)bytes;
-    if (!read_object(info, &object) || holds(info, (uintptr_t)&version_of))
+    if (holds(info, (uintptr_t)&version_of)) {
+        walk->n = 0;
+        return 0;
+    }
+    if (!read_object(info, &object))
         return 0;
     void *function = exported(&object, walk->name, walk->hash);
     if (function && walk->n < DEFINERS)
-        walk->definers[walk->n++] =
-            (struct definer){function, object.soname, version_of(object.soname)};
+        walk->definers[walk->n++] = (struct definer){.function = function,
+                                                     .soname = object.soname,
+                                                     .version = version_of(object.soname),
+                                                     .with_kernel = holds(info, walk->kernel),
+                                                     .with_caller = holds(info, walk->caller)};
     return 0;
 }
 
-/* Which of the runtimes does the object at `address` name as what it needs? */
+/* Which of them does the object at `address` name as what it needs? */
 static int find_needed(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct walk *walk = context;
     struct object object;
@@ -186,8 +197,7 @@ static int find_needed(struct dl_phdr_info *info, size_t bytes, void *context) {
         if (entry->d_tag != DT_NEEDED)
             continue;
         for (unsigned i = 0; i < walk->n; i++) {
-            if (walk->definers[i].version &&
-                strcmp(object.texts + entry->d_un.d_val, walk->definers[i].soname) == 0) {
+            if (strcmp(object.texts + entry->d_un.d_val, walk->definers[i].soname) == 0) {
                 walk->needed = &walk->definers[i];
                 return 1;
             }
@@ -196,8 +206,8 @@ static int find_needed(struct dl_phdr_info *info, size_t bytes, void *context) {
     return 1;
 }
 
-static const struct definer *needed_at(struct walk *walk, const void *address) {
-    walk->address = (uintptr_t)address;
+static const struct definer *needed_at(struct walk *walk, uintptr_t address) {
+    walk->address = address;
     walk->needed = NULL;
     dl_iterate_phdr(find_needed, walk);
     return walk->needed;
@@ -218,6 +228,27 @@ bool cus_runtime_same_object(const void *one, const void *other) {
     return walk.n != 0;
 }
 
+typedef int dlclose_fn(void *handle);
+
+static int cannot(void *handle) {
+    (void)handle;
+    return -1;
+}
+
+/* What comes behind us in the global scope: a tool may stand before the loader's own. */
+static int real_close(void *handle) {
+    static dlclose_fn *real; /* atomic */
+    dlclose_fn *call = __atomic_load_n(&real, __ATOMIC_RELAXED);
+    if (!call) {
+        dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+        call = (dlclose_fn *)look(RTLD_NEXT, "dlclose");
+        if (!call)
+            call = cannot;
+        __atomic_store_n(&real, call, __ATOMIC_RELAXED);
+    }
+    return call(handle);
+}
+
 /* What the global scope has behind us. */
 static void *next_of(int which) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
@@ -236,7 +267,7 @@ void *cus_runtime_behind(int which, const void *caller) {
         handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
     if (handle) {
         found = look(handle, names[which]);
-        dlclose(handle); /* the caller is still there */
+        real_close(handle); /* the caller is still there */
         dlerror();
     }
     errno = error;
@@ -251,20 +282,33 @@ static const struct definer *of_function(const struct walk *walk, const void *fu
     return NULL;
 }
 
-static const struct definer *choose(struct walk *walk, enum cus_runtime which, const void *kernel,
-                                    const void *caller) {
+/* What an object has, or needs, and is no runtime of the usual name: was it there before what the
+ * global scope has? Then the object was bound to it. */
+static const struct definer *if_bound(const struct definer *one, const struct definer *next) {
+    return one && (one->version || !next || one < next) ? one : NULL;
+}
+
+static const struct definer *choose(struct walk *walk, enum cus_runtime which) {
     if (walk->n < 2)
         return walk->n ? walk->definers : NULL;
-    const struct definer *next = NULL, *chosen;
+    const struct definer *next = NULL, *chosen, *kernels = NULL, *callers = NULL;
     bool others = false;
-    for (unsigned i = 0; i < walk->n; i++)
-        others |= !walk->definers[i].version;
+    for (unsigned i = 0; i < walk->n; i++) {
+        const struct definer *one = &walk->definers[i];
+        others |= !one->version;
+        kernels = one->with_kernel ? one : kernels;
+        callers = one->with_caller ? one : callers;
+    }
     if (others) {
         next = of_function(walk, next_of(which));
+        if ((chosen = if_bound(kernels, next)))
+            return chosen;
         if (next && !next->version)
             return next;
     }
-    if ((chosen = needed_at(walk, kernel)) || (chosen = needed_at(walk, caller)) ||
+    if ((chosen = if_bound(needed_at(walk, walk->kernel), next)) ||
+        (chosen = if_bound(callers, next)) ||
+        (chosen = if_bound(needed_at(walk, walk->caller), next)) ||
         (chosen = next ? next : of_function(walk, next_of(which))))
         return chosen;
     return walk->definers;
@@ -273,39 +317,28 @@ static const struct definer *choose(struct walk *walk, enum cus_runtime which, c
 struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void *kernel,
                                              const void *caller) {
     int error = errno;
-    struct walk walk = {.name = names[which], .hash = gnu_hash(names[which])};
+    struct walk walk = {.name = names[which],
+                        .hash = gnu_hash(names[which]),
+                        .kernel = (uintptr_t)kernel,
+                        .caller = (uintptr_t)caller};
     dl_iterate_phdr(find_definers, &walk);
-    const struct definer *chosen = choose(&walk, which, kernel, caller);
+    const struct definer *chosen = choose(&walk, which);
+    void *function = chosen ? chosen->function : cus_runtime_behind((int)which, caller);
+    /* What called us instead of its own would do so again. */
+    if (!chosen && function && cus_runtime_same_object(caller, function))
+        function = NULL;
     errno = error;
-    return (struct cus_runtime_origin){chosen ? chosen->function : NULL,
-                                       chosen && chosen->version >= VERSION_MIN};
+    return (struct cus_runtime_origin){function, chosen && chosen->version >= VERSION_MIN};
 }
 
-/* ---- dlclose ---- */
-
-typedef int dlclose_fn(void *handle);
-
-static int cannot(void *handle) {
-    (void)handle;
-    return -1;
-}
+/* ---- dlclose, the export ---- */
 
 /* What is at an address may be another object's before the next look. Forgotten before, since the
  * address is free from then on; and behind, since the object's own destructors may have launched.
  */
 __attribute__((visibility("default"))) int dlclose(void *handle) {
-    static dlclose_fn *real; /* atomic */
-    dlclose_fn *call = __atomic_load_n(&real, __ATOMIC_RELAXED);
-    if (!call) {
-        call = (dlclose_fn *)dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.34");
-        if (!call)
-            call = (dlclose_fn *)dlvsym(RTLD_NEXT, "dlclose", "GLIBC_2.2.5");
-        if (!call)
-            call = cannot;
-        __atomic_store_n(&real, call, __ATOMIC_RELAXED);
-    }
     cus_runtime_forget();
-    int result = call(handle);
+    int result = real_close(handle);
     cus_runtime_forget();
     return result;
 }

@@ -63,10 +63,13 @@ static _Thread_local struct {
     void *real;
 } matching __attribute__((tls_model("initial-exec")));
 
-/* Whether a call may be matched at all; the same as the driver's hooks ask. */
-static inline __attribute__((always_inline)) bool may_match(CUstream stream, enum cus_abi abi) {
+/* Whether calls may be matched at all; the same as the driver's hooks ask. */
+static inline __attribute__((always_inline)) bool ready(void) {
     return __builtin_expect(__atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE), 1) &&
-           cus_guard_ready() && cus_hot_aimed(stream, abi);
+           cus_guard_ready();
+}
+static inline __attribute__((always_inline)) bool may_match(CUstream stream, enum cus_abi abi) {
+    return ready() && cus_hot_aimed(stream, abi);
 }
 
 /* ---- learning ---- */
@@ -182,8 +185,10 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
 NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
                            void **args, size_t shared, CUstream stream) {
     cus_lock_give(&cus_thread_self.pending->lock);
+    launch_fn *real = (launch_fn *)matching.real;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     cus_depth = 0;
-    return ((launch_fn *)matching.real)(kernel, grid, block, args, shared, stream);
+    return real(kernel, grid, block, args, shared, stream);
 }
 
 /* The launch that is expected, in another context. Lock held. */
@@ -251,15 +256,23 @@ NOINLINE static int rest(void **args) {
         bool here = CUS_RUNTIME_GET(slot->context) == cus_thread_self.context;                     \
         if (__builtin_expect(!found || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0))   \
             return FAR(symbol);                                                                    \
-        if (!__builtin_expect(may_match(stream, abi_), 1)) {                                       \
+        if (!__builtin_expect(ready(), 1)) {                                                       \
             if (settled || !__atomic_load_n(&cus_runtime_open, __ATOMIC_RELAXED))                  \
                 return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
             return FAR(symbol);                                                                    \
         }                                                                                          \
-        if (__builtin_expect(!handle || !here, 0))                                                 \
+        if (__builtin_expect(!handle || !here, 0)) {                                               \
+            if (settled && !cus_hot_aimed(stream, abi_))                                           \
+                return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
             return FAR(symbol);                                                                    \
+        }                                                                                          \
         cus_depth = 1;                                                                             \
+        /* A signal handler that launches did so before this, or goes straight through. */         \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        if (!__builtin_expect(cus_hot_aimed(stream, abi_), 1)) {                                   \
+            cus_depth = 0;                                                                         \
+            return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);                 \
+        }                                                                                          \
         matching.kernel = kernel;                                                                  \
         matching.real = real;                                                                      \
         if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \

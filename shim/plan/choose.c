@@ -9,7 +9,6 @@
 #include "shim/base/mem.h"
 
 enum {
-    SEEN_SIGNATURES = 4096,
     TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
     PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
     PROBE_ALWAYS = 64, /* begins of a piece at which that is asked; later on, */
@@ -81,10 +80,10 @@ struct cus_signature cus_choose_own(const struct cus_plan *plan) {
 /* Was this signature met before? It is from now on. */
 bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
     if (!plan->seen)
-        plan->seen = cus_mem_grow(SEEN_SIGNATURES * sizeof *plan->seen);
+        plan->seen = cus_mem_grow(CUS_SEEN_SIGNATURES * sizeof *plan->seen);
     if (!plan->seen)
         return false;
-    uint64_t *slot = &plan->seen[sig.hi % SEEN_SIGNATURES];
+    uint64_t *slot = &plan->seen[sig.hi % CUS_SEEN_SIGNATURES];
     bool before = *slot == sig.lo;
     *slot = sig.lo;
     return before;

@@ -8,16 +8,9 @@
 
 #include "shim/base/mem.h"
 
-struct cus_join {
-    uint64_t gram;
-    struct cus_node *node;
-};
-
-void cus_joins_feed(struct cus_joins *joins, const struct cus_tree *tree, const struct cus_op *op) {
+void cus_joins_feed(struct cus_joins *joins, const struct cus_op *op) {
     joins->slot = NULL;
     if (!joins->met) {
-        if (tree->n_nodes < CUS_JOIN_NODES)
-            return;
         joins->met = cus_mem_grow(CUS_JOIN_SLOTS * sizeof *joins->met);
         if (!joins->met)
             return;
@@ -38,11 +31,6 @@ struct cus_node *cus_joins_known(const struct cus_joins *joins, const struct cus
         node->key.step != step)
         return NULL;
     return node;
-}
-
-void cus_joins_note(struct cus_joins *joins, struct cus_node *node) {
-    if (joins->slot)
-        *joins->slot = (struct cus_join){joins->gram, node};
 }
 
 void cus_joins_clear(struct cus_joins *joins) {

@@ -18,6 +18,11 @@ enum {
     CUS_JOIN_NODES = 1024 /* of a tree from which on this is worth its memory */
 };
 
+struct cus_join {
+    uint64_t gram;
+    struct cus_node *node;
+};
+
 struct cus_joins {
     uint64_t gram;
     uint32_t ops;          /* in it, as far as they were recorded without a gap */
@@ -25,13 +30,20 @@ struct cus_joins {
     struct cus_join *slot; /* of the op that came last, NULL where it is not looked at */
 };
 
-/* An op was recorded. */
-void cus_joins_feed(struct cus_joins *joins, const struct cus_tree *tree, const struct cus_op *op);
+/* Is it worth its memory by now? */
+static inline bool cus_joins_wanted(const struct cus_joins *joins, const struct cus_tree *tree) {
+    return joins->met || tree->n_nodes >= CUS_JOIN_NODES;
+}
+/* Then: an op was recorded. */
+void cus_joins_feed(struct cus_joins *joins, const struct cus_op *op);
 /* The node at which these ops were met before, if it stands for such an op in such a step. */
 struct cus_node *cus_joins_known(const struct cus_joins *joins, const struct cus_op *op,
                                  enum cus_step_class step);
 /* They lead to this node. */
-void cus_joins_note(struct cus_joins *joins, struct cus_node *node);
+static inline void cus_joins_note(struct cus_joins *joins, struct cus_node *node) {
+    if (joins->slot)
+        *joins->slot = (struct cus_join){joins->gram, node};
+}
 /* What comes next does not follow what was recorded last. */
 static inline void cus_joins_gap(struct cus_joins *joins) {
     joins->ops = 0;

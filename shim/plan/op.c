@@ -32,9 +32,7 @@ static bool grid_in_limits(const struct cus_kind *kind, const uint32_t *grid) {
     return true;
 }
 
-bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
-    if (kind->type != CUS_OP_LAUNCH)
-        return true;
+bool cus_kind_allows_else(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     if (!grid_in_limits(kind, dims))
         return false;
     /* Only the grid may be new, and not even that for a cooperative kernel, whose grid must fit the
@@ -121,13 +119,25 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, uint32_t bytes) {
     return hash;
 }
 
+/* Most arguments are one word, whole or half. */
+static uint64_t hash_argument(uint64_t hash, const void *at, uint32_t size) {
+    uint32_t half;
+    if (size == 8)
+        return mix(hash, cus_word_at(at));
+    if (size != 4)
+        return hash_bytes(hash, at, size);
+    memcpy(&half, at, 4);
+    return mix(hash, half ^ (uint64_t)4 << 56);
+}
+
 uint64_t cus_op_hash(const struct cus_op *op) {
     const struct cus_layout *layout = op->kind->layout;
     uint64_t hash = hash_bytes(op->kind->id, op->dims, sizeof op->dims);
     if (!layout)
         return hash_bytes(hash, op->flat, op->kind->param_bytes);
     for (uint32_t i = 0; i < layout->n; i++)
-        hash = hash_bytes(hash, op->params ? op->params[i] : op->flat + layout->arguments[i].offset,
+        hash =
+            hash_argument(hash, op->params ? op->params[i] : op->flat + layout->arguments[i].offset,
                           layout->arguments[i].size);
     return hash;
 }

@@ -58,37 +58,38 @@ struct cus_attr {
     uint64_t value[8];
 };
 
+/* What an op looks at that goes out by itself comes first. */
 struct cus_kind {
-    uint32_t id;         /* unique in the process: what signatures hash */
-    uint64_t stable;     /* a hash of what it is, the same in each process: what paths hash */
+    const void *handle;  /* launch: the CUfunction as passed */
     uint8_t type;        /* enum cus_op_type */
     uint8_t policy;      /* enum cus_policy */
     uint8_t cooperative; /* replays with the exact shape only (HAZARDS A11) */
-    uint8_t pdl;     /* programmatic stream serialization: may start before its predecessor ends */
     bool deferrable; /* false for ever once something about it was refused; guarded by nothing: set
                         once, read anywhere */
-    uint8_t elem;    /* memset: element bytes */
-    uint8_t copy_form; /* copy: enum cus_copy_form */
-    uint8_t abis;      /* memset, copy: a bit for each form of the call (enum cus_abi) that the same
-                          rule decides on */
-    uint8_t n_shapes;  /* atomic: how many of `shapes` are in use; what does not fit any more stays
-                          eager */
     uint16_t n_attrs;
-    bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
-    uint32_t traced; /* atomic: its number in the trace; 0: none yet */
-    int rule;        /* the rule that decided its policy, -1: none */
-    uint32_t param_bytes;
-    uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
-    const void *handle;  /* launch: the CUfunction as passed */
-    const struct cus_layout *layout;
+    uint8_t n_shapes; /* atomic: how many of `shapes` are in use; what does not fit any more stays
+                         eager */
+    uint8_t pdl;      /* programmatic stream serialization: may start before its predecessor ends */
+    struct cus_tally *tally;          /* what is counted under that name; NULL: nowhere */
     const struct cus_step_rule *step; /* a marker: says what step it is in; NULL: none */
     const char *name;                 /* for reports */
-    struct cus_tally *tally;          /* what is counted under that name; NULL: nowhere */
-    struct cus_attr attrs[CUS_KIND_ATTRS];
+    uint32_t id;                      /* unique in the process: what signatures hash */
+    uint32_t param_bytes;
+    const struct cus_layout *layout;
+    uint64_t stable; /* a hash of what it is, the same in each process: what paths hash */
     /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12.
      * Atomic: read by every engine of the context; one writer at a time, who fills an entry before
      * it counts it. */
     uint32_t shapes[CUS_KIND_SHAPES][CUS_DIMS];
+    uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
+    uint8_t elem;        /* memset: element bytes */
+    uint8_t copy_form;   /* copy: enum cus_copy_form */
+    uint8_t abis;    /* memset, copy: a bit for each form of the call (enum cus_abi) that the same
+                        rule decides on */
+    bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
+    uint32_t traced; /* atomic: its number in the trace; 0: none yet */
+    int rule;        /* the rule that decided its policy, -1: none */
+    struct cus_attr attrs[CUS_KIND_ATTRS];
 };
 
 /* The shape by itself, to be handed around in registers. */
@@ -126,7 +127,16 @@ static inline uint64_t cus_path_add(uint64_t path, const struct cus_kind *kind, 
 
 /* May a node of this kind take these dims without having run with them? Limits and shapes of
  * HAZARDS A11, A12. */
-bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
+bool cus_kind_allows_else(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
+static inline bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
+    if (kind->type != CUS_OP_LAUNCH)
+        return true;
+    /* Most have one shape, and what has run is within all limits. */
+    uint32_t differs = !__atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < CUS_DIMS; i++)
+        differs |= __atomic_load_n(&kind->shapes[0][i], __ATOMIC_RELAXED) ^ dims[i];
+    return !differs || cus_kind_allows_else(kind, dims);
+}
 /* Notes that an op of this kind ran with these dims. One caller at a time (the context's lock). */
 void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
 

@@ -12,6 +12,7 @@
 #ifndef CUSPLICE_PLAN_PIECE_H
 #define CUSPLICE_PLAN_PIECE_H
 
+#include "shim/base/uthash.h"
 #include "shim/plan/tree.h"
 
 enum { CUS_PIECE_MAX = 1024, CUS_VARIANTS_MAX = 16 };

@@ -81,6 +81,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     cus_mem_shrink(plan->seen);
     plan->seen = NULL;
     plan->cur = &plan->tree.root;
+    plan->turns++;
     plan->step = CUS_STEP_UNKNOWN;
     plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
@@ -305,6 +306,8 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
     if (!node)
         node = rejoin(plan, op, step);
+    plan->met = node;
+    plan->met_step = step;
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
     if (!node->piece) {
@@ -633,16 +636,17 @@ static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
     return known;
 }
 
-void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
-    enum cus_step_class step = cus_plan_step(plan, op);
-    struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
+/* `node`: the child that stands for it, or NULL. Returns where the path is now; NULL: nowhere. */
+static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
+                               struct cus_node *node, enum cus_step_class step) {
     meet(plan, op->kind, step);
     leave(plan);
-    cus_joins_feed(&plan->joins, &plan->tree, op);
+    if (cus_joins_wanted(&plan->joins, &plan->tree))
+        cus_joins_feed(&plan->joins, op);
     if (!node && plan->tree.n_nodes < plan->limits.nodes_max)
         node = branch(plan, op, step);
     plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
-    cus_choose_seen(plan, plan->sig);
+    cus_choose_note(plan, plan->sig);
     cus_segments_add(&plan->now, op->kind->name, 1);
     count_marker(plan, op->kind, step);
     if (!node) {
@@ -654,7 +658,7 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         plan->step_ops++;
         plan->unsynced++;
         plan->fresh_nodes++;
-        return;
+        return NULL;
     }
     if (node->piece && node->piece->nodes[0] != node && node->key.parent != plan->cur)
         cus_learn_met(plan, node);
@@ -668,6 +672,40 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
         ramp_up(plan);
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
+    return node;
+}
+
+void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
+    enum cus_step_class step = cus_plan_step(plan, op);
+    record(plan, op, cus_tree_child(&plan->tree, plan->cur, op->kind, step), step);
+}
+
+void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
+                             struct cus_plan_mark *mark) {
+    mark->cur = plan->cur;
+    mark->sig = plan->sig;
+    mark->unsynced = plan->unsynced;
+    mark->step_ops = plan->step_ops;
+    mark->turns = plan->turns;
+    mark->step = plan->step;
+    mark->node = record(plan, op, plan->met, plan->met_step);
+    mark->turns_after = plan->turns;
+}
+
+void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {
+    /* Nodes go with a turn, or after ops that were recorded later. */
+    if (plan->turns != mark->turns_after || plan->unsynced != mark->unsynced + 1)
+        return;
+    if (mark->node)
+        mark->node->visits--;
+    if (plan->turns != mark->turns)
+        return;
+    cus_joins_gap(&plan->joins);
+    plan->cur = mark->cur;
+    plan->sig = mark->sig;
+    plan->unsynced = mark->unsynced;
+    plan->step_ops = mark->step_ops;
+    plan->step = mark->step;
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When

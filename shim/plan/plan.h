@@ -61,31 +61,46 @@ struct cus_plan {
     struct cus_variant *predicted;      /* NULL: the piece has no exec yet */
 
     struct cus_plan_limits limits;
+    /* Where the path is: what an op that is recorded looks at comes first. */
+    struct cus_node *cur;
+    struct cus_node *met;         /* the child that the last offer was about, or NULL, */
+    enum cus_step_class met_step; /* and its step */
+    enum cus_step_class step;     /* from the last marker on */
+    bool broken;                  /* a break came since the last op */
+    bool called;                  /* it was a call, while nothing was withheld */
+    bool looking;                 /* the loop finder is fed */
+    bool looped;                  /* a loop was found since the host waited last */
+    uint32_t step_ops;
+    struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
+    uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
+    uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
+    uint32_t turns; /* steps, and turns of loops, so far: the stamp of nodes */
+    uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
+                          none */
+    uint64_t ripe;     /* ops so far that were issued by themselves though their node had come
+                          often enough to be in a piece */
+    uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
+    struct cus_joins joins;
+    uint32_t longest;     /* the most that there were when it waited */
+    struct cus_ramp ramp; /* how large the next piece may be: grows from piece to piece of a step */
+    struct cus_piece *heads;   /* those with an exec, by the hash of their first op */
+    struct cus_advice *advice; /* of earlier runs, for all plans of the process; NULL: none */
+    struct cus_dispatch dispatch;
+    struct cus_tree tree;
+
     cus_plan_drop_fn *drop;
     void *context;
-    struct cus_advice *advice; /* of earlier runs, for all plans of the process; NULL: none */
-    uint64_t seed;             /* what paths begin with: which GPU and so on */
-    bool advised;              /* a piece was formed by it */
-
-    /* Where the path is. */
-    struct cus_tree tree;
-    struct cus_node *cur;
-    enum cus_step_class step;         /* from the last marker on */
+    uint64_t seed;                    /* what paths begin with: which GPU and so on */
+    bool advised;                     /* a piece was formed by it */
     uint64_t steps[CUS_STEP_CLASSES]; /* markers met, by what they said */
-    struct cus_dispatch dispatch;
-    struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
-    uint32_t step_ops;
-    struct cus_ramp ramp; /* how large the next piece may be: grows from piece to piece of a step */
-    uint32_t share;       /* ops that a new piece may have to be built in one step; 0: any */
-    uint32_t ns_per_op;   /* host time between ops, smoothed; 0: unknown */
-    uint32_t formed_ns;   /* the slowest pace at which a piece alive was formed whose size it set */
+    uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
+    uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
+    uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
                                          anew, and from then to the next time */
     uint32_t shaping;      /* counts such decisions: a piece that was formed before the */
     uint32_t misshapen;    /* last one goes when its step comes again; so many do */
     uint32_t memory_epoch; /* as the caller said last: moves when memory may have gone */
-    bool broken;           /* a break came since the last op */
-    bool called;           /* it was a call, while nothing was withheld */
     uint64_t clock;        /* counts pieces begun: orders variants and pieces by use */
     uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
     uint64_t
@@ -99,28 +114,15 @@ struct cus_plan {
         uint32_t behind;  /* the op that was followed by it */
     } gap;
     struct cus_loop loop;
-    bool looking;      /* the loop finder is fed */
-    bool looped;       /* a loop was found since the host waited last */
-    uint64_t unsynced; /* ops since the host waited last, over all turns of loops */
-    uint32_t longest;  /* the most that there were when it waited */
-    uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
-                          none */
-    uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
     struct cus_piece *pieces; /* all, most recently launched or formed first */
-    struct cus_piece *heads;  /* those with an exec, by the hash of their first op */
     struct cus_piece *oldest; /* the last of `pieces` */
     uint32_t n_pieces;
-    uint64_t n_formed;    /* pieces formed so far */
-    uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
-    uint64_t ripe;        /* ops so far that were issued by themselves though their node had come
-                             often enough to be in a piece */
+    uint64_t n_formed; /* pieces formed so far */
 
     struct cus_piece *
         *twins; /* pieces with a graph, by their kinds; NULL: nobody asked (twins.c) */
 
     /* Forgetting what does not come any more, and sharing what does. */
-    struct cus_joins joins;
-    uint32_t turns;       /* steps, and turns of loops, so far: the stamp of nodes */
     uint32_t swept_turn;  /* when nodes were swept last; */
     uint64_t swept_clock; /* the same by the other clock */
     uint64_t unknown;     /* ops since then that had no room in the tree */
@@ -291,6 +293,26 @@ bool cus_plan_can_borrow(struct cus_plan *plan);
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
 /* An op was issued by itself and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
+/* The same, directly behind EAGER or BEGIN and before the op is issued, so that nothing is looked
+ * up twice. Where it then fails it is taken back, unless another thread has gone on meanwhile: an
+ * op that fails each time does not become one that comes often. */
+struct cus_plan_mark {
+    struct cus_node *cur, *node; /* where the path was, and went; NULL: nowhere */
+    struct cus_signature sig;
+    uint64_t unsynced; /* as the following, before */
+    uint32_t step_ops;
+    uint32_t turns;
+    uint32_t turns_after;
+    enum cus_step_class step;
+};
+void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
+                             struct cus_plan_mark *mark);
+void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark);
+/* In place of all that, where nothing is to be learned: so many ops more of this step. */
+static inline void cus_plan_count(struct cus_plan *plan, int ops) {
+    plan->step_ops += (uint32_t)ops;
+    plan->unsynced += (uint64_t)(int64_t)ops;
+}
 
 /* The host took `ns` over so many intervals between the ops of the piece that was filled last: what
  * the sizes of new pieces follow. */

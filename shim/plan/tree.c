@@ -4,31 +4,37 @@
  * Runs under the lock of the engine that owns the tree. Allocates only when the tree grows, that is
  * while a path is new. Never calls the driver.
  */
-/* A key is three words, of which pointers are the most: a few multiplications, where uthash's own
- * hash goes byte by byte. */
-#define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of_key(key))
-
 #include "shim/plan/tree.h"
 
 #include <string.h>
 
 #include "shim/base/mem.h"
 
-enum { CHUNK_NODES = 128 };
+/* A chunk has as many nodes as there are already, within these: few allocations for a large tree.
+ */
+enum { CHUNK_NODES = 128, CHUNK_NODES_MAX = 1024, SLOTS = 64 };
 
 /* A node that is not in use has no parent. */
 struct cus_tree_chunk {
     struct cus_tree_chunk *next;
-    uint32_t used;
-    struct cus_node nodes[CHUNK_NODES];
+    struct cus_node *nodes; /* behind this, in whole lines */
+    uint32_t used, n;
 };
 
-static unsigned hash_of_key(const void *at) {
-    const struct cus_node_key *key = at;
-    uint64_t hash = (uint64_t)(uintptr_t)key->parent * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)key->kind) * 0xd1b54a32d192ed03u;
-    hash = (hash ^ hash >> 29 ^ key->step) * 0x9e3779b97f4a7c15u;
-    return (unsigned)(hash >> 32);
+_Static_assert(sizeof(struct cus_node) == CUS_NODE_BYTES &&
+                   offsetof(struct cus_node, child) == CUS_NODE_BYTES / 2,
+               "two lines");
+
+static uint32_t hash_of(const struct cus_node *parent, const struct cus_kind *kind,
+                        uintptr_t step) {
+    uint64_t hash = (uint64_t)(uintptr_t)parent * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)kind) * 0xd1b54a32d192ed03u;
+    hash = (hash ^ hash >> 29 ^ step) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(hash >> 32);
+}
+
+static struct cus_node **slot_of(const struct cus_tree *tree, const struct cus_node_key *key) {
+    return &tree->others[hash_of(key->parent, key->kind, key->step) & (tree->n_slots - 1)];
 }
 
 void cus_tree_init(struct cus_tree *tree) {
@@ -36,7 +42,7 @@ void cus_tree_init(struct cus_tree *tree) {
 }
 
 void cus_tree_clear(struct cus_tree *tree) {
-    HASH_CLEAR(hh, tree->others);
+    cus_mem_shrink(tree->others);
     while (tree->chunks) {
         struct cus_tree_chunk *next = tree->chunks->next;
         cus_mem_shrink(tree->chunks);
@@ -49,15 +55,14 @@ static bool is(const struct cus_node *node, const struct cus_kind *kind, enum cu
     return node->key.kind == kind && node->key.step == step;
 }
 
-struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
-                                const struct cus_kind *kind, enum cus_step_class step) {
-    struct cus_node *found = at->expect;
-    if (!found || !is(found, kind, step)) {
-        found = at->child;
-        if (found && !is(found, kind, step)) {
-            struct cus_node_key key = {at, kind, step};
-            HASH_FIND(hh, tree->others, &key, sizeof key, found);
-        }
+struct cus_node *cus_tree_child_else(const struct cus_tree *tree, struct cus_node *at,
+                                     const struct cus_kind *kind, enum cus_step_class step) {
+    struct cus_node *found = at->child;
+    if (found && !is(found, kind, step)) {
+        const struct cus_node_key key = {at, kind, step};
+        found = tree->others ? *slot_of(tree, &key) : NULL;
+        while (found && (found->key.parent != at || !is(found, kind, step)))
+            found = found->next;
     }
     if (!found)
         return NULL;
@@ -65,19 +70,56 @@ struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at
     return found->join ? found->join : found;
 }
 
+static struct cus_tree_chunk *new_chunk(uint32_t n) {
+    struct cus_tree_chunk *chunk =
+        cus_mem_grow_first(sizeof *chunk + CUS_LINE - 1 + n * sizeof chunk->nodes[0]);
+    if (!chunk)
+        return NULL;
+    uintptr_t nodes = (uintptr_t)(chunk + 1) + CUS_LINE - 1;
+    chunk->nodes = (struct cus_node *)(nodes - nodes % CUS_LINE);
+    chunk->n = n;
+    return chunk;
+}
+
 /* A node out of the arena, all zero; it is not taken from there yet. */
 static struct cus_node *next_spare(struct cus_tree *tree) {
     struct cus_tree_chunk *chunk = tree->chunks;
     if (tree->spare)
         return tree->spare;
-    if (!chunk || chunk->used == CHUNK_NODES) {
-        chunk = cus_mem_grow_first(sizeof *chunk);
+    if (!chunk || chunk->used == chunk->n) {
+        uint32_t n = tree->n_nodes < CHUNK_NODES_MAX ? tree->n_nodes : CHUNK_NODES_MAX;
+        chunk = n > CHUNK_NODES ? new_chunk(n) : NULL;
+        if (!chunk)
+            chunk = new_chunk(CHUNK_NODES);
         if (!chunk)
             return NULL;
         chunk->next = tree->chunks;
         tree->chunks = chunk;
     }
     return &chunk->nodes[chunk->used];
+}
+
+/* Room for one more of the others: as many slots as there are of them, at least. Where there is no
+ * memory for more, the lists get longer. */
+static bool make_slots(struct cus_tree *tree) {
+    if (tree->n_others < tree->n_slots)
+        return true;
+    uint32_t n = tree->n_slots ? 2 * tree->n_slots : SLOTS;
+    struct cus_node **before = tree->others, **slots = cus_mem_grow(n * sizeof *slots);
+    if (!slots)
+        return before != NULL;
+    uint32_t n_before = tree->n_slots;
+    tree->others = slots;
+    tree->n_slots = n;
+    for (uint32_t i = 0; i < n_before; i++)
+        for (struct cus_node *node = before[i], *next; node; node = next) {
+            struct cus_node **slot = slot_of(tree, &node->key);
+            next = node->next;
+            node->next = *slot;
+            *slot = node;
+        }
+    cus_mem_shrink(before);
+    return true;
 }
 
 static void take_spare(struct cus_tree *tree, struct cus_node *node) {
@@ -93,25 +135,21 @@ struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
     struct cus_node *node = next_spare(tree);
     if (!node)
         return NULL;
+    if (at->child && !make_slots(tree))
+        return NULL;
     node->key.parent = at;
     node->key.kind = kind;
     node->key.step = step;
     node->path = cus_path_add(at->path, kind, step);
+    take_spare(tree, node);
     if (!at->child) {
         at->child = node;
     } else {
-        bool added = true;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
-        HASH_ADD(hh, tree->others, key, sizeof node->key, node);
-        if (!added) {
-            struct cus_node *next = node->child; /* where it is a spare one, it stays so */
-            memset(node, 0, sizeof *node);
-            node->child = next;
-            return NULL;
-        }
+        struct cus_node **slot = slot_of(tree, &node->key);
+        node->next = *slot;
+        *slot = node;
+        tree->n_others++;
     }
-    take_spare(tree, node);
     tree->n_nodes++;
     at->expect = node;
     return node;
@@ -143,10 +181,25 @@ static void unlink_node(struct cus_node *node, void *context) {
         return;
     if (parent->expect == node)
         parent->expect = NULL;
-    if (parent->child == node)
+    if (parent->child == node) {
         parent->child = NULL;
-    else
-        HASH_DELETE(hh, tree->others, node);
+        return;
+    }
+    struct cus_node **slot = slot_of(tree, &node->key);
+    while (*slot != node)
+        slot = &(*slot)->next;
+    *slot = node->next;
+    tree->n_others--;
+}
+
+/* Where the first child goes another one takes its place: it is there that a look-up begins. */
+static void become_first(struct cus_node *node, void *context) {
+    struct cus_tree *tree = context;
+    struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
+    if (!node->marked || parent->child)
+        return;
+    HASH_DELETE(hh, tree->others, node);
+    parent->child = node;
 }
 
 static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, uint32_t *left) {
@@ -163,6 +216,7 @@ static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, u
 
 void cus_tree_sweep(struct cus_tree *tree) {
     cus_tree_each(tree, unlink_node, tree);
+    cus_tree_each(tree, become_first, tree);
     tree->spare = NULL;
     for (struct cus_tree_chunk **at = &tree->chunks, *chunk; (chunk = *at);) {
         uint32_t left = 0;

@@ -9,7 +9,8 @@
 #ifndef CUSPLICE_PLAN_TREE_H
 #define CUSPLICE_PLAN_TREE_H
 
-#include "shim/base/uthash.h"
+#include <stddef.h>
+
 #include "shim/plan/op.h"
 #include "shim/plan/step.h"
 
@@ -26,34 +27,39 @@ struct cus_node_key {
                        another path */
 };
 
+/* Two cache lines: in the first one is what an op that is known looks at and changes. */
 struct cus_node {
     struct cus_node_key key;
     struct cus_node *expect; /* the child taken last: what is expected next */
-    struct cus_node *child;  /* the first child made; the others are found by hash */
     struct cus_node *join;   /* alias: the node meant; NULL otherwise */
     struct cus_piece *piece; /* the piece that this node is part of */
-    uint64_t path;           /* of all kinds from the root up to here, the same in each process */
-    uint32_t advice;         /* the entry of the advice by which a piece begins here; 0: none */
-    uint32_t stamp;          /* the step, as the plan counts them, in which it was recorded last */
     uint32_t visits;         /* times reached while not inside a piece */
+    uint32_t stamp;          /* the step, as the plan counts them, in which it was recorded last */
+    uint8_t boundary;        /* enum cus_boundary: a piece must end here */
+    uint8_t marked;          /* cus_tree_sweep keeps it */
+    uint8_t evicted;         /* times that a piece it was in was dropped for the budget */
+    uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
+                         at the root */
+    uint8_t advised;  /* an earlier run says that its path comes again (plan/advice.h) */
+
+    struct cus_node *child; /* the first child made; the others are found by hash */
+    struct cus_node *next;  /* among the others with such a hash */
+    uint64_t path;          /* of all kinds from the root up to here, the same in each process */
+    uint32_t advice;        /* the entry of the advice by which a piece begins here; 0: none */
     uint32_t retry_at; /* no piece is formed here before so many visits: back-off after one that did
                           not pay */
     uint16_t cuts; /* flushes that cut a piece behind this node, by its own thread or the watchdog,
                       and calls that would have */
-    uint16_t passes;  /* times that the path went on behind this boundary without a break */
-    uint16_t forks;   /* times that another op came than the expected one */
-    uint8_t boundary; /* enum cus_boundary: a piece must end here */
-    uint8_t marked;   /* cus_tree_sweep keeps it */
-    uint8_t evicted;  /* times that a piece it was in was dropped for the budget */
-    uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
-                         at the root */
-    uint8_t advised;  /* an earlier run says that its path comes again (plan/advice.h) */
-    UT_hash_handle hh;
+    uint16_t passes; /* times that the path went on behind this boundary without a break */
+    uint16_t forks;  /* times that another op came than the expected one */
+    uint8_t pad[26];
 };
+enum { CUS_NODE_BYTES = 128 };
 
 struct cus_tree {
     struct cus_node root;
-    struct cus_node *others; /* hash of the children that are not `child` of their parent */
+    struct cus_node **others;   /* the children that are not `child` of their parent, by a hash */
+    uint32_t n_others, n_slots; /* of them; of the table: a power of two */
     struct cus_tree_chunk *chunks;
     struct cus_node *spare; /* swept, to be used again; linked by `child` */
     uint32_t n_nodes;
@@ -67,6 +73,10 @@ static inline bool cus_node_warm(const struct cus_node *node, uint32_t warmup) {
 /* May an op of this kind be put into a graph of such a step? */
 static inline bool cus_dispatch_allows(const struct cus_dispatch *dispatch,
                                        enum cus_step_class step, const struct cus_kind *kind) {
+    /* What nearly all are, in nearly all modes. */
+    if (kind->policy == CUS_POLICY_GRAPH && step != CUS_STEP_OUTSIDE &&
+        dispatch->mode != CUS_MODE_FULL_DECODE_ONLY)
+        return true;
     return cus_step_allows(dispatch->mode, step, dispatch->weakest[step],
                            (enum cus_policy)kind->policy);
 }
@@ -76,8 +86,16 @@ void cus_tree_init(struct cus_tree *tree);
 void cus_tree_clear(struct cus_tree *tree);
 /* The child of `at` of this kind in a step of this class, which becomes the expected one, aliases
  * resolved; or NULL. */
-struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
-                                const struct cus_kind *kind, enum cus_step_class step);
+struct cus_node *cus_tree_child_else(const struct cus_tree *tree, struct cus_node *at,
+                                     const struct cus_kind *kind, enum cus_step_class step);
+static inline struct cus_node *cus_tree_child(const struct cus_tree *tree, struct cus_node *at,
+                                              const struct cus_kind *kind,
+                                              enum cus_step_class step) {
+    struct cus_node *found = at->expect;
+    if (!found || found->key.kind != kind || found->key.step != step)
+        return cus_tree_child_else(tree, at, kind, step);
+    return found->join ? found->join : found;
+}
 /* Makes the child that does not exist yet, the expected one from now on. NULL when memory ran out.
  */
 struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,

@@ -110,7 +110,7 @@ bool cus_build_safe(void) {
 /* On an H200 with driver 580 a graph of 500 nodes takes 0.31 ms to capture and 0.9 ms to
  * instantiate (tests/gpu/RESULTS.md). What it takes here is measured from there on. */
 enum {
-    OPS_PER_NODE = 4,  /* a long step, which would take many, has a node for so many ops */
+    STEP_OPS = 1000,   /* a longer step has as many shares as it has so many ops */
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
@@ -146,15 +146,12 @@ static uint32_t nodes_in(const struct cus_engine *engine) {
 void cus_build_allow(struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
-    uint64_t nodes = (ops - engine->allowed_at) / OPS_PER_NODE;
-    uint32_t least = cus_options()->build_nodes;
-    uint64_t ns = (uint64_t)cus_options()->build_us * 1000;
+    uint64_t length = ops - engine->allowed_at < STEP_OPS ? STEP_OPS : ops - engine->allowed_at;
+    uint64_t nodes = cus_options()->build_nodes * length / STEP_OPS;
     engine->allowed_at = ops;
-    engine->build_left = engine->build_all = nodes > least ? (uint32_t)nodes : least;
+    engine->build_left = engine->build_all = nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
+    engine->build_left_ns = engine->build_all_ns = cus_options()->build_us * length;
     engine->advised_left = ADVISED_NODES;
-    if (ns && ns < nodes * NODE_NS)
-        ns = nodes * NODE_NS;
-    engine->build_left_ns = engine->build_all_ns = ns;
     engine->plan.share = nodes_in(engine);
 }
 

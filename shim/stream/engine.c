@@ -274,39 +274,60 @@ static void blame(struct cus_engine *engine, unsigned cause, uint32_t ops, struc
     cus_tally_cut(tally, why, ops);
 }
 
-/* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
- * answer. False: it is to be issued now, counted under `*why`. Lock held. */
-static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct cus_call *call,
-                     struct cus_kind **kind, bool *fresh, struct fate *why,
-                     struct cus_tally **tally, CUresult *result) {
+/* What is found out about an op before it goes out by itself. */
+struct asked {
     struct cus_op op;
+    struct cus_kind *kind; /* NULL: it has none */
+    bool fresh;            /* its function did not run here yet */
+    bool seen;             /* the plan has just been asked about it, and may record it */
+    struct fate why;
+    struct cus_tally *tally;
+};
+
+/* Without graphs nothing is asked of the plan (cus_process.learns). */
+static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_op *op) {
+    if (!cus_process.learns)
+        return CUS_OFFER_EAGER;
+    enum cus_offer offer = cus_plan_offer(&engine->plan, op);
+    if (offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) {
+        if (engine->plan.timed)
+            cus_plan_came(&engine->plan, cus_clock_ns());
+        if (engine->shadow)
+            cus_prove_asked(engine, op);
+    }
+    return offer;
+}
+
+/* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
+ * answer. False: it is to be issued now, counted under `asked->why`. Lock held. */
+static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct cus_call *call,
+                     struct asked *asked, CUresult *result) {
+    struct cus_op *op = &asked->op;
+    struct fate *why = &asked->why;
     *result = CUDA_SUCCESS;
     *why = fate(CUS_EAGER_UNSUPPORTED, CUS_WHY_ARGUMENTS);
+    asked->seen = false;
     for (;;) {
         uint32_t withheld = cus_plan_withheld(&engine->plan);
-        *kind = kind_of(engine, call, fresh);
-        *tally = *kind ? (*kind)->tally : NULL;
-        if (!*kind || !fill_op(call, *kind, &op)) {
-            if (!*kind)
-                *tally = no_kind(engine, call, &why->why);
-            *kind = NULL;
-            if (*fresh)
+        struct cus_kind *kind = kind_of(engine, call, &asked->fresh);
+        asked->kind = kind;
+        asked->tally = kind ? kind->tally : NULL;
+        if (!kind || !fill_op(call, kind, op)) {
+            if (!kind)
+                asked->tally = no_kind(engine, call, &why->why);
+            asked->kind = NULL;
+            if (asked->fresh)
                 *why = fate(CUS_EAGER_OBSERVING, CUS_WHY_FIRST);
             cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OWNER,
                                CUS_EAGER_FLUSHED);
-            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, *tally, why->why);
-            if (!*fresh)
+            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, asked->tally, why->why);
+            if (!asked->fresh)
                 cus_plan_break(&engine->plan);
             return false;
         }
         if (call->began)
-            cus_tap_op_is(call, engine, *kind, &op);
-        enum cus_offer offer = cus_plan_offer(&engine->plan, &op);
-        if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && engine->plan.timed)
-            cus_plan_came(&engine->plan, cus_clock_ns());
-        if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && engine->shadow)
-            cus_prove_asked(engine, &op);
-        switch (offer) {
+            cus_tap_op_is(call, engine, kind, op);
+        switch (offer_to_plan(engine, op)) {
         case CUS_OFFER_HELD:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
             cus_thread_pends(thread, engine); /* another thread may have begun the piece */
@@ -317,32 +338,35 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             *result = cus_withheld_fire(engine);
             return true;
         case CUS_OFFER_DIVERGED: {
-            bool rule = !cus_plan_allows(&engine->plan, &op);
+            bool rule = !cus_plan_allows(&engine->plan, op);
             cus_withheld_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
                                rule ? CUS_BREAK_RULE : CUS_BREAK_DIVERGED, CUS_CUT_DIVERGED,
                                CUS_EAGER_DIVERGED);
-            blame(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED, withheld, *tally,
-                  rule ? forbidden(&engine->plan, &op).why : CUS_WHY_DIVERGED);
+            blame(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED, withheld, asked->tally,
+                  rule ? forbidden(&engine->plan, op).why : CUS_WHY_DIVERGED);
             break;
         }
         case CUS_OFFER_UNSUPPORTED:
             cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OTHER,
                                CUS_EAGER_FLUSHED);
             why->why = CUS_WHY_SHAPE;
-            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, *tally, why->why);
+            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, asked->tally, why->why);
             return false;
         case CUS_OFFER_BEGIN:
-            if (!may_withhold(engine, why))
+            if (!may_withhold(engine, why)) {
+                asked->seen = !engine->closed;
                 return false;
-            begin(engine, &op);
+            }
+            begin(engine, op);
             break;
         case CUS_OFFER_EAGER:
-            if (!cus_plan_allows(&engine->plan, &op))
-                *why = forbidden(&engine->plan, &op);
-            else if (!(*kind)->deferrable)
+            asked->seen = true;
+            if (!cus_plan_allows(&engine->plan, op))
+                *why = forbidden(&engine->plan, op);
+            else if (!kind->deferrable)
                 why->why = CUS_WHY_NODE;
             else
-                *why = fate(CUS_EAGER_OBSERVING, why_eager(engine, &op));
+                *why = fate(CUS_EAGER_OBSERVING, why_eager(engine, op));
             return false;
         }
     }
@@ -378,6 +402,13 @@ static void learn_function(struct cus_engine *engine, struct cus_context *contex
     }
 }
 
+static void record(struct cus_engine *engine, const struct cus_op *op) {
+    if (cus_process.learns)
+        cus_plan_record(&engine->plan, op);
+    else
+        cus_plan_count(&engine->plan, 1);
+}
+
 /* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
  * op that had no kind for another reason has none now: it is not looked up again. Returns what a
  * fresh one is counted as. */
@@ -397,7 +428,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
             kind = find_kind(engine, call, &fresh_again);
         if (kind && fill_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
-            cus_plan_record(&engine->plan, &op);
+            record(engine, &op);
             if (call->began)
                 cus_tap_op_is(call, engine, kind, &op);
             if (fresh && !cus_plan_allows(&engine->plan, &op)) {
@@ -415,6 +446,37 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
     return why;
 }
 
+/* An op about which nothing is left to learn from its success: a known function, with a shape that
+ * ran before, which says nothing of its step. It is recorded before it is issued, while the lock is
+ * held anyway. */
+static bool may_record_now(const struct asked *asked) {
+    return asked->seen && (!cus_process.learns ||
+                           (!asked->kind->step && cus_kind_allows(asked->kind, asked->op.dims)));
+}
+
+static void record_now(struct cus_engine *engine, const struct asked *asked,
+                       struct cus_plan_mark *mark) {
+    if (!cus_process.learns) {
+        cus_plan_count(&engine->plan, 1);
+        return;
+    }
+    cus_plan_record_offered(&engine->plan, &asked->op, mark);
+    cus_judge(engine);
+}
+
+/* It failed after all: it is no part of the path. */
+static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mark,
+                      uint32_t generation) {
+    cus_lock_take(&engine->lock);
+    if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
+        if (cus_process.learns)
+            cus_plan_take_back(&engine->plan, mark);
+        else
+            cus_plan_count(&engine->plan, -1);
+    }
+    cus_lock_give(&engine->lock);
+}
+
 /* `ended`: ops in graphs came before it. */
 static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
     cus_tally_alone(tally, why);
@@ -422,24 +484,51 @@ static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
         cus_tally_cut(tally, why, 0);
 }
 
-/* The op goes out by the program's own call. Called with the lock held, returns without it. */
-static CUresult issue_now(struct cus_engine *engine, struct cus_call *call, struct cus_kind *kind,
-                          bool fresh, struct fate why, struct cus_tally *tally) {
-    uint32_t generation = engine->generation;
-    struct cus_context *context = engine->context;
-    /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
-     * the function's. */
-    bool never_defer = kind ? kind->policy == CUS_POLICY_NEVER_DEFER : spins(context, call);
+/* As counters and the trace say it; returns whether ops in graphs came before it. Lock held. */
+static bool count_eager(struct cus_engine *engine, struct cus_call *call, struct fate why) {
     if (why.eager == CUS_EAGER_RULE) {
         engine->counters.breaks[CUS_BREAK_RULE]++;
         engine->counters.segments++;
     }
     engine->counters.eager_by[why.eager]++;
     call->eager = why.eager;
-    bool ended = cus_run_ended(engine);
+    call->why = why.why;
+    return cus_run_ended(engine);
+}
+
+/* The op goes out by the program's own call. Called with the lock held, returns without it. */
+static CUresult issue_known(struct cus_engine *engine, struct cus_call *call,
+                            const struct asked *asked) {
+    uint32_t generation = engine->generation;
+    struct cus_plan_mark mark;
+    bool ended = count_eager(engine, call, asked->why);
+    record_now(engine, asked, &mark);
+    cus_lock_give(&engine->lock);
+    count_alone(asked->tally, asked->why.why, ended);
+    CUresult result = cus_call_timed(call);
+    if (__builtin_expect(result != CUDA_SUCCESS, 0))
+        take_back(engine, &mark, generation);
+    return result;
+}
+
+/* The same of an op of which something is to be learned, or around which nothing may be withheld.
+ */
+static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
+                          const struct asked *asked) {
+    uint32_t generation = engine->generation;
+    struct cus_context *context = engine->context;
+    struct fate why = asked->why;
+    bool fresh = asked->fresh;
+    /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
+     * the function's. */
+    bool never_defer =
+        asked->kind ? asked->kind->policy == CUS_POLICY_NEVER_DEFER : spins(context, call);
+    if (!never_defer && !fresh && may_record_now(asked))
+        return issue_known(engine, call, asked);
+    bool ended = count_eager(engine, call, why);
     cus_lock_give(&engine->lock);
     if (!fresh)
-        count_alone(tally, why.why, ended);
+        count_alone(asked->tally, why.why, ended);
     /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
      * touch of a function may wait itself. */
     if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && fresh))
@@ -450,9 +539,8 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call, stru
     CUresult result = cus_call_timed(call);
     if (never_defer)
         cus_spinner_issued(engine);
-    call->why = why.why;
     if (result == CUDA_SUCCESS)
-        why.why = learn(engine, context, call, kind, fresh, generation);
+        why.why = learn(engine, context, call, asked->kind, fresh, generation);
     if (fresh) {
         call->why = why.why;
         enum cus_why unused;
@@ -554,7 +642,9 @@ static CUresult carry_out(struct cus_call *call) {
         engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
             return pass_by(thread, call, current, state == CUS_WITHHOLD);
-        cus_flush_ties(thread, engine);
+        /* Nothing withheld elsewhere, and no order with the legacy stream: nothing goes first. */
+        if ((thread->pending && thread->pending != engine) || engine->blocking)
+            cus_flush_ties(thread, engine);
         thread->last = engine;
         if (thread->suspended) {
             /* Behind what other threads withhold there; a kernel that may spin is still one. */
@@ -564,8 +654,12 @@ static CUresult carry_out(struct cus_call *call) {
             return pass_dormant(engine, call);
         }
         call->why = CUS_WHY_DORMANT;
-        if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED)) {
+            /* A thread that found it awake may withhold the first ops of a piece that is kept. */
+            cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_FOREIGN_THREAD,
+                             CUS_CUT_OTHER);
             return pass_dormant(engine, call);
+        }
         cus_lock_take(&engine->lock);
         /* Until the lock was taken another thread may have closed the engine, for a context that
          * dies elsewhere, and given the object to another stream. */
@@ -574,17 +668,14 @@ static CUresult carry_out(struct cus_call *call) {
         cus_lock_give(&engine->lock);
     }
 
-    struct cus_kind *kind = NULL;
-    bool fresh = false;
-    struct fate why;
-    struct cus_tally *tally;
+    struct asked asked;
     CUresult result;
     engine->counters.ops[call->type]++;
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
-    if (offer_op(thread, engine, call, &kind, &fresh, &why, &tally, &result))
+    if (offer_op(thread, engine, call, &asked, &result))
         cus_lock_give(&engine->lock);
     else
-        result = issue_now(engine, call, kind, fresh, why, tally);
+        result = issue_now(engine, call, &asked);
     return answer(engine, result);
 }
 
@@ -598,26 +689,41 @@ static CUresult pass_empty(struct cus_call *call) {
     return cus_call_real(call);
 }
 
-static CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
+static inline CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
+    call->began = 0;
     if (!cus_recording())
         return way(call);
+    call->record = NULL;
+    call->told = call->withheld = false;
+    call->eager = CUS_EAGER_PASSTHROUGH;
+    call->why = (enum cus_why)0;
     cus_tap_op_begin(call);
     CUresult result = way(call);
     cus_tap_op_end(call, result);
     return result;
 }
 
+/* Only what is read of them is set: they are made for each op. */
 CUresult cus_engine_launch(const struct cus_launch *launch) {
-    struct cus_call call = {.type = CUS_OP_LAUNCH, .stream = launch->stream, .launch = launch};
+    struct cus_call call;
+    call.type = CUS_OP_LAUNCH;
+    call.stream = launch->stream;
+    call.launch = launch;
     return run(&call, carry_out);
 }
 
 CUresult cus_engine_memset(const struct cus_memset *memset) {
-    struct cus_call call = {.type = CUS_OP_MEMSET, .stream = memset->stream, .memset = memset};
+    struct cus_call call;
+    call.type = CUS_OP_MEMSET;
+    call.stream = memset->stream;
+    call.memset = memset;
     return run(&call, memset->width && memset->height ? carry_out : pass_empty);
 }
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
-    struct cus_call call = {.type = CUS_OP_COPY, .stream = copy->stream, .copy = copy};
+    struct cus_call call;
+    call.type = CUS_OP_COPY;
+    call.stream = copy->stream;
+    call.copy = copy;
     return run(&call, copy->bytes ? carry_out : pass_empty);
 }

@@ -214,8 +214,10 @@ void cus_engine_suspend(bool on) {
 
 static void end_step(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
-    if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED)) {
         cus_dormant_step_end(engine);
+        cus_step_covered(engine);
+    }
     if ((!CUS_HAZARD(F9) ||
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->plan.piece && engine->plan.step_ops) {

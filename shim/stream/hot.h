@@ -58,6 +58,8 @@ CUS_HOT bool cus_hot_good(const struct cus_engine *engine) {
            __builtin_expect(!CUS_HAZARD(B4) || !engine->blocking || cus_hot_untied(engine), 1);
 }
 CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
+    /* What a signal handler changed before the depth was 1 is seen here. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (!cus_hot_aimed(handle, abi))
         return NULL;
     struct cus_engine *engine = cus_thread_self.pending;
@@ -315,6 +317,7 @@ CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle,
                             void **params, void **extra) {
     if (extra)
         return cus_told_launch(f, dims, handle, abi, params, extra, NULL);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as cus_hot_enter */
     if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.pending))
         return false;
     struct cus_lock *lock = &cus_thread_self.pending->lock;
@@ -380,7 +383,8 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE))
         return false;
     uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    if (!left || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
+    if (!left || __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
         (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))
         return false;

@@ -110,7 +110,7 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     HASH_FIND(hh, *table, key, bytes, entry);
     if (entry)
         return entry;
-    entry = cus_mem_alloc(sizeof *entry);
+    entry = cus_mem_lines(sizeof *entry);
     if (!entry)
         return NULL;
     entry->key = *key;
@@ -120,7 +120,7 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
 #define uthash_nonfatal_oom(element) (added = false)
     HASH_ADD_KEYPTR(hh, *table, &entry->key, bytes, entry);
     if (!added) {
-        cus_mem_free(entry);
+        cus_mem_free_lines(entry);
         return NULL;
     }
     struct cus_kind *kind = &entry->kind;
@@ -494,7 +494,7 @@ static void free_func(struct cus_func *func) {
     struct cus_kind_entry *table = func->kinds, *entry, *next;
     HASH_ITER(hh, table, entry, next) {
         HASH_DEL(table, entry);
-        cus_mem_free(entry);
+        cus_mem_free_lines(entry);
     }
     cus_mem_free((void *)(uintptr_t)func->layout.arguments);
     cus_mem_free((void *)(uintptr_t)func->shown);
@@ -603,6 +603,6 @@ void cus_kinds_free(struct cus_garbage garbage) {
     struct cus_kind_entry *entry, *next;
     HASH_ITER(hh, garbage.memory_kinds, entry, next) {
         HASH_DEL(garbage.memory_kinds, entry);
-        cus_mem_free(entry);
+        cus_mem_free_lines(entry);
     }
 }

@@ -58,6 +58,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_mem_budget((uint64_t)options->host_mb << 20);
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
+    cus_process.learns = cus_process.may_build || cus_rules_steps(cus_rules()) > 0;
     /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
      * must not wait would. */
     bool complete = cus_mem_failures() == 0;

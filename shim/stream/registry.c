@@ -161,6 +161,7 @@ static struct cus_engine *new_engine(void) {
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_prove_new();
     engine->number = n;
+    engine->closed = true; /* until a stream has it: others may see it from here on */
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;
@@ -281,10 +282,8 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
     cus_lock_give(&registry_lock);
 }
 
-struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
-                                     CUcontext context) {
-    if (cus_registry_found(thread, ref, context))
-        return thread->found;
+struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_stream_ref ref,
+                                        CUcontext context) {
     if (!context || (CUS_HAZARD(B2) && cus_ref_is_per_thread(ref)))
         return NULL;
     struct cus_context *owner = cus_registry_context(context);

@@ -108,6 +108,7 @@ struct cus_engine {
     uint32_t generation; /* lock: counts drops of kinds, so that a call made without the lock sees
                             that its kind is gone */
     struct cus_thread *owner; /* atomic: thread whose op came last */
+    uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
     uint32_t traced_epoch; /* lock; 0: it has no number yet */
 
@@ -126,9 +127,9 @@ struct cus_engine {
 
     /* Leaving alone what does not pay (judge.c). */
     struct cus_judge {
+        uint64_t window;         /* ops until it is judged next */
         struct cus_account last; /* when it was judged last, and */
         uint64_t steps;          /* the steps that had ended then */
-        uint64_t window;         /* ops until it is judged next */
         int64_t credit;          /* what it may lose until it is left alone */
         uint64_t share;          /* of the ops in graphs, when it was judged last */
         uint64_t patience;       /* ops for which it is not left alone */
@@ -154,7 +155,6 @@ struct cus_engine {
 
     struct cus_counters counters; /* lock */
     struct cus_shadow *shadow;    /* lock: mode verify alone (prove.c) */
-    uint64_t cut_at; /* lock: ops in graphs when a run of them ended last (cus_run_ended) */
     struct cus_engine *next_free;
     /* lock: kinds of plain launches found last, by a hash of the function, so that threads do not
      * meet in the context for an op that is not the expected one. Forgotten whenever `generation`
@@ -220,8 +220,9 @@ struct cus_process {
     const struct cus_driver *driver;
     enum { CUS_OFF, CUS_COUNT_ONLY, CUS_WITHHOLD } state; /* atomic */
     bool may_build;                                       /* mode and options allow graphs */
-    uint32_t profiling;                                   /* atomic */
-    uint32_t n_contexts;                                  /* atomic: contexts seen so far */
+    bool learns; /* ops are recorded: graphs may come of them, or reports say what steps they are */
+    uint32_t profiling;      /* atomic */
+    uint32_t n_contexts;     /* atomic: contexts seen so far */
     uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
@@ -292,8 +293,8 @@ static inline struct cus_engine *cus_context_legacy(const struct cus_context *co
 /* The engine of this stream, made at first sight; NULL where nothing is ever withheld (per-thread
  * streams, green contexts, no context, capturing streams, streams of another context than the
  * current one). `context` is the current context. */
-struct cus_engine *cus_registry_find(struct cus_thread *thread, struct cus_stream_ref ref,
-                                     CUcontext context);
+struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_stream_ref ref,
+                                        CUcontext context);
 /* The engine of this stream if it has one, whichever context it was made in. */
 struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context);
@@ -311,6 +312,11 @@ static inline bool cus_registry_found(const struct cus_thread *thread, struct cu
     return (thread->found || thread->none) && cus_registry_current(thread) &&
            thread->ref.handle == ref.handle && thread->ref.abi == ref.abi &&
            thread->context == context;
+}
+static inline struct cus_engine *cus_registry_find(struct cus_thread *thread,
+                                                   struct cus_stream_ref ref, CUcontext context) {
+    return cus_registry_found(thread, ref, context) ? thread->found
+                                                    : cus_registry_look_up(thread, ref, context);
 }
 struct cus_context *cus_registry_context(CUcontext context);
 /* A context has died: the next one at its address may be another GPU's. */

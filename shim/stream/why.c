@@ -44,14 +44,14 @@ void cus_step_covered(struct cus_engine *engine) {
     uint64_t graphs = engine->counters.in_graphs - engine->step_graphs;
     engine->step_at += ops;
     engine->step_graphs += graphs;
-    if (ops * 2 < engine->step_longest)
+    if (!ops || ops * 2 < engine->step_longest)
         return;
     if (ops > engine->step_longest * 2)
         engine->step_number = engine->step_covered = 0; /* those before only led up to it */
     if (ops > engine->step_longest)
         engine->step_longest = ops;
     engine->step_number++;
-    if (!engine->step_covered && ops && graphs * 100 >= ops * 95)
+    if (!engine->step_covered && graphs * 100 >= ops * 95)
         engine->step_covered = engine->step_number;
 }
 

@@ -61,6 +61,8 @@ TEST(Phases, GoodOnesAreAsGoodBetweenBadOnes) {
     // The bad ones: looked at until they are left alone, hardly from then on.
     EXPECT_GE(played.preloaded.stats.Number("fallbacks.demoted"), 2);
     EXPECT_GE(played.preloaded.stats.Number("eager_by.passthrough"), 2 * (200 * OPS - 7000));
+    // Each of those is a step, too, and not all of them one.
+    EXPECT_GE(played.preloaded.stats.Number("first_step_in_graphs"), 3);
 }
 
 TEST(Phases, KnownRunsInAnyOrderAreLearned) {

@@ -150,6 +150,11 @@ TEST_P(Runtime, IsAsPlain) {
         EXPECT_GE(Met(run), (program.steps - 8 * program.learns) * (EACH - 8)) << run.Describe();
         EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 0);
     }
+    if (program.what == std::string("signals")) {
+        Outcome run = RunIt(program, "yes");
+        EXPECT_EQ(run.result.err.find("interrupted 0 times"), std::string::npos) << run.Describe();
+        EXPECT_GT(Met(run), 0);
+    }
     // Whoever listens to calls of the runtime hears of each, also where graphs go on.
     if (program.what == std::string("forms")) {
         Outcome heard = RunIt(program, "yes",
@@ -162,15 +167,14 @@ TEST_P(Runtime, IsAsPlain) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Runtime,
-                         testing::Values(Program{"forms", 5 * STEPS, 5},
-                                         Program{"legacy", STEPS, 1}, Program{"errors", 0, 0},
-                                         Program{"devices", 2 * STEPS, 4},
-                                         Program{"reset", 3 * STEPS, 3},
-                                         Program{"unload", 6 * STEPS, 6}, Program{"two", 0, 0},
-                                         Program{"lookups", 2 * STEPS, 2},
-                                         Program{"threads", 4 * STEPS, 4}),
-                         [](const auto &given) { return std::string(given.param.what); });
+INSTANTIATE_TEST_SUITE_P(
+    All, Runtime,
+    testing::Values(Program{"forms", 5 * STEPS, 5}, Program{"legacy", STEPS, 1},
+                    Program{"errors", 0, 0}, Program{"devices", 2 * STEPS, 4},
+                    Program{"reset", 3 * STEPS, 3}, Program{"unload", 6 * STEPS, 6},
+                    Program{"two", 0, 0}, Program{"lookups", 2 * STEPS, 2},
+                    Program{"threads", 4 * STEPS, 4}, Program{"signals", 0, 0}),
+    [](const auto &given) { return std::string(given.param.what); });
 INSTANTIATE_TEST_SUITE_P(
     Ptsz, Runtime,
     testing::Values(Program{"forms", 5 * STEPS, 5, "tests/sim/runtime_calls_ptsz"},
@@ -186,6 +190,36 @@ TEST(Strange, RuntimeIsNotGuessedAt) {
     EXPECT_EQ(Met(run), 0);
     EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 1);
     EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
+}
+
+// Libraries that bring a runtime each, and export it: each launches by its own.
+TEST(Strange, ALibrarysOwnRuntimeLaunchesItsKernels) {
+    const std::vector<std::string> command = {Runfile("tests/sim/runtime_alone"),
+                                              Runfile("tests/sim/libruntime_own_add.so"),
+                                              Runfile("tests/sim/libruntime_own_iota.so")};
+    Outcome plain = RunProgram(command, With(nullptr));
+    ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+    Outcome run = RunProgram(command, With("yes"));
+    EXPECT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(Met(run), 0);
+    EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
+}
+
+// Also where it stands before one half of <<<>>> only, and before dlclose.
+TEST(Strange, AToolBehindHearsOfEachCall) {
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    std::string begin = first && *first ? std::string(first) + ":" : "";
+    std::string tool = Runfile("tests/sim/libruntime_half.so");
+    for (const char *what : {"forms", "unload"}) {
+        SCOPED_TRACE(what);
+        const Program program = {what, 0, 0};
+        Outcome plain = RunIt(program, nullptr, {{"LD_PRELOAD", begin + tool}});
+        ASSERT_NE(plain.result.out.find("half: "), std::string::npos) << plain.Describe();
+        Outcome run = RunIt(program, "yes",
+                            {{"LD_PRELOAD", begin + Runfile("shim/libcusplice.so") + ":" + tool}});
+        EXPECT_SAME(kAsItIs, plain, run);
+        EXPECT_GT(Met(run), 0);
+    }
 }
 
 // A tool that stands before the runtime hears of each launch, whichever of the two comes first.

@@ -6,13 +6,17 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "tests/sim/programs/runtime_plugin.h"
 
-enum { N = 256, STEPS = 40, EACH = 24, THREADS = 4 };
+enum { N = 256, STEPS = 40, EACH = 24, THREADS = 4, TRACED = 0x100, LIBRARY_BYTES = 1 << 20 };
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
@@ -234,6 +238,83 @@ static void threads(void) {
         say(&work[i], "thread");
 }
 
+/* A signal handler launches on another stream, behind one instruction more of the preloaded library
+ * in each turn: at each of them the thread may be interrupted. */
+static struct {
+    struct work work;
+    uintptr_t base; /* of the library; 0: there is none */
+    int left;       /* instructions until then */
+    bool entered, done;
+} handler;
+
+static void handle(void) {
+    for (int i = 0; i < 3; i++)
+        CHECK(handler.work.plugin->launch(BY_CONFIG, handler.work.x, i, N, N / 64,
+                                          handler.work.stream));
+    CHECK(cudaStreamSynchronize(handler.work.stream));
+    handler.done = true;
+}
+
+static void behind_instruction(int signal, siginfo_t *info, void *context) {
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    bool within = (uintptr_t)registers[REG_RIP] - handler.base < LIBRARY_BYTES;
+    (void)signal;
+    (void)info;
+    if (within ? handler.left-- > 0 : !handler.entered) {
+        handler.entered |= within;
+        return;
+    }
+    registers[REG_EFL] &= ~TRACED;
+    if (within)
+        handle();
+}
+
+static void trace(bool on) {
+    if (on)
+        __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+    else
+        __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+static void interrupted(enum form form) {
+    struct work work = {.plugin = runtime_plugin(), .form = form};
+    int within = 0;
+    start(&work);
+    for (int turn = 0; turn < 9 * STEPS; turn++) {
+        for (int i = 0; i < EACH; i++) {
+            bool here = i == EACH - 4 && turn >= STEPS;
+            handler.left = turn - STEPS;
+            handler.entered = handler.done = false;
+            if (here && handler.base)
+                trace(true);
+            cudaError_t error = work.plugin->launch(work.form, work.x, i, N, N / 64, work.stream);
+            if (here && handler.base)
+                trace(false);
+            CHECK(error);
+            within += handler.done;
+            if (here && !handler.done)
+                handle();
+        }
+        CHECK(cudaStreamSynchronize(work.stream));
+    }
+    fprintf(stderr, "runtime_calls: interrupted %d times\n", within);
+    say(&work, "interrupted");
+}
+
+static void signals(void) {
+    struct sigaction action = {.sa_sigaction = behind_instruction, .sa_flags = SA_SIGINFO};
+    Dl_info info;
+    CHECK(sigaction(SIGTRAP, &action, NULL));
+    CHECK(!dladdr((void *)&cudaLaunchKernel, &info));
+    if (strstr(info.dli_fname, "cusplice"))
+        handler.base = (uintptr_t)info.dli_fbase;
+    handler.work.plugin = runtime_plugin();
+    start(&handler.work);
+    interrupted(BY_FUNCTION);
+    interrupted(BY_CONFIG);
+    say(&handler.work, "by");
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "forms") == 0)
@@ -254,6 +335,8 @@ int main(int argc, char **argv) {
         lookups();
     else if (strcmp(what, "threads") == 0)
         threads();
+    else if (strcmp(what, "signals") == 0)
+        signals();
     else
         return 2;
     return 0;

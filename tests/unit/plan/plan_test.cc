@@ -37,6 +37,20 @@ TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
     EXPECT_EQ(program.in_graphs, 3u * 28);
 }
 
+TEST(Plan, AnOpThatFailsEachTimeIsNotOneThatComesOften) {
+    Program program;
+    program.failing = "c";
+    for (int step = 0; step < 20; step++) {
+        for (const char *name : {"a", "b", "c", "d", "e", "f"})
+            program.Op(name);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(program.in_graphs, 0u);
+    for (const auto &op : program.launched)
+        EXPECT_NE(op.substr(0, 1), "c");
+}
+
 TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
     Program program;
     for (int step = 0; step < 5; step++) {
@@ -836,6 +850,34 @@ TEST(Plan, RestKeepsWhatWasLaunchedOften) {
     cus_plan_drop_handle(&program.plan, nullptr);
     EXPECT_FALSE(cus_plan_rest(&program.plan)) << "no graph is left";
     EXPECT_EQ(program.plan.tree.n_nodes, 0u);
+    ExpectFaithful(program);
+}
+
+// What goes may be the path that was there first, and the one that was taken last.
+TEST(Plan, RestKeepsTheWayToStepsThatCameLater) {
+    Program program;
+    uint64_t pointer = 0; // another one each time: a piece is not found by its first op
+    auto step = [&](const std::string &name) {
+        for (int i = 0; i < 12; i++)
+            program.Op(name + std::to_string(i), pointer++);
+        program.Sync();
+    };
+    step("once");
+    for (int i = 0; i < 40; i++) {
+        step("a");
+        step("b");
+    }
+    step("other");
+    ASSERT_TRUE(cus_plan_rest(&program.plan));
+    uint32_t nodes = program.plan.tree.n_nodes;
+    EXPECT_EQ(nodes, 24u);
+    program.ResetCounts();
+    step("a");
+    step("b");
+    step("a");
+    EXPECT_EQ(program.eager, 0u);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.plan.tree.n_nodes, nodes);
     ExpectFaithful(program);
 }
 

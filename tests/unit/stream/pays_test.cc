@@ -5,8 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <fstream>
+#include <functional>
+#include <future>
 #include <random>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -73,6 +79,11 @@ class Pays : public ::testing::Test {
     }
 
     void Launch(unsigned function, uint64_t a) {
+        cus_virtual_ns += launch_ns_;
+        ASSERT_EQ(Issue(function, a), CUDA_SUCCESS);
+        expected_.push_back(function);
+    }
+    CUresult Issue(unsigned function, uint64_t a) {
         uint32_t b = 0;
         void *params[2] = {&a, &b};
         cus_launch launch = {};
@@ -83,9 +94,7 @@ class Pays : public ::testing::Test {
         memcpy(launch.dims, dims, sizeof dims);
         launch.params = params;
         launch.real = (void *)driver().table.cuLaunchKernel;
-        cus_virtual_ns += launch_ns_;
-        ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
-        expected_.push_back(function);
+        return fake::Issue(launch);
     }
     void Wait() {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
@@ -265,6 +274,71 @@ TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
         }
         Wait();
     }
+}
+
+// Does that thread of this process wait for something?
+bool Waits(int tid) {
+    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    size_t end = text.rfind(')');
+    return end != std::string::npos && text.compare(end, 3, ") S") == 0;
+}
+
+// Another thread has found the stream awake, and waits for its lock until it is left alone: what it
+// withholds then goes out before what is asked for next.
+TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
+    Good(50);
+    for (unsigned step = 0; step < 8; step++, Wait()) // graphs that are not launched often
+        for (unsigned i = 0; i < OPS; i++)
+            Launch(Fixed(i + 500), i);
+    for (unsigned i = 0; i < 4; i++)
+        Launch(Fixed(i), i);
+    const std::vector<std::string> good = driver().journal;
+    ASSERT_EQ(good.size(), 4u) << "a graph";
+    Wait();
+    Since();
+
+    std::thread other;
+    auto &table = driver().table;
+    static std::function<void()> at_destroy;
+    static decltype(table.cuGraphExecDestroy) real_destroy;
+    real_destroy = table.cuGraphExecDestroy;
+    at_destroy = [&] {
+        std::promise<int> tid;
+        other = std::thread([&] {
+            tid.set_value(gettid());
+            for (unsigned i = 0; i < 3; i++)
+                EXPECT_EQ(Issue(Fixed(i), i), CUDA_SUCCESS);
+        });
+        for (int id = tid.get_future().get(); !Waits(id);)
+            std::this_thread::yield();
+    };
+    table.cuGraphExecDestroy = [](CUgraphExec exec) {
+        std::function<void()> once;
+        once.swap(at_destroy);
+        if (once)
+            once();
+        return real_destroy(exec);
+    };
+    for (unsigned i = 0; at_destroy && i < 100 * OPS; i++) {
+        Launch(random_() % CHOICE, i % OPS);
+        if (i % OPS == OPS - 1 && at_destroy)
+            Wait();
+    }
+    table.cuGraphExecDestroy = real_destroy;
+    ASSERT_TRUE(other.joinable());
+    other.join();
+    for (unsigned i = 0; i < 3; i++)
+        expected_.push_back(Fixed(i));
+    EXPECT_EQ(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u) << "that was when";
+    EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[Fixed(3)]));
+    Launch(Fixed(3), 3);
+    EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[Fixed(3)]));
+    cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+    auto &journal = driver().journal;
+    ASSERT_GE(journal.size(), 4u);
+    EXPECT_EQ(std::vector<std::string>(journal.end() - 4, journal.end()), good);
+    Wait();
 }
 
 // What a stream has kept goes when another one has no room.

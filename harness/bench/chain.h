@@ -1,0 +1,64 @@
+/*
+ * What programs of a chosen size have in common: the driver, by which they come as the CUDA runtime
+ * does (dlopen, then cuGetProcAddress), so that they run on a GPU and on the simulator; and many
+ * functions that are the same kernel, a linear map of WORDS words of memory. Two such maps do not
+ * commute, so what is in the memory in the end shows a launch that is lost, doubled or out of
+ * order.
+ *
+ * Where the driver refuses a call the program ends with status 3 and says which one.
+ */
+#ifndef HARNESS_BENCH_CHAIN_H
+#define HARNESS_BENCH_CHAIN_H
+
+#include <stdint.h>
+
+#include <cuda.h>
+
+enum {
+    HANDLES = 128, /* functions that are told apart: the same code, loaded so often */
+    WORDS = 32,
+};
+
+/* Name and the version that is asked for. */
+#define CHAIN_CALLS(X)                                                                             \
+    X(cuInit, 2000)                                                                                \
+    X(cuDeviceGet, 2000)                                                                           \
+    X(cuDevicePrimaryCtxRetain, 7000)                                                              \
+    X(cuCtxSetCurrent, 4000)                                                                       \
+    X(cuCtxSynchronize, 2000)                                                                      \
+    X(cuModuleLoadData, 2000)                                                                      \
+    X(cuModuleGetFunction, 2000)                                                                   \
+    X(cuMemAlloc, 3020)                                                                            \
+    X(cuMemFree, 3020)                                                                             \
+    X(cuMemGetInfo, 3020)                                                                          \
+    X(cuMemcpyDtoH, 3020)                                                                          \
+    X(cuMemcpyHtoD, 3020)                                                                          \
+    X(cuStreamCreate, 2000)                                                                        \
+    X(cuStreamSynchronize, 2000)                                                                   \
+    X(cuLaunchKernel, 4000)
+
+extern struct chain_driver {
+#define FIELD(name, version) __typeof__(&name) name;
+    CHAIN_CALLS(FIELD)
+#undef FIELD
+} cu;
+
+extern CUfunction chain_functions[HANDLES];
+
+/* Finds the driver, makes the first device's primary context current, and loads the functions. */
+CUcontext chain_open(void);
+/* One launch; blocks of `grid` beyond the first do nothing. `i` chooses the map. */
+void chain_launch(CUfunction function, unsigned grid, unsigned i, CUdeviceptr memory,
+                  CUstream stream);
+/* Memory of WORDS words, which count from `first`. */
+CUdeviceptr chain_memory(unsigned first);
+/* The words there, hashed into `sum`. */
+uint64_t chain_sum(uint64_t sum, CUdeviceptr memory);
+
+uint64_t chain_mix(uint64_t x);
+uint64_t chain_now_ns(void);
+
+void chain_must(CUresult code, const char *call);
+#define OK(call) chain_must((call), #call)
+
+#endif
