@@ -25,29 +25,13 @@ enum {
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
     LOOP_STEP = 128,  /* a turn is as many whole periods as reach this many ops */
-    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,    /* ops of a piece there */
     SETTLE_STEPS = 6, /* after which it is looked whether pieces are what the pace allows: soon, as
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    /* On an H200 with driver 580 (tests/gpu/RESULTS.md): GPU time of a small kernel in a graph,
-     * from one graph to the next one that waits already, host time of launching one, and from there
-     * to its first kernel on an idle GPU. */
-    NODE_NS = 700,
-    GAP_NS = 1300,
-    GRAPH_NS = 2000,
-    START_NS = 3000,
-    PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
-                         and the last op of a piece cost more than those between */
-    PACE_WEIGHT_DOWN = 16, /* where the host was faster: nothing but being fast makes it so */
-    PACE_MAX = 1000000000,
-    PACE_RISE = 2,     /* what one piece can make of the pace at most */
     CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
                           it before it is forgotten */
     GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
-    RAMP_LEAST = 2,    /* growth from piece to piece, */
-    RAMP_MOST = 10,    /* at most */
     SWEEP_AFTER = 8,   /* ops that found no room, for each node there is, before those nodes go that
                           did not come meanwhile: a program whose steps do not all have room keeps
                           those that it has, and one that does other things now begins anew */
@@ -215,88 +199,29 @@ static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
     return n;
 }
 
-/* The most ops that the host fills in time. */
-static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
-    uint32_t max = plan->limits.piece_max;
-    if (plan->share && plan->share < max)
-        max = plan->share;
-    bool bound = CUS_HAZARD(F4) && pace && plan->limits.piece_ns;
-    return bound && max > plan->limits.piece_ns / pace ? plan->limits.piece_ns / pace : max;
-}
-
-/* How many ops a piece may have with so many ahead of it, at this pace. It must not take the host
- * long to fill. Where the host is slow, the GPU waits for it, and what is withheld last before the
- * host waits is what the host then waits for: pieces get small again towards the end of the step
- * (HAZARDS F4, F5). */
-static uint32_t size_at(const struct cus_plan *plan, uint32_t pace, uint32_t most, uint32_t ahead) {
-    uint32_t max = filled_in_time(plan, pace);
-    if (max > most)
-        max = most;
-    if (CUS_HAZARD(F5) && pace > SLOW_NS) {
-        if (max > SLOW_MAX)
-            max = SLOW_MAX;
-        if (ahead < 2 * max)
-            max = (ahead + 1) / 2;
-    }
-    uint32_t least = plan->limits.piece_first;
-    if (least > plan->limits.piece_max)
-        least = plan->limits.piece_max;
-    return max > least ? max : least;
-}
-
-static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
-    uint32_t pace = plan->ns_per_op;
-    return size_at(plan, pace, plan->ramp.size, pace > SLOW_NS ? ops_ahead(node, 2 * SLOW_MAX) : 0);
-}
-
-/* After a piece that was as large as it might be: the next one is what the host can fill, and bring
- * to the GPU, while that has work. */
-static struct cus_ramp grown(const struct cus_plan *plan, struct cus_ramp ramp, uint32_t pace) {
-    uint64_t least = (uint64_t)ramp.size * RAMP_LEAST, size = least, lead = 0;
-    if (pace) {
-        uint64_t took = (uint64_t)ramp.size * pace + GRAPH_NS, queued = ramp.lead_ns + GAP_NS;
-        lead =
-            (queued > took + START_NS ? queued - took : START_NS) + (uint64_t)ramp.size * NODE_NS;
-        size = (lead + GAP_NS - START_NS - GRAPH_NS) / pace;
-        size = size < least ? least : size;
-        size = size > (uint64_t)ramp.size * RAMP_MOST ? (uint64_t)ramp.size * RAMP_MOST : size;
-    }
-    return (struct cus_ramp){
-        .size = size < plan->limits.piece_max ? (uint32_t)size : plan->limits.piece_max,
-        .lead_ns = lead < UINT32_MAX ? (uint32_t)lead : UINT32_MAX,
+static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
+    const struct cus_plan_limits *limits = &plan->limits;
+    uint32_t max = limits->piece_max;
+    return (struct cus_ramp_limits){
+        .first = limits->piece_first < max ? limits->piece_first : max,
+        .max = plan->share && plan->share < max ? plan->share : max,
+        .fill_ns = limits->piece_ns,
     };
 }
 
-static void ramp_up(struct cus_plan *plan) {
-    plan->ramp = grown(plan, plan->ramp, plan->ns_per_op);
+static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
+    struct cus_ramp_limits limits = sizes_of(plan);
+    uint32_t far = cus_ramp_looks(&limits, plan->ramp, plan->ns_per_op);
+    return cus_ramp_size(&limits, plan->ramp, plan->ns_per_op, ops_ahead(node, far));
 }
 
-/* Is a step that nothing breaks cut into the same pieces at either pace? */
-static bool same_sizes(const struct cus_plan *plan, uint32_t pace, uint32_t other) {
-    struct cus_ramp ramp = {.size = plan->limits.piece_first}, others = ramp;
-    uint32_t left = plan->longest;
-    while (left) {
-        uint32_t size = size_at(plan, pace, ramp.size, left);
-        uint32_t other_size = size_at(plan, other, others.size, left);
-        if ((size < left ? size : left) != (other_size < left ? other_size : left))
-            return false;
-        left -= size < left ? size : left;
-        ramp = grown(plan, ramp, pace);
-        others = grown(plan, others, other);
-    }
-    return true;
+static void ramp_up(struct cus_plan *plan, const struct cus_piece *piece) {
+    struct cus_ramp_limits limits = sizes_of(plan);
+    plan->ramp = cus_ramp_up(&limits, plan->ramp, piece->n, plan->ns_per_op);
 }
 
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
-    uint64_t each = ns / intervals + 1;
-    uint64_t most = plan->ns_per_op ? (uint64_t)plan->ns_per_op * PACE_RISE : PACE_MAX;
-    if (each > most)
-        each = most; /* a thread that had to wait for a processor has no pace */
-    uint64_t before = plan->ns_per_op ? plan->ns_per_op : each;
-    uint64_t weight = each < before ? PACE_WEIGHT_DOWN : PACE_WEIGHT;
-    uint64_t sum = before * weight + each * intervals;
-    weight += intervals;
-    plan->ns_per_op = (uint32_t)((sum + weight - 1) / weight); /* up, or a small one never rises */
+    plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
@@ -374,7 +299,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->piece->begun++;
     plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
     plan->at = &cus_expect_nothing;
-    ramp_up(plan);
+    ramp_up(plan, plan->piece);
     plan->clock++;
 }
 
@@ -669,7 +594,7 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */
     if (node->piece && node->piece->nodes[0] == node)
-        ramp_up(plan);
+        ramp_up(plan, node->piece);
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
     return node;
@@ -709,8 +634,8 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
- * it has found its pace, and that is faster, they are formed anew, unless they would be what they
- * are; later on only where it is much faster, and ever less often. When its
+ * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
+ * only where it is much faster, and ever less often. When its
  * step has come again, as many of a step at once as the next one may build. */
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
@@ -718,8 +643,9 @@ static void settle(struct cus_plan *plan) {
     /* What an earlier run has cut it did not cut while it was cold. */
     bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
     uint64_t pace = plan->ns_per_op;
+    struct cus_ramp_limits limits = sizes_of(plan);
     if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
-        !same_sizes(plan, plan->formed_ns, plan->ns_per_op)) {
+        cus_ramp_outgrown(&limits, plan->formed_ns, plan->ns_per_op, plan->longest)) {
         plan->shaping++;
         plan->misshapen = plan->n_pieces;
         plan->formed_ns = 0;

@@ -25,6 +25,7 @@
 #include "shim/plan/joins.h"
 #include "shim/plan/loop.h"
 #include "shim/plan/piece.h"
+#include "shim/plan/ramp.h"
 #include "shim/plan/repeat.h"
 #include "shim/plan/segments.h"
 
@@ -42,12 +43,6 @@ struct cus_plan_limits {
 
 /* Destroys what the plan drops. `context` is the one given to cus_plan_init. */
 typedef void cus_plan_drop_fn(void *context, struct cus_exec *exec);
-
-/* Where a step has got to, if its kernels are small: ops that its next piece may have, and when the
- * GPU will have done what was launched, in ns from now. */
-struct cus_ramp {
-    uint32_t size, lead_ns;
-};
 
 struct cus_plan {
     /* Withheld ops. What the hot path looks at stands first. */
