@@ -11,16 +11,15 @@
 
 enum {
     /* On an H200 with driver 580 (tests/gpu/RESULTS.md): GPU time of a small kernel in a graph,
-     * from one graph to the next one that waits already, host time of launching one, what each op
-     * adds to that, and from there to its first kernel on an idle GPU. */
+     * from one graph to the next one that waits already, host time of launching one, and what each
+     * op adds to that. */
     NODE_NS = 700,
     GAP_NS = 1300,
     GRAPH_NS = 2000,
     OP_NS = 5,
-    START_NS = 3000,
     SPARE = 7,      /* of the time that the host has to fill a piece this part is left over, for a
                        pace that wobbles: a GPU that waits costs more than one more graph */
-    MOST = 10,      /* growth from piece to piece, at most */
+    MOST = 8,       /* growth from piece to piece, at most */
     DOUBLE = 16,    /* up to this size a piece has twice as many ops as the one before, at least */
     SURE_NS = 200,  /* gain by which a size is preferred to a smaller one */
     OUTGROWN = 256, /* the part of a step's time that makes it worth to cut it anew */
@@ -33,6 +32,8 @@ enum {
     PACE_MAX = 1000000000,
     PACE_RISE = 2, /* what one piece can make of the pace at most */
 };
+
+_Static_assert(NODE_NS + GAP_NS >= GRAPH_NS, "one kernel at least is the host's time for a graph");
 
 uint32_t cus_ramp_paced(uint32_t pace, uint32_t intervals, uint64_t ns) {
     uint64_t each = ns / intervals;
@@ -55,10 +56,10 @@ static uint32_t filled_in_time(const struct cus_ramp_limits *limits, uint32_t pa
     return bound && limits->max > limits->fill_ns / pace ? limits->fill_ns / pace : limits->max;
 }
 
-/* When the GPU will be done, counted from when the host has launched so many more ops. */
+/* What the GPU has to do when so many more ops are launched. */
 static uint64_t lead_behind(uint64_t lead, uint32_t ops, uint32_t pace) {
     uint64_t took = filling(ops, pace) + GRAPH_NS, queued = lead + GAP_NS;
-    return (queued > took + START_NS ? queued - took : START_NS) + (uint64_t)ops * NODE_NS;
+    return (queued > took ? queued - took : 0) + (uint64_t)ops * NODE_NS;
 }
 
 /* The least size behind a piece of so many ops. Where the host is not fast enough to keep the GPU
@@ -77,8 +78,9 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
     uint64_t size = least_behind(ops, pace), lead = 0;
     if (pace) {
         lead = lead_behind(ramp.lead_ns, ops, pace);
-        uint64_t until = lead + GAP_NS, start = START_NS + GRAPH_NS;
-        uint64_t time = until > start ? (until - start) / (SPARE + 1) * SPARE : 0;
+        /* At least nothing: the piece itself counts. */
+        uint64_t time = lead + GAP_NS - GRAPH_NS;
+        time -= time / (SPARE + 1);
         uint64_t fits = time / ((uint64_t)pace + OP_NS);
         if (fits > (uint64_t)ops * MOST)
             fits = (uint64_t)ops * MOST;

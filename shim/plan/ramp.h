@@ -24,8 +24,9 @@ struct cus_ramp_limits {
 /* Where a step has got to. */
 struct cus_ramp {
     uint32_t size;    /* ops that the next piece may have, if the step goes on for long */
-    uint32_t lead_ns; /* when the GPU will have done what was launched, from now; 0: not known, or
-                         nothing was */
+    uint32_t lead_ns; /* what the GPU then still has to do of what was launched; 0: not known, or
+                         nothing was. How long the first kernel of a graph takes to begin on an idle
+                         GPU is not in it: each graph takes that long */
 };
 
 /* The pace (ns between ops, smoothed; 0: not known) once the host took `ns` for so many intervals

@@ -519,12 +519,14 @@ std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
 
 TEST(Plan, FastHostFillsFewLargePieces) {
     EXPECT_EQ(PiecesAtPace(100, 1000), (std::vector<uint32_t>{4, 17, 94, 550, 335}));
+    EXPECT_EQ(PiecesAtPace(160, 240), (std::vector<uint32_t>{4, 15, 51, 170}))
+        << "as the step ends there no piece is smaller than it need be";
 }
 
 TEST(Plan, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
     std::vector<uint32_t> pieces = PiecesAtPace(5000, 300);
     EXPECT_EQ(pieces.front(), 4u);
-    EXPECT_LE(*std::max_element(pieces.begin(), pieces.end()), 64u);
+    EXPECT_EQ(*std::max_element(pieces.begin(), pieces.end()), 64u);
     EXPECT_LE(pieces.back(), 4u) << "what is withheld last is what the host then waits for";
 }
 

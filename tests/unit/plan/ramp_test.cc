@@ -167,6 +167,15 @@ TEST(Ramp, PieceThatEndsEarlyDoesNotHoldTheNextOnesBack) {
     EXPECT_EQ(ramp.size, 128u) << "and one that was larger than it might be helps them";
 }
 
+TEST(Ramp, GrowthIsBoundedAndSoIsWhatIsKept) {
+    EXPECT_EQ(cus_ramp_up(&kLimits, {4, 0}, 4, 1).size, 32u) << "eight times";
+    EXPECT_EQ(cus_ramp_up(&kLimits, {1024, UINT32_MAX}, 1024, 1).lead_ns, UINT32_MAX);
+    cus_ramp_limits small = {4, 64, 0};
+    EXPECT_EQ(cus_ramp_up(&small, {1024, 0}, 4, 100).lead_ns,
+              cus_ramp_up(&small, {64, 0}, 4, 100).lead_ns)
+        << "no piece was larger";
+}
+
 TEST(Ramp, SizesAreInRangeWhateverIsSaid) {
     std::mt19937 random(1);
     const uint32_t odd[] = {0, 1, 4, 45, 700, 1000, 1001, 10000, 1000000000, UINT32_MAX};
@@ -210,6 +219,7 @@ TEST(Ramp, StepIsCutAnewWhereThatIsWorthIt) {
     EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 50000, 300, 100));
     EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 2000, 100, 60));
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 100, 60, 1000)) << "as many pieces, and no wait";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 150, 95, 1000)) << "next to nothing";
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2400, 1300, 500)) << "the same sizes";
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, 100, 4)) << "one piece";
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, 100, 0));
