@@ -25,23 +25,13 @@ enum {
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
     LOOP_STEP = 128,  /* a turn is as many whole periods as reach this many ops */
-    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,    /* ops of a piece there */
     SETTLE_STEPS = 6, /* after which it is looked whether pieces are what the pace allows: soon, as
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    NODE_NS =
-        800, /* GPU time of a small kernel in a graph (0.7 us on an H200), and a little slack */
-    PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
-                         and the last op of a piece cost more than those between */
-    PACE_WEIGHT_DOWN = 16, /* where the host was faster: nothing but being fast makes it so */
-    PACE_MAX = 1000000000,
-    PACE_RISE = 2,     /* what one piece can make of the pace at most */
     CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
                           it before it is forgotten */
     GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
-    REACH_FACTOR = 6,  /* growth from piece to piece at most */
     SWEEP_AFTER = 8,   /* ops that found no room, for each node there is, before those nodes go that
                           did not come meanwhile: a program whose steps do not all have room keeps
                           those that it has, and one that does other things now begins anew */
@@ -61,7 +51,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     cus_tree_init(&plan->tree);
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
-    plan->reach = limits->piece_first;
+    plan->ramp.size = limits->piece_first;
     plan->settle_in = plan->settle_every = SETTLE_STEPS;
 }
 
@@ -80,7 +70,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
     plan->step_ops = 0;
-    plan->reach = plan->limits.piece_first;
+    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
     plan->loop_ops = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */
@@ -209,82 +199,29 @@ static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
     return n;
 }
 
-/* How much larger the next piece may be: as large as the host can fill while the GPU runs this one.
- */
-static uint32_t growth(uint32_t pace) {
-    uint32_t factor = pace ? NODE_NS / pace : 2;
-    return factor < 2 ? 2 : factor > REACH_FACTOR ? REACH_FACTOR : factor;
-}
-
-/* The most ops that the host fills in time. */
-static uint32_t filled_in_time(const struct cus_plan *plan, uint32_t pace) {
-    uint32_t max = plan->limits.piece_max;
-    if (plan->share && plan->share < max)
-        max = plan->share;
-    bool bound = CUS_HAZARD(F4) && pace && plan->limits.piece_ns;
-    return bound && max > plan->limits.piece_ns / pace ? plan->limits.piece_ns / pace : max;
-}
-
-/* How many ops a piece may have with so many ahead of it, at this pace. It must not take the host
- * long to fill. Where the host is slow, the GPU waits for it, and what is withheld last before the
- * host waits is what the host then waits for: pieces get small again towards the end of the step
- * (HAZARDS F4, F5). */
-static uint32_t size_at(const struct cus_plan *plan, uint32_t pace, uint32_t reach,
-                        uint32_t ahead) {
-    uint32_t max = filled_in_time(plan, pace);
-    if (max > reach)
-        max = reach;
-    if (CUS_HAZARD(F5) && pace > SLOW_NS) {
-        if (max > SLOW_MAX)
-            max = SLOW_MAX;
-        if (ahead < 2 * max)
-            max = (ahead + 1) / 2;
-    }
-    uint32_t least = plan->limits.piece_first;
-    if (least > plan->limits.piece_max)
-        least = plan->limits.piece_max;
-    return max > least ? max : least;
+static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
+    const struct cus_plan_limits *limits = &plan->limits;
+    uint32_t max = limits->piece_max;
+    return (struct cus_ramp_limits){
+        .first = limits->piece_first < max ? limits->piece_first : max,
+        .max = plan->share && plan->share < max ? plan->share : max,
+        .fill_ns = limits->piece_ns,
+    };
 }
 
 static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node) {
-    uint32_t pace = plan->ns_per_op;
-    return size_at(plan, pace, plan->reach, pace > SLOW_NS ? ops_ahead(node, 2 * SLOW_MAX) : 0);
+    struct cus_ramp_limits limits = sizes_of(plan);
+    uint32_t far = cus_ramp_looks(&limits, plan->ramp, plan->ns_per_op);
+    return cus_ramp_size(&limits, plan->ramp, plan->ns_per_op, ops_ahead(node, far));
 }
 
-static uint32_t grown(const struct cus_plan *plan, uint32_t reach, uint32_t pace) {
-    uint64_t more = (uint64_t)reach * growth(pace);
-    return more < plan->limits.piece_max ? (uint32_t)more : plan->limits.piece_max;
-}
-
-static uint32_t next_reach(const struct cus_plan *plan) {
-    return grown(plan, plan->reach, plan->ns_per_op);
-}
-
-/* Is a step that nothing breaks cut into the same pieces at either pace? */
-static bool same_sizes(const struct cus_plan *plan, uint32_t pace, uint32_t other) {
-    uint32_t reach = plan->limits.piece_first, other_reach = reach, left = plan->longest;
-    while (left) {
-        uint32_t size = size_at(plan, pace, reach, left);
-        uint32_t other_size = size_at(plan, other, other_reach, left);
-        if ((size < left ? size : left) != (other_size < left ? other_size : left))
-            return false;
-        left -= size < left ? size : left;
-        reach = grown(plan, reach, pace);
-        other_reach = grown(plan, other_reach, other);
-    }
-    return true;
+static void ramp_up(struct cus_plan *plan, const struct cus_piece *piece) {
+    struct cus_ramp_limits limits = sizes_of(plan);
+    plan->ramp = cus_ramp_up(&limits, plan->ramp, piece->n, plan->ns_per_op);
 }
 
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
-    uint64_t each = ns / intervals + 1;
-    uint64_t most = plan->ns_per_op ? (uint64_t)plan->ns_per_op * PACE_RISE : PACE_MAX;
-    if (each > most)
-        each = most; /* a thread that had to wait for a processor has no pace */
-    uint64_t before = plan->ns_per_op ? plan->ns_per_op : each;
-    uint64_t weight = each < before ? PACE_WEIGHT_DOWN : PACE_WEIGHT;
-    uint64_t sum = before * weight + each * intervals;
-    weight += intervals;
-    plan->ns_per_op = (uint32_t)((sum + weight - 1) / weight); /* up, or a small one never rises */
+    plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
@@ -362,7 +299,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->piece->begun++;
     plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
     plan->at = &cus_expect_nothing;
-    plan->reach = next_reach(plan);
+    ramp_up(plan, plan->piece);
     plan->clock++;
 }
 
@@ -431,7 +368,7 @@ static void restart(struct cus_plan *plan) {
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
     plan->step_ops = 0;
-    plan->reach = plan->limits.piece_first;
+    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
     plan->loop_ops = 0;
     plan->looking = false;
     plan->broken = true;
@@ -458,9 +395,9 @@ static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     }
     if (!at->loop_end)
         return false;
-    uint32_t reach = plan->reach;
+    struct cus_ramp ramp = plan->ramp;
     restart(plan);
-    plan->reach = reach; /* the GPU is busy: no need to start small again */
+    plan->ramp = ramp; /* the GPU is busy: no need to start small again */
     return true;
 }
 
@@ -588,7 +525,7 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
         return;
     restart(plan);
     plan->looped = true;
-    plan->reach = plan->limits.piece_max; /* the GPU is busy: no need to start small */
+    plan->ramp.size = plan->limits.piece_max; /* the GPU is busy: no need to start small */
     plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
 }
 
@@ -657,7 +594,7 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */
     if (node->piece && node->piece->nodes[0] == node)
-        plan->reach = next_reach(plan);
+        ramp_up(plan, node->piece);
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
     return node;
@@ -703,8 +640,8 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
- * it has found its pace, and that is faster, they are formed anew, unless they would be what they
- * are; later on only where it is much faster, and ever less often. When its
+ * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
+ * only where it is much faster, and ever less often. When its
  * step has come again, as many of a step at once as the next one may build. */
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
@@ -712,8 +649,9 @@ static void settle(struct cus_plan *plan) {
     /* What an earlier run has cut it did not cut while it was cold. */
     bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
     uint64_t pace = plan->ns_per_op;
+    struct cus_ramp_limits limits = sizes_of(plan);
     if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
-        !same_sizes(plan, plan->formed_ns, plan->ns_per_op)) {
+        cus_ramp_outgrown(&limits, plan->formed_ns, plan->ns_per_op, plan->longest)) {
         plan->shaping++;
         plan->misshapen = plan->n_pieces;
         plan->formed_ns = 0;

@@ -25,6 +25,7 @@
 #include "shim/plan/joins.h"
 #include "shim/plan/loop.h"
 #include "shim/plan/piece.h"
+#include "shim/plan/ramp.h"
 #include "shim/plan/repeat.h"
 #include "shim/plan/segments.h"
 
@@ -75,8 +76,8 @@ struct cus_plan {
                           often enough to be in a piece */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
     struct cus_joins joins;
-    uint32_t longest; /* the most that there were when it waited */
-    uint32_t reach;   /* ops that the next piece may have: grows from piece to piece of a step */
+    uint32_t longest;     /* the most that there were when it waited */
+    struct cus_ramp ramp; /* how large the next piece may be: grows from piece to piece of a step */
     struct cus_piece *heads;   /* those with an exec, by the hash of their first op */
     struct cus_advice *advice; /* of earlier runs, for all plans of the process; NULL: none */
     struct cus_dispatch dispatch;

@@ -536,13 +536,15 @@ std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
 }
 
 TEST(Plan, FastHostFillsFewLargePieces) {
-    EXPECT_EQ(PiecesAtPace(100, 1000), (std::vector<uint32_t>{4, 24, 144, 828}));
+    EXPECT_EQ(PiecesAtPace(100, 1000), (std::vector<uint32_t>{4, 17, 94, 550, 335}));
+    EXPECT_EQ(PiecesAtPace(160, 240), (std::vector<uint32_t>{4, 15, 51, 170}))
+        << "as the step ends there no piece is smaller than it need be";
 }
 
 TEST(Plan, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
     std::vector<uint32_t> pieces = PiecesAtPace(5000, 300);
     EXPECT_EQ(pieces.front(), 4u);
-    EXPECT_LE(*std::max_element(pieces.begin(), pieces.end()), 64u);
+    EXPECT_EQ(*std::max_element(pieces.begin(), pieces.end()), 64u);
     EXPECT_LE(pieces.back(), 4u) << "what is withheld last is what the host then waits for";
 }
 
@@ -557,11 +559,35 @@ TEST(Plan, PiecesShapedByAColdHostAreFormedAnewOnce) {
         program.Sync();
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
+}
+
+// The host's pace is never quite the same.
+TEST(Plan, PiecesDoNotFollowAPaceThatWobbles) {
+    for (uint64_t ns : {75, 130, 250, 500})
+        for (unsigned ops : {60, 240, 1000}) {
+            Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+            std::mt19937 random(ops);
+            std::set<std::vector<uint32_t>> seen;
+            for (int step = 0; step < 400; step++) {
+                program.pieces.clear();
+                uint64_t pace = ns * (80 + random() % 41) / 100;
+                for (unsigned i = 0; i < ops; i++) {
+                    if (i % 20 == 19)
+                        cus_plan_paced(&program.plan, 1000, 1000 * pace);
+                    program.Op("k" + std::to_string(i % 7), i, i);
+                }
+                program.Sync();
+                if (step >= 5)
+                    seen.insert(program.pieces);
+            }
+            ExpectFaithful(program);
+            EXPECT_EQ(seen.size(), 1u) << ops << " ops at " << ns;
+        }
 }
 
 // Forming pieces anew costs every graph of the stream.
-TEST(Plan, PiecesThatWouldBeTheSameAreNotFormedAnew) {
+TEST(Plan, PiecesAreFormedAnewWhereThatIsWorthIt) {
     auto formed = [](uint32_t piece_first, unsigned ops, uint64_t cold, uint64_t warm) {
         Program program({2, piece_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
         uint64_t before = 0;
@@ -577,21 +603,22 @@ TEST(Plan, PiecesThatWouldBeTheSameAreNotFormedAnew) {
         ExpectFaithful(program);
         return program.plan.n_formed - before;
     };
-    EXPECT_EQ(formed(4, 500, 900, 500), 0u) << "sizes double at either pace";
-    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "555 and 1000 ops are filled in time";
+    EXPECT_EQ(formed(4, 500, 2400, 1300), 0u) << "sizes double at either pace";
+    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "larger pieces are filled in time";
     EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one piece at either pace";
-    EXPECT_EQ(formed(4, 1000, 900, 350), 0u)
-        << "492 ops are left for the last, which fit at either pace";
-    EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "sizes treble";
+    EXPECT_EQ(formed(4, 1000, 100, 60), 0u) << "four pieces, and the GPU waits for none";
+    EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "fewer pieces";
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 
 // Each piece that is formed anew misses once for every shape: not after the third round of five.
+// Where it ends at an op at which none ended before, shapes come there unknown: they are patched
+// into the graphs of others, the last of which is built again at the beginning of the fourth round.
 TEST(Plan, PiecesOfFiveShapesInTurnAreSettledInThreeRounds) {
-    for (uint64_t warm : {900, 350, 100}) {
+    for (uint64_t warm : {900, 350, 200, 100}) {
         Program program({2, 4, 1024, 500000, 8, 100000, CUS_MODE_PIECEWISE});
         uint64_t before = 0;
-        unsigned built = 0;
+        unsigned built = 0, patched = 0;
         for (int step = 0; step < 500; step++) {
             for (unsigned i = 0; i < 60; i++) {
                 cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 2000 : warm));
@@ -600,12 +627,15 @@ TEST(Plan, PiecesOfFiveShapesInTurnAreSettledInThreeRounds) {
             program.Sync();
             if (step == 14) {
                 before = program.plan.n_formed;
-                built = program.built;
+                patched = program.patched;
             }
+            if (step == 15)
+                built = program.built;
         }
         ExpectFaithful(program);
         EXPECT_GT(built, 5u);
         EXPECT_EQ(program.plan.n_formed, before) << warm;
+        EXPECT_EQ(program.patched, patched) << warm;
         EXPECT_EQ(program.built, built) << warm;
     }
 }
@@ -648,7 +678,7 @@ TEST(Plan, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
             formed.push_back((unsigned)program.plan.n_formed);
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 24, 144, 828}));
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
     EXPECT_GT(formed[1], formed[0]);
     EXPECT_EQ(program.plan.n_formed, formed[1]) << "and then no more";
 }

@@ -1,0 +1,230 @@
+// Sizes of pieces, judged by a clock of host and GPU: what a step takes that is cut into them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+extern "C" {
+#include "shim/plan/ramp.h"
+}
+
+namespace {
+
+using Sizes = std::vector<uint32_t>;
+
+constexpr cus_ramp_limits kLimits = {4, 1024, 500000};
+constexpr uint32_t kMany = UINT32_MAX; // ops ahead of a step that goes on for long
+
+// As they were seen on an H200.
+constexpr double kNode = 685, kGap = 1300, kGraph = 2000, kOp = 5, kStart = 3000;
+
+// A step of `ops` ops as it is cut at this pace; `ahead`: what is said of its end.
+Sizes Cut(uint32_t ops, uint32_t pace, const cus_ramp_limits &limits = kLimits,
+          uint32_t ahead = 0) {
+    Sizes sizes;
+    cus_ramp ramp = {limits.first, 0};
+    while (ops) {
+        uint32_t size = std::min(cus_ramp_size(&limits, ramp, pace, ahead ? ahead : ops), ops);
+        if (!size) {
+            ADD_FAILURE() << "a piece of nothing";
+            return sizes;
+        }
+        sizes.push_back(size);
+        ops -= size;
+        ramp = cus_ramp_up(&limits, ramp, size, pace);
+    }
+    return sizes;
+}
+
+// The rule before this one: pieces grow by what fits the GPU time of the one before, at most six
+// times.
+Sizes CutByFactor(uint32_t ops, uint32_t pace) {
+    uint32_t factor = std::min(std::max(800 / pace, 2u), 6u), next = 4;
+    Sizes sizes;
+    for (; ops; next = std::min(next * factor, 1024u)) {
+        sizes.push_back(std::min(next, ops));
+        ops -= sizes.back();
+    }
+    return sizes;
+}
+
+struct Times {
+    double done, idle; // the GPU: when it is done, and its longest wait between two pieces
+};
+
+Times Clock(const Sizes &sizes, double pace, double node = kNode) {
+    double host = 0, gpu = 0, idle = 0;
+    for (size_t i = 0; i < sizes.size(); i++) {
+        host += sizes[i] * (pace + kOp) + kGraph;
+        double ready = host + kStart;
+        if (i)
+            idle = std::max(idle, ready - gpu - kGap);
+        gpu = (i ? std::max(ready, gpu + kGap) : ready) + sizes[i] * node;
+    }
+    return {gpu, idle};
+}
+
+// Of one graph of the whole step that the host need not fill.
+double OfWhole(const Sizes &sizes, double pace, double node = kNode) {
+    double ops = 0;
+    for (uint32_t size : sizes)
+        ops += size;
+    return Clock(sizes, pace, node).done / (kGraph + kStart + ops * (kOp + node));
+}
+
+TEST(Ramp, FastHostsStepTakesLittleMoreThanOneGraph) {
+    const struct {
+        uint32_t ops, pace;
+        double most;
+    } cases[] = {
+        {60, 45, 1.043},    {60, 130, 1.062},   {240, 45, 1.010},   {240, 75, 1.012},
+        {240, 90, 1.019},   {240, 130, 1.0195}, {240, 160, 1.024},  {240, 200, 1.029},
+        {240, 300, 1.0415}, {1000, 130, 1.002}, {1000, 200, 1.004}, {1000, 300, 1.009},
+        {1000, 500, 1.03},  {4000, 130, 0.997}, {4000, 300, 0.999}, {4000, 500, 1.005},
+    };
+    for (const auto &c : cases)
+        EXPECT_LE(OfWhole(Cut(c.ops, c.pace), c.pace), c.most) << c.ops << " at " << c.pace;
+}
+
+TEST(Ramp, NoWorseThanGrowthByAFactor) {
+    for (uint32_t ops : {60, 240, 1000, 4000})
+        for (uint32_t pace = 45; pace <= 400; pace += 5)
+            EXPECT_LE(OfWhole(Cut(ops, pace), pace),
+                      OfWhole(CutByFactor(ops, pace), pace) + (ops < 100 ? 0.01 : 0.002))
+                << ops << " at " << pace;
+}
+
+// Kernels of ten times the time that is taken for granted.
+TEST(Ramp, LargeKernelsLoseLittle) {
+    for (uint32_t ops : {60, 240, 1000, 4000})
+        for (uint32_t pace : {45, 130, 300, 500})
+            EXPECT_LE(OfWhole(Cut(ops, pace), pace, 10000), ops < 100 ? 1.012 : 1.005)
+                << ops << " at " << pace;
+}
+
+TEST(Ramp, FirstPieceIsSmallWhateverFollows) {
+    for (uint32_t pace : {0, 45, 130, 5000})
+        for (uint32_t ahead = 5; ahead < 3000; ahead += 7)
+            EXPECT_EQ(cus_ramp_size(&kLimits, {4, 0}, pace, ahead), 4u) << pace << " " << ahead;
+}
+
+TEST(Ramp, DoublesWhereThePaceIsNotKnown) {
+    EXPECT_EQ(Cut(1000, 0), (Sizes{4, 8, 16, 32, 64, 128, 256, 492}));
+}
+
+TEST(Ramp, GpuDoesNotWaitForAHostThatIsALittleSlower) {
+    for (uint32_t pace = 45; pace <= 225; pace++)
+        EXPECT_LE(Clock(Cut(6000, pace, kLimits, kMany), pace * 1.05).idle, 150) << pace;
+}
+
+TEST(Ramp, HostThatIsNotFastEnoughFillsPiecesThatGrowSlowly) {
+    Sizes sizes = Cut(1000, 600);
+    for (size_t i = 4; i + 1 < sizes.size(); i++)
+        EXPECT_LE(sizes[i], sizes[i - 1] * 5 / 4) << i;
+    EXPECT_LE(OfWhole(sizes, 600), 1.15);
+    EXPECT_GT(OfWhole(CutByFactor(1000, 600), 600), 1.3);
+}
+
+// A graph more costs the GPU as much as some ops cost the host.
+TEST(Ramp, LastPieceIsWorthAGraph) {
+    for (uint32_t pace : {45, 75, 130, 200, 300, 500})
+        for (uint32_t ops = 12; ops < 1000; ops++) {
+            Sizes sizes = Cut(ops, pace);
+            if (sizes.size() > 2) {
+                EXPECT_GE(sizes.back() * (pace + kOp), kGap) << ops << " at " << pace;
+            }
+        }
+}
+
+TEST(Ramp, PiecesOfASlowHostGetSmallTowardsTheEnd) {
+    EXPECT_EQ(Cut(300, 5000), (Sizes{4, 8, 16, 32, 64, 64, 56, 28, 14, 7, 4, 3}));
+    EXPECT_EQ(cus_ramp_looks(&kLimits, {64, 0}, 5000), 128u) << "two pieces";
+}
+
+TEST(Ramp, NoPieceTakesLongToFill) {
+    for (uint32_t pace : {45, 700, 3000, 50000, 400000})
+        for (uint32_t fill_ns : {20000, 500000}) {
+            Sizes sizes = Cut(5000, pace, {4, 1024, fill_ns});
+            EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), std::max(4u, fill_ns / pace));
+        }
+}
+
+TEST(Ramp, EndOfTheStepIsLookedForWhereItMatters) {
+    EXPECT_EQ(cus_ramp_looks(&kLimits, {4, 0}, 100), 0u) << "the first piece";
+    EXPECT_EQ(cus_ramp_looks(&kLimits, {1024, 5000}, 100), 0u) << "no piece may be larger";
+    uint32_t far = cus_ramp_looks(&kLimits, {20, 5000}, 100);
+    ASSERT_GT(far, 1024u);
+    // What is looked at up to there is as good as no end.
+    EXPECT_EQ(cus_ramp_size(&kLimits, {20, 5000}, 100, far),
+              cus_ramp_size(&kLimits, {20, 5000}, 100, kMany));
+}
+
+TEST(Ramp, PieceThatEndsEarlyDoesNotHoldTheNextOnesBack) {
+    cus_ramp ramp = cus_ramp_up(&kLimits, {64, 0}, 5, 0);
+    EXPECT_EQ(ramp.size, 128u);
+    ramp = cus_ramp_up(&kLimits, {4, 0}, 64, 0);
+    EXPECT_EQ(ramp.size, 128u) << "and one that was larger than it might be helps them";
+}
+
+TEST(Ramp, GrowthIsBoundedAndSoIsWhatIsKept) {
+    EXPECT_EQ(cus_ramp_up(&kLimits, {4, 0}, 4, 1).size, 32u) << "eight times";
+    EXPECT_EQ(cus_ramp_up(&kLimits, {1024, UINT32_MAX}, 1024, 1).lead_ns, UINT32_MAX);
+    cus_ramp_limits small = {4, 64, 0};
+    EXPECT_EQ(cus_ramp_up(&small, {1024, 0}, 4, 100).lead_ns,
+              cus_ramp_up(&small, {64, 0}, 4, 100).lead_ns)
+        << "no piece was larger";
+}
+
+TEST(Ramp, SizesAreInRangeWhateverIsSaid) {
+    std::mt19937 random(1);
+    const uint32_t odd[] = {0, 1, 4, 45, 700, 1000, 1001, 10000, 1000000000, UINT32_MAX};
+    auto any = [&] { return odd[random() % std::size(odd)]; };
+    for (int i = 0; i < 100000; i++) {
+        uint32_t max = 2 + (uint32_t)random() % 1023;
+        cus_ramp_limits limits = {std::min(1 + (uint32_t)random() % 64, max), max, any()};
+        cus_ramp ramp = {any(), any()};
+        uint32_t pace = any();
+        uint32_t size = cus_ramp_size(&limits, ramp, pace, any());
+        ASSERT_GE(size, limits.first);
+        ASSERT_LE(size, max);
+        cus_ramp next = cus_ramp_up(&limits, ramp, size, pace);
+        ASSERT_GE(next.size, std::min(2u, max));
+        ASSERT_LE(next.size, max);
+    }
+}
+
+TEST(Ramp, PaceIsInRangeWhateverIsSaid) {
+    for (uint64_t ns : {uint64_t{0}, uint64_t{1000}, UINT64_MAX}) {
+        uint32_t pace = 0;
+        for (int i = 0; i < 1000; i++) {
+            pace = cus_ramp_paced(pace, 1, ns);
+            ASSERT_GE(pace, 1u);
+            ASSERT_LE(pace, 1000000000u);
+        }
+        EXPECT_EQ(pace, ns == 0 ? 1u : ns == 1000 ? 1001u : 1000000000u);
+    }
+}
+
+TEST(Ramp, PaceFollowsAFasterHostSoonerThanASlowerOne) {
+    uint32_t down = cus_ramp_paced(1000, 16, 16 * 500), up = cus_ramp_paced(1000, 16, 16 * 1500);
+    EXPECT_LE(down, 760u);
+    EXPECT_LE(up, 1110u);
+    EXPECT_GT(up, 1050u);
+    EXPECT_LE(cus_ramp_paced(1000, 1000, 1000000000), 2000u) << "a stall";
+}
+
+TEST(Ramp, StepIsCutAnewWhereThatIsWorthIt) {
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 900, 100, 1000));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 50000, 300, 100));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 2000, 100, 60));
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 100, 60, 1000)) << "as many pieces, and no wait";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 150, 95, 1000)) << "next to nothing";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2400, 1300, 500)) << "the same sizes";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, 100, 4)) << "one piece";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, 100, 0));
+    for (uint32_t pace : {0, 1, 100, 5000})
+        EXPECT_FALSE(cus_ramp_outgrown(&kLimits, pace, pace, 1000));
+}
+
+} // namespace
