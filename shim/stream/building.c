@@ -100,9 +100,10 @@ bool cus_build_safe(void) {
  * ops are what they will be (HAZARDS A15). It is not built by a thread of its own: beside one that
  * launches each call waits for the driver's lock, 500 nodes take 2.1 ms to instantiate in place of
  * 0.9 and hold up the launches meanwhile (tests/gpu/RESULTS.md). So that none of the program's
- * steps is much longer than it would be, a step has a share of nodes and one of time, no piece is
- * formed that would be more than the share of a step, and what was built already is launched
- * meanwhile.
+ * steps is much longer than it would be without graphs, a step has a share of nodes and one of
+ * time, to which is added what its graphs have saved so far, and from which is taken what looking
+ * at its ops has cost; no piece is formed that would be more than the share of a step; and what was
+ * built already is launched meanwhile.
  *
  * A host that is ahead of its GPU gains nothing by building elsewhere, in front of a wait, say: the
  * GPU has work while a graph is built in any call. One that is not has no time to spare anywhere.
@@ -111,7 +112,8 @@ bool cus_build_safe(void) {
 /* On an H200 with driver 580 a graph of 500 nodes takes 0.31 ms to capture and 0.9 ms to
  * instantiate (tests/gpu/RESULTS.md). What it takes here is measured from there on. */
 enum {
-    STEP_OPS = 1000,   /* a longer step has as many shares as it has so many ops */
+    STEP_OPS = 1000,   /* a step has a share for each so many of its ops, and one to begin with */
+    FADE = 8,          /* what is longest lately gets shorter by so much of it with each step */
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
@@ -128,8 +130,11 @@ static uint64_t node_ns(void) {
     return ns ? ns : NODE_NS;
 }
 
-static uint64_t estimate(uint32_t nodes) {
-    return GRAPH_NS + nodes * node_ns();
+/* As long as nothing was measured, it may be slower; where an earlier run says that it pays, that
+ * is taken upon oneself. */
+static uint64_t estimate(uint32_t nodes, bool advised) {
+    bool unknown = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
+    return GRAPH_NS + nodes * node_ns() * (unknown && !advised ? SLOWER_MAX : 1);
 }
 
 /* The graph is launched in the call that builds it: what that costs the step more than these ops by
@@ -139,64 +144,68 @@ static uint64_t beyond(uint32_t nodes, uint64_t ns) {
     return ns > saved ? ns - saved : 0;
 }
 
-/* Engine lock held. */
-static uint32_t nodes_in(const struct cus_engine *engine) {
-    if (!engine->build_all_ns)
-        return engine->build_all;
-    uint64_t n =
-        engine->build_all_ns > GRAPH_NS ? (engine->build_all_ns - GRAPH_NS) / node_ns() : 0;
-    return n < engine->build_all ? (uint32_t)n + 1 : engine->build_all; /* 0 would mean any */
+/* Engine lock held, here and below. */
+static uint64_t nodes_of(uint64_t ops) {
+    return cus_options()->build_nodes * ops / STEP_OPS;
+}
+
+/* Nodes of a graph that is the share of a step with so many ops. */
+static uint32_t nodes_in(uint64_t ops) {
+    uint64_t nodes = nodes_of(ops), ns = cus_options()->build_us * ops;
+    uint64_t each = beyond(1, node_ns());
+    if (cus_options()->build_us && each) {
+        uint64_t n = ns > GRAPH_NS ? (ns - GRAPH_NS) / each + 1 : 1; /* 0 would mean any */
+        nodes = n < nodes ? n : nodes;
+    }
+    return nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
 }
 
 void cus_build_allow(struct cus_engine *engine) {
-    const struct cus_counters *c = &engine->counters;
-    uint64_t ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
-    uint64_t length = ops - engine->allowed_at < STEP_OPS ? STEP_OPS : ops - engine->allowed_at;
-    uint64_t nodes = cus_options()->build_nodes * length / STEP_OPS;
-    engine->allowed_at = ops;
-    engine->build_left = engine->build_all = nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
-    engine->build_left_ns = engine->build_all_ns = cus_options()->build_us * length;
-    engine->advised_left = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX;
-    engine->plan.share = nodes_in(engine);
+    struct cus_building *building = &engine->building;
+    struct cus_account now = cus_judge_account(engine);
+    uint64_t ops = now.ops - building->began.ops;
+    uint64_t lately = building->length - building->length / FADE;
+    building->length = ops > lately ? ops : lately > STEP_OPS ? lately : STEP_OPS;
+    building->began = now;
+    building->nodes = building->advised = 0;
+    building->ns = 0;
+    engine->plan.share = nodes_in(building->length);
 }
 
-/* Where an earlier run says that it pays, each op of a step may be built at once, or it would pay
- * late: such a node is not one of the share, and of its time counts what is beyond the launch. On
- * an H200 that is some 30 us a graph, so that a step is in graphs as a whole when it comes again;
- * where building is slower it is spread, too. */
+/* Nodes of what an earlier run says that it pays are beside the share, only their time is not: each
+ * op of a step may be built at once, or it would pay late. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
-    bool any = !engine->build_all_ns;
-    if (advised && nodes <= engine->advised_left &&
-        (any || beyond(nodes, estimate(nodes)) <= engine->build_left_ns))
+    const struct cus_building *building = &engine->building;
+    struct cus_account step = cus_account_since(cus_judge_account(engine), building->began);
+    uint64_t ops = step.ops < STEP_OPS ? STEP_OPS : step.ops;
+    if (!building->nodes && !building->advised)
         return true;
-    if (engine->build_left == engine->build_all && engine->build_left_ns == engine->build_all_ns)
-        return true;
-    return nodes <= engine->build_left && (any || estimate(nodes) <= engine->build_left_ns);
+    step.built = 0; /* its time is counted here */
+    int64_t ns = (int64_t)(cus_options()->build_us * ops) + cus_account_balance(&step);
+    int64_t then = (int64_t)(building->ns + beyond(nodes, estimate(nodes, advised)));
+    if (cus_options()->build_us && then > ns)
+        return false;
+    return advised ? building->advised <= ops : building->nodes + nodes <= nodes_of(ops);
 }
 
 /* One thread builds at a time; that two measure at once matters to nobody. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
-    uint64_t counts = ns;
+    struct cus_building *building = &engine->building;
+    uint64_t before = node_ns(), most = SLOWER_MAX * estimate(nodes, true);
+    bool first = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
     engine->built_nodes += nodes;
-    if (advised && nodes <= engine->advised_left) {
-        engine->advised_left -= nodes;
-        /* A first build that set something up says nothing of those behind it. */
-        uint64_t most = SLOWER_MAX * estimate(nodes);
-        counts = beyond(nodes, ns < most ? ns : most);
-    } else {
-        engine->build_left -= nodes < engine->build_left ? nodes : engine->build_left;
-    }
-    engine->build_left_ns -= counts < engine->build_left_ns ? counts : engine->build_left_ns;
+    *(advised ? &building->advised : &building->nodes) += nodes;
+    building->ns += ns < most ? ns : most;
     if (nodes < MEASURED_FROM || !ns || engine->shadow)
         return;
-    uint64_t before = node_ns(), each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;
+    uint64_t each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;
     if (each > SLOWER_MAX * before)
         each = SLOWER_MAX * before;
-    uint64_t weight = each > before ? SLOWER : FASTER;
+    uint64_t weight = first ? 1 : each > before ? SLOWER : FASTER;
     uint64_t now = (before * (weight - 1) + each) / weight;
     if (now < NODE_NS_MIN)
         now = NODE_NS_MIN;
     __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,
                      __ATOMIC_RELAXED);
-    engine->plan.share = nodes_in(engine);
+    engine->plan.share = nodes_in(building->length);
 }

@@ -40,7 +40,7 @@ enum {
     HEAD_TRIES = 3, /* times that its steps may begin well and not pay */
 };
 
-static struct cus_account account(const struct cus_engine *engine) {
+struct cus_account cus_judge_account(const struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     return (struct cus_account){
         .ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY],
@@ -56,7 +56,7 @@ static struct cus_account account(const struct cus_engine *engine) {
 
 void cus_judge_start(struct cus_engine *engine) {
     engine->judge = (struct cus_judge){.credit = CREDIT, .window = JUDGE_OPS};
-    engine->judge.last = account(engine);
+    engine->judge.last = cus_judge_account(engine);
     __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
@@ -153,7 +153,7 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
 
 void cus_judge(struct cus_engine *engine) {
     struct cus_judge *judge = &engine->judge;
-    struct cus_account now = account(engine);
+    struct cus_account now = cus_judge_account(engine);
     uint64_t ops = now.ops - judge->last.ops;
     if (ops < judge->window ||
         (engine->ended - judge->steps < JUDGE_STEPS && ops < JUDGE_OPS_UNSYNCED))

@@ -112,16 +112,17 @@ struct cus_engine {
     uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
     uint32_t traced_epoch; /* lock; 0: it has no number yet */
 
-    struct cus_plan plan;           /* lock */
-    struct cus_exec *dropped;       /* lock: by the plan, not destroyed yet */
-    CUstream capture_stream;        /* lock: private, made at the first build */
-    bool capture_refused;           /* lock: it could not be made: nothing is built */
-    uint32_t build_left, build_all; /* lock: nodes that may still be built in this step; that might
-                                       when it began */
-    uint32_t advised_left;          /* lock: and of those that an earlier run speaks for */
-    uint64_t build_left_ns, build_all_ns; /* lock: the same of its time; 0: any */
-    uint64_t allowed_at;                  /* lock: ops when that was said */
-    uint64_t built_nodes;                 /* lock: of all graphs so far */
+    struct cus_plan plan;         /* lock */
+    struct cus_exec *dropped;     /* lock: by the plan, not destroyed yet */
+    CUstream capture_stream;      /* lock: private, made at the first build */
+    bool capture_refused;         /* lock: it could not be made: nothing is built */
+    struct cus_building {         /* lock: in the running step (building.c) */
+        struct cus_account began; /* counts when it began */
+        uint64_t length;          /* ops of a step, of the longest lately */
+        uint64_t ns;              /* what building took */
+        uint32_t nodes, advised;  /* built; what an earlier run speaks for apart */
+    } building;
+    uint64_t built_nodes; /* lock: of all graphs so far */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
@@ -343,6 +344,8 @@ void cus_registry_close(struct cus_engine *engine);
 
 /* ---- judge.c ---- */
 
+/* What became of the stream's ops so far. Lock held. */
+struct cus_account cus_judge_account(const struct cus_engine *engine);
 /* The engine begins to serve a stream. Lock held. */
 void cus_judge_start(struct cus_engine *engine);
 /* An op was issued by itself and recorded: is it time to leave the stream alone? Lock held. */

@@ -4,9 +4,17 @@
 
 static struct cus_engine engine;
 
-void shares_step(uint32_t ops) {
-    engine.counters.ops[CUS_OP_LAUNCH] += ops;
+void shares_step(void) {
     cus_build_allow(&engine);
+}
+
+void shares_ops(uint32_t ops, bool in_graphs) {
+    engine.counters.ops[CUS_OP_LAUNCH] += ops;
+    engine.counters.in_graphs += in_graphs ? ops : 0;
+}
+
+uint32_t shares_piece(void) {
+    return engine.plan.share;
 }
 
 bool shares_build(uint32_t nodes, uint64_t ns, bool advised) {

@@ -9,8 +9,12 @@
 extern "C" {
 #endif
 
-/* A step with so many ops has ended. */
-void shares_step(uint32_t ops);
+/* A step ends, and another one begins. */
+void shares_step(void);
+/* So many ops of the running step were issued. */
+void shares_ops(uint32_t ops, bool in_graphs);
+/* Ops that a piece may have, of those that are formed now. */
+uint32_t shares_piece(void);
 /* A graph of so many nodes is built, which takes so long, if it fits. */
 bool shares_build(uint32_t nodes, uint64_t ns, bool advised);
 

@@ -10,21 +10,25 @@ namespace {
 
 enum { PIECE = 125 };
 
-// How long the step with so many launches takes more than its launches would have: all of them are
-// built by advice, as far as that fits, in pieces of which each node takes `node_ns`.
+// A step with so many launches, behind which a piece is built after each PIECE of them as far as
+// that fits, each node of which takes `node_ns`; the others are issued by themselves. How much
+// longer it takes than the launches by themselves.
 struct Step {
     double late_us = 0;
     unsigned built = 0;
 };
-Step Build(uint32_t launches, uint64_t node_ns) {
+Step Build(uint32_t launches, uint64_t node_ns, bool advised = true) {
     Step step;
-    uint64_t ns = 30000 + PIECE * node_ns, saved = PIECE * 2400;
-    shares_step(launches);
-    for (uint32_t at = 0; at + PIECE <= launches; at += PIECE)
-        if (shares_build(PIECE, ns, true)) {
+    uint64_t ns = 30000 + PIECE * node_ns, saved = PIECE * 2400 - 2000;
+    for (uint32_t at = 0; at + PIECE <= launches; at += PIECE) {
+        bool fits = shares_build(PIECE, ns, advised);
+        shares_ops(PIECE, fits);
+        if (fits) {
             step.built += PIECE;
             step.late_us += ((double)ns - (double)saved) / 1000;
         }
+    }
+    shares_step();
     return step;
 }
 
@@ -61,31 +65,82 @@ TEST(Shares, WhereBuildingIsSlowAdviceIsSpread) {
 // The first graph of a process may take a millisecond, however small it is: the step goes on.
 TEST(Shares, AFirstBuildThatSetsThingsUpIsNotTheWholeShare) {
     Settle();
-    shares_step(1000);
     EXPECT_TRUE(shares_build(4, 5000000, true));
     EXPECT_TRUE(shares_build(PIECE, 340000, true));
     EXPECT_TRUE(shares_build(PIECE, 340000, true));
 }
 
-// Not more nodes than the step had launches, however fast they are built.
+// Not more nodes than the step has launches, however fast they are built.
 TEST(Shares, AdviceBuildsNoMoreThanTheStep) {
-    shares_step(4000);
     unsigned built = 0;
+    shares_ops(4000, false);
     for (int i = 0; i < 100; i++)
         built += shares_build(PIECE, PIECE * 100, true) ? PIECE : 0;
     EXPECT_GE(built, 4000u);
-    EXPECT_LE(built, 4000u + 256 * 4);
+    EXPECT_LE(built, 4000u + PIECE);
+    shares_step();
 }
 
 // What advice took is not there for others.
 TEST(Shares, OneShareForAll) {
     Settle();
-    shares_step(1000);
     EXPECT_TRUE(shares_build(PIECE, 1000000, true));
     EXPECT_FALSE(shares_build(PIECE, 300000, false));
-    EXPECT_FALSE(shares_build(2, 5000, false));
-    shares_step(1000);
-    EXPECT_TRUE(shares_build(2, 5000, false));
+    EXPECT_FALSE(shares_build(20, 80000, false));
+    shares_step();
+    EXPECT_TRUE(shares_build(20, 80000, false));
+    shares_step();
+}
+
+// A program that waits for a copy before each of its long steps has a share for each thousand
+// launches of the long one all the same, and does not spend it in the short one.
+TEST(Shares, AreOfTheRunningStepWhateverTheLastOneWas) {
+    Settle();
+    for (int turn = 0; turn < 3; turn++) {
+        EXPECT_EQ(Build(8000, 2500, false).built, 2000u); // 256 of each thousand, in pieces of 125
+        unsigned built = 0;
+        while (shares_build(PIECE, 300000, false))
+            built += PIECE;
+        EXPECT_EQ(built, 250u);
+        shares_step();
+    }
+}
+
+// Nor do short steps make the pieces of the long ones small.
+TEST(Shares, PiecesHaveTheShareOfTheLongestStepLately) {
+    Settle();
+    for (int i = 0; i < 40; i++)
+        shares_step();
+    uint32_t least = shares_piece();
+    EXPECT_EQ(least, 256u);
+    for (int i = 0; i < 2; i++) {
+        shares_ops(8000, false);
+        shares_step();
+        EXPECT_EQ(shares_piece(), 8 * least);
+        shares_ops(1, false);
+        shares_step();
+        EXPECT_GE(shares_piece(), 6 * least);
+    }
+    for (int i = 0; i < 40; i++)
+        shares_step();
+    EXPECT_EQ(shares_piece(), least);
+}
+
+// What graphs save in a step may be spent on more of them: it takes no longer than without any.
+TEST(Shares, AStepThatIsInGraphsMayBuildMore) {
+    for (int i = 0; i < 40; i++)
+        Build(1000, 8000);
+    unsigned before = 0, behind = 0;
+    shares_ops(1000, false);
+    while (shares_build(40, 350000, false))
+        before += 40;
+    shares_step();
+    shares_ops(1000, true);
+    while (shares_build(40, 350000, false))
+        behind += 40;
+    shares_step();
+    EXPECT_EQ(before, 80u);  // 700 us
+    EXPECT_EQ(behind, 240u); // all that 1000 launches may build
 }
 
 } // namespace
