@@ -32,7 +32,7 @@ enum {
      * new; with what it gains from then on, at most. Where it repeats itself half as much for each
      * time that it was left alone since it paid last; where its time is over, one part: as long as
      * more of it gets into graphs that does not count, and so a look is short. */
-    CREDIT = 30000000,
+    CREDIT = 15000000,
     CREDIT_PAID = 8000000,
     CREDIT_PART = 128,
     HALVED = 6,   /* times at most */
