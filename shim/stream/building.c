@@ -119,10 +119,10 @@ enum {
     NODE_NS_MAX = 1000000,
     GRAPH_NS = 30000,  /* what a graph takes beside */
     MEASURED_FROM = 8, /* nodes of a graph that is measured */
-    FASTER = 4,    /* weight of a measurement: one in so many where it is less than the estimate, */
-    SLOWER = 2,    /* where it is more, */
-    SLOWER_MAX = 4 /* which is not believed beyond so many times the estimate: a thread that had
-                      to wait for a processor says nothing of the driver */
+    PARTS = 4, /* of what is expected of the next graph, one is the last one where that was */
+    SLOWER_PARTS = 3, /* faster, and so many where it was slower, */
+    SLOWER_MAX = 4    /* which is not believed beyond so many times the estimate: a thread that had
+                         to wait for a processor says nothing of the driver */
 };
 
 static uint64_t node_ns(void) {
@@ -201,8 +201,8 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool
     uint64_t each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;
     if (each > SLOWER_MAX * before)
         each = SLOWER_MAX * before;
-    uint64_t weight = first ? 1 : each > before ? SLOWER : FASTER;
-    uint64_t now = (before * (weight - 1) + each) / weight;
+    uint64_t parts = first ? PARTS : each > before ? SLOWER_PARTS : 1;
+    uint64_t now = (before * (PARTS - parts) + each * parts) / PARTS;
     if (now < NODE_NS_MIN)
         now = NODE_NS_MIN;
     __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,

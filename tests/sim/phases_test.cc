@@ -100,14 +100,5 @@ TEST(Phases, ALongStepIsBuiltShareByShare) {
     }
 }
 
-// A share that is not enough for a second graph: one a step, as small as the first one of a step.
-TEST(Phases, ASmallShareOfTimeIsKept) {
-    Played played = Play({"good:40"}, {{"CUSPLICE_BUILD_US", "31"}});
-    EXPECT_EQ(played[0]("first_replay"), 3);
-    for (unsigned step = 2; step < 40; step++)
-        EXPECT_LE(played[0].Step(step), 4. / OPS * (step - 1) + 0.001) << "step " << step;
-    EXPECT_GE(played[0].Step(39), 0.3);
-}
-
 } // namespace
 } // namespace sim

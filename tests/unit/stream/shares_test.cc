@@ -73,6 +73,7 @@ TEST(Shares, AFirstBuildThatSetsThingsUpIsNotTheWholeShare) {
 // Not more nodes than the step has launches, however fast they are built.
 TEST(Shares, AdviceBuildsNoMoreThanTheStep) {
     unsigned built = 0;
+    Settle();
     shares_ops(4000, false);
     for (int i = 0; i < 100; i++)
         built += shares_build(PIECE, PIECE * 100, true) ? PIECE : 0;
