@@ -173,6 +173,15 @@ void cus_tree_each(struct cus_tree *tree, void (*each)(struct cus_node *, void *
                 each(&chunk->nodes[i], context);
 }
 
+static void take_out(struct cus_tree *tree, struct cus_node *node) {
+    struct cus_node **slot = slot_of(tree, &node->key);
+    while (*slot != node)
+        slot = &(*slot)->next;
+    *slot = node->next;
+    node->next = NULL;
+    tree->n_others--;
+}
+
 /* Its parent does not lead to it any more. */
 static void unlink_node(struct cus_node *node, void *context) {
     struct cus_tree *tree = context;
@@ -185,11 +194,7 @@ static void unlink_node(struct cus_node *node, void *context) {
         parent->child = NULL;
         return;
     }
-    struct cus_node **slot = slot_of(tree, &node->key);
-    while (*slot != node)
-        slot = &(*slot)->next;
-    *slot = node->next;
-    tree->n_others--;
+    take_out(tree, node);
 }
 
 /* Where the first child goes another one takes its place: it is there that a look-up begins. */
@@ -198,7 +203,7 @@ static void become_first(struct cus_node *node, void *context) {
     struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
     if (!node->marked || parent->child)
         return;
-    HASH_DELETE(hh, tree->others, node);
+    take_out(tree, node);
     parent->child = node;
 }
 
