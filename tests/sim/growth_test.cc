@@ -60,6 +60,27 @@ TEST(Growth, StepsThatAreAlikeShareTheirGraphs) {
     EXPECT_GT(Said(preloaded).Number("in_graphs"), 0.9);
 }
 
+// A hundred thousand launches until one comes again: they are learned, built and kept, where there
+// is room for as many; else the program is left alone and nothing is kept of it.
+TEST(Growth, WhatComesAgainAfterManyLaunchesIsLearnedWhereThereIsRoom) {
+    const std::vector<std::string> more = {"--signatures", "500", "--warmup", "3000"};
+    const std::string room = std::to_string(OPS * 500 * 3 / 2), less = "20000";
+    Outcome plain = Turns("order", false, {}, more);
+    Outcome learned =
+        Turns("order", true, {{"CUSPLICE_GRAPH_MB", "512"}, {"CUSPLICE_NODES_MAX", room}}, more);
+    Outcome alone =
+        Turns("order", true, {{"CUSPLICE_GRAPH_MB", "512"}, {"CUSPLICE_NODES_MAX", less}}, more);
+    for (const Outcome &outcome : {learned, alone}) {
+        ASSERT_EQ(outcome.result.status, 0) << outcome.Describe();
+        ASSERT_STATS(outcome);
+        EXPECT_EQ(Said(plain).text.at("checksum"), Said(outcome).text.at("checksum"));
+        EXPECT_GT(outcome.stats.Number("fallbacks.demoted"), 0) << "at first nothing came again";
+    }
+    EXPECT_GT(Said(learned).Number("in_graphs"), 0.9);
+    EXPECT_LT(alone.stats.Number("issued.in_graphs"), 1000);
+    EXPECT_LT(alone.stats.Number("host_memory.bytes_most"), 4 << 20) << "nor was it tried";
+}
+
 // 900 launches of the same kernels behind twenty beginnings, room for 400.
 TEST(Growth, StepsOfTheSameKernelsBorrowEachOthersGraphs) {
     const std::map<std::string, std::string> small = {{"CUSPLICE_GRAPH_MB", "1"}};

@@ -276,14 +276,16 @@ TEST(Growth, ShedDropsALittleAtATimeAndThenForgets) {
 
 // ---- coming round again ----
 
-// Ops until it is seen; 0: not within `most`.
-uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most) {
+// Ops until it is seen; 0: not within `most`. `*turn`: how long a turn is taken to be.
+uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most, uint32_t *turn = nullptr) {
     cus_repeat repeat = {};
     EXPECT_TRUE(cus_repeat_start(&repeat));
     uint64_t seen = 0;
     for (uint64_t i = 1; i <= most && !seen; i++)
         if (cus_repeat_feed(&repeat, op(i)))
             seen = i;
+    if (turn)
+        *turn = repeat.turn;
     cus_mem_shrink(repeat.met);
     return seen;
 }
@@ -295,15 +297,36 @@ uint64_t Kernel(uint64_t random) {
 }
 
 TEST(Repeat, IsSeenHoweverLongATurnIs) {
-    for (uint64_t period : {1, 3, 40, 700, 20000, 100000, 200000}) {
-        uint64_t seen = Seen([&](uint64_t i) { return Kernel(i % period); }, 3 * period + 20000);
+    for (uint64_t period : {1, 3, 40, 700, 20000, 100000, 200000, 1000000, 2000000}) {
+        uint32_t turn;
+        uint64_t seen =
+            Seen([&](uint64_t i) { return Kernel(i % period); }, 3 * period + 20000, &turn);
+        EXPECT_LE(turn, period + CUS_REPEAT_WINDOW) << period;
+        EXPECT_GE(turn + 2 * CUS_REPEAT_WINDOW, period) << period;
         EXPECT_GT(seen, period < 4096 ? 0 : period) << period;
         EXPECT_LE(seen, period + 4 * CUS_REPEAT_WINDOW + period / 2) << period;
     }
 }
 
 TEST(Repeat, IsNotSeenWhereThereIsNone) {
-    EXPECT_EQ(Seen([](uint64_t i) { return Kernel(i); }, 1000000), 0u);
+    EXPECT_EQ(Seen([](uint64_t i) { return Kernel(i); }, 3000000), 0u);
+}
+
+// What was not shown to it counts.
+TEST(Repeat, ATurnIsAsLongAsItWas) {
+    cus_repeat repeat = {};
+    ASSERT_TRUE(cus_repeat_start(&repeat));
+    const uint64_t kPeriod = 300000, kShown = 60000;
+    bool seen = false;
+    for (uint64_t i = 0; i < kShown; i++)
+        seen |= cus_repeat_feed(&repeat, Kernel(i));
+    EXPECT_FALSE(seen);
+    cus_repeat_passed(&repeat, kPeriod - kShown);
+    for (uint64_t i = 0; i < kShown && !seen; i++)
+        seen = cus_repeat_feed(&repeat, Kernel(i));
+    EXPECT_TRUE(seen);
+    EXPECT_NEAR(repeat.turn, kPeriod, 2 * CUS_REPEAT_WINDOW);
+    cus_mem_shrink(repeat.met);
 }
 
 } // namespace
