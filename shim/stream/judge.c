@@ -172,7 +172,9 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
         return false;
     if (!judge->patience)
         return true;
-    judge->patience -= window->ops < judge->patience ? window->ops : judge->patience;
+    /* What is built now cannot have come again yet. */
+    uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);
+    judge->patience -= spent < judge->patience ? spent : judge->patience;
     if (judge->credit < 0)
         judge->credit = 0;
     return false;

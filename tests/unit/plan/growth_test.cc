@@ -73,6 +73,80 @@ TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
     EXPECT_EQ(program.built, 0u);
 }
 
+// Where a path comes to the last op of a piece, that op would go out by itself for ever.
+TEST(Growth, APathThatJoinsAtTheEndOfAPieceJoinsLater) {
+    unsigned all = 0;
+    for (unsigned shift = 0; shift < 12; shift++) {
+        Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE});
+        unsigned alone = 0; // the last op of a step not counted: it may be left over
+        for (int round = 0; round < 8; round++) {
+            alone = 0;
+            for (unsigned which = 0; which < 40; which++) {
+                program.ResetCounts();
+                program.Op("a" + std::to_string(which), 1);
+                for (unsigned i = 0; i < shift; i++)
+                    program.Op("c" + std::to_string(i), which);
+                for (unsigned i = 0; i < 63; i++)
+                    program.Op("k" + std::to_string(i * 7919 % 31), 100 + i);
+                alone += program.eager;
+                program.Op("end", 1);
+                program.Sync();
+            }
+        }
+        ExpectFaithful(program);
+        EXPECT_LT(program.plan.tree.n_nodes, 40u * 60) << shift;
+        all += alone;
+    }
+    EXPECT_LE(all, 12 * 40 / 10u) << "of as many steps: joins may lie side by side";
+}
+
+// Steps that begin alike: which one it is need not be known before they part.
+TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
+    for (unsigned alike = 1; alike <= CUS_LEAD_MAX; alike++) {
+        Program program;
+        for (int round = 0; round < 8; round++) {
+            program.ResetCounts();
+            for (unsigned which = 0; which < 30; which++) {
+                for (unsigned i = 0; i < alike; i++)
+                    program.Op("a" + std::to_string(i), i, which % 3, 1 + which % 2);
+                for (unsigned i = 0; i < 20; i++)
+                    program.Op("k" + std::to_string((which * 31 + i * 17) % 40), i, which);
+                program.Sync();
+            }
+        }
+        ExpectFaithful(program);
+        EXPECT_EQ(program.eager, 0u) << alike;
+        EXPECT_EQ(program.diverged, 0u) << alike;
+        EXPECT_EQ(program.built, 0u) << alike;
+        EXPECT_EQ(program.patched, 0u) << alike << ": each has a graph of its own";
+    }
+}
+
+// What comes behind it is another thing each time: then it goes out by itself again.
+TEST(Growth, APieceThatNothingComesBehindIsGivenUp) {
+    Program program;
+    unsigned fresh = 0;
+    auto step = [&](bool good) {
+        program.Op("a", 1);
+        for (unsigned i = 0; i < 6; i++)
+            program.Op(good || i ? "k" + std::to_string(i) : "u" + std::to_string(fresh++), i);
+        program.Sync();
+    };
+    for (unsigned i = 0; i < 10; i++)
+        step(true);
+    EXPECT_GT(program.in_graphs, 0u);
+    program.ResetCounts();
+    for (unsigned i = 0; i < 8000; i++)
+        step(false);
+    ExpectFaithful(program);
+    EXPECT_LT(program.diverged, 5000u);
+    for (unsigned i = 0; i < 10; i++)
+        step(true);
+    program.ResetCounts();
+    step(true);
+    EXPECT_GT(program.in_graphs, 4u) << "what comes behind it begins by itself";
+}
+
 // The signature of a step is the same however it is cut into pieces, and what a piece adds to it is
 // known before: a piece that many steps share is not hashed anew in each.
 TEST(Growth, SignatureOfAPieceIsAppendedInOneGo) {
