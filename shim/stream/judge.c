@@ -118,7 +118,7 @@ static void leave_alone(struct cus_engine *engine) {
 
 /* It paid: it is as good as new. */
 static void paid(struct cus_judge *judge, const struct cus_account *window) {
-    uint64_t patience = PATIENCE_PAID * window->ops;
+    uint64_t patience = PATIENCE_PAID * window->in_graphs; /* what is being learned costs nothing */
     judge->patience -= patience < judge->patience ? patience : judge->patience;
     if (window->in_graphs * 2 < window->ops)
         return;
