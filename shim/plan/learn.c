@@ -126,6 +126,8 @@ static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
     while (piece->n_variants)
         drop_variant_at(plan, piece, piece->n_variants - 1);
     cus_piece_tally(piece);
+    if (plan->came && *cus_plan_came_at(plan, piece->used) == piece)
+        *cus_plan_came_at(plan, piece->used) = NULL;
     take_out(plan, piece);
     plan->n_pieces--;
     plan->misshapen -= piece->shaping != plan->shaping && plan->misshapen;

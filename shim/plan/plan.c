@@ -74,6 +74,8 @@ void cus_plan_clear(struct cus_plan *plan) {
     cus_joins_clear(&plan->joins);
     cus_mem_shrink(plan->seen);
     plan->seen = NULL;
+    cus_mem_shrink(plan->came);
+    plan->came = NULL;
     plan->cur = &plan->tree.root;
     plan->turns++;
     plan->step = CUS_STEP_UNKNOWN;
@@ -389,6 +391,15 @@ void cus_plan_turn(struct cus_plan *plan) {
     }
     piece->nodes[0]->piece = piece;
     piece->begun++;
+    if (!plan->came)
+        plan->came = cus_mem_grow(CUS_CAME * sizeof *plan->came);
+}
+
+/* Of the pieces that begin at this node the one that came next when the path was here last. */
+static void foresee(const struct cus_plan *plan, struct cus_node *node) {
+    struct cus_piece *piece = *cus_plan_came_at(plan, plan->then + 1);
+    if (piece && piece->nodes[0] == node && piece->used == plan->then + 1 && piece->n_variants)
+        node->piece = piece;
 }
 
 /* A few ops are a piece of their own, for how the path goes on was learned later, as where many
@@ -417,6 +428,8 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (!node->piece && !led_by(node, node) &&
         (goes_on(plan, node) || !form(plan, node, 0, plan->reach)))
         return CUS_OFFER_EAGER;
+    if (plan->came)
+        foresee(plan, node);
     return CUS_OFFER_BEGIN;
 }
 
@@ -580,6 +593,11 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     variant->in = plan->sig;
     plan->then = variant->used;
     piece->fired++;
+    if (plan->came) {
+        if (*cus_plan_came_at(plan, piece->used) == piece)
+            *cus_plan_came_at(plan, piece->used) = NULL;
+        *cus_plan_came_at(plan, plan->clock) = piece;
+    }
     variant->used = piece->used = plan->clock;
     if (piece->variants[piece->predicted] != variant) {
         for (uint32_t i = 0; i < piece->n_variants; i++)

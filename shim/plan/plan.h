@@ -119,6 +119,8 @@ struct cus_plan {
     uint32_t n_pieces;
     uint64_t n_formed; /* pieces formed so far */
 
+    struct cus_piece **came; /* CUS_CAME of them, by the clock: the piece that was launched then, if
+                                it was not since; NULL: no two pieces begin alike */
     struct cus_piece *
         *twins; /* pieces with a graph, by their kinds; NULL: nobody asked (twins.c) */
 
@@ -130,6 +132,11 @@ struct cus_plan {
     struct cus_segments now,
         last; /* segment list of the running step and of the last whole one that used graphs */
 };
+
+enum { CUS_CAME = 16384 };
+static inline struct cus_piece **cus_plan_came_at(const struct cus_plan *plan, uint64_t clock) {
+    return &plan->came[clock % CUS_CAME];
+}
 
 enum cus_offer {
     CUS_OFFER_HELD,

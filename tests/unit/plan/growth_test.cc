@@ -104,13 +104,17 @@ TEST(Growth, APathThatJoinsAtTheEndOfAPieceJoinsLater) {
 TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
     for (unsigned alike = 1; alike <= CUS_LEAD_MAX; alike++) {
         Program program;
+        unsigned foreseen = 0;
         for (int round = 0; round < 8; round++) {
             program.ResetCounts();
             for (unsigned which = 0; which < 30; which++) {
                 for (unsigned i = 0; i < alike; i++)
                     program.Op("a" + std::to_string(i), i, which % 3, 1 + which % 2);
-                for (unsigned i = 0; i < 20; i++)
+                const cus_piece *begun = program.plan.piece;
+                for (unsigned i = 0; i < 20; i++) {
                     program.Op("k" + std::to_string((which * 31 + i * 17) % 40), i, which);
+                    foreseen += round == 7 && i == 0 && program.plan.piece == begun;
+                }
                 program.Sync();
             }
         }
@@ -119,6 +123,9 @@ TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
         EXPECT_EQ(program.diverged, 0u) << alike;
         EXPECT_EQ(program.built, 0u) << alike;
         EXPECT_EQ(program.patched, 0u) << alike << ": each has a graph of its own";
+        if (alike < CUS_LEAD_MAX) { // else the first graph is complete
+            EXPECT_GE(foreseen, 29u) << "what came next came next before";
+        }
     }
 }
 
