@@ -112,6 +112,25 @@ static CUresult straight(CUresult result) {
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
+    /* Nothing begins here; its stream may be left alone. */                                       \
+    NOINLINE CUresult passed_##symbol(                                                             \
+        CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,          \
+        unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,                 \
+        ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_) {         \
+        uint64_t left;                                                                             \
+        struct cus_engine *engine = NULL;                                                          \
+        if (!cus_hot_pending())                                                                    \
+            engine = cus_hot_may_pass(stream_, abi_, CUS_OP_LAUNCH, f, &left);                     \
+        if (!engine)                                                                               \
+            return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
+        if (__builtin_expect(!cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f), 0))             \
+            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+        cus_depth = 1;                                                                             \
+        CUresult result =                                                                          \
+            CUS_REAL(symbol)(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, NULL);           \
+        cus_depth = 0;                                                                             \
+        return result;                                                                             \
+    }                                                                                              \
     /* The launch that is expected, in another context. Lock held. What it was asked for with is   \
      * in the node, so that the hot path keeps none of it over its call of the driver. */          \
     NOINLINE CUresult astray_##symbol(void **params_) {                                            \
@@ -162,7 +181,7 @@ static CUresult straight(CUresult result) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         if (__builtin_expect(!cus_hot_aimed(stream_, abi_), 0)) {                                  \
             cus_depth = 0;                                                                         \
-            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
+            return passed_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
         }                                                                                          \
         if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
             cus_depth = 0;                                                                         \

@@ -32,36 +32,37 @@ static bool allocate(struct cus_loop *loop) {
 uint32_t cus_loop_feed(struct cus_loop *loop, uint64_t hash) {
     if (!loop->ring && !allocate(loop))
         return 0;
-    uint32_t at = loop->fed++;
+    uint32_t at = loop->at.fed++;
     /* A rolling hash of the last CUS_LOOP_GRAM ops. */
-    loop->gram = loop->gram * base + hash;
+    loop->at.gram = loop->at.gram * base + hash;
     if (at >= CUS_LOOP_GRAM)
-        loop->gram -= loop->ring[(at - CUS_LOOP_GRAM) & MASK] * base_to_the_gram();
-    bool holds = loop->period && loop->ring[(at - loop->period) & MASK] == hash;
+        loop->at.gram -= loop->ring[(at - CUS_LOOP_GRAM) & MASK] * base_to_the_gram();
+    bool holds = loop->at.period && loop->ring[(at - loop->at.period) & MASK] == hash;
     loop->ring[at & MASK] = hash;
-    uint32_t *last = &loop->last[(loop->gram >> 17) & MASK];
+    uint32_t *last = &loop->last[(loop->at.gram >> 17) & MASK];
     if (holds) {
-        loop->run++;
+        loop->at.run++;
     } else {
         /* `last` holds positions counted from 1, so that 0 means never. */
         uint32_t distance = *last ? at - (*last - 1) : 0;
         bool known = at >= CUS_LOOP_GRAM && distance > 0 &&
                      distance < CUS_LOOP_WINDOW - CUS_LOOP_GRAM &&
                      loop->ring[(at - distance) & MASK] == hash;
-        loop->period = known ? distance : 0;
-        loop->run = known ? 1 : 0;
+        loop->at.period = known ? distance : 0;
+        loop->at.run = known ? 1 : 0;
     }
     if (at >= CUS_LOOP_GRAM)
         *last = at + 1;
-    bool believed = loop->period && loop->run >= loop->period && loop->run >= CUS_LOOP_RUN;
-    return believed ? loop->period : 0;
+    bool believed =
+        loop->at.period && loop->at.run >= loop->at.period && loop->at.run >= CUS_LOOP_RUN;
+    return believed ? loop->at.period : 0;
 }
 
 void cus_loop_reset(struct cus_loop *loop) {
-    loop->period = 0;
-    loop->run = 0;
-    loop->fed = 0;
-    loop->gram = 0;
+    loop->at.period = 0;
+    loop->at.run = 0;
+    loop->at.fed = 0;
+    loop->at.gram = 0;
     for (uint32_t i = 0; loop->last && i < CUS_LOOP_WINDOW; i++)
         loop->last[i] = 0;
 }

@@ -12,13 +12,18 @@
 
 enum { CUS_LOOP_WINDOW = 8192, CUS_LOOP_GRAM = 32, CUS_LOOP_RUN = 256 };
 
-struct cus_loop {
-    uint64_t *ring; /* hashes of the last ops; allocated at the first feed */
-    uint32_t *last; /* where the last CUS_LOOP_GRAM ops were met before, by their hash */
-    uint64_t gram;  /* that hash */
+/* What takes the last op back where it is set to what it was before. */
+struct cus_loop_at {
+    uint64_t gram; /* the hash of the last CUS_LOOP_GRAM ops */
     uint32_t fed;
     uint32_t period; /* the candidate; 0: none */
     uint32_t run;    /* ops in a row that equal the op one period before */
+};
+
+struct cus_loop {
+    uint64_t *ring; /* hashes of the last ops; allocated at the first feed */
+    uint32_t *last; /* where the last CUS_LOOP_GRAM ops were met before, by their hash */
+    struct cus_loop_at at;
 };
 
 /* One more op. Returns the period once the last period repeats the one before (and for short

@@ -67,9 +67,7 @@ struct cus_kind {
     bool deferrable; /* false for ever once something about it was refused; guarded by nothing: set
                         once, read anywhere */
     uint16_t n_attrs;
-    uint8_t n_shapes; /* atomic: how many of `shapes` are in use; what does not fit any more stays
-                         eager */
-    uint8_t pdl;      /* programmatic stream serialization: may start before its predecessor ends */
+    uint8_t pdl; /* programmatic stream serialization: may start before its predecessor ends */
     struct cus_tally *tally;          /* what is counted under that name; NULL: nowhere */
     const struct cus_step_rule *step; /* a marker: says what step it is in; NULL: none */
     const char *name;                 /* for reports */
@@ -77,6 +75,9 @@ struct cus_kind {
     uint32_t param_bytes;
     const struct cus_layout *layout;
     uint64_t stable; /* a hash of what it is, the same in each process: what paths hash */
+    /* Behind all that never changes, and in no word with it, which the compiler may read whole. */
+    uint32_t n_shapes; /* atomic: how many of `shapes` are in use; what does not fit any more stays
+                          eager */
     /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12.
      * Atomic: read by every engine of the context; one writer at a time, who fills an entry before
      * it counts it. */
@@ -86,9 +87,9 @@ struct cus_kind {
     uint8_t copy_form;   /* copy: enum cus_copy_form */
     uint8_t abis;    /* memset, copy: a bit for each form of the call (enum cus_abi) that the same
                         rule decides on */
-    bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
-    uint32_t traced; /* atomic: its number in the trace; 0: none yet */
     int rule;        /* the rule that decided its policy, -1: none */
+    uint32_t traced; /* atomic: its number in the trace; 0: none yet */
+    bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };
 

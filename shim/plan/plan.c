@@ -797,6 +797,9 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
     mark->step_ops = plan->step_ops;
     mark->turns = plan->turns;
     mark->step = plan->step;
+    mark->looking = plan->looking;
+    if (plan->looking)
+        mark->loop = plan->loop.at;
     mark->node = record(plan, op, plan->met, plan->met_step);
     mark->turns_after = plan->turns;
 }
@@ -815,6 +818,9 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
     plan->unsynced = mark->unsynced;
     plan->step_ops = mark->step_ops;
     plan->step = mark->step;
+    plan->looking = mark->looking;
+    if (mark->looking)
+        plan->loop.at = mark->loop;
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When

@@ -318,14 +318,23 @@ struct cus_plan_mark {
     uint32_t turns;
     uint32_t turns_after;
     enum cus_step_class step;
+    bool looking;            /* the loop finder was fed already, */
+    struct cus_loop_at loop; /* and then: where it was */
 };
 void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
                              struct cus_plan_mark *mark);
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark);
-/* In place of all that, where nothing is to be learned: so many ops more of this step. */
-static inline void cus_plan_count(struct cus_plan *plan, int ops) {
-    plan->step_ops += (uint32_t)ops;
-    plan->unsynced += (uint64_t)(int64_t)ops;
+/* In place of all that, where nothing is to be learned: one op more of this step; */
+static inline void cus_plan_count(struct cus_plan *plan) {
+    plan->step_ops++;
+    plan->unsynced++;
+}
+/* and one less, unless the step of turn `turns` has ended meanwhile. */
+static inline void cus_plan_uncount(struct cus_plan *plan, uint32_t turns) {
+    if (plan->turns != turns)
+        return;
+    plan->step_ops--;
+    plan->unsynced--;
 }
 
 /* The host took `ns` over so many intervals between the ops of the piece that was filled last: what

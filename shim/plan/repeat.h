@@ -54,4 +54,16 @@ static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_rep
         cus_repeat_sample(repeat, gram);
     return ops >= CUS_REPEAT_WINDOW && cus_repeat_judge(repeat);
 }
+/* The same without a call. False: it would need one, and nothing was done. */
+static inline __attribute__((always_inline)) bool cus_repeat_feed_only(struct cus_repeat *repeat,
+                                                                       uint64_t op) {
+    uint64_t hash = op * 0x9e3779b97f4a7c15u;
+    uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
+    uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;
+    if (__builtin_expect(gram < UINT64_MAX / CUS_REPEAT_SAMPLE || ops >= CUS_REPEAT_WINDOW, 0))
+        return false;
+    __atomic_store_n(&repeat->gram, gram, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->ops, ops, __ATOMIC_RELAXED);
+    return true;
+}
 #endif

@@ -9,6 +9,7 @@
  */
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
+#include "shim/plan/account.h"
 #include "shim/stream/tap.h"
 
 /* On a stream of which nothing is known: nobody can be asked when it ends, so it never does. */
@@ -114,11 +115,8 @@ enum {
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
-    GRAPH_NS = 30000,      /* what a graph takes beside */
-    MEASURED_FROM = 8,     /* nodes of a graph that is measured */
-    ADVISED_NODES = 16384, /* beside a step's share, where an earlier run says that it pays: done at
-                              once, or it would pay late; this long a step is not noticed behind the
-                              first one, in which code is loaded */
+    GRAPH_NS = 30000,  /* what a graph takes beside */
+    MEASURED_FROM = 8, /* nodes of a graph that is measured */
     FASTER = 4,    /* weight of a measurement: one in so many where it is less than the estimate, */
     SLOWER = 2,    /* where it is more, */
     SLOWER_MAX = 4 /* which is not believed beyond so many times the estimate: a thread that had
@@ -132,6 +130,13 @@ static uint64_t node_ns(void) {
 
 static uint64_t estimate(uint32_t nodes) {
     return GRAPH_NS + nodes * node_ns();
+}
+
+/* The graph is launched in the call that builds it: what that costs the step more than these ops by
+ * themselves would have. */
+static uint64_t beyond(uint32_t nodes, uint64_t ns) {
+    uint64_t saved = (uint64_t)nodes * (CUS_COST_LAUNCH - CUS_COST_MATCHED);
+    return ns > saved ? ns - saved : 0;
 }
 
 /* Engine lock held. */
@@ -151,28 +156,37 @@ void cus_build_allow(struct cus_engine *engine) {
     engine->allowed_at = ops;
     engine->build_left = engine->build_all = nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
     engine->build_left_ns = engine->build_all_ns = cus_options()->build_us * length;
-    engine->advised_left = ADVISED_NODES;
+    engine->advised_left = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX;
     engine->plan.share = nodes_in(engine);
 }
 
+/* Where an earlier run says that it pays, each op of a step may be built at once, or it would pay
+ * late: such a node is not one of the share, and of its time counts what is beyond the launch. On
+ * an H200 that is some 30 us a graph, so that a step is in graphs as a whole when it comes again;
+ * where building is slower it is spread, too. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
-    if (advised && nodes <= engine->advised_left)
+    bool any = !engine->build_all_ns;
+    if (advised && nodes <= engine->advised_left &&
+        (any || beyond(nodes, estimate(nodes)) <= engine->build_left_ns))
         return true;
-    if (engine->build_left == engine->build_all)
+    if (engine->build_left == engine->build_all && engine->build_left_ns == engine->build_all_ns)
         return true;
-    return nodes <= engine->build_left &&
-           (!engine->build_all_ns || estimate(nodes) <= engine->build_left_ns);
+    return nodes <= engine->build_left && (any || estimate(nodes) <= engine->build_left_ns);
 }
 
 /* One thread builds at a time; that two measure at once matters to nobody. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
+    uint64_t counts = ns;
     engine->built_nodes += nodes;
     if (advised && nodes <= engine->advised_left) {
         engine->advised_left -= nodes;
+        /* A first build that set something up says nothing of those behind it. */
+        uint64_t most = SLOWER_MAX * estimate(nodes);
+        counts = beyond(nodes, ns < most ? ns : most);
     } else {
         engine->build_left -= nodes < engine->build_left ? nodes : engine->build_left;
-        engine->build_left_ns -= ns < engine->build_left_ns ? ns : engine->build_left_ns;
     }
+    engine->build_left_ns -= counts < engine->build_left_ns ? counts : engine->build_left_ns;
     if (nodes < MEASURED_FROM || !ns || engine->shadow)
         return;
     uint64_t before = node_ns(), each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;

@@ -422,7 +422,7 @@ static void record(struct cus_engine *engine, const struct cus_op *op) {
     if (cus_process.learns)
         cus_plan_record(&engine->plan, op);
     else
-        cus_plan_count(&engine->plan, 1);
+        cus_plan_count(&engine->plan);
 }
 
 /* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
@@ -473,7 +473,8 @@ static bool may_record_now(const struct asked *asked) {
 static void record_now(struct cus_engine *engine, const struct asked *asked,
                        struct cus_plan_mark *mark) {
     if (!cus_process.learns) {
-        cus_plan_count(&engine->plan, 1);
+        mark->turns = engine->plan.turns;
+        cus_plan_count(&engine->plan);
         return;
     }
     cus_plan_record_offered(&engine->plan, &asked->op, mark);
@@ -488,7 +489,7 @@ static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mar
         if (cus_process.learns)
             cus_plan_take_back(&engine->plan, mark);
         else
-            cus_plan_count(&engine->plan, -1);
+            cus_plan_uncount(&engine->plan, mark->turns);
     }
     cus_lock_give(&engine->lock);
 }

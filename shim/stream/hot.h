@@ -373,23 +373,40 @@ CUS_TOLD(copy,
  * as little memory as can be: a program whose launches never repeat pays for each cache line that
  * is touched here. The stream was found dormant under this very name; there is only one context, so
  * that it cannot mean another stream by now. Counted; nothing follows the real call. */
-CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type,
-                            CUfunction f) {
+CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
+                                            enum cus_op_type type, CUfunction f, uint64_t *left) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = thread->found;
     if (type == CUS_OP_COPY || !engine || thread->ref.handle != handle || thread->ref.abi != abi ||
         !cus_registry_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE))
-        return false;
-    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    if (!left || __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
+        return NULL;
+    *left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    if (!*left || __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
         (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))
+        return NULL;
+    return engine;
+}
+CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type,
+                            CUfunction f) {
+    uint64_t left;
+    struct cus_engine *engine = cus_hot_may_pass(handle, abi, type, f, &left);
+    if (!engine)
         return false;
     cus_dormant_op(engine, left, type, f);
-    thread->last = engine;
+    cus_thread_self.last = engine;
+    return true;
+}
+/* The same of an op that may pass, without a call, so that nothing need be kept over one. False:
+ * nothing was done, and the other shall do it. */
+CUS_HOT bool cus_hot_passes_only(struct cus_engine *engine, uint64_t left, enum cus_op_type type,
+                                 CUfunction f) {
+    if (!cus_dormant_op_only(engine, left, type, f))
+        return false;
+    cus_thread_self.last = engine;
     return true;
 }
 

@@ -30,15 +30,16 @@ enum {
     /* What repeats itself is learned for so long at least, and until it has come so often that it
      * is built. Where it pays, that goes faster by as much. */
     PATIENCE = 262144,
-    ROOM_FACTOR = 4, /* what has room for a graph in one of so many of its ops is worth that */
     PATIENCE_PAID = 8,
+    ROOM_FACTOR = 4, /* what has room for a graph in one of so many of its ops is worth that */
     /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
      * new; with what it gains from then on, at most, what its graphs took to build not counted.
-     * Where it repeats itself half as much for each
-     * time that it was left alone since it paid last; where its time is over, one part. */
-    CREDIT = 30000000,
+     * Where it repeats itself half as much for each time that it was left alone since it paid last;
+     * where its time is over, one part: as long as more of it gets into graphs that does not count,
+     * and so a look is short. */
+    CREDIT = 15000000,
     CREDIT_PAID = 8000000,
-    CREDIT_PART = 16,
+    CREDIT_PART = 128,
     HALVED = 6,   /* times at most */
     GROWING = 64, /* it is still learning where one in so many ops more is in graphs than before */
     HEAD_TRIES = 3, /* times that its steps may begin well and not pay */
@@ -190,11 +191,12 @@ void cus_judge(struct cus_engine *engine) {
     struct cus_account window = cus_account_since(now, judge->last);
     judge->last = now;
     judge->steps = engine->ended;
-    judge->window = JUDGE_OPS;
     enum cus_wake woken_by =
         (enum cus_wake)__atomic_exchange_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     if (woken_by)
         begin_again(engine, woken_by);
+    /* Where its time is over it is a look until it pays. */
+    judge->window = judge->unpaid && !judge->woken_by ? LOOK_OPS : JUDGE_OPS;
     bool left = loses(engine, &window);
     if (left && CUS_HAZARD(F11) && cus_options()->demote)
         leave_alone(engine);

@@ -377,6 +377,19 @@ cus_dormant_op(struct cus_engine *engine, uint64_t left, enum cus_op_type type, 
     if (__builtin_expect(cus_repeat_feed(&engine->repeat, op), 0))
         cus_dormant_repeats(engine, left);
 }
+/* The same without a call. False: it would need one, and nothing was done. */
+static inline __attribute__((always_inline)) bool cus_dormant_op_only(struct cus_engine *engine,
+                                                                      uint64_t left,
+                                                                      enum cus_op_type type,
+                                                                      const void *f) {
+    uint64_t op = type == CUS_OP_LAUNCH ? (uintptr_t)f : type;
+    if (__builtin_expect(__atomic_load_n(&engine->head_left, __ATOMIC_RELAXED), 0) ||
+        !cus_repeat_feed_only(&engine->repeat, op))
+        return false;
+    __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);
+    return true;
+}
 
 /* ---- engine.c ---- */
 

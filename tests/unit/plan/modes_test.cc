@@ -172,4 +172,22 @@ TEST_F(Modes, OpsInFrontOfTheMarkerBelongToNoStep) {
     EXPECT_EQ(program_->in_graphs, unsigned{ALL});
 }
 
+// What most kernels are in most modes is decided by a line of code, as cus_step_allows would.
+TEST_F(Modes, TheShortWayAllowsWhatIsAllowed) {
+    for (int mode = CUS_MODE_OFF; mode <= CUS_MODE_FULL_AND_PIECEWISE; mode++)
+        for (int step = CUS_STEP_UNKNOWN; step <= CUS_STEP_OUTSIDE; step++)
+            for (int weakest = CUS_POLICY_GRAPH; weakest <= CUS_POLICY_NEVER_DEFER; weakest++)
+                for (int policy = CUS_POLICY_GRAPH; policy <= CUS_POLICY_NEVER_DEFER; policy++) {
+                    cus_dispatch dispatch = {};
+                    dispatch.mode = (cus_mode)mode;
+                    dispatch.weakest[step] = (cus_policy)weakest;
+                    cus_kind kind = {};
+                    kind.policy = (uint8_t)policy;
+                    EXPECT_EQ(cus_dispatch_allows(&dispatch, (cus_step_class)step, &kind),
+                              cus_step_allows((cus_mode)mode, (cus_step_class)step,
+                                              (cus_policy)weakest, (cus_policy)policy))
+                        << mode << " " << step << " " << weakest << " " << policy;
+                }
+}
+
 } // namespace

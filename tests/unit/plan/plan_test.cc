@@ -424,6 +424,24 @@ TEST(Plan, LoopThatNeverSynchronisesConvergesInBoundedMemory) {
     ExpectFaithful(program);
 }
 
+// An op that fails each time is no part of the loop: its turns are as long as without it.
+TEST(Plan, LoopThatNeverSynchronisesIsFoundAroundAnOpThatFails) {
+    Program with, without;
+    with.failing = "fails";
+    for (int turn = 0; turn < 300; turn++)
+        for (int i = 0; i < 37; i++) {
+            with.Op("k" + std::to_string(i), i, i);
+            without.Op("k" + std::to_string(i), i, i);
+            if (i == 20)
+                with.Op("fails");
+        }
+    EXPECT_GT(without.in_graphs, 37u * 300 * 7 / 10);
+    EXPECT_GT(with.in_graphs, without.in_graphs * 9 / 10);
+    EXPECT_LT(with.plan.tree.n_nodes, without.plan.tree.n_nodes + 500);
+    with.Flush(CUS_CUT_OTHER);
+    ExpectFaithful(with);
+}
+
 TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
     Program program;
     for (int i = 0; i < 11; i++)

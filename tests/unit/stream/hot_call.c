@@ -40,7 +40,12 @@ bool recorded_copy(const struct cus_copy *copy) {
 }
 
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
-    return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
+    uint64_t left;
+    struct cus_engine *engine = NULL;
+    if (!cus_hot_pending())
+        engine = cus_hot_may_pass(handle, abi, CUS_OP_LAUNCH, f, &left);
+    return engine && (cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f) ||
+                      cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f));
 }
 
 _Static_assert((int)HOT_LINE == (int)CUS_LINE, "the same");

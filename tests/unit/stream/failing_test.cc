@@ -1,0 +1,188 @@
+// An op that goes out by itself is recorded before it is issued. What if it fails, and what if
+// others go on meanwhile: a signal's handler, or a thread, that launches, waits or destroys?
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "tests/unit/stream/fake_driver.h"
+
+namespace {
+
+using fake::driver;
+
+// Each test is run with graphs, and where there are none (BUILD).
+class Failing : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_HOLD_US", "1000000", 1);
+        fake::Reset();
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+    }
+    void SetUp() override {
+        fake::Reset();
+        driver().fail = [this](const std::string &name) {
+            const auto *meanwhile = failing_;
+            if (name != "cuLaunchKernel" || !meanwhile)
+                return CUDA_SUCCESS;
+            failing_ = nullptr;
+            (*meanwhile)();
+            return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        };
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int i = 0; i < 12; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        for (int i = 0; i < 12; i++)
+            Launch(i);
+        Sync();
+        before_ = Counters();
+    }
+    void TearDown() override {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    CUresult Launch(int i) {
+        uint64_t a = 100 + i;
+        uint32_t b = 0;
+        void *params[2] = {&a, &b};
+        cus_launch launch = {};
+        launch.stream = {stream_, CUS_ABI_LEGACY};
+        launch.f = functions_[i];
+        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+        memcpy(launch.dims, dims, sizeof dims);
+        launch.params = params;
+        launch.real = (void *)driver().table.cuLaunchKernel;
+        return fake::Issue(launch);
+    }
+    // The launch fails; while it is in the driver, `meanwhile` happens.
+    CUresult Fail(
+        int i, const std::function<void()> &meanwhile = [] {}) {
+        failing_ = &meanwhile;
+        CUresult result = Launch(i);
+        failing_ = nullptr;
+        return result;
+    }
+    void Sync() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+    }
+    static cus_counters Counters() {
+        cus_counters counters;
+        cus_engine_counters(&counters);
+        return counters;
+    }
+    uint64_t Steps() { return Counters().steps - before_.steps; }
+    // Steps of all functions run in graphs, unless there are none, and as they were asked for.
+    void ExpectRight() {
+        for (int step = 0; step < 6; step++) {
+            driver().journal.clear();
+            std::vector<std::string> expected;
+            for (int i = 0; i < 12; i++) {
+                ASSERT_EQ(Launch(i), CUDA_SUCCESS);
+                expected.push_back("S" + std::to_string(fake::Of(stream_)->id) + " k" +
+                                   std::to_string(i) + "(1," + std::to_string(100 + i) + ",0)");
+            }
+            Sync();
+            ASSERT_EQ(driver().journal, expected) << "step " << step;
+        }
+        EXPECT_EQ(driver().calls["cuGraphLaunch"] > 0, !without_graphs_);
+        cus_counters c = Counters();
+        uint64_t ops = 0, issued = c.in_graphs;
+        for (uint64_t n : c.ops)
+            ops += n;
+        for (uint64_t n : c.eager_by)
+            issued += n;
+        EXPECT_EQ(ops, issued);
+    }
+
+    const bool without_graphs_ = getenv("CUSPLICE_MODE");
+    const std::function<void()> *failing_ = nullptr;
+    CUstream stream_;
+    std::vector<CUfunction> functions_;
+    cus_counters before_;
+};
+
+TEST_F(Failing, AnErrorComesBackAndIsNoStep) {
+    EXPECT_EQ(Fail(3), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    EXPECT_EQ(Steps(), 0u);
+    ExpectRight();
+}
+
+TEST_F(Failing, AStepThatEndsMeanwhileIsOne) {
+    EXPECT_EQ(Fail(0,
+                   [&] {
+                       EXPECT_EQ(Launch(1), CUDA_SUCCESS);
+                       Sync();
+                   }),
+              CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    EXPECT_EQ(Steps(), 1u);
+    ExpectRight();
+}
+
+TEST_F(Failing, AnotherFailsMeanwhile) {
+    EXPECT_EQ(Fail(0, [&] { EXPECT_EQ(Fail(0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES); }),
+              CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    EXPECT_EQ(Steps(), 0u);
+    ExpectRight();
+}
+
+TEST_F(Failing, AnotherThreadGoesOnMeanwhile) {
+    EXPECT_EQ(Fail(0,
+                   [&] {
+                       std::thread([&] {
+                           for (int i = 1; i < 12; i++)
+                               EXPECT_EQ(Launch(i), CUDA_SUCCESS);
+                           Sync();
+                           EXPECT_EQ(Launch(0), CUDA_SUCCESS);
+                       }).join();
+                   }),
+              CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    ExpectRight();
+}
+
+TEST_F(Failing, TheStreamGoesMeanwhileAndItsObjectIsAnothers) {
+    EXPECT_EQ(Fail(0,
+                   [&] {
+                       cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+                       cus_engine_stream_gone(&ref);
+                       stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+                       EXPECT_EQ(Launch(1), CUDA_SUCCESS);
+                   }),
+              CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    EXPECT_EQ(Steps(), 1u);
+    ExpectRight();
+}
+
+TEST_F(Failing, ItsCodeGoesMeanwhile) {
+    EXPECT_EQ(Fail(0, [&] { cus_engine_code_gone(); }), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    ExpectRight();
+}
+
+// All that was learned goes, the stream is the same.
+TEST_F(Failing, MemoryRunsOutMeanwhile) {
+    EXPECT_EQ(Fail(0, [&] { cus_engine_give_memory_back(); }), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    Sync();
+    ExpectRight();
+}
+
+TEST_F(Failing, TheProgramCapturesMeanwhile) {
+    EXPECT_EQ(Fail(0, [&] { fake::Of(stream_)->program_captures = true; }),
+              CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    for (int i = 0; i < 12; i++)
+        EXPECT_EQ(Launch(i), CUDA_SUCCESS);
+    fake::Of(stream_)->program_captures = false;
+    Sync();
+    ExpectRight();
+}
+
+} // namespace
