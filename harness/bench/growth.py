@@ -39,7 +39,7 @@ def signatures(nodes, differ):
 
 AXES = {
     "nodes": ("launches in a step", [10, 100, 1000, 10000, 100000], [10, 1000, 100000], [100, 2000],
-              lambda n: ["--nodes", n, "--warmup", 40] + (["--steps", 4] if n > 10000 else [])),
+              lambda n: ["--nodes", n, "--warmup", 52] + (["--steps", 4] if n > 10000 else [])),
     "prefix": ("steps of 100 launches in turn that differ in their first two", [1, 10, 100, 1000], [1, 100], [1, 20], signatures(100, "prefix")),
     "order": ("steps of 100 launches in turn that differ in all", [1, 10, 100, 1000], [1, 100], [1, 20], signatures(100, "order")),
     "short": ("steps of 20 launches in turn that differ in all", [1, 10, 100, 1000, 10000], [1, 100, 10000], [], signatures(20, "order")),
@@ -99,8 +99,8 @@ def run(arguments, preload, scratch, callgrind):
         env["CUSIM_DELAY_US"] = "0"
         env["LD_LIBRARY_PATH"] = str(BIN / "harness/sim/lib")
         # A thread that is starved under valgrind is no host that pauses; and its pace, which is another one each time, is not to
-        # decide how large pieces are.
-        for key, value in (("HOLD_US", 1000000), ("PIECE_FIRST", PIECE), ("PIECE_MAX", PIECE)):
+        # decide how large pieces are, nor how many are built in a step.
+        for key, value in (("HOLD_US", 1000000), ("PIECE_FIRST", PIECE), ("PIECE_MAX", PIECE), ("BUILD_US", 0)):
             env.setdefault(f"CUSPLICE_{key}", str(value))
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=measured*", "--fair-sched=yes", "--max-threads=3000",
                    f"--callgrind-out-file={scratch}/callgrind.out", *command]

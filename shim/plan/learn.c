@@ -20,6 +20,9 @@ enum {
     GAPS = 8,             /* pauses at one place in a row that make a boundary */
     TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
     LOST_MIN = 16,        /* begins before a piece is judged */
+    ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
+                             from which on, where these are most, it shall not: it is still learned
+                             how the path goes on */
     RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
                              often than not */
     REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too */
@@ -123,6 +126,8 @@ static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
     while (piece->n_variants)
         drop_variant_at(plan, piece, piece->n_variants - 1);
     cus_piece_tally(piece);
+    if (plan->came && *cus_plan_came_at(plan, piece->used) == piece)
+        *cus_plan_came_at(plan, piece->used) = NULL;
     take_out(plan, piece);
     plan->n_pieces--;
     plan->misshapen -= piece->shaping != plan->shaping && plan->misshapen;
@@ -130,7 +135,7 @@ static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
 }
 
 static void drop_and_wait(struct cus_plan *plan, struct cus_piece *piece, uint32_t visits) {
-    struct cus_node *head = piece->nodes[0];
+    struct cus_node *head = piece->nodes[piece->lead];
     head->retry_at = head->visits + visits;
     drop_piece(plan, piece);
 }
@@ -163,10 +168,52 @@ void cus_learn_call(struct cus_node *at) {
     at->passes = 0;
 }
 
+/* A piece ends at `at` from now on: all go that go on behind it. Where it is among their first
+ * nodes, there may be several. */
+static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
+                   struct cus_piece *piece) {
+    uint32_t i = 0;
+    at->boundary = (uint8_t)boundary;
+    at->passes = 0;
+    while (i < CUS_LEAD_MAX && i < piece->n && piece->nodes[i] != at)
+        i++;
+    drop_piece(plan, piece);
+    if (i == CUS_LEAD_MAX)
+        return;
+    for (struct cus_piece *other = plan->pieces, *next; other; other = next) {
+        next = other->next;
+        if (other->n > i + 1 && other->nodes[i] == at)
+            drop_piece(plan, other);
+    }
+}
+
+void cus_learn_outgrown(struct cus_plan *plan, struct cus_piece *piece) {
+    drop_piece(plan, piece);
+}
+
+bool cus_learn_replaced(struct cus_plan *plan, struct cus_piece *piece,
+                        const struct cus_node *node) {
+    const struct cus_node *head = piece->nodes[0];
+    if (++piece->lost * 2 <= piece->begun)
+        return false;
+    drop_piece(plan, piece);
+    for (struct cus_piece *other = plan->pieces, *next; head == node && other; other = next) {
+        next = other->next;
+        if (other->nodes[0] == head)
+            drop_piece(plan, other);
+    }
+    return true;
+}
+
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut) {
     if (!n || cut == CUS_CUT_REFUSED)
         return;
     struct cus_node *at = piece->nodes[n - 1];
+    if (cut == CUS_CUT_DIVERGED && plan->may_turn) {
+        if (++piece->astray >= ASTRAY && piece->astray * 2 > piece->begun)
+            end_at(plan, at, CUS_BOUNDARY_FORK, piece);
+        return;
+    }
     piece->lost++;
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
     if ((cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) && ++at->cuts >= CUTS_BY_OWNER)
@@ -176,25 +223,36 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     if (cut == CUS_CUT_DIVERGED && ++at->forks >= FORKS && at->forks * 4u >= piece->begun)
         boundary = CUS_BOUNDARY_FORK;
     if (boundary) {
-        at->boundary = (uint8_t)boundary;
-        at->passes = 0;
-        drop_piece(plan, piece);
+        end_at(plan, at, boundary, piece);
     } else if (piece->begun >= LOST_MIN && piece->lost * 2 > piece->begun) {
         cus_advice_bad(plan, piece);
         drop_and_wait(plan, piece, RETRY_LOST);
     }
 }
 
-/* Up to the end of that piece all of its ops go out by themselves. Not where that is one op, or
- * where one would be left in front: those would never be in a graph again. */
-void cus_learn_met(struct cus_plan *plan, struct cus_node *node) {
+/* It is no alias any more: a node that came as often as it did. The piece in front of it is formed
+ * anew, with it. */
+static void part_again(struct cus_plan *plan, struct cus_node *alias) {
+    const struct cus_node *before = alias->key.parent;
+    alias->join = NULL;
+    alias->visits = plan->limits.warmup;
+    if (before->piece)
+        drop_piece(plan, before->piece);
+}
+
+/* Up to the end of that piece all of its ops go out by themselves. Where that is one op, or where
+ * one would be left in front, these would never be in a graph again: the path joins the other one
+ * later, with a node of its own here. */
+void cus_learn_met(struct cus_plan *plan, struct cus_node *alias) {
+    struct cus_node *node = alias->join;
     struct cus_piece *piece = node->piece;
     struct cus_node *before = (struct cus_node *)(uintptr_t)node->key.parent;
-    if (node == piece->nodes[1] || node == piece->nodes[piece->n - 1] || ++before->forks < FORKS)
+    if (node == piece->nodes[1] || node == piece->nodes[piece->n - 1]) {
+        part_again(plan, alias);
         return;
-    before->boundary = CUS_BOUNDARY_FORK;
-    before->passes = 0;
-    drop_piece(plan, piece);
+    }
+    if (++before->forks >= FORKS)
+        end_at(plan, before, CUS_BOUNDARY_FORK, piece);
 }
 
 /* Seldom, and less and less: while ops are timed they take the long way. A pause that was seen is
@@ -217,10 +275,7 @@ void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
     piece->gap = plan->gap.behind;
     if (++piece->gaps < GAPS)
         return;
-    struct cus_node *at = piece->nodes[piece->gap];
-    at->boundary = CUS_BOUNDARY_GAP;
-    at->passes = 0;
-    drop_piece(plan, piece);
+    end_at(plan, piece->nodes[piece->gap], CUS_BOUNDARY_GAP, piece);
 }
 
 /* Where another piece can lend its graph the path stays as it is.
@@ -233,7 +288,7 @@ static void evict(struct cus_plan *plan, struct cus_piece *piece) {
             drop_variant_at(plan, piece, piece->n_variants - 1);
         return;
     }
-    for (uint32_t i = 0; i < piece->n; i++) {
+    for (uint32_t i = piece->lead; i < piece->n; i++) {
         struct cus_node *node = piece->nodes[i];
         node->retry_at = node->visits + ((uint32_t)RETRY_EVICTED << node->evicted);
         node->evicted += node->evicted < EVICTIONS;

@@ -19,10 +19,18 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
 void cus_learn_call(struct cus_node *at);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */
 void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, enum cus_cut cut);
+/* It is known now how the path goes on behind this piece: it goes. */
+void cus_learn_outgrown(struct cus_plan *plan, struct cus_piece *piece);
+/* A path came to `node`, which this piece has, out of one that begins earlier. Where that is so
+ * more often than not, all go that begin where this one does and are in the way of one that begins
+ * there: true. */
+bool cus_learn_replaced(struct cus_plan *plan, struct cus_piece *piece,
+                        const struct cus_node *node);
 /* Takes a graph of a piece that has one: that launched least recently. */
 struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_piece *piece);
-/* A path that goes another way came to this node, in the midst of its piece. May drop the piece. */
-void cus_learn_met(struct cus_plan *plan, struct cus_node *node);
+/* A path came by this alias to a node in the midst of its piece. May drop the piece, or make the
+ * alias a node. */
+void cus_learn_met(struct cus_plan *plan, struct cus_node *alias);
 /* Is the piece that begins now to be timed? */
 bool cus_learn_wants_time(const struct cus_piece *piece);
 /* A piece was launched; if it was timed, its pauses are looked at. May drop the piece. */

@@ -32,16 +32,28 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
     return next;
 }
 
+/* Is it not known yet how the path goes on behind it? */
+static bool is_open(const struct cus_node *node, uint32_t warmup) {
+    const struct cus_node *next = node->expect;
+    return !node->boundary && !node->loop_end &&
+           (!next || (!next->join && !next->piece && !cus_node_warm(next, warmup)));
+}
+
 static uint32_t op_bytes(const struct cus_kind *kind) {
     return (uint32_t)sizeof(struct cus_expected) + cus_held_bytes(kind);
 }
 
-struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup,
-                                 const struct cus_dispatch *dispatch) {
-    uint32_t n = 0, bytes = 0;
-    if (!qualifies(head, warmup, dispatch))
+struct cus_piece *cus_piece_form(struct cus_node *first, uint32_t lead, uint32_t max,
+                                 uint32_t warmup, const struct cus_dispatch *dispatch) {
+    uint32_t n = lead, bytes = 0;
+    struct cus_node *leads[CUS_LEAD_MAX], *node = first;
+    if (!qualifies(first, warmup, dispatch))
         return NULL;
-    for (struct cus_node *node = head; node; node = follower(node, n, max, warmup, dispatch)) {
+    for (uint32_t i = lead; i--; bytes += op_bytes(node->key.kind))
+        leads[i] = node = (struct cus_node *)(uintptr_t)node->key.parent;
+    bool cold = false;
+    for (node = first; node; node = follower(node, n, max, warmup, dispatch)) {
+        cold = is_open(node, warmup);
         n++;
         bytes += op_bytes(node->key.kind);
     }
@@ -62,22 +74,30 @@ struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t w
     piece->image_bytes = bytes;
     piece->power = cus_signature_power(n);
     piece->places = (struct cus_place *)(void *)(piece->nodes + n);
-    struct cus_node *node = head;
-    for (uint32_t i = 0, at = 0; i < n; i++, node = node->expect) {
-        piece->nodes[i] = node;
+    piece->lead = lead;
+    piece->cold = cold;
+    node = first;
+    for (uint32_t i = 0; i < n; i++) {
+        piece->nodes[i] = i < lead ? leads[i] : node;
+        if (i >= lead)
+            node = node->expect;
+    }
+    for (uint32_t i = 0, at = 0; i < n; i++) {
+        node = piece->nodes[i];
         piece->places[i] =
             (struct cus_place){node->key.kind, at + (uint32_t)sizeof(struct cus_expected)};
         piece->memory |= node->key.kind->type != CUS_OP_LAUNCH;
         at += op_bytes(node->key.kind);
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = lead; i < n; i++)
         piece->nodes[i]->piece = piece;
     return piece;
 }
 
 void cus_piece_free(struct cus_piece *piece) {
     for (uint32_t i = 0; i < piece->n; i++)
-        piece->nodes[i]->piece = NULL;
+        if (piece->nodes[i]->piece == piece)
+            piece->nodes[i]->piece = NULL;
     cus_mem_shrink(piece->asked_block);
     cus_mem_shrink(piece);
 }

@@ -1,10 +1,13 @@
 /*
  * Pieces: the part of a path that is one executable graph, and its variants.
  *
- * A piece is a run of tree nodes, each the expected child of the one before. It keeps up to
- * `variants` executable graphs (one per signature that came by again and again); for each an
- * *image*: what its nodes hold, op by op, laid out in the order in which it is compared. `asked`
- * has the same layout and takes what the program asked for where that differs from the image.
+ * A piece is a run of tree nodes, each the expected child of the one before. Where paths part
+ * within a piece's first CUS_LEAD_MAX ops, there is one for each of them, which begin with the same
+ * nodes: what is withheld of one is what would be withheld of the other, and which of them it is
+ * need not be known before they part. It keeps up to `variants` executable graphs (one per
+ * signature that came by again and again); for each an *image*: what its nodes hold, op by op, laid
+ * out in the order in which it is compared. `asked` has the same layout and takes what the program
+ * asked for where that differs from the image.
  *
  * Guarded by the lock of the engine that owns the plan. `struct cus_exec` belongs to shim/graph;
  * here it is only handed on.
@@ -15,7 +18,7 @@
 #include "shim/base/uthash.h"
 #include "shim/plan/tree.h"
 
-enum { CUS_PIECE_MAX = 1024, CUS_VARIANTS_MAX = 16 };
+enum { CUS_PIECE_MAX = 1024, CUS_VARIANTS_MAX = 16, CUS_LEAD_MAX = 3 };
 
 struct cus_exec;
 
@@ -55,6 +58,8 @@ struct cus_piece {
     uint32_t n_variants;
     uint32_t predicted; /* index of the variant launched last */
     uint32_t begun;     /* times that ops were withheld for it */
+    uint32_t lead;      /* nodes that another piece has, which parts from it behind them */
+    uint32_t astray;    /* times that another op came within CUS_LEAD_MAX, which no piece had */
     uint64_t fired;     /* times that it was launched as a graph, and how many of these the */
     uint64_t tallied;   /* tallies of its kinds know of */
     uint32_t lost;      /* times that they had to be issued one by one after all */
@@ -71,6 +76,7 @@ struct cus_piece {
     uint32_t advice;          /* the entry by which it was formed; 0: none */
     bool advised;             /* formed by advice, and no graph of it was tried yet */
     bool memory;              /* holds memsets or copies */
+    bool cold;                /* it ends where it was not known yet how the path goes on */
     struct cus_place *places; /* lie behind the nodes */
     struct cus_variant *variants[CUS_VARIANTS_MAX];
     uint64_t used;
@@ -86,13 +92,14 @@ struct cus_piece {
     struct cus_node *nodes[];
 };
 
-/* Forms a piece from `head` along the expected path, `max` ops at most, and claims its nodes. NULL
+/* Forms a piece from `node` along the expected path, `max` ops at most, and claims its nodes. The
+ * `lead` nodes that lead to `node`, which stay another piece's, are its first ones. NULL
  * where fewer than two ops qualify or memory ran out. A node qualifies when it was reached `warmup`
  * times, or once where advice speaks for it, its kind may be deferred and be in graphs of such
  * steps, and no other piece has it. A marker begins a piece: behind it the step may be of another
  * class. */
-struct cus_piece *cus_piece_form(struct cus_node *head, uint32_t max, uint32_t warmup,
-                                 const struct cus_dispatch *dispatch);
+struct cus_piece *cus_piece_form(struct cus_node *node, uint32_t lead, uint32_t max,
+                                 uint32_t warmup, const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */
 void cus_piece_free(struct cus_piece *piece);
 

@@ -11,6 +11,9 @@
  *         -> BEGIN        a piece could begin here: if the caller may withhold now, begin and offer
  * again; else as EAGER
  *         -> EAGER        issue the op, then record it
+ *         -> OTHER        what is withheld may be the beginning of another piece, of which a graph
+ *                         is to be built first: if the caller may, turn and offer again; else as
+ *                         DIVERGED
  *         -> DIVERGED     another op than the expected one: issue what is withheld, then flushed,
  * and offer again
  *         -> UNSUPPORTED  no node can take this op's shape: issue what is withheld, then flushed;
@@ -78,6 +81,9 @@ struct cus_plan {
     struct cus_joins joins;
     uint32_t longest;     /* the most that there were when it waited */
     struct cus_ramp ramp; /* how large the next piece may be: grows from piece to piece of a step */
+    struct cus_ramp ramped;  /* the same of the piece that has begun */
+    struct cus_piece *other; /* that the last offer was about */
+    bool may_turn; /* the op that came in place of the expected one could be in such a piece */
     struct cus_piece *heads;   /* those with an exec, by the hash of their first op */
     struct cus_advice *advice; /* of earlier runs, for all plans of the process; NULL: none */
     struct cus_dispatch dispatch;
@@ -114,6 +120,8 @@ struct cus_plan {
     uint32_t n_pieces;
     uint64_t n_formed; /* pieces formed so far */
 
+    struct cus_piece **came; /* CUS_CAME of them, by the clock: the piece that was launched then, if
+                                it was not since; NULL: no two pieces begin alike */
     struct cus_piece *
         *twins; /* pieces with a graph, by their kinds; NULL: nobody asked (twins.c) */
 
@@ -126,11 +134,17 @@ struct cus_plan {
         last; /* segment list of the running step and of the last whole one that used graphs */
 };
 
+enum { CUS_CAME = 16384 };
+static inline struct cus_piece **cus_plan_came_at(const struct cus_plan *plan, uint64_t clock) {
+    return &plan->came[clock % CUS_CAME];
+}
+
 enum cus_offer {
     CUS_OFFER_HELD,
     CUS_OFFER_FULL,
     CUS_OFFER_BEGIN,
     CUS_OFFER_EAGER,
+    CUS_OFFER_OTHER,
     CUS_OFFER_DIVERGED,
     CUS_OFFER_UNSUPPORTED,
 };
@@ -286,6 +300,12 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
 bool cus_plan_can_borrow(struct cus_plan *plan);
 /* After BEGIN: withholds from here on. The op is to be offered again. */
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
+/* After OTHER: the piece; what is withheld is the beginning of it from here on. The op is to be
+ * offered again. */
+static inline struct cus_piece *cus_plan_other(const struct cus_plan *plan) {
+    return plan->other;
+}
+void cus_plan_turn(struct cus_plan *plan);
 /* An op was issued by itself and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
 /* The same, directly behind EAGER or BEGIN and before the op is issued, so that nothing is looked

@@ -10,8 +10,8 @@
 
 #include "shim/base/mem.h"
 
-/* Of the samples of a window, so many must have been met: of a turn of 5000 samples, which is
- * 300000 ops, about three in ten are still there. What never repeats meets none. */
+/* Of the samples of a window, so many must have been met: of a turn of 8000 samples, which is
+ * 2 million ops, about four in ten are still there. What never repeats meets one in 65536. */
 enum { AGAIN = 4 };
 
 bool cus_repeat_start(struct cus_repeat *repeat) {
@@ -26,6 +26,7 @@ bool cus_repeat_start(struct cus_repeat *repeat) {
     __atomic_store_n(&repeat->ops, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->samples, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->again, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->apart, 0, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -35,21 +36,40 @@ void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram) {
         return;
     gram *= 0xd1b54a32d192ed03u;
     uint32_t *slot = &met[(gram >> 32) % CUS_REPEAT_SLOTS];
-    uint32_t tag = (uint32_t)gram | 1;
-    bool before = __atomic_load_n(slot, __ATOMIC_RELAXED) == tag;
-    __atomic_store_n(slot, tag, __ATOMIC_RELAXED);
+    uint32_t window = __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED);
+    uint32_t tag = (uint32_t)gram << 16 | 1u << 16, was = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    bool before = (was ^ tag) >> 16 == 0;
+    __atomic_store_n(slot, tag | (uint16_t)window, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->samples, __atomic_load_n(&repeat->samples, __ATOMIC_RELAXED) + 1,
                      __ATOMIC_RELAXED);
-    __atomic_store_n(&repeat->again, __atomic_load_n(&repeat->again, __ATOMIC_RELAXED) + before,
+    if (!before)
+        return;
+    __atomic_store_n(&repeat->again, __atomic_load_n(&repeat->again, __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->apart,
+                     __atomic_load_n(&repeat->apart, __ATOMIC_RELAXED) + (uint16_t)(window - was),
+                     __ATOMIC_RELAXED);
+}
+
+void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops) {
+    uint32_t windows = __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->windows, windows + (uint32_t)(ops / CUS_REPEAT_WINDOW),
                      __ATOMIC_RELAXED);
 }
 
 bool cus_repeat_judge(struct cus_repeat *repeat) {
     uint32_t samples = __atomic_load_n(&repeat->samples, __ATOMIC_RELAXED);
     uint32_t again = __atomic_load_n(&repeat->again, __ATOMIC_RELAXED);
+    uint32_t apart = __atomic_load_n(&repeat->apart, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->ops, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->samples, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->again, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->apart, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->windows, __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->turn,
+                     again ? (uint32_t)((uint64_t)apart * CUS_REPEAT_WINDOW / again) : 0,
+                     __ATOMIC_RELAXED);
     /* No sample at all: so many different hashes cannot all have missed that part of the range,
      * they are few and come again. */
     return repeat->met && again * AGAIN >= samples;

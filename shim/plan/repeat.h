@@ -4,7 +4,9 @@
  *
  * A hash over the last 16 ops is kept. Where it falls into a fixed part of its range, which is once
  * in CUS_REPEAT_SAMPLE ops and at the same ops in each turn, it is looked up among those met
- * before. So a sequence is recognised up to about CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE ops later.
+ * before. So a sequence is recognised up to about CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE ops later,
+ * and by what stands there it is known how many ops later that is: a slot has the window in which
+ * the hash was met last, and a part of the hash.
  *
  * Threads may feed one object at once: then some ops are not counted, or twice.
  */
@@ -14,13 +16,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CUS_REPEAT_SAMPLE = 64, CUS_REPEAT_SLOTS = 4096, CUS_REPEAT_WINDOW = 4096 };
+enum { CUS_REPEAT_SAMPLE = 256, CUS_REPEAT_SLOTS = 8192, CUS_REPEAT_WINDOW = 4096 };
 
 struct cus_repeat {
     uint32_t *met;           /* atomic: CUS_REPEAT_SLOTS of them; NULL until the first start */
     uint64_t gram;           /* atomics: the hash; */
     uint32_t ops;            /* ops of this window, */
-    uint32_t samples, again; /* hashes looked up, and found */
+    uint32_t samples, again; /* hashes looked up, and found, */
+    uint32_t apart;          /* so many windows later, summed up */
+    uint32_t windows;        /* so far: of which the lower half is in a slot */
+    uint32_t turn;           /* of the last window that repeated what came before: ops in between */
 };
 
 /* How a step begins: a hash over its first ops, each by one word. */
@@ -32,6 +37,8 @@ static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
 
 /* Begins anew. One caller at a time. False: no memory. What it allocates stays. */
 bool cus_repeat_start(struct cus_repeat *repeat);
+/* So many ops came that it was not fed with. */
+void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops);
 /* Of a window that has ended: do its ops come again? Begins the next one. */
 bool cus_repeat_judge(struct cus_repeat *repeat);
 void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram);

@@ -205,6 +205,8 @@ static void become_first(struct cus_node *node, void *context) {
         return;
     take_out(tree, node);
     parent->child = node;
+    if (!parent->expect)
+        parent->expect = node;
 }
 
 static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, uint32_t *left) {

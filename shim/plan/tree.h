@@ -32,7 +32,8 @@ struct cus_node {
     struct cus_node_key key;
     struct cus_node *expect; /* the child taken last: what is expected next */
     struct cus_node *join;   /* alias: the node meant; NULL otherwise */
-    struct cus_piece *piece; /* the piece that this node is part of */
+    struct cus_piece *piece; /* the piece that this node is part of; of several, the one that was
+                                begun or made last */
     uint32_t visits;         /* times reached while not inside a piece */
     uint32_t stamp;          /* the step, as the plan counts them, in which it was recorded last */
     uint8_t boundary;        /* enum cus_boundary: a piece must end here */

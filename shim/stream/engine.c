@@ -216,11 +216,20 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     return !cus_withheld_fits(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
+/* What is withheld already may go on as another piece, if a graph of it may be built. */
+static bool may_turn(struct cus_engine *engine) {
+    return cus_build_fits(engine, cus_plan_other(&engine->plan)->n, false) && may_build();
+}
+
+static void tell_piece(struct cus_engine *engine) {
+    if (cus_recording() && engine->plan.piece->begun == 1)
+        cus_tap_piece(engine, engine->plan.piece);
+}
+
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_memory(&engine->plan, cus_ranges_epoch());
     cus_plan_begin(&engine->plan, op);
-    if (cus_recording() && engine->plan.piece->begun == 1)
-        cus_tap_piece(engine, engine->plan.piece);
+    tell_piece(engine);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (engine->blocking && !engine->legacy)
         __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
@@ -337,6 +346,13 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             call->withheld = true;
             *result = cus_withheld_fire(engine);
             return true;
+        case CUS_OFFER_OTHER:
+            if (may_turn(engine)) {
+                cus_plan_turn(&engine->plan);
+                tell_piece(engine);
+                break;
+            }
+            /* fall through */
         case CUS_OFFER_DIVERGED: {
             bool rule = !cus_plan_allows(&engine->plan, op);
             cus_withheld_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,

@@ -24,14 +24,19 @@ enum {
     SLEEP_MIN = 65536,
     SLEEP_FACTOR = 4,
     SLEEP_MAX = 1 << 24,
-    /* What repeats itself is learned for so long, which is how far back that is seen. Where it
-     * pays, that goes faster by as much. */
-    PATIENCE = CUS_REPEAT_SLOTS * CUS_REPEAT_SAMPLE,
+    SLEEP_LEARNED = 16, /* where so many ops were spent on learning what came to nothing: at least
+                           as many times */
+    WAKE_UNSYNCED = 16384, /* where it repeats itself and no step ends */
+    /* What repeats itself is learned for so long at least, and until it has come so often that it
+     * is built. Where it pays, that goes faster by as much. */
+    PATIENCE = 262144,
     PATIENCE_PAID = 8,
+    ROOM_FACTOR = 4, /* what has room for a graph in one of so many of its ops is worth that */
     /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
-     * new; with what it gains from then on, at most. Where it repeats itself half as much for each
-     * time that it was left alone since it paid last; where its time is over, one part: as long as
-     * more of it gets into graphs that does not count, and so a look is short. */
+     * new; with what it gains from then on, at most, what its graphs took to build not counted.
+     * Where it repeats itself half as much for each time that it was left alone since it paid last;
+     * where its time is over, one part: as long as more of it gets into graphs that does not count,
+     * and so a look is short. */
     CREDIT = 15000000,
     CREDIT_PAID = 8000000,
     CREDIT_PART = 128,
@@ -80,7 +85,12 @@ static void note_heads(struct cus_engine *engine) {
 /* What looked good and did not pay is not believed once more at once. */
 static void leave_alone(struct cus_engine *engine) {
     struct cus_judge *judge = &engine->judge;
-    bool deaf = judge->woken_by == CUS_WAKE_REPEATS || !cus_repeat_start(&engine->repeat);
+    /* Where it was looked at only because its time was over, its ops may still come again. */
+    bool goes_on = judge->woken_by == CUS_WAKE_NOT && engine->repeat.met;
+    cus_repeat_passed(&engine->repeat, judge->last.ops - judge->left_at);
+    judge->left_at = judge->last.ops;
+    bool deaf =
+        judge->woken_by == CUS_WAKE_REPEATS || (!goes_on && !cus_repeat_start(&engine->repeat));
     judge->head_tries += judge->woken_by == CUS_WAKE_HEAD;
     judge->unpaid++;
     judge->woken_by = CUS_WAKE_NOT;
@@ -88,6 +98,7 @@ static void leave_alone(struct cus_engine *engine) {
     judge->credit = (CREDIT / CREDIT_PART) >> halvings(judge->unpaid - 1);
     judge->patience = 0;
     judge->share = 0;
+    judge->in_graphs = 0;
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
     if (judge->head_tries >= HEAD_TRIES) {
         cus_why_keep_pieces(engine);
@@ -97,6 +108,8 @@ static void leave_alone(struct cus_engine *engine) {
     }
     note_heads(engine);
     judge->sleep = judge->sleep ? judge->sleep * SLEEP_FACTOR : SLEEP_MIN;
+    if (deaf && judge->sleep < judge->learned * SLEEP_LEARNED)
+        judge->sleep = judge->learned * SLEEP_LEARNED;
     if (judge->sleep > SLEEP_MAX)
         judge->sleep = SLEEP_MAX;
     __atomic_store_n(&engine->deaf, deaf, __ATOMIC_RELAXED);
@@ -106,7 +119,7 @@ static void leave_alone(struct cus_engine *engine) {
 
 /* It paid: it is as good as new. */
 static void paid(struct cus_judge *judge, const struct cus_account *window) {
-    uint64_t patience = PATIENCE_PAID * window->ops;
+    uint64_t patience = PATIENCE_PAID * window->in_graphs; /* what is being learned costs nothing */
     judge->patience -= patience < judge->patience ? patience : judge->patience;
     if (window->in_graphs * 2 < window->ops)
         return;
@@ -116,14 +129,29 @@ static void paid(struct cus_judge *judge, const struct cus_account *window) {
     judge->woken_by = CUS_WAKE_NOT;
 }
 
-static void begin_again(struct cus_judge *judge, enum cus_wake woken_by) {
+static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
+    struct cus_judge *judge = &engine->judge;
     judge->woken_by = woken_by;
     judge->patience = 0;
     if (woken_by == CUS_WAKE_REPEATS) {
         uint32_t before = judge->unpaid ? judge->unpaid - 1 : 0;
+        uint64_t turns = (uint64_t)engine->plan.limits.warmup + 1;
+        uint64_t learning = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
         judge->patience = PATIENCE >> halvings(before);
+        if (judge->patience < learning)
+            judge->patience = learning;
+        judge->learned = learning;
         judge->credit = CREDIT >> halvings(before);
     }
+}
+
+/* Whoever has much in graphs may make all of them anew once, which is not paid back before their
+ * steps have come again. */
+static int64_t credit_most(struct cus_engine *engine) {
+    uint64_t nodes = engine->graph_bytes * 1000 / cus_exec_estimate(1000);
+    if (engine->judge.in_graphs < nodes)
+        engine->judge.in_graphs = nodes;
+    return CREDIT_PAID + (int64_t)(engine->judge.in_graphs * CUS_COST_BUILT);
 }
 
 /* Does the stream lose too much? */
@@ -134,8 +162,8 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
     judge->share = window->ops ? window->in_graphs * GROWING / window->ops : 0;
     if (balance >= 0) {
         paid(judge, window);
-        judge->credit =
-            judge->credit + balance < CREDIT_PAID ? judge->credit + balance : CREDIT_PAID;
+        int64_t most = credit_most(engine);
+        judge->credit = judge->credit + balance < most ? judge->credit + balance : most;
     } else if (!growing) {
         judge->credit += balance;
     }
@@ -145,7 +173,9 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
         return false;
     if (!judge->patience)
         return true;
-    judge->patience -= window->ops < judge->patience ? window->ops : judge->patience;
+    /* What is built now cannot have come again yet. */
+    uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);
+    judge->patience -= spent < judge->patience ? spent : judge->patience;
     if (judge->credit < 0)
         judge->credit = 0;
     return false;
@@ -164,12 +194,28 @@ void cus_judge(struct cus_engine *engine) {
     enum cus_wake woken_by =
         (enum cus_wake)__atomic_exchange_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     if (woken_by)
-        begin_again(judge, woken_by);
+        begin_again(engine, woken_by);
     /* Where its time is over it is a look until it pays. */
     judge->window = judge->unpaid && !judge->woken_by ? LOOK_OPS : JUDGE_OPS;
     bool left = loses(engine, &window);
     if (left && CUS_HAZARD(F11) && cus_options()->demote)
         leave_alone(engine);
+}
+
+/* Can so many ops be remembered, and can graphs have enough of them? Else what is learned of them
+ * is forgotten before they come again. */
+static bool has_room(const struct cus_engine *engine, uint32_t ops) {
+    uint64_t graphs = (uint64_t)cus_options()->graph_mb << 20;
+    return ops <= engine->plan.limits.nodes_max && cus_exec_estimate(ops) / ROOM_FACTOR <= graphs;
+}
+
+void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
+    uint32_t turn = __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED) || !has_room(engine, turn))
+        return;
+    __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);
+    if (left > WAKE_UNSYNCED)
+        __atomic_store_n(&engine->dormant, WAKE_UNSYNCED, __ATOMIC_RELAXED);
 }
 
 void cus_dormant_head(struct cus_engine *engine, uint64_t head) {

@@ -133,7 +133,11 @@ struct cus_engine {
         uint64_t steps;          /* the steps that had ended then */
         int64_t credit;          /* what it may lose until it is left alone */
         uint64_t share;          /* of the ops in graphs, when it was judged last */
+        uint64_t in_graphs;      /* nodes of its graphs, the most that were since then */
         uint64_t patience;       /* ops for which it is not left alone */
+        uint64_t left_at;        /* its ops, those apart that it was left alone with, when it was
+                                    left alone last */
+        uint64_t learned;        /* ops of the turns that it was given to be learned, last time */
         uint64_t sleep;          /* for how many ops it is, next time */
         uint32_t unpaid;         /* times that it was, since it paid last */
         uint32_t head_tries;     /* of these by a step that began well */
@@ -353,16 +357,8 @@ void cus_judge(struct cus_engine *engine);
 /* A step of a stream that is left alone began like this; has ended (lock held). */
 void cus_dormant_head(struct cus_engine *engine, uint64_t head);
 void cus_dormant_step_end(struct cus_engine *engine);
-/* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for;
- * where no step ends, it is no more than CUS_WAKE_UNSYNCED now. */
-enum { CUS_WAKE_UNSYNCED = 16384 };
-static inline void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
-    if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
-        return;
-    __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);
-    if (left > CUS_WAKE_UNSYNCED)
-        __atomic_store_n(&engine->dormant, CUS_WAKE_UNSYNCED, __ATOMIC_RELAXED);
-}
+/* What a stream is left alone with repeats itself. `left`: ops that it was to be left alone for. */
+void cus_dormant_repeats(struct cus_engine *engine, uint64_t left);
 /* One more op. Two threads that look for the head of a step at once miss it. */
 static inline void cus_dormant_begins(struct cus_engine *engine, uint32_t left, uint64_t op) {
     uint64_t head = cus_head_add(__atomic_load_n(&engine->head, __ATOMIC_RELAXED), op);

@@ -35,8 +35,18 @@ Json Said(const Outcome &outcome) {
     return ParseJson(outcome.result.out);
 }
 
+// The pace of the host decides neither how large graphs are nor how many are built in a step: what
+// is counted is the same on a slow one.
+std::map<std::string, std::string> AnyPace(std::map<std::string, std::string> env = {}) {
+    env.insert({{"CUSPLICE_HOLD_US", "1000000"},
+                {"CUSPLICE_BUILD_US", "0"},
+                {"CUSPLICE_PIECE_FIRST", "32"},
+                {"CUSPLICE_PIECE_MAX", "32"}});
+    return env;
+}
+
 TEST(Growth, StepsThatHaveNothingInCommonStayWithinTheBudget) {
-    Outcome plain = Turns("order", false), preloaded = Turns("order", true);
+    Outcome plain = Turns("order", false), preloaded = Turns("order", true, AnyPace());
     ASSERT_EQ(plain.result.status, 0) << plain.Describe();
     ASSERT_EQ(preloaded.result.status, 0) << preloaded.Describe();
     ASSERT_STATS(preloaded);
@@ -58,6 +68,27 @@ TEST(Growth, StepsThatAreAlikeShareTheirGraphs) {
     EXPECT_EQ(Said(plain).text.at("checksum"), Said(preloaded).text.at("checksum"));
     EXPECT_LE(preloaded.stats.Number("graph_bytes"), BUDGET_MB << 20);
     EXPECT_GT(Said(preloaded).Number("in_graphs"), 0.9);
+}
+
+// A hundred thousand launches until one comes again: they are learned, built and kept, where there
+// is room for as many; else the program is left alone and nothing is kept of it.
+TEST(Growth, WhatComesAgainAfterManyLaunchesIsLearnedWhereThereIsRoom) {
+    const std::vector<std::string> more = {"--signatures", "500", "--warmup", "3000"};
+    const std::string room = std::to_string(OPS * 500 * 3 / 2), less = "20000";
+    Outcome plain = Turns("order", false, {}, more);
+    Outcome learned = Turns(
+        "order", true, AnyPace({{"CUSPLICE_GRAPH_MB", "512"}, {"CUSPLICE_NODES_MAX", room}}), more);
+    Outcome alone = Turns(
+        "order", true, AnyPace({{"CUSPLICE_GRAPH_MB", "512"}, {"CUSPLICE_NODES_MAX", less}}), more);
+    for (const Outcome &outcome : {learned, alone}) {
+        ASSERT_EQ(outcome.result.status, 0) << outcome.Describe();
+        ASSERT_STATS(outcome);
+        EXPECT_EQ(Said(plain).text.at("checksum"), Said(outcome).text.at("checksum"));
+        EXPECT_GT(outcome.stats.Number("fallbacks.demoted"), 0) << "at first nothing came again";
+    }
+    EXPECT_GT(Said(learned).Number("in_graphs"), 0.9);
+    EXPECT_LT(alone.stats.Number("issued.in_graphs"), 1000);
+    EXPECT_LT(alone.stats.Number("host_memory.bytes_most"), 4 << 20) << "nor was it tried";
 }
 
 // 900 launches of the same kernels behind twenty beginnings, room for 400.

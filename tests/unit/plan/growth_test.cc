@@ -73,6 +73,87 @@ TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
     EXPECT_EQ(program.built, 0u);
 }
 
+// Where a path comes to the last op of a piece, that op would go out by itself for ever.
+TEST(Growth, APathThatJoinsAtTheEndOfAPieceJoinsLater) {
+    unsigned all = 0;
+    for (unsigned shift = 0; shift < 12; shift++) {
+        Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE});
+        unsigned alone = 0; // the last op of a step not counted: it may be left over
+        for (int round = 0; round < 8; round++) {
+            alone = 0;
+            for (unsigned which = 0; which < 40; which++) {
+                program.ResetCounts();
+                program.Op("a" + std::to_string(which), 1);
+                for (unsigned i = 0; i < shift; i++)
+                    program.Op("c" + std::to_string(i), which);
+                for (unsigned i = 0; i < 63; i++)
+                    program.Op("k" + std::to_string(i * 7919 % 31), 100 + i);
+                alone += program.eager;
+                program.Op("end", 1);
+                program.Sync();
+            }
+        }
+        ExpectFaithful(program);
+        EXPECT_LT(program.plan.tree.n_nodes, 40u * 60) << shift;
+        all += alone;
+    }
+    EXPECT_LE(all, 12 * 40 / 10u) << "of as many steps: joins may lie side by side";
+}
+
+// Steps that begin alike: which one it is need not be known before they part.
+TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
+    for (unsigned alike = 1; alike <= CUS_LEAD_MAX; alike++) {
+        Program program;
+        unsigned foreseen = 0;
+        for (int round = 0; round < 8; round++) {
+            program.ResetCounts();
+            for (unsigned which = 0; which < 30; which++) {
+                for (unsigned i = 0; i < alike; i++)
+                    program.Op("a" + std::to_string(i), i, which % 3, 1 + which % 2);
+                const cus_piece *begun = program.plan.piece;
+                for (unsigned i = 0; i < 20; i++) {
+                    program.Op("k" + std::to_string((which * 31 + i * 17) % 40), i, which);
+                    foreseen += round == 7 && i == 0 && program.plan.piece == begun;
+                }
+                program.Sync();
+            }
+        }
+        ExpectFaithful(program);
+        EXPECT_EQ(program.eager, 0u) << alike;
+        EXPECT_EQ(program.diverged, 0u) << alike;
+        EXPECT_EQ(program.built, 0u) << alike;
+        EXPECT_EQ(program.patched, 0u) << alike << ": each has a graph of its own";
+        if (alike < CUS_LEAD_MAX) { // else the first graph is complete
+            EXPECT_GE(foreseen, 29u) << "what came next came next before";
+        }
+    }
+}
+
+// What comes behind it is another thing each time: then it goes out by itself again.
+TEST(Growth, APieceThatNothingComesBehindIsGivenUp) {
+    Program program;
+    unsigned fresh = 0;
+    auto step = [&](bool good) {
+        program.Op("a", 1);
+        for (unsigned i = 0; i < 6; i++)
+            program.Op(good || i ? "k" + std::to_string(i) : "u" + std::to_string(fresh++), i);
+        program.Sync();
+    };
+    for (unsigned i = 0; i < 10; i++)
+        step(true);
+    EXPECT_GT(program.in_graphs, 0u);
+    program.ResetCounts();
+    for (unsigned i = 0; i < 8000; i++)
+        step(false);
+    ExpectFaithful(program);
+    EXPECT_LT(program.diverged, 5000u);
+    for (unsigned i = 0; i < 10; i++)
+        step(true);
+    program.ResetCounts();
+    step(true);
+    EXPECT_GT(program.in_graphs, 4u) << "what comes behind it begins by itself";
+}
+
 // The signature of a step is the same however it is cut into pieces, and what a piece adds to it is
 // known before: a piece that many steps share is not hashed anew in each.
 TEST(Growth, SignatureOfAPieceIsAppendedInOneGo) {
@@ -276,14 +357,16 @@ TEST(Growth, ShedDropsALittleAtATimeAndThenForgets) {
 
 // ---- coming round again ----
 
-// Ops until it is seen; 0: not within `most`.
-uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most) {
+// Ops until it is seen; 0: not within `most`. `*turn`: how long a turn is taken to be.
+uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most, uint32_t *turn = nullptr) {
     cus_repeat repeat = {};
     EXPECT_TRUE(cus_repeat_start(&repeat));
     uint64_t seen = 0;
     for (uint64_t i = 1; i <= most && !seen; i++)
         if (cus_repeat_feed(&repeat, op(i)))
             seen = i;
+    if (turn)
+        *turn = repeat.turn;
     cus_mem_shrink(repeat.met);
     return seen;
 }
@@ -295,15 +378,36 @@ uint64_t Kernel(uint64_t random) {
 }
 
 TEST(Repeat, IsSeenHoweverLongATurnIs) {
-    for (uint64_t period : {1, 3, 40, 700, 20000, 100000, 200000}) {
-        uint64_t seen = Seen([&](uint64_t i) { return Kernel(i % period); }, 3 * period + 20000);
+    for (uint64_t period : {1, 3, 40, 700, 20000, 100000, 200000, 1000000, 2000000}) {
+        uint32_t turn;
+        uint64_t seen =
+            Seen([&](uint64_t i) { return Kernel(i % period); }, 3 * period + 20000, &turn);
+        EXPECT_LE(turn, period + CUS_REPEAT_WINDOW) << period;
+        EXPECT_GE(turn + 2 * CUS_REPEAT_WINDOW, period) << period;
         EXPECT_GT(seen, period < 4096 ? 0 : period) << period;
         EXPECT_LE(seen, period + 4 * CUS_REPEAT_WINDOW + period / 2) << period;
     }
 }
 
 TEST(Repeat, IsNotSeenWhereThereIsNone) {
-    EXPECT_EQ(Seen([](uint64_t i) { return Kernel(i); }, 1000000), 0u);
+    EXPECT_EQ(Seen([](uint64_t i) { return Kernel(i); }, 3000000), 0u);
+}
+
+// What was not shown to it counts.
+TEST(Repeat, ATurnIsAsLongAsItWas) {
+    cus_repeat repeat = {};
+    ASSERT_TRUE(cus_repeat_start(&repeat));
+    const uint64_t kPeriod = 300000, kShown = 60000;
+    bool seen = false;
+    for (uint64_t i = 0; i < kShown; i++)
+        seen |= cus_repeat_feed(&repeat, Kernel(i));
+    EXPECT_FALSE(seen);
+    cus_repeat_passed(&repeat, kPeriod - kShown);
+    for (uint64_t i = 0; i < kShown && !seen; i++)
+        seen = cus_repeat_feed(&repeat, Kernel(i));
+    EXPECT_TRUE(seen);
+    EXPECT_NEAR(repeat.turn, kPeriod, 2 * CUS_REPEAT_WINDOW);
+    cus_mem_shrink(repeat.met);
 }
 
 } // namespace

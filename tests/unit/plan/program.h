@@ -93,6 +93,12 @@ class Program {
             case CUS_OFFER_EAGER:
                 Eager(kind, op);
                 return;
+            case CUS_OFFER_OTHER:
+                if (may_begin) {
+                    cus_plan_turn(&plan);
+                    break;
+                }
+                [[fallthrough]];
             case CUS_OFFER_DIVERGED:
                 diverged++;
                 Flush(CUS_CUT_DIVERGED);
