@@ -17,7 +17,7 @@ def case_replay(lab):
         return
     kept = {}
     report = os.path.join(lab.runner.scratch, "report.json")
-    argv = [decode, "--report", report, "--tokens", "12" if lab.quick else "400"]
+    argv = [decode, "--report", report, "--tokens", "100" if lab.quick else "400"]
     replay(lab, kept, "decode host", argv, lambda d: lab.runner.read_stats(report)["step_p10_us"])
     if not lab.lacks("torch"):
         argv = lab.runner.python_script("linear1000.py", "--steps", "12", "--warmup", "10")
@@ -34,7 +34,7 @@ def replay(lab, kept, name, argv, step_us, *options):
     if not lab.wants(name):
         return
     here = kept[name] = {"rounds": []}
-    for number in range(1 if lab.quick else 3):
+    for number in range(2 if lab.quick else 3):
         one = replay_round(lab, name, argv, step_us, options, number == 0)
         here["rounds"].append(one)
         print(f"    {name}: {json.dumps({k: v for k, v in one.items() if k not in ('said', 'recorded')})}", flush=True)
