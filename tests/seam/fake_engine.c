@@ -160,6 +160,10 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
     return false;
 }
 
+void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
+    (void)engine, (void)left;
+}
+
 void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
     (void)engine, (void)head;
 }
