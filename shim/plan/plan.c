@@ -16,6 +16,7 @@
 #include "shim/plan/advice.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
+#include "shim/plan/parting.h"
 #include "shim/plan/twins.h"
 
 enum {
@@ -93,12 +94,10 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
 
 /* ---- matching ---- */
 
-static bool find_other(struct cus_plan *plan, const struct cus_op *op);
-
 static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op *op) {
     uint32_t i = plan->n;
     if (CUS_HAZARD(A3) && plan->piece->places[i].kind != op->kind) {
-        if (!find_other(plan, op))
+        if (!cus_parting_find(plan, op))
             return CUS_OFFER_DIVERGED;
         if (!plan->other->n_variants)
             return CUS_OFFER_OTHER;
@@ -234,9 +233,8 @@ void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
     plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
 }
 
-/* A piece that has `node`, with the `lead` nodes in front of it. NULL: not now. */
-static struct cus_piece *form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
-                              struct cus_ramp ramp) {
+struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
+                                struct cus_ramp ramp) {
     uint32_t advised = lead ? 0 : cus_advice_cut(plan, node);
     uint32_t size = advised ? advised : piece_size(plan, node, ramp);
     uint64_t refused = cus_mem_refused();
@@ -256,101 +254,6 @@ static struct cus_piece *form(struct cus_plan *plan, struct cus_node *node, uint
     return piece;
 }
 
-/* `node`, which no piece has, may be among the first nodes of one that another path goes on with:
- * of the path that is expected. */
-static struct cus_piece *led_by(struct cus_node *node, const struct cus_node *head) {
-    const struct cus_node *next = node;
-    for (uint32_t i = 0; i < CUS_LEAD_MAX; i++) {
-        next = next->join ? NULL : next->expect;
-        if (!next)
-            return NULL;
-        if (next->piece)
-            return next->piece->nodes[0] == head ? (node->piece = next->piece) : NULL;
-    }
-    return NULL;
-}
-
-/* Another op came than the expected one: is there a piece, or can there be one now, that has it
- * behind what is withheld? */
-static bool find_other(struct cus_plan *plan, const struct cus_op *op) {
-    struct cus_piece *piece = plan->piece;
-    plan->may_turn = plan->n && plan->n <= CUS_LEAD_MAX;
-    if (!plan->may_turn)
-        return false;
-    struct cus_node *at = piece->nodes[plan->n - 1], *head = piece->nodes[0];
-    enum cus_step_class step = (enum cus_step_class)at->key.step;
-    plan->may_turn = !op->kind->step && op->kind->deferrable && !at->boundary && !at->loop_end &&
-                     cus_dispatch_allows(&plan->dispatch, step, op->kind);
-    if (!plan->may_turn)
-        return false;
-    struct cus_node *node = cus_tree_child(&plan->tree, at, op->kind, step);
-    if (!node)
-        return false; /* it is new */
-    plan->may_turn = node->key.parent == at;
-    if (!plan->may_turn)
-        return false; /* another path goes on there */
-    struct cus_piece *other = node->piece ? node->piece : led_by(node, head);
-    if (other && other->nodes[0] != head && cus_learn_replaced(plan, other, node))
-        other = NULL;
-    if (!other)
-        other = form(plan, node, plan->n, plan->ramped);
-    plan->other = other;
-    return other && other->nodes[0] == head;
-}
-
-void cus_plan_turn(struct cus_plan *plan) {
-    struct cus_piece *piece = plan->other;
-    const struct cus_held *held[CUS_LEAD_MAX];
-    for (uint32_t i = 0; i < plan->n; i++)
-        held[i] = cus_plan_held(plan, i);
-    struct cus_op first = {.kind = piece->places[0].kind, .flat = held[0]->params};
-    memcpy(first.dims, held[0]->dims, sizeof first.dims);
-    plan->piece = piece;
-    plan->at = &cus_expect_nothing;
-    plan->timed = plan->reshaped = plan->head_patched = false;
-    cus_choose_set_clean(plan);
-    plan->predicted = cus_choose_predict(plan, piece, &first);
-    if (plan->predicted)
-        cus_choose_trust(plan, plan->predicted);
-    for (uint32_t i = 0; i < plan->n; i++) {
-        const struct cus_kind *kind = piece->places[i].kind;
-        struct cus_held *has =
-            plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
-        bool same = has && cus_dims_same(held[i]->dims, has->dims);
-        plan->reshaped |= !same;
-        if (!same || has->unknown || memcmp(held[i]->params, has->params, kind->param_bytes) != 0) {
-            struct cus_held *asked = cus_image_op(piece->asked, piece, i);
-            memcpy(asked, held[i], cus_held_bytes(kind));
-            asked->unknown = 0;
-            cus_choose_set_dirty(plan, i, true);
-        }
-        piece->nodes[i]->stamp = plan->turns;
-    }
-    piece->nodes[0]->piece = piece;
-    piece->begun++;
-    if (!plan->came)
-        plan->came = cus_mem_grow(CUS_CAME * sizeof *plan->came);
-}
-
-/* Of the pieces that begin at this node the one that came next when the path was here last. */
-static void foresee(const struct cus_plan *plan, struct cus_node *node) {
-    struct cus_piece *piece = *cus_plan_came_at(plan, plan->then + 1);
-    if (piece && piece->nodes[0] == node && piece->used == plan->then + 1 && piece->n_variants)
-        node->piece = piece;
-}
-
-/* A few ops are a piece of their own, for how the path goes on was learned later, as where many
- * begin with them. They shall begin those, and it goes. */
-static bool goes_on(struct cus_plan *plan, const struct cus_node *node) {
-    struct cus_piece *before = plan->cur->piece;
-    if (plan->broken || !before || !before->cold || before->n > CUS_LEAD_MAX ||
-        before->nodes[before->n - 1] != plan->cur || node->key.parent != plan->cur ||
-        plan->cur->boundary || node->key.kind->step)
-        return false;
-    cus_learn_outgrown(plan, before);
-    return true;
-}
-
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->piece)
         return offer_to_piece(plan, op);
@@ -362,11 +265,11 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     plan->met_step = step;
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
-    if (!node->piece && !led_by(node, node) &&
-        (goes_on(plan, node) || !form(plan, node, 0, plan->ramp)))
+    if (!node->piece && !cus_parting_led(node, node) &&
+        (cus_parting_goes_on(plan, node) || !cus_plan_form(plan, node, 0, plan->ramp)))
         return CUS_OFFER_EAGER;
     if (plan->came)
-        foresee(plan, node);
+        cus_parting_foresee(plan, node);
     return CUS_OFFER_BEGIN;
 }
 
