@@ -139,6 +139,27 @@ struct Maker {
             Insert(at, before);
         }
     }
+    // Steps that begin with the same few ops and then part: what is withheld by then may be the
+    // beginning of either.
+    void Tails(unsigned parts, unsigned heads) {
+        for (unsigned i = 0; i < heads; i++) {
+            fuzz_op op =
+                Op(r->Of<unsigned>({FUZZ_chain, FUZZ_add, FUZZ_copy_words, FUZZ_memset32}), main);
+            op.every = 1, op.phase = 0, op.repeat = 1;
+            Add(op);
+        }
+        for (unsigned part = 0; part < parts; part++) {
+            for (unsigned i = 1 + r->Below(6); i > 0; i--) {
+                unsigned verb = Draw(r, r->Chance(4));
+                if (faults && MakesGraphs(verb)) {
+                    continue;
+                }
+                fuzz_op op = Op(verb, r->Chance(90) ? main : Lane());
+                op.every = static_cast<uint8_t>(parts), op.phase = static_cast<uint8_t>(part);
+                Add(op);
+            }
+        }
+    }
     void Insert(unsigned at, fuzz_op op) {
         if (p.n_ops < FUZZ_OPS_MAX) {
             std::copy_backward(p.op + at, p.op + p.n_ops, p.op + p.n_ops + 1);
@@ -255,7 +276,18 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     m.mixed = kind >= 78;
     p.steps = m.steady ? 10 + r.Below(14) : 4 + r.Below(9);
     unsigned want = r.Chance(20) ? 24 + r.Below(30) : 3 + r.Below(18);
-    m.Body(m.steady ? want / 2 + 2 : want);
+    Random shape = Seeded(seed, number, 4);
+    if (shape.Chance(15)) {
+        m.steady = true;
+        unsigned parts = 2 + shape.Below(4);
+        p.steps = parts * (8 + shape.Below(8));
+        m.Tails(parts, 1 + shape.Below(4));
+        if (shape.Chance(30)) { // they part once more
+            m.Tails(2, 1 + shape.Below(2));
+        }
+    } else {
+        m.Body(m.steady ? want / 2 + 2 : want);
+    }
     if (r.Chance(m.steady ? 85 : 65)) {
         fuzz_op sync = m.Op(r.Chance(80) ? FUZZ_sync_stream : FUZZ_query_until, 0);
         sync.every = 1, sync.phase = 0, sync.repeat = 1;

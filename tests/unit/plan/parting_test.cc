@@ -1,0 +1,377 @@
+// Steps that part in their first ops: what is withheld goes over from one piece to another.
+// Whatever else happens meanwhile, what is issued is what was asked for, and no piece is named that
+// is gone.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace {
+
+#ifndef SEEDS
+#define SEEDS 60
+#endif
+
+struct Known {
+    std::set<const cus_piece *> pieces;
+    const cus_plan *plan;
+};
+
+bool Has(const cus_piece *piece, const cus_node *node) {
+    for (uint32_t i = 0; i < piece->n; i++)
+        if (piece->nodes[i] == node)
+            return true;
+    return false;
+}
+
+void ExpectPieceOf(cus_node *node, void *context) {
+    const auto *known = static_cast<const Known *>(context);
+    if (!node->piece)
+        return;
+    ASSERT_TRUE(known->pieces.count(node->piece)) << "a node's piece is gone";
+    ASSERT_TRUE(Has(node->piece, node));
+}
+
+// What the plan says of its pieces fits together.
+void ExpectWhole(const cus_plan &plan) {
+    Known known = {{}, &plan};
+    const cus_piece *before = nullptr;
+    for (const cus_piece *piece = plan.pieces; piece; before = piece, piece = piece->next) {
+        ASSERT_EQ(piece->prev, before);
+        known.pieces.insert(piece);
+        ASSERT_LE(piece->lead, (uint32_t)CUS_LEAD_MAX);
+        ASSERT_LT(piece->lead, piece->n);
+        for (uint32_t i = 0; i < piece->n; i++) {
+            const cus_node *node = piece->nodes[i];
+            ASSERT_EQ(piece->places[i].kind, node->key.kind);
+            ASSERT_FALSE(node->join);
+            if (i) {
+                ASSERT_EQ(node->key.parent, piece->nodes[i - 1]);
+            }
+            if (i && i >= piece->lead) {
+                ASSERT_EQ(node->piece, piece) << "its own nodes are its own";
+            }
+        }
+    }
+    ASSERT_EQ(plan.oldest, before);
+    ASSERT_EQ(plan.n_pieces, known.pieces.size());
+    cus_tree_each(const_cast<cus_tree *>(&plan.tree), ExpectPieceOf, &known);
+    for (uint64_t i = 0; plan.came && i < CUS_CAME; i++) {
+        if (const cus_piece *piece = plan.came[i]) {
+            ASSERT_TRUE(known.pieces.count(piece)) << "a piece that came is gone";
+            ASSERT_EQ(piece->used % CUS_CAME, i);
+        }
+    }
+    if (plan.piece) {
+        ASSERT_TRUE(known.pieces.count(plan.piece));
+    }
+}
+
+void ExpectFaithful(const Program &program) {
+    ASSERT_EQ(program.asked.size(), program.issued.size());
+    for (size_t i = 0; i < program.asked.size(); i++)
+        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
+}
+
+TEST(Parting, RandomStepsThatBeginAlikeAreFaithful) {
+    unsigned turned = 0, graphs = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        std::mt19937 random(seed);
+        Program program({1 + seed % 3, 2 + seed % 4, 4 + seed % 60, 0, 1 + seed % 4,
+                         seed % 7 ? 100000u : 200u, CUS_MODE_PIECEWISE});
+        program.Kind("h1")->type = seed % 5 ? CUS_OP_LAUNCH : CUS_OP_MEMSET;
+        unsigned tails = 2 + seed % 5, heads = 1 + seed / 5 % 4, rare = seed % 4 ? 400 : 40;
+        auto chance = [&](unsigned one_in) { return random() % one_in == 0; };
+        for (int step = 0; step < 150; step++) {
+            unsigned parts = 1 + random() % 3;
+            for (unsigned part = 0; part < parts; part++) {
+                unsigned tail = chance(12) ? random() % 40 : random() % tails;
+                unsigned length = heads + 1 + tail % 9;
+                for (unsigned i = 0; i < length; i++) {
+                    const cus_piece *begun = program.plan.piece;
+                    uint32_t withheld = cus_plan_withheld(&program.plan);
+                    program.failing = chance(rare) ? "h0" : "";
+                    program.Op(i < heads ? "h" + std::to_string(i)
+                                         : "t" + std::to_string((tail >> (i - heads) / 2) % 40) +
+                                               "_" + std::to_string(i % 5),
+                               chance(20) ? random() % 5 : i, i, chance(30) ? 1 + random() % 3 : 1,
+                               chance(200) ? 64 : 32);
+                    turned += begun && program.plan.piece && program.plan.piece != begun &&
+                              program.plan.n == withheld + 1;
+                    if (chance(rare))
+                        program.Break();
+                    if (chance(rare) && program.plan.piece)
+                        program.Flush((cus_cut)(random() % 5));
+                    if (chance(rare))
+                        cus_plan_memory(&program.plan, program.plan.memory_epoch + 1);
+                    if (chance(rare))
+                        cus_plan_drop_oldest(&program.plan);
+                    if (chance(rare))
+                        program.full = !program.full;
+                    if (chance(rare) && !program.plan.piece)
+                        cus_plan_drop_handle(
+                            &program.plan,
+                            program.Kind("h" + std::to_string(random() % 3))->handle);
+                    if (chance(4 * rare) && !program.plan.piece)
+                        cus_plan_rest(&program.plan);
+                    if (chance(8 * rare) && !program.plan.piece)
+                        cus_plan_shed(&program.plan, 2);
+                    program.may_begin = !chance(50);
+                }
+                ExpectWhole(program.plan);
+                if (HasFatalFailure())
+                    FAIL() << "seed " << seed << " step " << step;
+            }
+            if (random() % 4)
+                program.Sync();
+        }
+        if (program.plan.piece)
+            program.Flush(CUS_CUT_OTHER);
+        graphs += program.in_graphs;
+        ExpectFaithful(program);
+        if (HasFatalFailure())
+            FAIL() << "seed " << seed;
+    }
+    EXPECT_GT(turned, SEEDS * 5u);
+    EXPECT_GT(graphs, SEEDS * 300u);
+}
+
+// Steps of a head and one of some tails, each of so many ops.
+void Tail(Program &program, const std::string &name, unsigned ops = 6) {
+    for (unsigned i = 0; i < ops; i++)
+        program.Op(name + std::to_string(i), i);
+}
+
+cus_piece *Led(const Program &program) {
+    cus_piece *piece = program.plan.pieces;
+    while (piece && !piece->lead)
+        piece = piece->next;
+    return piece;
+}
+
+// The tail is another one than last time: it is not the piece that is foreseen.
+TEST(Parting, MemoryNodesOfTheOtherPieceAreNotReliedUponEither) {
+    Program program;
+    program.Kind("copy")->type = CUS_OP_COPY;
+    auto step = [&](const char *tail, uint32_t epoch) {
+        cus_plan_memory(&program.plan, epoch);
+        program.Op("copy", 7, 7);
+        const cus_piece *begun = program.plan.piece;
+        Tail(program, tail, 3);
+        bool turned = begun && program.plan.pieces != begun;
+        program.Sync();
+        return turned;
+    };
+    for (int i = 0; i < 12; i++) {
+        step("k", 1);
+        step("j", 1);
+    }
+    program.ResetCounts();
+    EXPECT_FALSE(step("k", 1));
+    EXPECT_TRUE(step("k", 1));
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_FALSE(step("k", 2));
+    EXPECT_EQ(program.patched, 1u) << "the copy, at the same address";
+    EXPECT_EQ(program.eager, 0u);
+    bool turned = false;
+    for (uint32_t epoch = 3; epoch < 9; epoch++) {
+        program.ResetCounts();
+        turned |= step(epoch % 4 < 2 ? "k" : "j", epoch);
+        EXPECT_EQ(program.patched, 1u) << epoch;
+    }
+    EXPECT_TRUE(turned);
+    ExpectFaithful(program);
+}
+
+TEST(Parting, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
+    Program program;
+    std::mt19937 random(1);
+    for (int round = 0; round < 120; round++) {
+        if (round == 80)
+            program.ResetCounts();
+        program.Op("head");
+        program.Op("second", 1, 1, 1 + random() % 2);
+        Tail(program, random() % 2 ? "k" : "j", 2);
+        program.Sync();
+    }
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.eager, 0u);
+    ExpectFaithful(program);
+}
+
+TEST(Parting, AtABoundaryAllOfThemEnd) {
+    Program program;
+    for (int i = 0; i < 8; i++) {
+        for (const char *tail : {"k", "j", "l"}) {
+            Tail(program, "head", 2);
+            Tail(program, tail);
+            program.Sync();
+        }
+    }
+    ASSERT_TRUE(Led(program));
+    for (int i = 0; i < 2; i++) {
+        Tail(program, "head", 2);
+        program.Break();
+        Tail(program, "k");
+        program.Sync();
+    }
+    for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
+        for (uint32_t i = 0; i + 1 < piece->n; i++)
+            EXPECT_EQ(piece->nodes[i]->boundary, CUS_BOUNDARY_NONE);
+    ExpectFaithful(program);
+}
+
+TEST(Parting, NoneIsMadeAcrossABoundary) {
+    Program program;
+    for (int i = 0; i < 6; i++) {
+        program.Op("head");
+        Tail(program, "k");
+        program.Sync();
+    }
+    ASSERT_GT(program.in_graphs, 0u);
+    program.may_begin = false;
+    for (int i = 0; i < 6; i++) {
+        program.Op("head");
+        program.Break();
+        Tail(program, "j");
+        program.Sync();
+    }
+    program.may_begin = true;
+    program.Op("head");
+    ASSERT_TRUE(program.plan.piece);
+    Tail(program, "j");
+    program.Sync();
+    EXPECT_FALSE(Led(program));
+    EXPECT_EQ(program.diverged, 1u);
+    ExpectFaithful(program);
+}
+
+TEST(Parting, WhatIsDroppedIsWaitedForBehindWhatTheyHaveInCommon) {
+    for (bool evicted : {true, false}) {
+        Program program;
+        for (int i = 0; i < 6; i++) {
+            for (const char *tail : {"k", "j"}) {
+                Tail(program, "head", 2);
+                Tail(program, tail);
+                program.Sync();
+            }
+        }
+        const cus_piece *led = Led(program);
+        ASSERT_TRUE(led);
+        const cus_node *head = led->nodes[0], *own = led->nodes[led->lead];
+        const std::string tail = std::string(own->key.kind->name, 1);
+        for (int i = 0; i < 60 && own->piece; i++) {
+            Tail(program, "head", 2);
+            if (evicted) {
+                Tail(program, tail == "k" ? "j" : "k");
+            } else {
+                Tail(program, tail, 1);
+                ASSERT_EQ(program.plan.piece, led);
+                program.Flush(CUS_CUT_OTHER);
+            }
+            program.Sync();
+            if (evicted && i > 4)
+                cus_plan_drop_oldest(&program.plan);
+        }
+        EXPECT_FALSE(own->piece);
+        EXPECT_GT(own->retry_at, own->visits) << evicted;
+        EXPECT_LE(head->retry_at, head->visits) << evicted;
+        ExpectFaithful(program);
+    }
+}
+
+TEST(Parting, AMarkerBeginsAPieceHereToo) {
+    cus_step_rule rule = {};
+    rule.marker = "marker";
+    rule.tokens = CUS_STEP_X;
+    rule.tokens_each = 1;
+    rule.uniform = {CUS_STEP_TOKENS, CUS_STEP_LE, 8};
+    rule.single = {CUS_STEP_TOKENS, CUS_STEP_LE, 4};
+    Program program;
+    program.Kind("marker")->step = &rule;
+    for (int i = 0; i < 10; i++) {
+        program.Op("marker");
+        Tail(program, "k");
+        program.Sync();
+        program.Op("marker");
+        program.Op("marker");
+        Tail(program, "j");
+        program.Sync();
+    }
+    for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
+        for (uint32_t i = 1; i < piece->n; i++)
+            EXPECT_FALSE(piece->places[i].kind->step);
+    EXPECT_GT(program.in_graphs, 0u);
+    ExpectFaithful(program);
+}
+
+// A piece that begins where the others part stays as long as it is mostly begun by itself.
+TEST(Parting, WhatBeginsWhereTheyPartIsReplacedWhereItSeldomBegins) {
+    Program program;
+    auto step = [&](bool alone, const char *tail) {
+        program.may_begin = !alone;
+        program.Op("head");
+        program.may_begin = true;
+        Tail(program, tail);
+        program.Sync();
+    };
+    for (int i = 0; i < 6; i++)
+        step(false, "k");
+    for (int i = 0; i < 20; i++)
+        step(true, "j");
+    program.ResetCounts();
+    program.dropped = 0;
+    for (int i = 0; i < 4; i++)
+        step(false, "j");
+    EXPECT_EQ(program.diverged, 4u);
+    EXPECT_EQ(program.dropped, 0u);
+    EXPECT_FALSE(Led(program));
+    for (int i = 0; i < 40; i++)
+        step(false, "j");
+    EXPECT_GT(program.dropped, 0u);
+    ASSERT_TRUE(Led(program));
+    program.ResetCounts();
+    step(false, "j");
+    EXPECT_EQ(program.eager, 0u);
+    ExpectFaithful(program);
+}
+
+// All that begin there go, not only the one that was met.
+TEST(Parting, NothingIsLeftWhereNothingBeginsAnyMore) {
+    Program program;
+    auto step = [&](bool alone, const char *tail) {
+        program.may_begin = !alone;
+        program.Op("head");
+        program.may_begin = true;
+        if (*tail != 'k')
+            program.Op("x");
+        Tail(program, tail);
+        program.Sync();
+    };
+    for (int i = 0; i < 6; i++)
+        step(false, "k");
+    for (int i = 0; i < 20; i++)
+        step(true, i % 2 ? "j" : "l");
+    auto beginning_with_x = [&] {
+        unsigned n = 0;
+        for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
+            n += piece->places[0].kind == program.Kind("x");
+        return n;
+    };
+    ASSERT_EQ(beginning_with_x(), 2u);
+    for (int i = 0; i < 80 && beginning_with_x() == 2; i++)
+        step(false, i % 2 ? "j" : "l");
+    EXPECT_EQ(beginning_with_x(), 0u);
+    for (int i = 0; i < 4; i++)
+        step(false, i % 2 ? "j" : "l");
+    program.ResetCounts();
+    step(false, "j");
+    step(false, "l");
+    EXPECT_EQ(program.eager, 0u);
+    ExpectFaithful(program);
+}
+
+} // namespace
