@@ -205,6 +205,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
     engine->plan.n_formed = formed;
     cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
+    engine->building.length = 0;
     cus_build_allow(engine);
     cus_judge_start(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);

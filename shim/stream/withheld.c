@@ -337,7 +337,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     uint64_t now = cus_clock_ns();
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
-    bool tried = false, advised = plan->piece->advised;
+    bool tried = false, turned = false, advised = plan->piece->advised;
     if (choice == CUS_CHOICE_BUILD) {
         if (!cus_withheld_fits(n) && (variant = cus_plan_borrow(plan))) {
             counters->lent++;
@@ -393,11 +393,12 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
                                        .build_ns = counters->build_ns - built_ns,
                                        .bytes = cus_exec_bytes(variant->exec),
                                    });
-        if (cus_plan_fired(plan, variant))
-            turn_ended(engine);
+        turned = cus_plan_fired(plan, variant);
     }
     if (tried)
         cus_build_took(engine, n, cus_clock_ns() - now, advised);
+    if (turned)
+        turn_ended(engine);
     nothing_pends(engine);
     cancel_back(cancel);
     return result;
