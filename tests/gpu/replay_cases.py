@@ -6,7 +6,7 @@ import json
 import os
 import xml.etree.ElementTree
 
-from trace_cases import fastest, p10_us, said_of_host
+from trace_cases import decode_us, fastest, p10_us, said_of_host
 
 
 def case_replay(lab):
@@ -17,13 +17,13 @@ def case_replay(lab):
         return
     kept = {}
     report = os.path.join(lab.runner.scratch, "report.json")
-    argv = [decode, "--report", report, "--tokens", "100" if lab.quick else "400"]
-    replay(lab, kept, "decode host", argv, lambda d: lab.runner.read_stats(report)["step_p10_us"])
+    argv = [decode, "--report", report, "--tokens", "1500" if lab.quick else "3000"]
+    replay(lab, kept, "decode host", argv, lambda _: decode_us(lab, report), "--steps", "200-900")
     if not lab.lacks("torch"):
-        argv = lab.runner.python_script("linear1000.py", "--steps", "12", "--warmup", "10")
-        replay(lab, kept, "1000 x nn.Linear", argv, p10_us)
+        argv = lab.runner.python_script("linear1000.py", "--steps", "60", "--warmup", "30")
+        replay(lab, kept, "1000 x nn.Linear", argv, p10_us, "--steps", "80-140")
         if not lab.quick and not lab.lacks("transformers"):
-            argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "48")
+            argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "128")
             replay(lab, kept, "Llama, static cache", argv, p10_us, "--steps", "20-90")
 
 

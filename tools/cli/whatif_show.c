@@ -182,6 +182,7 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
 #define TIME(name, field, recorded)                                                                \
     add(rows, "predicted", name, (recorded) / 1000.0, ta->field / 1000, tb->field / 1000, true)
     TIME("step_us", step, ta->recorded_step);
+    TIME("step_p10_us", fast, ta->recorded_fast);
     TIME("step_own_us", own, UNKNOWN);
     TIME("step_calls_us", calls, UNKNOWN);
     TIME("step_waits_us", waits, UNKNOWN);
@@ -287,9 +288,10 @@ static void json_times(const struct whatif_times *times) {
     const struct {
         const char *name;
         double ns;
-    } row[] = {{"step_us", times->step},        {"step_own_us", times->own},
-               {"step_calls_us", times->calls}, {"step_waits_us", times->waits},
-               {"step_gpu_us", times->busy},    {"total_us", times->total}};
+    } row[] = {{"step_us", times->step},        {"step_p10_us", times->fast},
+               {"step_own_us", times->own},     {"step_calls_us", times->calls},
+               {"step_waits_us", times->waits}, {"step_gpu_us", times->busy},
+               {"total_us", times->total}};
     for (unsigned i = 0; i < sizeof row / sizeof *row && times->steps; i++)
         cli_json_real(row[i].name, row[i].ns / 1000);
     cli_json_count("typical_steps", times->typical);
@@ -355,6 +357,7 @@ static void json_recorded(const struct whatif_found *found) {
     cli_json_count("host_us", r->host_ns / 1000);
     if (times->steps) {
         cli_json_real("step_us", times->recorded_step / 1000);
+        cli_json_real("step_p10_us", times->recorded_fast / 1000);
         cli_json_real("total_us", times->recorded_total / 1000);
     }
     cli_json_real("eager_launch_ns", found->known.recording.eager);

@@ -46,6 +46,7 @@ struct whatif_timing {
 struct whatif_times {
     uint64_t steps, typical, step_ops; /* all; the typical ones; their ops */
     double step, recorded_step;        /* medians */
+    double fast, recorded_fast;        /* what the fastest tenth keep */
     double total, recorded_total;      /* of all steps */
     /* Of the typical ones, on average: */
     double own, calls, waits; /* the host: the program itself, calls, waiting */

@@ -120,6 +120,23 @@ TEST(Clock, HostBoundStepsTakeWhatTheHostDoes) {
     EXPECT_DOUBLE_EQ(t.recorded_total, 10 * t.recorded_step);
 }
 
+// A host that is slower for most of the time: the median says so, the fastest tenth does not.
+TEST(Clock, TheFastestTenthOfTheLaterHalf) {
+    Timed program;
+    uint32_t kernel = program.Kernel("k"), s = program.Stream();
+    program.WaitFor(s);
+    for (int step = 0; step < 40; step++) {
+        uint64_t own = step < 20 || step == 30 ? 5000 : step % 7 ? 20000 : 10000; // 3 of 10000
+        for (int i = 0; i < 3; i++)
+            program.Go(kernel, s, 700, own);
+        program.WaitFor(s);
+    }
+    whatif_times t = program.Times(Costs(), "off");
+    EXPECT_DOUBLE_EQ(t.step, 3 * 23000 + 500 + 700 + 2000);
+    EXPECT_DOUBLE_EQ(t.fast, 3 * 13000 + 500 + 700 + 2000);
+    EXPECT_DOUBLE_EQ(t.recorded_step - t.recorded_fast, 3 * 10000);
+}
+
 TEST(Clock, GpuBoundStepsTakeWhatTheGpuDoes) {
     Timed program;
     ThreeLaunches(program, 0, 50000);
