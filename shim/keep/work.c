@@ -361,7 +361,7 @@ static bool put_params(const struct cus_launch *launch, const struct cus_keep_co
 
 static void put_launch(const struct cus_launch *launch, uint64_t began) {
     struct cus_keep_code code;
-    uint32_t n = launch->form == CUS_LAUNCH_EX ? launch->n_attrs : 0;
+    uint32_t n = launch->form == CUS_LAUNCH_EX && launch->attrs ? launch->n_attrs : 0;
     if (!cus_keep_code_of(launch->f, &code)) {
         cus_keep_cannot("cuLaunchKernel", "launches a function of which the driver says nothing");
         return;

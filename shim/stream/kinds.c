@@ -46,8 +46,10 @@ static uint32_t attribute_bytes(CUlaunchAttributeID id) {
 }
 
 /* Entries that mean "ignored" are left out; the rest of each value's union is garbage and is not
- * read. */
+ * read. Attributes that are nowhere are the driver's to refuse. */
 static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key *key) {
+    if (launch->n_attrs && !launch->attrs)
+        return false;
     for (uint32_t i = 0; i < launch->n_attrs; i++) {
         const CUlaunchAttribute *attr = &launch->attrs[i];
         if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE)
@@ -80,6 +82,8 @@ static bool same_value(const void *a, const void *b, uint32_t bytes) {
 bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *attrs,
                          uint32_t n_attrs) {
     uint32_t n = 0;
+    if (n_attrs && !attrs)
+        return false;
     for (uint32_t i = 0; i < n_attrs; i++) {
         const CUlaunchAttribute *attr = &attrs[i];
         if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE)

@@ -225,7 +225,7 @@ class Nodes : public ::testing::Test {
     }
     CUresult Launch(int i, uint32_t b = 0) { return Launch(functions_[i], 100 + i, b, stream_); }
 
-    CUresult LaunchWith(int i, CUlaunchAttributeID id) {
+    CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true) {
         uint64_t a = 1;
         uint32_t b = 2;
         void *params[2] = {&a, &b};
@@ -235,7 +235,7 @@ class Nodes : public ::testing::Test {
         config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY =
             config.blockDimZ = 1;
         config.hStream = stream_;
-        config.attrs = &attribute;
+        config.attrs = attributes ? &attribute : nullptr;
         config.numAttrs = 1;
         cus_launch launch = {};
         launch.form = CUS_LAUNCH_EX;
@@ -244,7 +244,7 @@ class Nodes : public ::testing::Test {
         const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
         memcpy(launch.dims, dims, sizeof dims);
         launch.n_attrs = 1;
-        launch.attrs = &attribute;
+        launch.attrs = config.attrs;
         launch.params = params;
         launch.config = &config;
         launch.real = (void *)LaunchEx;
@@ -499,6 +499,20 @@ TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
           CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CU_LAUNCH_ATTRIBUTE_PRIORITY,
           CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW})
         EXPECT_FALSE(Withheld([&] { return LaunchWith(11, id); })) << id;
+}
+
+// One attribute, and nowhere to read it: what that means is for the driver to say. Also where the
+// same launch with one is what is expected.
+TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
+    EXPECT_FALSE(Withheld([&] { return LaunchWith(10, CU_LAUNCH_ATTRIBUTE_IGNORE, false); }));
+    for (int step = 0; step < 6; step++) {
+        driver().journal.clear();
+        Launch(0);
+        EXPECT_EQ(LaunchWith(10, CU_LAUNCH_ATTRIBUTE_PRIORITY, step < 5), CUDA_SUCCESS);
+        Launch(1);
+        Sync();
+        EXPECT_EQ(driver().journal.size(), 3u) << step;
+    }
 }
 
 // A node takes memory of the families that it was captured with, and no other.
