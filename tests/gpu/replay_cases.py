@@ -17,8 +17,9 @@ def case_replay(lab):
         return
     kept = {}
     report = os.path.join(lab.runner.scratch, "report.json")
-    argv = [decode, "--report", report, "--tokens", "1500" if lab.quick else "3000"]
-    replay(lab, kept, "decode host", argv, lambda _: decode_us(lab, report), "--steps", "200-900")
+    argv = [decode, "--report", report, "--tokens", "12" if lab.quick else "3000"]
+    part = () if lab.quick else ("--steps", "200-900")
+    replay(lab, kept, "decode host", argv, lambda _: decode_us(lab, report), *part)
     if not lab.lacks("torch"):
         argv = lab.runner.python_script("linear1000.py", "--steps", "60", "--warmup", "30")
         replay(lab, kept, "1000 x nn.Linear", argv, p10_us, "--steps", "80-140")
@@ -34,7 +35,7 @@ def replay(lab, kept, name, argv, step_us, *options):
     if not lab.wants(name):
         return
     here = kept[name] = {"rounds": []}
-    for number in range(2 if lab.quick else 3):
+    for number in range(1 if lab.quick else 3):
         one = replay_round(lab, name, argv, step_us, options, number == 0)
         here["rounds"].append(one)
         print(f"    {name}: {json.dumps({k: v for k, v in one.items() if k not in ('said', 'recorded')})}", flush=True)
