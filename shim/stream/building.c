@@ -165,7 +165,8 @@ void cus_build_allow(struct cus_engine *engine) {
     struct cus_account now = cus_judge_account(engine);
     uint64_t ops = now.ops - building->began.ops;
     uint64_t lately = building->length - building->length / FADE;
-    building->length = ops > lately ? ops : lately > STEP_OPS ? lately : STEP_OPS;
+    uint64_t length = ops > lately ? ops : lately;
+    building->length = length > STEP_OPS ? length : STEP_OPS;
     building->began = now;
     building->nodes = building->advised = 0;
     building->ns = 0;

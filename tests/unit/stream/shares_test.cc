@@ -125,6 +125,12 @@ TEST(Shares, PiecesHaveTheShareOfTheLongestStepLately) {
     for (int i = 0; i < 40; i++)
         shares_step();
     EXPECT_EQ(shares_piece(), least);
+    for (uint32_t ops = 900; ops;
+         ops = ops * 9 / 10) { // each longer than what the last one faded to
+        shares_ops(ops, false);
+        shares_step();
+        EXPECT_EQ(shares_piece(), least) << ops;
+    }
 }
 
 // What graphs save in a step may be spent on more of them: it takes no longer than without any.
