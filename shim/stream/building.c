@@ -119,10 +119,10 @@ enum {
     NODE_NS_MAX = 1000000,
     GRAPH_NS = 30000,  /* what a graph takes beside */
     MEASURED_FROM = 8, /* nodes of a graph that is measured */
-    PARTS = 4, /* of what is expected of the next graph, one is the last one where that was */
-    SLOWER_PARTS = 3, /* faster, and so many where it was slower, */
-    SLOWER_MAX = 4    /* which is not believed beyond so many times the estimate: a thread that had
-                         to wait for a processor says nothing of the driver */
+    PARTS = 4,         /* of the estimate: the last graph is one of them where it was faster, */
+    SLOWER_PARTS = 3,  /* and so many where it was slower, */
+    SLOWER_MAX = 4     /* which is not believed beyond so many times the estimate: a thread that had
+                          to wait for a processor says nothing of the driver */
 };
 
 static uint64_t node_ns(void) {
