@@ -665,8 +665,8 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
  * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
- * only where it is much faster, and ever less often. When its
- * step has come again, as many of a step at once as the next one may build. */
+ * only where it is much faster, and ever less often. When its step has come again, as many of a
+ * step at once as the next one may build. */
 static void settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;

@@ -218,7 +218,8 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
 
 /* What is withheld already may go on as another piece, if a graph of it may be built. */
 static bool may_turn(struct cus_engine *engine) {
-    return cus_build_fits(engine, cus_plan_other(&engine->plan)->n, false) && may_build();
+    uint32_t to_build = cus_plan_other(&engine->plan)->n;
+    return cus_withheld_fits(to_build) && cus_build_fits(engine, to_build, false) && may_build();
 }
 
 static void tell_piece(struct cus_engine *engine) {

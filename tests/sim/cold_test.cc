@@ -31,7 +31,6 @@ Outcome RunIn(const std::string &folder, const std::vector<std::string> &command
     // A machine that is busy, and now and then slow, counts the same: sizes follow no clock.
     setting.env = {{"CUSIM_DELAY_US", "0"},
                    {"CUSPLICE_HOLD_US", "1000000"},
-                   {"CUSPLICE_BUILD_US", "0"},
                    {"CUSPLICE_PIECE_FIRST", "32"},
                    {"CUSPLICE_PIECE_MAX", "32"}};
     if (!folder.empty())
