@@ -127,23 +127,40 @@ static void issue_all(struct player *p, uint64_t begin) {
     }
 }
 
+/* What one look at the clock takes. */
+static uint64_t look_ns(void) {
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 64; i++) {
+        uint64_t before = now(), ns = now() - before;
+        least = ns < least ? ns : least;
+    }
+    return least;
+}
+
+static void wait_until_due(struct player_clock *clock, uint64_t gap_ns, uint64_t look) {
+    uint64_t due = player_clock_due(clock, gap_ns, look), at;
+    while ((at = now()) < due)
+        ;
+    player_clock_made(clock, gap_ns, look, at);
+}
+
 static void issue_paced(struct player *p, uint64_t begin) {
     struct player_step *step = p->steps;
+    uint64_t look = look_ns();
     for (size_t i = 0; i < p->n_ops; i++) {
         const struct player_op *op = &p->ops[i];
-        uint64_t *clock = &p->clocks[op->thread];
+        struct player_clock *clock = &p->clocks[op->thread];
         bool own = op->what == PLAYER_SET; /* the program did it in the time before its call */
         if (!op->first && !own)
-            while (now() < *clock + op->gap_ns)
-                ;
+            wait_until_due(clock, op->gap_ns, look);
         CUresult result = issue(op);
         if (!own)
-            *clock = now();
+            clock->ended = now();
         if (__builtin_expect(result != CUDA_SUCCESS, 0))
             refuse(p, i, result);
         if (op->last) {
-            step++->ns = *clock - begin;
-            begin = *clock;
+            step++->ns = clock->ended - begin;
+            begin = clock->ended;
         }
     }
 }

@@ -8,6 +8,7 @@
 #define CUSPLICE_PLAYER_PLAYER_H
 
 #include "harness/player/api.h"
+#include "harness/player/clock.h"
 #include "harness/player/notes.h"
 #include "shim/trace/reader.h"
 
@@ -156,7 +157,7 @@ struct player {
     uint64_t *input_bytes;
     uint8_t *input_pinned; /* wanted so */
     uint32_t n_inputs;
-    uint64_t *clocks; /* by thread: when its last call returned */
+    struct player_clock *clocks; /* by thread */
 };
 
 enum {

@@ -91,6 +91,9 @@ bool cus_keep_code_of(const void *handle, struct cus_keep_code *code);
 
 /* ---- work.c ---- */
 
+/* Before the first call is kept: what a look at the clock takes. */
+void cus_keep_clock(void);
+
 /* The host has seen that work complete: all (0), or what is behind this event's record, or of a
  * stream. */
 void cus_keep_waited_all(void);

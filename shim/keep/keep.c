@@ -224,6 +224,7 @@ bool cus_keep_start(bool from_the_start) {
         cus_keep_cannot(cus_api_name(cus_keep_needs[i].row), "this driver does not have it");
         return false;
     }
+    cus_keep_clock();
     __atomic_store_n(&cus_keep_recording, from_the_start, __ATOMIC_RELEASE);
     __atomic_store_n(&cus_keep_on, 1, __ATOMIC_RELEASE);
     return true;

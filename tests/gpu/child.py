@@ -4,6 +4,7 @@ Standard library only. A child has its own session and its own time limit: one t
 stacks where it is Python), ended, and becomes a failed check; it cannot take the rest of the results with it.
 """
 
+import concurrent.futures
 import contextlib
 import glob
 import json
@@ -23,7 +24,7 @@ class Finished:
         self.rc, self.seconds, self.hung = None, 0.0, False
         self.stdout, self.stderr = "", ""
         self.stats, self.result = None, None
-        self.host_ms = ()  # with `settled`: the yardstick before and after
+        self.host_ms = ()  # with `settled`, or in turns: the yardstick before and after
 
     @property
     def ok(self):
@@ -78,6 +79,34 @@ def yardstick(cpus):
     return took
 
 
+def ready():
+    """For a program, right before what it times: one that takes turns with others (Turns) stops here until they have come as far."""
+    if os.environ.get(Turns.ASKED):
+        os.kill(0, signal.SIGSTOP)
+
+
+def state(pid):
+    """The letter of a process in ps, and its group; None where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            letter, _, group = f.read().rsplit(")", 1)[1].split()[:3]
+    except OSError:
+        return None, None
+    return letter, int(group)
+
+
+def group(leader):
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and state(name)[1] == leader]
+
+
+def move(pids, cpus):
+    """All threads of these processes to these CPUs."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setaffinity(int(task), cpus)
+
+
 class Settled:
     """The CPUs that are fastest now, for this thread and the children that it starts; behind it, all that there were.
 
@@ -90,13 +119,68 @@ class Settled:
     def __enter__(self):
         self.all = os.sched_getaffinity(0)
         took = yardstick(self.all)
-        self.best = sorted(self.all, key=took.get)[:self.count]
-        self.before = max(took[cpu] for cpu in self.best)
-        os.sched_setaffinity(0, self.best)
+        self.cpus = sorted(self.all, key=took.get)[:self.count]
+        self.before = max(took[cpu] for cpu in self.cpus)
+        os.sched_setaffinity(0, self.cpus)
+        return self
 
     def __exit__(self, *_):
-        self.done.host_ms = (self.before, max(yardstick(self.best).values()))
+        self.done.host_ms = (self.before, max(yardstick(self.cpus).values()))
         os.sched_setaffinity(0, self.all)
+
+
+class Turns:
+    """Children of which one runs at a time, while the others are stopped, on the CPUs that are fastest then.
+
+    The host of a virtual machine keeps its speed for seconds, and then has another. Programs that are compared have to meet the
+    same of it, and those that run one after the other do not.
+    """
+
+    ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`
+    TURN = 0.3  # seconds: many of the steps that are timed
+
+    def __init__(self, n, ready):
+        self.ready, self.left, self.leaders = ready, n, []
+        self.host_ms, self.seen = (), []
+        self.changed = threading.Condition()
+
+    def began(self, leader):
+        with self.changed:
+            self.leaders.append(leader)
+            self.changed.notify()
+        if not self.ready:
+            self.tell(leader, signal.SIGSTOP)
+
+    def ended(self, leader):
+        with self.changed:
+            self.left -= 1
+            self.leaders = [other for other in self.leaders if other != leader]
+            self.changed.notify()
+
+    def give(self):
+        """Until all have ended. The yardsticks of all that while are in `seen`."""
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.leaders) == self.left)
+        while not all(state(leader)[0] == "T" for leader in self.leaders):
+            time.sleep(0.05)
+        while self.left:
+            groups = {leader: group(leader) for leader in self.leaders}
+            with Settled(self) as best:
+                for leader, pids in groups.items():
+                    move(pids, best.cpus)
+                    self.turn(leader)
+            self.seen += self.host_ms
+
+    def turn(self, leader):
+        self.tell(leader, signal.SIGCONT)
+        with self.changed:
+            self.changed.wait_for(lambda: leader not in self.leaders, timeout=self.TURN)
+        self.tell(leader, signal.SIGSTOP)
+
+    def tell(self, leader, number):
+        with contextlib.suppress(ProcessLookupError):
+            if leader in self.leaders:
+                os.killpg(leader, number)
 
 
 class Runner:
@@ -130,7 +214,7 @@ class Runner:
         env.update(extra or {})
         return env
 
-    def run(self, argv, variant="plain", env=None, limit=60, native=True, settled=False):
+    def run(self, argv, variant="plain", env=None, limit=60, native=True, settled=False, turns=None):
         """Runs argv to its end. `variant`: plain, preload, off (preloaded with the kill switch). `settled`: on the fastest CPUs."""
         with self.lock:
             self.count += 1
@@ -141,12 +225,24 @@ class Runner:
             path = self.folders + [p for p in environment.get("LD_LIBRARY_PATH", "").split(":") if p]
             environment["LD_LIBRARY_PATH"] = ":".join(path)
         with Settled(done) if settled else contextlib.nullcontext():
-            self.finish(done, environment, min(limit, self.most or limit))
+            self.finish(done, environment, min(limit, self.most or limit), turns)
         done.stats = self.read_stats(stats)
         done.result = last_json(done.stdout)
         return done
 
-    def finish(self, done, environment, limit):
+    def in_turn(self, jobs, limit=60, ready=True):
+        """Runs all of (argv, variant, env), in turns: Turns. `ready`: they stop by themselves before what is timed."""
+        turns = Turns(len(jobs), ready)
+        with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
+            runs = [pool.submit(self.run, argv, variant, {**(env or {}), **({Turns.ASKED: "1"} if ready else {})}, limit * len(jobs), turns=turns)
+                    for argv, variant, env in jobs]
+            turns.give()
+        found = [run.result() for run in runs]
+        for done in found:
+            done.host_ms = tuple(turns.seen)
+        return found
+
+    def finish(self, done, environment, limit, turns):
         begin = time.monotonic()
         try:
             process = subprocess.Popen(done.argv, cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
@@ -154,7 +250,11 @@ class Runner:
                                        start_new_session=True)
         except OSError as error:
             done.rc, done.stderr = 127, str(error)
+            if turns:
+                turns.ended(None)
             return
+        if turns:
+            turns.began(process.pid)
         try:
             done.stdout, done.stderr = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -171,6 +271,8 @@ class Runner:
                 except subprocess.TimeoutExpired:
                     continue
             done.stderr = f"{done.stderr or ''}\nno end after {limit} s\n{threads}"
+        if turns:
+            turns.ended(process.pid)
         done.rc = process.returncode
         done.seconds = time.monotonic() - begin
 

@@ -16,6 +16,8 @@ import time
 import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
 
+from child import ready
+
 
 def build(args):
     config = LlamaConfig(
@@ -113,6 +115,7 @@ def main():
     rates, steps = [], []
     captured = None
     with torch.inference_mode():
+        ready()
         for run in range(1 + args.runs):
             ids, logits, times, captured = generate(args, model, prompt, captured)
             digest.update(json.dumps(ids).encode())

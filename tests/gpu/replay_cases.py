@@ -6,7 +6,7 @@ import json
 import os
 import xml.etree.ElementTree
 
-from trace_cases import decode_us, fastest, p10_us, said_of_host
+from trace_cases import Decode, Script, fastest, in_turn, said_of_host
 
 
 def case_replay(lab):
@@ -16,27 +16,24 @@ def case_replay(lab):
         lab.skip("nothing to replay, or the launcher or decode is not built")
         return
     kept = {}
-    report = os.path.join(lab.runner.scratch, "report.json")
-    argv = [decode, "--report", report, "--tokens", "12" if lab.quick else "3000"]
     part = () if lab.quick else ("--steps", "200-900")
-    replay(lab, kept, "decode host", argv, lambda _: decode_us(lab, report), *part)
+    replay(lab, kept, "decode host", Decode(lab, 12 if lab.quick else 3000), *part)
     if not lab.lacks("torch"):
-        argv = lab.runner.python_script("linear1000.py", "--steps", "60", "--warmup", "30")
-        replay(lab, kept, "1000 x nn.Linear", argv, p10_us, "--steps", "80-140")
+        replay(lab, kept, "1000 x nn.Linear", Script(lab, "linear1000.py", "--steps", "60", "--warmup", "30"), "--steps", "80-140")
         if not lab.quick and not lab.lacks("transformers"):
-            argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "128")
-            replay(lab, kept, "Llama, static cache", argv, p10_us, "--steps", "20-90")
+            program = Script(lab, "hf_llama.py", "--cache", "static", "--runs", "3", "--tokens", "128")
+            replay(lab, kept, "Llama, static cache", program, "--steps", "20-90")
 
 
-def replay(lab, kept, name, argv, step_us, *options):
-    """In each round the program is recorded, played, and run live, plain and preloaded, since the speed of a shared host drifts. The
-    first round plays all strategies. What is compared is what nothing disturbs: the fastest tenth of the live program's steps, and of
+def replay(lab, kept, name, program, *options):
+    """In each round the program is recorded, and run live, plain and preloaded, in turns, since the speed of a shared host drifts; then it
+    is played. The first round plays all strategies. What is compared is what nothing disturbs: the fastest tenth of the live program's steps, and of
     replays that all take the host's time of the fastest recorded step; of the rounds the fastest."""
     if not lab.wants(name):
         return
     here = kept[name] = {"rounds": []}
     for number in range(1 if lab.quick else 3):
-        one = replay_round(lab, name, argv, step_us, options, number == 0)
+        one = replay_round(lab, name, program, options, number == 0)
         here["rounds"].append(one)
         print(f"    {name}: {json.dumps({k: v for k, v in one.items() if k not in ('said', 'recorded')})}", flush=True)
         os.makedirs(lab.runner.results, exist_ok=True)
@@ -55,21 +52,22 @@ def replay(lab, kept, name, argv, step_us, *options):
                          + f"; while recorded {one['recorded_us']:.1f}; {said_of_host(one)}; the trace has {one['trace_bytes'] / 2**20:.1f} MiB")
 
 
-def replay_round(lab, name, argv, step_us, options, every_strategy):
+def replay_round(lab, name, program, options, every_strategy):
     """What was recorded, played and run; without "live" where something failed, which is told."""
     tool, trace = lab.runner.program("cusplice"), os.path.join(lab.runner.scratch, "replay.cst")
-    done = lab.runner.run([tool, "record", "--replayable", *options, "-o", trace, "--", *argv], limit=200, settled=True)
+    recorder = [tool, "record", "--replayable", *options, "-o", trace, "--"]
+    done, *runs = in_turn(lab, program, [("plain", {}, recorder), ("plain", {}, ()), ("preload", {}, ())], limit=150)
     if not done.ok or not os.path.exists(trace):
         lab.fail(done)
         return {}
     host_ms = [*done.host_ms]
-    one = {"trace_bytes": os.path.getsize(trace), "recorded_us": step_us(done), "recorded": done.stderr[-800:]}
+    one = {"trace_bytes": os.path.getsize(trace), "recorded_us": program.step_us(done), "recorded": done.stderr[-800:]}
     strategies = () if every_strategy else ("--strategy", "eager", "--strategy", "as-recorded")
     played = lab.runner.run([tool, "replay", "--pace", "fastest", "--format", "json", "--repeat", "2" if lab.quick else "5", *strategies, trace], limit=300, settled=True)
     host_ms += played.host_ms
     os.unlink(trace)
     one["said"] = played.stderr[-4000:]
-    command = " ".join(["cusplice record --replayable", *options, "--", *argv]).replace(lab.runner.root + os.sep, "")
+    command = " ".join(["cusplice record --replayable", *options, "--", *done.argv[len(recorder):]]).replace(lab.runner.root + os.sep, "")
     if command not in lab.commands:
         lab.commands.append(command)
     lab.check(f"{name}: can be replayed, and memory at the end is equal", played.ok, "" if played.ok else played.stderr[:300], issue=True)
@@ -82,14 +80,12 @@ def replay_round(lab, name, argv, step_us, options, every_strategy):
         lab.check(f"{name}, {strategy}: sums of memory that differ", row["wrong_sums"] == 0 and said["about"]["sums"] > 0,
                   f"{row['wrong_sums']} of {said['about']['sums']}", "0")
     live = {}
-    for variant in ("plain", "preload"):
-        done = lab.runner.run(argv, variant=variant, limit=150, settled=True)
-        if not done.ok:
-            lab.fail(done)
+    for run in runs:
+        if not run.ok:
+            lab.fail(run)
             return one
-        host_ms += done.host_ms
-        live[variant] = step_us(done)
-        lab.see(f"{name}: {variant}", done)
+        live[run.variant] = program.step_us(run)
+        lab.see(f"{name}: {run.variant}", run)
     one.update(live=live, host_ms=[round(ms, 3) for ms in host_ms])
     return one
 

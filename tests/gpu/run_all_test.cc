@@ -208,4 +208,9 @@ TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
         << Read("out/RESULTS.md");
 }
 
+TEST_F(RunAll, ProgramsTakeTurns) {
+    std::string command = "python3 tests/gpu/turns_check.py " + dir_ + " > " + dir_ + "/log 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0) << Read("log");
+}
+
 } // namespace

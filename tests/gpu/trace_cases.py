@@ -145,15 +145,12 @@ def case_predict(lab):
         return
     decode = lab.runner.program("decode")
     if decode:
-        report = os.path.join(lab.runner.scratch, "decode.json")
-        argv = [decode, "--report", report, "--tokens", "1500" if lab.quick else "3000"]
-        predict(lab, kept, cost, "decode host", argv, lambda _: decode_us(lab, report), eager="attention_decode")
+        predict(lab, kept, cost, "decode host", Decode(lab, 1500 if lab.quick else 3000), eager="attention_decode")
     if not lab.lacks("torch"):
-        argv = lab.runner.python_script("linear1000.py", "--steps", "60", "--warmup", "30")
-        predict(lab, kept, cost, "1000 x nn.Linear", argv, p10_us, share=0.3)
+        predict(lab, kept, cost, "1000 x nn.Linear", Script(lab, "linear1000.py", "--steps", "60", "--warmup", "30"), share=0.3)
         if not lab.lacks("transformers"):
-            argv = lab.runner.python_script("hf_llama.py", "--cache", "static", "--runs", "1", "--tokens", "128")
-            predict(lab, kept, cost, "Llama, static cache", argv, p10_us, share=0.12)
+            program = Script(lab, "hf_llama.py", "--cache", "static", "--runs", "2", "--tokens", "128")
+            predict(lab, kept, cost, "Llama, static cache", program, share=0.12)
     save(lab, kept)
 
 
@@ -162,14 +159,42 @@ def save(lab, kept):
         json.dump(kept, f, indent=1)
 
 
-def decode_us(lab, report):
-    """What the fastest tenth of the steps of the decode host that wrote this report keep."""
-    return lab.runner.read_stats(report)["step_p10_us"]
+class Script:
+    """A PyTorch program whose steps are timed."""
+
+    stops = True  # where it is ready
+
+    def __init__(self, lab, name, *args):
+        self.words = lab.runner.python_script(name, *args)
+
+    def argv(self):
+        return self.words
+
+    def step_us(self, done):
+        """What the fastest tenth of the steps keep."""
+        return done.result["p10_ms"] * 1e3
 
 
-def p10_us(done):
-    """The same of a PyTorch program."""
-    return done.result["p10_ms"] * 1e3
+class Decode:
+    """The decode host, with a report of its own for each run."""
+
+    stops = False
+
+    def __init__(self, lab, tokens):
+        self.words, self.scratch, self.runs = [lab.runner.program("decode"), "--tokens", str(tokens), "--report"], lab.runner.scratch, 0
+
+    def argv(self):
+        self.runs += 1
+        return [*self.words, os.path.join(self.scratch, f"decode-{self.runs}.json")]
+
+    def step_us(self, done):
+        with open(done.argv[-1]) as f:
+            return json.load(f)["step_p10_us"]
+
+
+def in_turn(lab, program, jobs, limit):
+    """The program once for each of `jobs` (variant, environment, words before its own), in turns."""
+    return lab.runner.in_turn([([*before, *program.argv()], variant, env) for variant, env, before in jobs], limit, program.stops)
 
 
 def calibrate(lab, kept):
@@ -214,20 +239,20 @@ def keep(lab, trace):
 NEAREST = "host trace, GPU times of the other"  # the way whose word counts; the others are told beside it
 
 
-def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
-    """In each round the program is recorded anew and then runs with each setting: the speed of a shared host drifts, and what is
+def predict(lab, kept, cost, name, program, eager=None, share=0.1):
+    """In each round the program is recorded anew and runs with each setting, in turns: the speed of a shared host drifts, and what is
     predicted from a recording can only hold for the time at which it was made. What counts is what the fastest tenth of the steps keep, as
     the fastest recording predicts it, and the fastest run."""
     word = "".join(c if c.isalnum() else "-" for c in name)
     if not lab.wants(name):
         return
     here = kept["programs"][name] = {"rounds": [], "ways": {}}
-    gpu, done = record(lab, f"predict-{word}-gpu.cst", argv, "--gpu-times")
+    gpu, done = record(lab, f"predict-{word}-gpu.cst", program, "--gpu-times")
     info = read(lab, "info", "--json", gpu) if gpu else None
     if not info or not info["gpu_records"]:
         lab.check(f"{name}: GPU times recorded", False, done.stderr[-200:])
         return
-    here["recorded_with_gpu_times_us"] = step_us(done)
+    here["recorded_with_gpu_times_us"] = program.step_us(done)
     eager = eager or rare_kernel(lab, gpu, share)
     settings = {
         "default": ("preload", {}, ()),
@@ -238,7 +263,7 @@ def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
         settings[f"eager={eager[:60]}"] = ("preload", {"CUSPLICE_EAGER": eager}, ("--eager", eager))
 
     for number in range(2 if lab.quick else 3):
-        one = predict_round(lab, here, name, argv, step_us, settings, cost, gpu, number)
+        one = predict_round(lab, here, name, program, settings, cost, gpu, number)
         if not one:
             return
         here["rounds"].append(one)
@@ -248,22 +273,22 @@ def predict(lab, kept, cost, name, argv, step_us, eager=None, share=0.1):
         say_predicted(lab, name, setting, here)
 
 
-def predict_round(lab, here, name, argv, step_us, settings, cost, gpu, number):
-    """Recorded, run with each setting, predicted for each; None where something failed, which is told."""
+def predict_round(lab, here, name, program, settings, cost, gpu, number):
+    """Recorded and run with each setting, predicted for each; None where something failed, which is told."""
     word = "".join(c if c.isalnum() else "-" for c in name)
-    host, done = record(lab, f"predict-{word}-{number}.cst", argv)
-    if not host:
-        return None
-    host_ms = [*done.host_ms]
-    one = {"recorded_us": step_us(done), "measured": {}, "predicted": {}}
-    for setting in list(settings) if number % 2 == 0 else reversed(settings):
-        variant, env, words = settings[setting]
-        done = lab.runner.run(argv, variant=variant, env=env, limit=150, settled=True)
+    host = os.path.join(lab.runner.scratch, f"predict-{word}-{number}.cst")
+    recorder = [lab.runner.program("cusplice"), "record", "-o", host, "--"]
+    jobs = [("plain", {}, recorder), *((variant, env, ()) for variant, env, _ in settings.values())]
+    recorded, *runs = in_turn(lab, program, jobs, limit=150)
+    for done in (recorded, *runs):
         if not done.ok:
             lab.fail(done)
             return None
-        host_ms += done.host_ms
-        one["measured"][setting] = step_us(done)
+    if number == 0:
+        keep(lab, host)
+    one = {"recorded_us": program.step_us(recorded), "measured": {}, "predicted": {}, "host_ms": [round(ms, 3) for ms in recorded.host_ms]}
+    for (setting, (_, _, words)), done in zip(settings.items(), runs):
+        one["measured"][setting] = program.step_us(done)
         lab.see(f"{name}, {setting}", done)
         said = read(lab, "whatif", "--format", "json", "--cost", cost, *words, "--gpu-times", gpu, host)
         one["predicted"][setting] = of_whatif(said).get("step_p10_us", 0)
@@ -274,7 +299,6 @@ def predict_round(lab, here, name, argv, step_us, settings, cost, gpu, number):
                 "host trace": read(lab, "whatif", "--format", "json", "--cost", cost, *words, host),
                 "h200.cost": read(lab, "whatif", "--format", "json", *words, "--gpu-times", gpu, host)}
     os.unlink(host)
-    one["host_ms"] = [round(ms, 3) for ms in host_ms]
     return one
 
 
@@ -287,10 +311,10 @@ def said_of_host(one):
     return f"the host's yardstick took {min(one['host_ms']):.2f} to {max(one['host_ms']):.2f} ms"
 
 
-def record(lab, file, argv, *options):
+def record(lab, file, program, *options):
     """The trace, a copy of which is kept, or None; and the run."""
     trace = os.path.join(lab.runner.scratch, file)
-    done = lab.runner.run([lab.runner.program("cusplice"), "record", "-o", trace, *options, "--", *argv], limit=150, settled=True)
+    done = lab.runner.run([lab.runner.program("cusplice"), "record", "-o", trace, *options, "--", *program.argv()], limit=150, settled=True)
     if not done.ok or not os.path.exists(trace):
         lab.fail(done)
         return None, done

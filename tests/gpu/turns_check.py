@@ -1,0 +1,48 @@
+"""What child.py says of programs that take turns holds: `turns_check.py SCRATCH`. Small programs that write down when they ran."""
+
+import os
+import sys
+
+from child import Runner, Turns
+
+PROGRAM = """import json, sys, time
+sys.path.insert(0, sys.argv[1])
+from child import ready
+time.sleep(float(sys.argv[2]))
+prepared = time.monotonic()
+ready()
+runs, last, ran = [[time.monotonic()] * 2], time.monotonic(), 0
+while ran < 0.9:
+    now = time.monotonic()
+    if now - last < 0.002:
+        ran += now - last
+    else:
+        runs.append([now, now])
+    runs[-1][1] = last = now
+print(json.dumps({'prepared': prepared, 'runs': runs}))
+"""
+HERE = os.path.dirname(os.path.abspath(__file__))
+runner = Runner(HERE, HERE, sys.argv[1])
+
+jobs = [([sys.executable, "-c", PROGRAM, HERE, str(wait)], "plain", None) for wait in (0, 0.6, 0)]
+jobs.append((["/nowhere/to/be/found"], "plain", None))
+jobs.append(([sys.executable, "-c", "raise SystemExit(3)"], "plain", None))
+found = runner.in_turn(jobs, 20)
+assert [done.rc for done in found] == [0, 0, 0, 127, 3], [(done.rc, done.stderr) for done in found]
+results = [done.result for done in found[:3]]
+ready = max(result["prepared"] for result in results)
+assert all(len(result["runs"]) >= 3 and result["runs"][0][0] >= ready for result in results), results
+runs = sorted(run for result in results for run in result["runs"])
+assert all(a[1] <= b[0] for a, b in zip(runs, runs[1:])), runs
+assert found[0].host_ms
+
+# Those that do not stop by themselves.
+jobs = [([sys.executable, "-c", PROGRAM, HERE, "0"], "plain", {Turns.ASKED: ""})] * 2
+results = [done.result for done in runner.in_turn(jobs, 20, ready=False)]
+runs = sorted(run for result in results for run in result["runs"])
+assert all(a[1] <= b[0] for a, b in zip(runs, runs[1:])) and len(runs) >= 6, runs
+
+# One that hangs, and does not hold the other.
+slow = ([sys.executable, "-c", "import time; time.sleep(60)"], "plain", None)
+found = runner.in_turn([slow, jobs[0]], 3, ready=False)
+assert found[0].hung and found[1].rc == 0, [(done.rc, done.hung) for done in found]
