@@ -15,6 +15,8 @@ enum {
     PROBE_RUN = 8,     /* at so many in a row */
     PROBE_EVERY = 64,  /* of so many */
     UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
+    SEEN_MIN = 4096, /* slots of the set of signatures; a power of two */
+    SEEN_MAX = 1 << 18,
 };
 
 /* What memset and copy nodes hold is not relied upon once memory may have gone. */
@@ -77,13 +79,28 @@ struct cus_signature cus_choose_own(const struct cus_plan *plan) {
     return behind(plan, (struct cus_signature){0, 0}, plan->piece->n);
 }
 
+/* As many slots as the tree has nodes, or a step would take the place of its own signatures before
+ * they can come again. What the smaller table held is met anew. */
+static void make_room(struct cus_plan *plan) {
+    uint64_t slots = plan->seen ? plan->seen_mask + 1 : SEEN_MIN;
+    if (plan->seen && (slots >= plan->tree.n_nodes || slots >= SEEN_MAX))
+        return;
+    while (slots < plan->tree.n_nodes && slots < SEEN_MAX)
+        slots *= 2;
+    uint64_t *seen = cus_mem_grow(slots * sizeof *seen);
+    if (!seen)
+        return;
+    cus_mem_shrink(plan->seen);
+    plan->seen = seen;
+    plan->seen_mask = slots - 1;
+}
+
 /* Was this signature met before? It is from now on. */
 bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
-    if (!plan->seen)
-        plan->seen = cus_mem_grow(CUS_SEEN_SIGNATURES * sizeof *plan->seen);
+    make_room(plan);
     if (!plan->seen)
         return false;
-    uint64_t *slot = &plan->seen[sig.hi % CUS_SEEN_SIGNATURES];
+    uint64_t *slot = &plan->seen[sig.hi & plan->seen_mask];
     bool before = *slot == sig.lo;
     *slot = sig.lo;
     return before;
@@ -173,9 +190,25 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
     return cus_choose_seen(plan, params);
 }
 
+/* One of the ops of [from, end) that differ, the `which`-th of them in a circle; `end`: none does.
+ */
+static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t end,
+                           uint32_t which) {
+    uint32_t n = 0, i = from;
+    for (uint32_t at = from; at < end; at++)
+        n += cus_choose_is_dirty(plan, at);
+    if (!n)
+        return end;
+    for (which %= n; which || !cus_choose_is_dirty(plan, i); i++)
+        which -= cus_choose_is_dirty(plan, i);
+    return i;
+}
+
 /* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
  * and each set come again: then a second exec for the same shapes is cheaper than patching. A few
- * ops stand for all; some of those that differ may do so each time anew. */
+ * of the ops that differ stand for all, from each part of the piece another: where layers are
+ * alike, ops at even distances could all be the same one of a layer. Some of those that differ may
+ * do so each time anew. */
 static bool earns_twin(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
     if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
@@ -185,8 +218,9 @@ static bool earns_twin(struct cus_plan *plan) {
     uint32_t asked = 0, again = 0, dirty = count_dirty(plan);
     uint32_t probes = piece->n < PROBES ? piece->n : PROBES;
     for (uint32_t probe = 0; probe < probes; probe++) {
-        uint32_t i = probe * piece->n / probes;
-        if (cus_choose_is_dirty(plan, i)) {
+        uint32_t end = (probe + 1) * piece->n / probes;
+        uint32_t i = pick_dirty(plan, probe * piece->n / probes, end, probe);
+        if (i < end) {
             asked++;
             again += came_before(plan, i);
         }

@@ -38,12 +38,11 @@ struct cus_signature cus_choose_own(const struct cus_plan *plan);
 /* Makes `dirty` say what differs from `variant`, after another one was predicted. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
 /* Was this signature met before? It is from now on. */
-enum { CUS_SEEN_SIGNATURES = 4096 };
 bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig);
 /* It was met now: only a store. */
 static inline void cus_choose_note(struct cus_plan *plan, struct cus_signature sig) {
     if (plan->seen)
-        plan->seen[sig.hi % CUS_SEEN_SIGNATURES] = sig.lo;
+        plan->seen[sig.hi & plan->seen_mask] = sig.lo;
     else
         cus_choose_seen(plan, sig);
 }

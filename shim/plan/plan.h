@@ -72,11 +72,12 @@ struct cus_plan {
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
     uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
-    uint32_t turns; /* steps, and turns of loops, so far: the stamp of nodes */
-    uint32_t loop_ops; /* ops of a turn of a loop just found whose last node is not marked yet; 0:
-                          none */
-    uint64_t ripe;     /* ops so far that were issued by themselves though their node had come
-                          often enough to be in a piece */
+    uint64_t seen_mask; /* its slots, a power of two, less one */
+    uint32_t turns;     /* steps, and turns of loops, so far: the stamp of nodes */
+    uint32_t loop_ops;  /* ops of a turn of a loop just found whose last node is not marked yet; 0:
+                           none */
+    uint64_t ripe;      /* ops so far that were issued by themselves though their node had come
+                           often enough to be in a piece */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
     struct cus_joins joins;
     uint32_t longest;     /* the most that there were when it waited */

@@ -52,6 +52,23 @@ TEST(Growth, StepsThatAreAlikeButForTheirBeginningShareWhatFollows) {
     EXPECT_EQ(program.built, 0u);
 }
 
+// Whether addresses come again is known by a table of what came: a long step must not take the
+// place of what it knows before it comes round.
+TEST(Growth, AddressesThatTakeTurnsEarnASecondExecInALongStep) {
+    Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    const unsigned kOps = 30000;
+    for (unsigned step = 0; step < 12; step++) {
+        if (step == 10)
+            program.ResetCounts();
+        for (unsigned i = 0; i < kOps; i++)
+            program.Op("k" + std::to_string(i * 7919 % 31), i + step % 2 * 100000);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(program.in_graphs, 2 * kOps * 99 / 100);
+    EXPECT_LT(program.patched, 2 * kOps / 50);
+}
+
 // What is common may be in one piece with what stands before it on the path that was there first:
 // those that come later come into the midst of that.
 TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {

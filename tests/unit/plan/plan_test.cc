@@ -127,6 +127,26 @@ TEST(Plan, AddressesThatTakeTurnsEarnASecondExec) {
     EXPECT_EQ(program.patched, 0u);
 }
 
+// Layers are alike, and in each of them the same ops have other addresses: what stands for all must
+// not be the same op of each layer, whichever that is.
+TEST(Plan, AddressesOfAnyOpsOfALayerThatTakeTurnEarnASecondExec) {
+    for (unsigned first = 0; first < 8; first++) {
+        Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+        for (int step = 0; step < 20; step++) {
+            if (step == 10)
+                program.ResetCounts();
+            for (unsigned i = 0; i < 256; i++) {
+                bool moves = (i + 8 - first) % 8 < 2;
+                program.Op("k" + std::to_string(i % 8), i + (moves ? step % 2 * 5000 : 0));
+            }
+            program.Sync();
+        }
+        ExpectFaithful(program);
+        EXPECT_EQ(program.in_graphs, 10u * 256);
+        EXPECT_EQ(program.patched, 0u) << "ops " << first << " and " << first + 1 << " of 8";
+    }
+}
+
 TEST(Plan, OneNewScalarDoesNotHideThatAddressesTakeTurns) {
     Program program;
     for (int step = 0; step < 20; step++) {
