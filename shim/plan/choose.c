@@ -190,6 +190,13 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
     return cus_choose_seen(plan, params);
 }
 
+static bool may_have_more(const struct cus_plan *plan) {
+    const struct cus_piece *piece = plan->piece;
+    bool first_ones_wait = (int32_t)(plan->put_off - plan->turns) > 0;
+    return !first_ones_wait && piece->n_variants < plan->limits.variants &&
+           piece->unbuilt < UNBUILT_MAX;
+}
+
 /* One of the ops of [from, end) that differ, the `which`-th of them in a circle; `end`: none does.
  */
 static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t end,
@@ -211,7 +218,7 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * do so each time anew. */
 static bool earns_twin(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
-    if (piece->n_variants >= plan->limits.variants || piece->unbuilt >= UNBUILT_MAX)
+    if (!may_have_more(plan))
         return false;
     if (piece->begun > PROBE_ALWAYS && piece->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
@@ -249,8 +256,7 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
             cus_choose_compare(plan, *variant);
             return CUS_CHOICE_EXACT;
         }
-    if (cus_choose_seen(plan, out) && piece->n_variants < plan->limits.variants &&
-        piece->unbuilt < UNBUILT_MAX)
+    if (cus_choose_seen(plan, out) && may_have_more(plan))
         return CUS_CHOICE_BUILD;
     *variant = least_recent(piece);
     cus_choose_compare(plan, *variant);

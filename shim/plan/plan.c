@@ -40,6 +40,8 @@ enum {
     RIPE_AFTER = 2,     /* visits beyond the warm-up after which an op might be in a graph */
     KEEP_FIRED = 16,    /* launches of a piece that is kept while the stream is left alone */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
+    FIRST_EXECS = 8, /* steps behind one in which a piece without an exec may not be built, until no
+                        other piece has a further one */
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -301,6 +303,10 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
     const struct cus_piece *piece = cus_plan_next_piece(plan);
     *advised = piece->advised;
     return piece->n_variants ? 0 : piece->n;
+}
+
+void cus_plan_put_off(struct cus_plan *plan) {
+    plan->put_off = plan->turns + FIRST_EXECS;
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {

@@ -96,6 +96,7 @@ struct cus_plan {
     bool advised;                     /* a piece was formed by it */
     uint64_t steps[CUS_STEP_CLASSES]; /* markers met, by what they said */
     uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
+    uint32_t put_off;   /* the step until which no piece has a further exec built; 0: none was */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
     uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
@@ -297,6 +298,9 @@ void cus_plan_came(struct cus_plan *plan, uint64_t ns);
 /* After BEGIN: how many ops must be built before the piece can be launched; 0 where it has an exec.
  * `*advised`: an earlier run says that it pays. */
 uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
+/* A piece without an exec may not be built in this step. What there is to build goes into such ones
+ * first: patching what has an exec already costs less than issuing ops by themselves. */
+void cus_plan_put_off(struct cus_plan *plan);
 /* After BEGIN, of a piece without an exec: could it be launched by cus_plan_borrow? */
 bool cus_plan_can_borrow(struct cus_plan *plan);
 /* After BEGIN: withholds from here on. The op is to be offered again. */

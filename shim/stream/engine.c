@@ -213,6 +213,7 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     uint32_t to_build = cus_plan_to_build(&engine->plan, &advised);
     if (!to_build || (cus_build_fits(engine, to_build, advised) && may_build()))
         return true;
+    cus_plan_put_off(&engine->plan);
     return !cus_withheld_fits(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 

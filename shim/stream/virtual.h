@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 extern uint64_t cus_virtual_ns; /* now; never goes back */
+/* What building took in the call that is made now: the clock stands still within a call. */
+extern uint64_t cus_virtual_unseen_ns;
 
 /* The first moment at which something has been withheld for too long; UINT64_MAX where nothing is
  * withheld. */

@@ -345,6 +345,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         } else {
             variant = build_if_allowed(engine, &put_off);
             tried = put_off != LATER;
+            if (!variant && !plan->piece->n_variants && put_off == LATER)
+                cus_plan_put_off(plan);
             if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
                 choice = CUS_CHOICE_PATCH;
         }
@@ -396,7 +398,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         turned = cus_plan_fired(plan, variant);
     }
     if (tried)
-        cus_build_took(engine, n, cus_clock_ns() - now, advised);
+        cus_build_took(engine, n, cus_clock_ns() - now + cus_clock_unseen_ns(), advised);
     if (turned)
         turn_ended(engine);
     nothing_pends(engine);

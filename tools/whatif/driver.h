@@ -85,4 +85,11 @@ CUresult whatif_driver_own(void);
 bool whatif_range_find(uint32_t context, uint64_t address, uint64_t ns, struct cst_range *answer);
 void whatif_range_start(const struct cst_trace *trace);
 
+struct whatif_timing;
+/* What building and launching the next graph takes, of so many nodes, ns (builds.c); 0: nothing is
+ * known. */
+uint64_t whatif_build_ns(uint32_t nodes);
+/* `timing`: NULL: no costs are known. */
+void whatif_builds_start(const struct cst_trace *trace, const struct whatif_timing *timing);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/stream/virtual.h"
 #include "tools/whatif/clock.h"
 #include "tools/whatif/driver.h"
 
@@ -173,6 +174,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
     (void)flags;
     *exec = (CUgraphExec)graph;
     whatif_asked.graphs++;
+    cus_virtual_unseen_ns += whatif_build_ns(((const struct graph *)graph)->n);
     return CUDA_SUCCESS;
 }
 

@@ -18,7 +18,7 @@
 #include "shim/stream/virtual.h"
 #include "tools/whatif/clock.h"
 
-uint64_t cus_virtual_ns;
+uint64_t cus_virtual_ns, cus_virtual_unseen_ns;
 
 enum { STACK = 1 << 20, PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
@@ -596,6 +596,8 @@ void whatif_play(const struct cst_trace *trace, const struct whatif_timing *timi
     here.kinds = whatif_need(calloc(trace->n_kinds + 1, sizeof *here.kinds));
     here.actors = whatif_need(calloc(trace->n_threads + 1, sizeof *here.actors));
     cus_virtual_ns = trace->begin_ns;
+    cus_virtual_unseen_ns = 0;
+    whatif_builds_start(trace, timing);
     const struct cus_driver *driver = whatif_driver_start(trace);
     here.first_context = 1;
     for (uint32_t id = trace->n_streams; id-- > 0;)

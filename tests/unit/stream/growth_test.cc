@@ -9,7 +9,7 @@
 
 extern "C" {
 #include "shim/base/mem.h"
-uint64_t cus_virtual_ns; // of the engine under test
+uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
 }
 
 namespace {

@@ -286,6 +286,47 @@ TEST(Player, SizesFollowThePaceOfTheRecording) {
     EXPECT_GT(launches[1], launches[0]);
 }
 
+// Building is spread over steps by the time that it takes, and what it took is in the trace.
+TEST(Player, GraphsTakeAsLongToBuildAsRecorded) {
+    std::map<uint32_t, uint64_t> in_graphs;
+    for (uint32_t us : {0, 100, 10000}) {
+        Program program;
+        uint32_t stream = program.Stream();
+        Steps(program, 8, Kernels(program, 3000), stream);
+        if (us) {
+            auto *launch = (cst_launch *)program.Add(CST_LAUNCH, sizeof(cst_launch));
+            launch->head.flags = CST_BUILT;
+            launch->stream = stream;
+            launch->n = 64;
+            launch->host_ns = us * 1000;
+        }
+        whatif_played played =
+            Play(program, {{"piece_max", "64"}, {"build_us", "700"}, {"build_nodes", "1024"}});
+        in_graphs[us] = played.counters.in_graphs;
+    }
+    EXPECT_GT(in_graphs[0], 5u * 3000) << "nothing is known of it";
+    EXPECT_GT(in_graphs[100], 5u * 3000);
+    EXPECT_LT(in_graphs[10000], 3000u) << "a graph a step";
+    EXPECT_GT(in_graphs[10000], 0u);
+}
+
+// What a step may build goes into pieces that have no exec yet, also where those in front of them
+// earned a second one.
+TEST(Player, FirstExecsComeBeforeSecondOnes) {
+    Program program;
+    uint32_t stream = program.Stream();
+    auto kernels = Kernels(program, 3000);
+    for (int step = 0; step < 40; step++) {
+        for (size_t i = 0; i < kernels.size(); i++)
+            program.Launch(kernels[i], stream, 100 + i + (i % 2 ? step % 3 * 10000 : 0));
+        program.Sync(stream);
+    }
+    cus_counters c =
+        Play(program, {{"piece_max", "64"}, {"build_us", "0"}, {"build_nodes", "128"}}).counters;
+    EXPECT_GT(c.built, 3000u / 64 * 2) << "second ones come in the end";
+    EXPECT_GT(c.in_graphs, 33u * 3000) << "384 nodes a step: all have an exec after eight";
+}
+
 TEST(Player, NothingIsWithheldWhileTheProgramCaptures) {
     Program program;
     uint32_t stream = program.Stream(), other = program.Stream();
