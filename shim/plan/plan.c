@@ -17,6 +17,7 @@
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
 #include "shim/plan/parting.h"
+#include "shim/plan/sizes.h"
 #include "shim/plan/twins.h"
 
 enum {
@@ -25,11 +26,7 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128,  /* a turn is as many whole periods as reach this many ops */
-    SETTLE_STEPS = 6, /* after which it is looked whether pieces are what the pace allows: soon, as
-                         variants are made anew with them; then after twice as many, and so on */
-    SETTLE_MAX = 1 << 20,
-    SETTLE_FASTER = 4,
+    LOOP_STEP = 128,   /* a turn is as many whole periods as reach this many ops */
     CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
                           it before it is forgotten */
     GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
@@ -37,9 +34,8 @@ enum {
                           did not come meanwhile: a program whose steps do not all have room keeps
                           those that it has, and one that does other things now begins anew */
     SWEEP_LEAST = 4096,
-    RIPE_AFTER = 2,     /* visits beyond the warm-up after which an op might be in a graph */
-    KEEP_FIRED = 16,    /* launches of a piece that is kept while the stream is left alone */
-    RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
+    RIPE_AFTER = 2,  /* visits beyond the warm-up after which an op might be in a graph */
+    KEEP_FIRED = 16, /* launches of a piece that is kept while the stream is left alone */
     FIRST_EXECS = 8, /* steps behind one in which a piece without an exec may not be built, until no
                         other piece has a further one */
 };
@@ -55,7 +51,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->piece_first;
-    plan->settle_in = plan->settle_every = SETTLE_STEPS;
+    cus_sizes_begin(plan);
 }
 
 void cus_plan_clear(struct cus_plan *plan) {
@@ -201,61 +197,6 @@ static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
            node->expect;
 }
 
-/* Ops from `node` to the end of the expected path, at most `max`. */
-static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
-    uint32_t n = 0;
-    for (; node && n < max; node = node->loop_end || node->join ? NULL : node->expect)
-        n++;
-    return n;
-}
-
-static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
-    const struct cus_plan_limits *limits = &plan->limits;
-    uint32_t max = limits->piece_max;
-    return (struct cus_ramp_limits){
-        .first = limits->piece_first < max ? limits->piece_first : max,
-        .max = plan->share && plan->share < max ? plan->share : max,
-        .fill_ns = limits->piece_ns,
-    };
-}
-
-static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node,
-                           struct cus_ramp ramp) {
-    struct cus_ramp_limits limits = sizes_of(plan);
-    uint32_t far = cus_ramp_looks(&limits, ramp, plan->ns_per_op);
-    return cus_ramp_size(&limits, ramp, plan->ns_per_op, ops_ahead(node, far));
-}
-
-static void ramp_up(struct cus_plan *plan, const struct cus_piece *piece) {
-    struct cus_ramp_limits limits = sizes_of(plan);
-    plan->ramp = cus_ramp_up(&limits, plan->ramp, piece->n, plan->ns_per_op);
-}
-
-void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
-    plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
-}
-
-struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
-                                struct cus_ramp ramp) {
-    uint32_t advised = lead ? 0 : cus_advice_cut(plan, node);
-    uint32_t size = advised ? advised : piece_size(plan, node, ramp);
-    uint64_t refused = cus_mem_refused();
-    struct cus_piece *piece =
-        cus_piece_form(node, lead, size, plan->limits.warmup, &plan->dispatch);
-    if (!piece) {
-        node->retry_at = node->visits + (cus_mem_refused() == refused ? 1 : RETRY_NO_ROOM);
-        return NULL;
-    }
-    cus_learn_add(plan, piece);
-    if (advised)
-        cus_advice_formed(plan, piece);
-    else if (piece->n == size) /* one that ends for another reason is the same at any pace */
-        piece->formed_ns = plan->ns_per_op;
-    if (piece->formed_ns > plan->formed_ns)
-        plan->formed_ns = piece->formed_ns;
-    return piece;
-}
-
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->piece)
         return offer_to_piece(plan, op);
@@ -324,7 +265,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
     plan->at = &cus_expect_nothing;
     plan->ramped = plan->ramp;
-    ramp_up(plan, plan->piece);
+    cus_sizes_up(plan, plan->piece);
     plan->clock++;
 }
 
@@ -624,7 +565,7 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     cus_joins_note(&plan->joins, node);
     /* A piece that may not begin now: the one behind it is not the first of the step. */
     if (node->piece && node->piece->nodes[0] == node)
-        ramp_up(plan, node->piece);
+        cus_sizes_up(plan, node->piece);
     if (!advance(plan, node, 1))
         look_for_loop(plan, op);
     return node;
@@ -669,28 +610,6 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
         plan->loop.at = mark->loop;
 }
 
-/* The first pieces are formed while the host is cold, or while other threads are in its way. When
- * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
- * only where it is much faster, and ever less often. When its step has come again, as many of a
- * step at once as the next one may build. */
-static void settle(struct cus_plan *plan) {
-    if (!plan->n_pieces || --plan->settle_in)
-        return;
-    /* What an earlier run has cut it did not cut while it was cold. */
-    bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
-    uint64_t pace = plan->ns_per_op;
-    struct cus_ramp_limits limits = sizes_of(plan);
-    if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
-        cus_ramp_outgrown(&limits, plan->formed_ns, plan->ns_per_op, plan->longest)) {
-        plan->shaping++;
-        plan->misshapen = plan->n_pieces;
-        plan->formed_ns = 0;
-    }
-    if (plan->settle_every < SETTLE_MAX)
-        plan->settle_every *= 2;
-    plan->settle_in = plan->settle_every;
-}
-
 void cus_plan_step_end(struct cus_plan *plan) {
     uint64_t ops = plan->unsynced;
     bool looped = plan->looped;
@@ -700,7 +619,7 @@ void cus_plan_step_end(struct cus_plan *plan) {
     restart(plan);
     if (ops > plan->longest)
         plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
-    settle(plan);
+    cus_sizes_settle(plan);
     /* What looked like a loop was one step, only longer than those before: it is learned as such.
      */
     if (looped && ops < LOOP_SURE)

@@ -1,0 +1,100 @@
+/*
+ * How large pieces get, and their forming.
+ *
+ * Runs under the engine's lock, on the rare paths: a piece is formed, or was launched, or a step
+ * ended. Never calls the driver.
+ */
+#include "shim/plan/sizes.h"
+
+#include "shim/base/mem.h"
+#include "shim/plan/advice.h"
+#include "shim/plan/learn.h"
+
+enum {
+    SETTLE_STEPS = 6, /* after which it is looked whether pieces are what the pace allows: soon, as
+                         variants are made anew with them; then after twice as many, and so on */
+    SETTLE_MAX = 1 << 20,
+    SETTLE_FASTER = 4,
+    RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
+};
+
+void cus_sizes_begin(struct cus_plan *plan) {
+    plan->settle_in = plan->settle_every = SETTLE_STEPS;
+}
+
+/* Ops from `node` to the end of the expected path, at most `max`. */
+static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
+    uint32_t n = 0;
+    for (; node && n < max; node = node->loop_end || node->join ? NULL : node->expect)
+        n++;
+    return n;
+}
+
+static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
+    const struct cus_plan_limits *limits = &plan->limits;
+    uint32_t max = limits->piece_max;
+    return (struct cus_ramp_limits){
+        .first = limits->piece_first < max ? limits->piece_first : max,
+        .max = plan->share && plan->share < max ? plan->share : max,
+        .fill_ns = limits->piece_ns,
+    };
+}
+
+static uint32_t piece_size(const struct cus_plan *plan, const struct cus_node *node,
+                           struct cus_ramp ramp) {
+    struct cus_ramp_limits limits = sizes_of(plan);
+    uint32_t far = cus_ramp_looks(&limits, ramp, plan->ns_per_op);
+    return cus_ramp_size(&limits, ramp, plan->ns_per_op, ops_ahead(node, far));
+}
+
+void cus_sizes_up(struct cus_plan *plan, const struct cus_piece *piece) {
+    struct cus_ramp_limits limits = sizes_of(plan);
+    plan->ramp = cus_ramp_up(&limits, plan->ramp, piece->n, plan->ns_per_op);
+}
+
+void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
+    plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
+}
+
+struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
+                                struct cus_ramp ramp) {
+    uint32_t advised = lead ? 0 : cus_advice_cut(plan, node);
+    uint32_t size = advised ? advised : piece_size(plan, node, ramp);
+    uint64_t refused = cus_mem_refused();
+    struct cus_piece *piece =
+        cus_piece_form(node, lead, size, plan->limits.warmup, &plan->dispatch);
+    if (!piece) {
+        node->retry_at = node->visits + (cus_mem_refused() == refused ? 1 : RETRY_NO_ROOM);
+        return NULL;
+    }
+    cus_learn_add(plan, piece);
+    if (advised)
+        cus_advice_formed(plan, piece);
+    else if (piece->n == size) /* one that ends for another reason is the same at any pace */
+        piece->formed_ns = plan->ns_per_op;
+    if (piece->formed_ns > plan->formed_ns)
+        plan->formed_ns = piece->formed_ns;
+    return piece;
+}
+
+/* The first pieces are formed while the host is cold, or while other threads are in its way. When
+ * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
+ * only where it is much faster, and ever less often. When its step has come again, as many of a
+ * step at once as the next one may build. */
+void cus_sizes_settle(struct cus_plan *plan) {
+    if (!plan->n_pieces || --plan->settle_in)
+        return;
+    /* What an earlier run has cut it did not cut while it was cold. */
+    bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
+    uint64_t pace = plan->ns_per_op;
+    struct cus_ramp_limits limits = sizes_of(plan);
+    if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
+        cus_ramp_outgrown(&limits, plan->formed_ns, plan->ns_per_op, plan->longest)) {
+        plan->shaping++;
+        plan->misshapen = plan->n_pieces;
+        plan->formed_ns = 0;
+    }
+    if (plan->settle_every < SETTLE_MAX)
+        plan->settle_every *= 2;
+    plan->settle_in = plan->settle_every;
+}

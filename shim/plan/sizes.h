@@ -1,0 +1,13 @@
+/* The sizes of pieces, by a ramp (plan/ramp.h) that a plan keeps: what plan.c asks of sizes.c. */
+#ifndef CUSPLICE_PLAN_SIZES_H
+#define CUSPLICE_PLAN_SIZES_H
+
+#include "shim/plan/plan.h"
+
+void cus_sizes_begin(struct cus_plan *plan);
+/* This piece has begun: what comes next may be larger. */
+void cus_sizes_up(struct cus_plan *plan, const struct cus_piece *piece);
+/* A step ended: are pieces what the pace allows? */
+void cus_sizes_settle(struct cus_plan *plan);
+
+#endif
