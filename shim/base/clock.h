@@ -14,7 +14,7 @@
 extern uint64_t cus_virtual_ns;
 
 static inline uint64_t cus_clock_ns(void) {
-    return cus_virtual_ns;
+    return __atomic_load_n(&cus_virtual_ns, __ATOMIC_RELAXED);
 }
 
 extern uint64_t cus_virtual_unseen_ns;

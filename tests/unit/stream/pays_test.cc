@@ -56,7 +56,7 @@ class Pays : public ::testing::Test {
         auto &table = driver().table;
         real_launch = table.cuLaunchKernel;
         table.cuLaunchKernel = [](auto... arguments) {
-            cus_virtual_ns += eager_ns;
+            __atomic_add_fetch(&cus_virtual_ns, eager_ns, __ATOMIC_RELAXED); // from two threads
             return real_launch(arguments...);
         };
         real_end_capture = table.cuStreamEndCapture;
