@@ -345,8 +345,6 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         } else {
             variant = build_if_allowed(engine, &put_off);
             tried = put_off != LATER;
-            if (!variant && !plan->piece->n_variants && put_off == LATER)
-                cus_plan_put_off(plan);
             if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
                 choice = CUS_CHOICE_PATCH;
         }
