@@ -303,6 +303,27 @@ TEST(Clock, ThreadsThatTakeTurnsWaitForEachOther) {
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "off").step, 6 * 3000 + 5 * 10000 + 500 + 700 + 2000);
 }
 
+// A trace in which nothing was built says nothing of how long that takes: the costs do.
+TEST(Clock, BuildingIsSpreadByItsCost) {
+    double took[2];
+    for (int slow = 0; slow < 2; slow++) {
+        Timed program;
+        uint32_t stream = program.Stream();
+        std::vector<uint32_t> kernels;
+        for (int i = 0; i < 3000; i++)
+            kernels.push_back(program.Kernel("k" + std::to_string(i)));
+        for (int step = 0; step < 12; step++) {
+            for (uint32_t kernel : kernels)
+                program.Go(kernel, stream);
+            program.WaitFor(stream);
+        }
+        whatif_cost cost = Costs();
+        cost.host.built_node = slow ? 100000 : 1000;
+        took[slow] = program.Times(cost, "piecewise", {{"piece_max", "64"}}).step;
+    }
+    EXPECT_GT(took[1], 2 * took[0]) << "one graph a step, the others are launched by themselves";
+}
+
 TEST(Clock, WhatRecordingAddsIsTakenAway) {
     Timed program;
     ThreeLaunches(program, 20000, 700);
