@@ -196,6 +196,7 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
 // same settings: what differs at its beginning is in both runs.
 TEST(Bench, CountsAreThoseOfWhatIf) {
     const Environment fixed = {{"CUSPLICE_HOLD_US", "1000000"},
+                               {"CUSPLICE_BUILD_US", "0"}, // by time, which is another each time
                                {"CUSPLICE_DEMOTE", "no"},
                                {"CUSIM_GRAPH_RULES", "measured"}};
     const int steps[] = {20, 30};
