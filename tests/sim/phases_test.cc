@@ -66,7 +66,7 @@ TEST(Phases, GoodOnesAreAsGoodBetweenBadOnes) {
 }
 
 TEST(Phases, KnownRunsInAnyOrderAreLearned) {
-    Played played = Play({"none:60", "runs:400"});
+    Played played = Play({"none:60", "runs:400"}, {{"CUSPLICE_BUILD_US", "0"}});
     EXPECT_GE(played[1]("in_graphs"), 0.7);
     EXPECT_GE(played[1].Step(63), 0.9);
 }
