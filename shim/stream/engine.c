@@ -238,7 +238,9 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
     /* Sequentially consistent, against the watchdog that is about to sleep. */
     __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
-    cus_watchdog_kick();
+    /* Waking it takes as long as some ops, and is no pace of the program's. */
+    if (cus_watchdog_kick())
+        __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
 }
 
 /* ---- the op ---- */

@@ -637,8 +637,9 @@ void cus_shed_idle(void);
 
 /* Is there a thread, or could it be started now? Nothing is withheld without. */
 bool cus_watchdog_ready(void);
-/* A thread began to withhold ops: the watchdog must not sleep. Cheap when it does not. */
-void cus_watchdog_kick(void);
+/* A thread began to withhold ops: the watchdog must not sleep. Cheap when it does not; true
+ * when it did. */
+bool cus_watchdog_kick(void);
 /* Returns once the watchdog is outside the driver; it stays out until released (HAZARDS B14). */
 void cus_watchdog_hold(void);
 void cus_watchdog_release(void);

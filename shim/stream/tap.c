@@ -427,7 +427,7 @@ void cus_tap_launch(struct cus_engine *engine, const struct cus_tapped_launch *l
     record->piece = launch->piece;
     record->variant = launch->variant;
     record->patched = launch->patched;
-    record->host_ns = cus_ticks_since(launch->began);
+    record->host_ns = launch->took;
     record->build_ns = (uint32_t)launch->build_ns;
     record->bytes = (uint32_t)launch->bytes;
     cus_record_commit();

@@ -51,7 +51,8 @@ void cus_tap_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_
  * `cause` stays for ever. */
 void cus_tap_flush(struct cus_engine *engine, uint32_t n, const char *cause, enum cus_break reason);
 struct cus_tapped_launch {
-    uint64_t began; /* a moment */
+    uint64_t began; /* a moment, */
+    uint32_t took;  /* and how long since then (cus_ticks_since) */
     uint32_t n, piece, variant, patched;
     enum cst_choice choice;
     uint64_t build_ns, bytes;

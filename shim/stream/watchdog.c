@@ -117,11 +117,12 @@ bool cus_watchdog_ready(void) {
     return __atomic_load_n(&started, __ATOMIC_ACQUIRE) == 1;
 }
 
-void cus_watchdog_kick(void) {
+bool cus_watchdog_kick(void) {
     if (!__atomic_load_n(&asleep, __ATOMIC_SEQ_CST))
-        return;
+        return false;
     __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
     cus_futex_wake(&asleep, 1);
+    return true;
 }
 
 void cus_watchdog_hold(void) {

@@ -334,7 +334,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
-    uint64_t now = cus_clock_ns();
+    uint64_t now = cus_clock_ns(), took = 0;
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     bool tried = false, turned = false, advised = plan->piece->advised;
@@ -380,9 +380,14 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
             counters->sig_patched++;
         else
             counters->sig_missed++;
+        /* What a trace says that it took is what it is charged with: what-if builds by that. */
+        uint32_t told = moment ? cus_ticks_since(moment) : 0;
+        if (tried)
+            took = cus_clock_ns() - now;
         if (moment)
             cus_tap_launch(engine, &(struct cus_tapped_launch){
                                        .began = moment,
+                                       .took = told,
                                        .n = n,
                                        .piece = plan->piece->id,
                                        .variant = variant_number(plan->piece, variant),
@@ -396,7 +401,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         turned = cus_plan_fired(plan, variant);
     }
     if (tried)
-        cus_build_took(engine, n, cus_clock_ns() - now + cus_clock_unseen_ns(), advised);
+        cus_build_took(engine, n, (took ? took : cus_clock_ns() - now) + cus_clock_unseen_ns(),
+                       advised);
     if (turned)
         turn_ended(engine);
     nothing_pends(engine);

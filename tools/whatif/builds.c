@@ -1,43 +1,69 @@
 /*
  * How long it takes to build a graph: the engine spreads building by it.
  *
- * As in the recording, one graph behind the other, by their nodes: a program's first graphs take
- * longer than later ones, and a host is fast or slow by the hour. Where the recording built none,
- * as the costs say.
+ * As long as it took the recorded program at about that time: a host is fast or slow from one
+ * moment to the next, and what is built here that was not built then, or later, is to shift what
+ * comes behind it as little as can be. Where the recording built none, as the costs say.
  */
+#include <stdlib.h>
+
+#include "shim/stream/virtual.h"
 #include "tools/whatif/clock.h"
 #include "tools/whatif/cost.h"
 #include "tools/whatif/driver.h"
 
+enum { NEAR = 16 }; /* graphs before now, and as many from now on, that are compared */
+
 static struct {
-    const struct cst_trace *trace;
     const struct whatif_timing *timing;
-    size_t next;                   /* event that was not looked at yet */
-    const struct cst_launch *last; /* that was built; NULL: none was so far */
+    const struct cst_launch **built; /* in the order of time */
+    size_t n;
+    size_t next; /* the first one from now on */
 } here;
 
-void whatif_builds_start(const struct cst_trace *trace, const struct whatif_timing *timing) {
-    here.trace = trace;
-    here.timing = timing;
-    here.next = 0;
-    here.last = NULL;
+static const struct cst_launch *built_by(const struct cst_record *event) {
+    const struct cst_launch *launch = (const struct cst_launch *)event;
+    return event->type == CST_LAUNCH && event->flags == CST_BUILT && launch->n ? launch : NULL;
 }
 
-/* The next one of the recording; behind the last one that again. */
-static const struct cst_launch *recorded(void) {
-    while (here.next < here.trace->n_events) {
-        const struct cst_record *event = here.trace->events[here.next++];
-        const struct cst_launch *launch = (const struct cst_launch *)event;
-        if (event->type == CST_LAUNCH && event->flags == CST_BUILT && launch->n) {
-            here.last = launch;
-            break;
+void whatif_builds_start(const struct cst_trace *trace, const struct whatif_timing *timing) {
+    size_t n = 0;
+    for (size_t i = 0; i < trace->n_events; i++)
+        n += built_by(trace->events[i]) != NULL;
+    free(here.built);
+    here.built = whatif_need(calloc(n + 1, sizeof *here.built));
+    here.timing = timing;
+    here.n = here.next = 0;
+    for (size_t i = 0; i < trace->n_events; i++)
+        if (built_by(trace->events[i]))
+            here.built[here.n++] = built_by(trace->events[i]);
+}
+
+static uint64_t away(const struct cst_launch *launch) {
+    uint64_t ns = launch->head.ns;
+    return ns > cus_virtual_ns ? ns - cus_virtual_ns : cus_virtual_ns - ns;
+}
+
+/* The one most like it in size; of several the nearest in time. */
+static const struct cst_launch *like(uint32_t nodes) {
+    const struct cst_launch *best = NULL;
+    double least = 0;
+    while (here.next < here.n && here.built[here.next]->head.ns < cus_virtual_ns)
+        here.next++;
+    for (size_t i = here.next > NEAR ? here.next - NEAR : 0; i < here.n && i < here.next + NEAR;
+         i++) {
+        const struct cst_launch *it = here.built[i];
+        double unlike = it->n > nodes ? (double)it->n / nodes : (double)nodes / it->n;
+        if (!best || unlike < least || (unlike == least && away(it) < away(best))) {
+            best = it;
+            least = unlike;
         }
     }
-    return here.last;
+    return best;
 }
 
 uint64_t whatif_build_ns(uint32_t nodes) {
-    const struct cst_launch *launch = recorded();
+    const struct cst_launch *launch = like(nodes);
     if (launch)
         return (uint64_t)launch->host_ns * nodes / launch->n;
     return here.timing ? (uint64_t)(here.timing->cost->host.built_node * nodes) : 0;

@@ -86,8 +86,9 @@ bool whatif_range_find(uint32_t context, uint64_t address, uint64_t ns, struct c
 void whatif_range_start(const struct cst_trace *trace);
 
 struct whatif_timing;
-/* What building and launching the next graph takes, of so many nodes, ns (builds.c); 0: nothing is
- * known. */
+/* What building and launching a graph of so many nodes takes now, ns (builds.c); 0: nothing is
+ * known.
+ */
 uint64_t whatif_build_ns(uint32_t nodes);
 /* `timing`: NULL: no costs are known. */
 void whatif_builds_start(const struct cst_trace *trace, const struct whatif_timing *timing);

@@ -475,7 +475,7 @@ static uint64_t when(const struct cst_record *event) {
         const struct cst_record *next = here.trace->events[i];
         if (next->ns > end)
             break;
-        if (next->thread == event->thread && !is_played(next))
+        if (next->thread == event->thread && !is_played(next) && next->type != CST_PIECE)
             return next->ns;
     }
     return end;

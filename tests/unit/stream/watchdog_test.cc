@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstring>
 
+extern "C" bool cus_watchdog_kick(void); // of shim/stream/state.h, which is C alone
+
 namespace {
 
 using fake::driver;
@@ -56,6 +58,9 @@ TEST(Watchdog, IssuesWhatTheHostWaitsForWithoutACall) {
         cus_engine_step_end(&ref);
         usleep(300 * 1000);
     }
+    // Who woke it looks at the clock again.
+    EXPECT_TRUE(cus_watchdog_kick());
+    EXPECT_FALSE(cus_watchdog_kick());
     cus_engine_drain();
 }
 

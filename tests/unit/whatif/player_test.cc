@@ -286,28 +286,52 @@ TEST(Player, SizesFollowThePaceOfTheRecording) {
     EXPECT_GT(launches[1], launches[0]);
 }
 
-// Building is spread over steps by the time that it takes, and what it took is in the trace.
-TEST(Player, GraphsTakeAsLongToBuildAsRecorded) {
-    std::map<uint32_t, uint64_t> in_graphs;
-    for (uint32_t us : {0, 100, 10000}) {
-        Program program;
-        uint32_t stream = program.Stream();
-        Steps(program, 8, Kernels(program, 3000), stream);
-        if (us) {
+// 3000 launches a step, a graph of `nodes` built in `us` behind each step that `built` names.
+using Built = std::map<int, std::vector<std::pair<uint32_t, uint32_t>>>;
+uint64_t InGraphs(const Built &built) {
+    Program program;
+    uint32_t stream = program.Stream();
+    auto kernels = Kernels(program, 3000);
+    for (int step = 0; step < 8; step++) {
+        Steps(program, 1, kernels, stream);
+        auto of = built.find(step);
+        if (of == built.end())
+            continue;
+        for (auto [nodes, us] : of->second) {
             auto *launch = (cst_launch *)program.Add(CST_LAUNCH, sizeof(cst_launch));
             launch->head.flags = CST_BUILT;
             launch->stream = stream;
-            launch->n = 64;
+            launch->n = nodes;
             launch->host_ns = us * 1000;
         }
-        whatif_played played =
-            Play(program, {{"piece_max", "64"}, {"build_us", "700"}, {"build_nodes", "1024"}});
-        in_graphs[us] = played.counters.in_graphs;
     }
-    EXPECT_GT(in_graphs[0], 5u * 3000) << "nothing is known of it";
-    EXPECT_GT(in_graphs[100], 5u * 3000);
-    EXPECT_LT(in_graphs[10000], 3000u) << "a graph a step";
-    EXPECT_GT(in_graphs[10000], 0u);
+    return Play(program, {{"piece_max", "64"}, {"build_us", "700"}, {"build_nodes", "1024"}})
+        .counters.in_graphs;
+}
+
+// Building is spread over steps by the time that it takes, and what it took is in the trace.
+TEST(Player, GraphsTakeAsLongToBuildAsRecorded) {
+    EXPECT_GT(InGraphs({}), 5u * 3000) << "nothing is known of it";
+    EXPECT_GT(InGraphs({{7, {{64, 100}}}}), 5u * 3000);
+    uint64_t slow = InGraphs({{7, {{64, 10000}}}});
+    EXPECT_LT(slow, 3000u) << "a graph a step";
+    EXPECT_GT(slow, 0u);
+}
+
+// Much of what a small graph takes is no matter of its nodes.
+TEST(Player, GraphsTakeAsLongToBuildAsOnesOfTheirSizeDid) {
+    uint64_t alone = InGraphs({{7, {{64, 100}}}});
+    EXPECT_EQ(InGraphs({{7, {{64, 100}, {2, 500}}}}), alone);
+    EXPECT_EQ(InGraphs({{7, {{2, 500}, {64, 100}}}}), alone);
+    EXPECT_LT(InGraphs({{7, {{2, 500}}}}), alone) << "a quarter of a millisecond a node";
+}
+
+// A host is slow at times.
+TEST(Player, GraphsTakeAsLongToBuildAsAtThatTime) {
+    uint64_t slow = InGraphs({{7, {{64, 10000}}}});
+    EXPECT_GT(InGraphs({{3, {{64, 100}}}, {4, {{64, 10000}}}}), 4 * slow) << "built by then";
+    EXPECT_LT(InGraphs({{3, {{64, 10000}}}, {4, {{64, 100}}}}), 2 * slow);
+    EXPECT_EQ(InGraphs({{7, {{64, 10000}, {64, 100}}}}), slow) << "the first of them is nearer";
 }
 
 // What a step may build goes into pieces that have no exec yet, also where those in front of them
