@@ -43,7 +43,7 @@ AXES = {
     "prefix": ("steps of 100 launches in turn that differ in their first two", [1, 10, 100, 1000], [1, 100], [1, 20], signatures(100, "prefix")),
     "order": ("steps of 100 launches in turn that differ in all", [1, 10, 100, 1000], [1, 100], [1, 20], signatures(100, "order")),
     "short": ("steps of 20 launches in turn that differ in all", [1, 10, 100, 1000, 10000], [1, 100, 10000], [], signatures(20, "order")),
-    "grid": ("steps of 20 launches in turn that differ in their grids", [1, 10, 100, 1000, 10000], [1, 100, 10000], [], signatures(20, "grid")),
+    "grid": ("steps of 20 launches in turn that differ in their grids", [1, 10, 100, 1000, 10000], [1, 100, 1000], [1, 20], signatures(20, "grid")),
     "streams": ("streams in turn, a step of 100 launches each", [1, 10, 100, 1000], [1, 100, 1000], [],
                 lambda n: ["--nodes", 100, "--streams", n, "--warmup", WARM * n + 24]),
     "calls": ("the same, with two calls in each step that cover all streams", [1, 10, 100, 1000], [1, 100, 1000], [1, 60],

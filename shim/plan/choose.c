@@ -7,17 +7,28 @@
 #include "shim/plan/choose.h"
 
 #include "shim/base/mem.h"
+#include "shim/plan/account.h"
+#include "shim/plan/variants.h"
 
 enum {
+    TWINS = 4,    /* variants of a piece from which on none is made for other params alone */
     TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
     PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
     PROBE_ALWAYS = 64, /* begins of a piece at which that is asked; later on, */
     PROBE_RUN = 8,     /* at so many in a row */
     PROBE_EVERY = 64,  /* of so many */
     UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
+    OFTEN = CUS_COST_BUILT / CUS_COST_PATCH, /* times that shapes came from which on patching has
+                                                cost what building would have */
+    STALE = 16,      /* launches of a piece, for each variant, in which one of them was not */
     SEEN_MIN = 4096, /* slots of the set of signatures; a power of two */
     SEEN_MAX = 1 << 18,
+    LIKELY = 7,     /* all that can be said of a variant speaks for it */
+    LOST_PART = 16, /* of the slots: so many shapes lost make it twice as large */
+    COUNT = 15,     /* the bits of a slot that count; the others are the signature's */
 };
+
+_Static_assert(OFTEN <= COUNT, "so often can be counted");
 
 /* What memset and copy nodes hold is not relied upon once memory may have gone. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
@@ -42,22 +53,40 @@ static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *pi
     return (unsigned)cus_signature_same(variant->in, plan->sig) * 4 + same_head * 2 + came_next;
 }
 
+/* The likelier one of two. */
+static struct cus_variant *likelier(const struct cus_plan *plan, const struct cus_piece *piece,
+                                    struct cus_variant *best, struct cus_variant *other,
+                                    const struct cus_op *op, unsigned *most) {
+    unsigned now = other ? likeness(plan, piece, other, op) : 0;
+    if (now <= *most)
+        return best;
+    *most = now;
+    return other;
+}
+
+/* Of many: the one that came next before, or else the one that was at such a place last. */
+static struct cus_variant *predict_of_many(const struct cus_plan *plan,
+                                           const struct cus_piece *piece, const struct cus_op *op) {
+    struct cus_variant *next = plan->launched ? plan->launched->behind : NULL;
+    struct cus_variant *best = next && next->piece == piece ? next : piece->newest;
+    unsigned most = likeness(plan, piece, best, op);
+    if (most >= LIKELY)
+        return best;
+    return likelier(plan, piece, best, cus_variants_of_place(piece, plan->sig, op->dims), op,
+                    &most);
+}
+
 /* The likeliest variant; in doubt the one launched last. */
 struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
                                        const struct cus_op *op) {
-    if (!piece->n_variants)
-        return NULL;
-    struct cus_variant *best = piece->variants[piece->predicted];
-    if (piece->n_variants == 1)
+    struct cus_variant *best = piece->newest;
+    if (piece->n_variants < 2)
         return best;
+    if (piece->n_variants > CUS_VARIANTS_FEW)
+        return predict_of_many(plan, piece, op);
     unsigned most = likeness(plan, piece, best, op);
-    for (uint32_t i = 0; i < piece->n_variants && most < 7; i++) {
-        unsigned now = likeness(plan, piece, piece->variants[i], op);
-        if (now > most) {
-            most = now;
-            best = piece->variants[i];
-        }
-    }
+    for (struct cus_variant *other = best->older; other && most < LIKELY; other = other->older)
+        best = likelier(plan, piece, best, other, op, &most);
     return best;
 }
 
@@ -80,30 +109,69 @@ struct cus_signature cus_choose_own(const struct cus_plan *plan) {
 }
 
 /* As many slots as the tree has nodes, or a step would take the place of its own signatures before
- * they can come again. What the smaller table held is met anew. */
+ * they can come again; and more where shapes take each other's. */
 static void make_room(struct cus_plan *plan) {
-    uint64_t slots = plan->seen ? plan->seen_mask + 1 : SEEN_MIN;
-    if (plan->seen && (slots >= plan->tree.n_nodes || slots >= SEEN_MAX))
-        return;
+    uint64_t before = plan->seen ? plan->seen_mask + 1 : 0, slots = before ? before : SEEN_MIN;
     while (slots < plan->tree.n_nodes && slots < SEEN_MAX)
         slots *= 2;
+    if (before && plan->seen_lost > before / LOST_PART && slots < SEEN_MAX)
+        slots *= 2;
+    if (slots == before)
+        return;
     uint64_t *seen = cus_mem_grow(slots * sizeof *seen);
     if (!seen)
         return;
+    /* Which of the slots that one becomes is a signature's is not known: all of them. */
+    for (uint64_t at = 0; before && at < slots; at += before)
+        memcpy(seen + at, plan->seen, before * sizeof *seen);
     cus_mem_shrink(plan->seen);
     plan->seen = seen;
     plan->seen_mask = slots - 1;
+    plan->seen_lost = 0;
 }
 
-/* Was this signature met before? It is from now on. */
-bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig) {
-    make_room(plan);
-    if (!plan->seen)
-        return false;
+static bool is_in(uint64_t slot, struct cus_signature sig) {
+    return !((slot ^ sig.lo) & ~(uint64_t)COUNT);
+}
+
+/* Either of two may be a signature's: the one that it has, or else the one that was met less often.
+ * The other one of these counts half from then on, or what comes no more would stay. */
+static uint64_t *slot_of(const struct cus_plan *plan, struct cus_signature sig) {
     uint64_t *slot = &plan->seen[sig.hi & plan->seen_mask];
-    bool before = *slot == sig.lo;
-    *slot = sig.lo;
-    return before;
+    uint64_t *other = &plan->seen[(sig.hi & plan->seen_mask) ^ 1];
+    if (is_in(*slot, sig) || is_in(*other, sig))
+        return is_in(*slot, sig) ? slot : other;
+    bool first = (*slot & COUNT) < (*other & COUNT);
+    uint64_t *stays = first ? other : slot;
+    *stays -= ((*stays & COUNT) + 1) / 2;
+    return first ? slot : other;
+}
+
+/* How often was this signature met before, at most COUNT times? Once more from now on. `*lost`:
+ * another one's place was taken for it. */
+static unsigned meet(struct cus_plan *plan, struct cus_signature sig, bool *lost) {
+    make_room(plan);
+    *lost = false;
+    if (!plan->seen)
+        return 0;
+    uint64_t *slot = slot_of(plan, sig);
+    bool known = is_in(*slot, sig);
+    unsigned times = known ? *slot & COUNT : 0;
+    *lost = *slot && !known;
+    *slot = (sig.lo & ~(uint64_t)COUNT) | (times < COUNT ? times + 1 : COUNT);
+    return times;
+}
+
+void cus_choose_note(struct cus_plan *plan, struct cus_signature sig) {
+    bool lost;
+    meet(plan, sig, &lost);
+}
+
+static unsigned meet_shapes(struct cus_plan *plan, struct cus_signature sig) {
+    bool lost;
+    unsigned times = meet(plan, sig, &lost);
+    plan->seen_lost += lost;
+    return times;
 }
 
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
@@ -124,14 +192,6 @@ void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
     }
     memcpy(plan->dirty, differs, sizeof differs);
     plan->predicted = variant;
-}
-
-static struct cus_variant *least_recent(const struct cus_piece *piece) {
-    struct cus_variant *oldest = piece->variants[0];
-    for (uint32_t i = 1; i < piece->n_variants; i++)
-        if (piece->variants[i]->used < oldest->used)
-            oldest = piece->variants[i];
-    return oldest;
 }
 
 static uint32_t count_dirty(const struct cus_plan *plan) {
@@ -160,13 +220,14 @@ static uint32_t count_differing(const struct cus_plan *plan, struct cus_variant 
     return n;
 }
 
-/* Most nodes differ from the predicted variant: is there one from which fewer do? */
+/* Most nodes differ from the predicted variant: is there one, of those launched last, from which
+ * fewer do? */
 static void find_nearer(struct cus_plan *plan) {
     const struct cus_piece *piece = plan->piece;
     struct cus_variant *nearest = plan->predicted;
-    uint32_t least = count_dirty(plan);
-    for (uint32_t i = 0; i < piece->n_variants; i++) {
-        struct cus_variant *variant = piece->variants[i];
+    uint32_t least = count_dirty(plan), looks = CUS_VARIANTS_FEW;
+    for (struct cus_variant *variant = piece->newest; variant && looks--;
+         variant = variant->older) {
         uint32_t differ =
             variant == plan->predicted ? least : count_differing(plan, variant, least);
         if (differ < least) {
@@ -187,7 +248,8 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
     struct cus_signature params = {plan->sig.lo ^ hash * 0x9e3779b97f4a7c15u,
                                    plan->sig.hi + (hash ^ i) * 0xd1b54a32d192ed03u};
     params.hi ^= params.hi >> 32;
-    return cus_choose_seen(plan, params);
+    bool lost;
+    return meet(plan, params, &lost) > 0;
 }
 
 static bool may_have_more(const struct cus_plan *plan) {
@@ -218,7 +280,7 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * do so each time anew. */
 static bool earns_twin(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
-    if (!may_have_more(plan))
+    if (piece->n_variants >= TWINS || !may_have_more(plan))
         return false;
     if (piece->begun > PROBE_ALWAYS && piece->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
@@ -233,6 +295,27 @@ static bool earns_twin(struct cus_plan *plan) {
         }
     }
     return asked && again * dirty >= asked * TWIN_MIN && again * dirty * 4 >= asked * piece->n;
+}
+
+/* Which one is to become one of other shapes. Of a few, to which more may come, the one that was
+ * launched least recently. Else always the same one, so that the others stay what they are, unless
+ * one of these does not come any more. */
+static struct cus_variant *guest_of(const struct cus_plan *plan) {
+    struct cus_piece *piece = plan->piece;
+    if (piece->n_variants < CUS_VARIANTS_FEW && may_have_more(plan))
+        return piece->oldest;
+    uint64_t unused = piece->fired - piece->oldest->fired;
+    if (!piece->guest || unused > STALE * (uint64_t)piece->n_variants)
+        piece->guest = piece->oldest;
+    return piece->guest;
+}
+
+/* A few are made for shapes that come again, since such often take turns; further ones for those
+ * that come often. */
+static bool earns_variant(struct cus_plan *plan, struct cus_signature out) {
+    unsigned times = meet_shapes(plan, out);
+    unsigned enough = plan->piece->n_variants < CUS_VARIANTS_FEW ? 1 : OFTEN;
+    return times >= enough && may_have_more(plan);
 }
 
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
@@ -250,15 +333,14 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
     }
     struct cus_signature own = cus_choose_own(plan);
     struct cus_signature out = cus_signature_append(plan->sig, own, piece->power);
-    for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (cus_signature_same(piece->variants[i]->own, own)) {
-            *variant = piece->variants[i];
-            cus_choose_compare(plan, *variant);
-            return CUS_CHOICE_EXACT;
-        }
-    if (cus_choose_seen(plan, out) && may_have_more(plan))
+    *variant = cus_variants_of_shape(piece, own);
+    if (*variant) {
+        cus_choose_compare(plan, *variant);
+        return CUS_CHOICE_EXACT;
+    }
+    if (earns_variant(plan, out))
         return CUS_CHOICE_BUILD;
-    *variant = least_recent(piece);
+    *variant = guest_of(plan);
     cus_choose_compare(plan, *variant);
     return CUS_CHOICE_PATCH;
 }
@@ -267,7 +349,7 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
     if (!plan->piece->n_variants)
         return NULL;
     plan->piece->unbuilt += !later;
-    struct cus_variant *variant = least_recent(plan->piece);
+    struct cus_variant *variant = guest_of(plan);
     cus_choose_compare(plan, variant);
     return variant;
 }

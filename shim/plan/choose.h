@@ -37,14 +37,7 @@ struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, ui
 struct cus_signature cus_choose_own(const struct cus_plan *plan);
 /* Makes `dirty` say what differs from `variant`, after another one was predicted. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
-/* Was this signature met before? It is from now on. */
-bool cus_choose_seen(struct cus_plan *plan, struct cus_signature sig);
-/* It was met now: only a store. */
-static inline void cus_choose_note(struct cus_plan *plan, struct cus_signature sig) {
-    if (plan->seen)
-        plan->seen[sig.hi & plan->seen_mask] = sig.lo;
-    else
-        cus_choose_seen(plan, sig);
-}
+/* This signature was met once more. */
+void cus_choose_note(struct cus_plan *plan, struct cus_signature sig);
 
 #endif

@@ -10,6 +10,7 @@
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/twins.h"
+#include "shim/plan/variants.h"
 
 enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary */
@@ -71,7 +72,7 @@ static void unindex(struct cus_plan *plan, struct cus_piece *piece) {
 }
 
 static uint64_t hash_of_head(const struct cus_piece *piece) {
-    const struct cus_held *held = cus_image_op(piece->variants[piece->predicted]->image, piece, 0);
+    const struct cus_held *held = cus_image_op(piece->newest->image, piece, 0);
     struct cus_op op = {.kind = piece->places[0].kind, .flat = held->params};
     for (int i = 0; i < CUS_DIMS; i++)
         op.dims[i] = held->dims[i];
@@ -97,10 +98,8 @@ void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece) {
 }
 
 static struct cus_variant *take_variant(struct cus_plan *plan, struct cus_piece *piece,
-                                        uint32_t i) {
-    struct cus_variant *variant = piece->variants[i];
-    piece->variants[i] = piece->variants[--piece->n_variants];
-    piece->predicted = 0;
+                                        struct cus_variant *variant) {
+    cus_variants_remove(plan, piece, variant);
     piece->hashed = false;
     unindex(plan, piece);
     if (!piece->n_variants)
@@ -108,23 +107,24 @@ static struct cus_variant *take_variant(struct cus_plan *plan, struct cus_piece 
     return variant;
 }
 
-static void drop_variant_at(struct cus_plan *plan, struct cus_piece *piece, uint32_t i) {
-    struct cus_variant *variant = take_variant(plan, piece, i);
+static void drop_variant(struct cus_plan *plan, struct cus_piece *piece,
+                         struct cus_variant *variant) {
+    take_variant(plan, piece, variant);
     plan->drop(plan->context, variant->exec);
     cus_mem_shrink(variant);
 }
 
+static void drop_variants(struct cus_plan *plan, struct cus_piece *piece) {
+    while (piece->newest)
+        drop_variant(plan, piece, piece->newest);
+}
+
 struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_piece *piece) {
-    uint32_t oldest = 0;
-    for (uint32_t i = 1; i < piece->n_variants; i++)
-        if (piece->variants[i]->used < piece->variants[oldest]->used)
-            oldest = i;
-    return take_variant(plan, piece, oldest);
+    return take_variant(plan, piece, piece->oldest);
 }
 
 static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
-    while (piece->n_variants)
-        drop_variant_at(plan, piece, piece->n_variants - 1);
+    drop_variants(plan, piece);
     cus_piece_tally(piece);
     if (plan->came && *cus_plan_came_at(plan, piece->used) == piece)
         *cus_plan_came_at(plan, piece->used) = NULL;
@@ -278,14 +278,17 @@ void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
     end_at(plan, piece->nodes[piece->gap], CUS_BOUNDARY_GAP, piece);
 }
 
-/* Where another piece can lend its graph the path stays as it is.
+/* Of many graphs one goes. Where another piece can lend its graph the path stays as it is.
  *
  * What is dropped for the budget and comes again would be built again and again: it waits longer
  * each time, and so do all of its ops, of which another piece could be made otherwise. */
 static void evict(struct cus_plan *plan, struct cus_piece *piece) {
+    if (piece->n_variants > CUS_VARIANTS_FEW) {
+        drop_variant(plan, piece, piece->oldest);
+        return;
+    }
     if (piece->n_variants && cus_twins_has(plan, piece)) {
-        while (piece->n_variants)
-            drop_variant_at(plan, piece, piece->n_variants - 1);
+        drop_variants(plan, piece);
         return;
     }
     for (uint32_t i = piece->lead; i < piece->n; i++) {
@@ -296,6 +299,18 @@ static void evict(struct cus_plan *plan, struct cus_piece *piece) {
     drop_piece(plan, piece);
 }
 
+/* What a piece has beyond its first graph makes room for the first one of another. */
+static bool drop_further(struct cus_plan *plan) {
+    struct cus_piece *piece = plan->oldest;
+    if (!plan->piece || plan->piece->n_variants)
+        return false;
+    while (piece && (piece->n_variants < 2 || piece->oldest->used > plan->clock_before))
+        piece = piece->prev;
+    if (piece)
+        drop_variant(plan, piece, piece->oldest);
+    return piece != NULL;
+}
+
 bool cus_plan_drop_oldest(struct cus_plan *plan) {
     struct cus_piece *oldest = plan->oldest;
     while (oldest && (oldest == plan->piece || !oldest->n_variants))
@@ -303,7 +318,7 @@ bool cus_plan_drop_oldest(struct cus_plan *plan) {
     /* What was launched in this step or the one before will be wanted in the next: where that is
      * too much for the budget, something else has to stay eager, or building would never end. */
     if (!oldest || oldest->used > plan->clock_before)
-        return false;
+        return drop_further(plan);
     evict(plan, oldest);
     return true;
 }
@@ -373,11 +388,8 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
         drop_piece(plan, piece);
         return;
     }
-    for (uint32_t i = 0; i < piece->n_variants; i++)
-        if (CUS_HAZARD(A28) && piece->variants[i] == broken) {
-            drop_variant_at(plan, piece, i);
-            return;
-        }
+    if (CUS_HAZARD(A28))
+        drop_variant(plan, piece, broken);
 }
 
 static bool holds(const struct cus_piece *piece, const void *handle) {

@@ -5,9 +5,9 @@
  * within a piece's first CUS_LEAD_MAX ops, there is one for each of them, which begin with the same
  * nodes: what is withheld of one is what would be withheld of the other, and which of them it is
  * need not be known before they part. It keeps up to `variants` executable graphs (one per
- * signature that came by again and again); for each an *image*: what its nodes hold, op by op, laid
- * out in the order in which it is compared. `asked` has the same layout and takes what the program
- * asked for where that differs from the image.
+ * signature that came by again and again; plan/variants.h); for each an *image*: what its nodes
+ * hold, op by op, laid out in the order in which it is compared. `asked` has the same layout and
+ * takes what the program asked for where that differs from the image.
  *
  * Guarded by the lock of the engine that owns the plan. `struct cus_exec` belongs to shim/graph;
  * here it is only handed on.
@@ -18,7 +18,7 @@
 #include "shim/base/uthash.h"
 #include "shim/plan/tree.h"
 
-enum { CUS_PIECE_MAX = 1024, CUS_VARIANTS_MAX = 16, CUS_LEAD_MAX = 3 };
+enum { CUS_PIECE_MAX = 1024, CUS_LEAD_MAX = 3 };
 
 struct cus_exec;
 
@@ -27,10 +27,17 @@ struct cus_variant {
         out; /* of the step before and behind the piece, when it was last launched */
     struct cus_signature own; /* of the ops as the image has them, by themselves */
     struct cus_exec *exec;
+    const struct cus_piece *piece;
     uint64_t used; /* the plan's clock at its last launch */
     uint32_t
         memory_epoch;  /* the plan's when its memset and copy nodes were last known to be good */
     uint32_t verified; /* 1: it was launched in mode verify */
+    uint32_t number;   /* counts the variants of the piece, those that went included */
+    uint64_t fired;    /* the piece's at its last launch */
+    struct cus_variant *newer, *older;   /* in the order of their last launch */
+    struct cus_variant *before, *behind; /* of any piece: launched next to it, the last time */
+    uint64_t shape_key, place_key;
+    UT_hash_handle by_shape, by_place;           /* where the piece has more than a few */
     uint8_t image[] __attribute__((aligned(8))); /* it is compared by words */
 };
 
@@ -56,17 +63,17 @@ struct cus_piece {
     uint32_t n;
     uint32_t id; /* counts the pieces of a plan */
     uint32_t n_variants;
-    uint32_t predicted; /* index of the variant launched last */
-    uint32_t begun;     /* times that ops were withheld for it */
-    uint32_t lead;      /* nodes that another piece has, which parts from it behind them */
-    uint32_t astray;    /* times that another op came within CUS_LEAD_MAX, which no piece had */
-    uint64_t fired;     /* times that it was launched as a graph, and how many of these the */
-    uint64_t tallied;   /* tallies of its kinds know of */
-    uint32_t lost;      /* times that they had to be issued one by one after all */
-    uint32_t unbuilt;   /* times that a further variant could not be built */
-    uint32_t refused;   /* times that a graph of it could not be patched or launched */
-    uint32_t gaps;      /* times in a row that the host paused at the same place */
-    uint32_t gap;       /* the op behind which it did */
+    uint32_t n_numbered; /* variants so far */
+    uint32_t begun;      /* times that ops were withheld for it */
+    uint32_t lead;       /* nodes that another piece has, which parts from it behind them */
+    uint32_t astray;     /* times that another op came within CUS_LEAD_MAX, which no piece had */
+    uint64_t fired;      /* times that it was launched as a graph, and how many of these the */
+    uint64_t tallied;    /* tallies of its kinds know of */
+    uint32_t lost;       /* times that they had to be issued one by one after all */
+    uint32_t unbuilt;    /* times that a further variant could not be built */
+    uint32_t refused;    /* times that a graph of it could not be patched or launched */
+    uint32_t gaps;       /* times in a row that the host paused at the same place */
+    uint32_t gap;        /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;
@@ -78,7 +85,9 @@ struct cus_piece {
     bool memory;              /* holds memsets or copies */
     bool cold;                /* it ends where it was not known yet how the path goes on */
     struct cus_place *places; /* lie behind the nodes */
-    struct cus_variant *variants[CUS_VARIANTS_MAX];
+    struct cus_variant *newest, *oldest; /* by their last launch */
+    struct cus_variant *guest;           /* was patched to other shapes last, and is next time */
+    struct cus_variant *by_shape, *by_place;
     uint64_t used;
     uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's
                            head index */

@@ -19,6 +19,7 @@
 #include "shim/plan/parting.h"
 #include "shim/plan/sizes.h"
 #include "shim/plan/twins.h"
+#include "shim/plan/variants.h"
 
 enum {
     /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
@@ -316,10 +317,12 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     plan->reshaped = false;
     variant->in = plan->sig;
     variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
-    cus_choose_seen(plan, variant->out);
-    piece->variants[piece->n_variants++] = variant;
+    cus_choose_note(plan, variant->out);
+    variant->fired = piece->fired;
+    cus_variants_add(piece, variant);
     cus_twins_add(plan, piece);
     plan->predicted = variant;
+    plan->head_patched = true;
     cus_choose_set_clean(plan);
     return variant;
 }
@@ -375,8 +378,11 @@ static void count_marker(struct cus_plan *plan, const struct cus_kind *kind,
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
     count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
-    variant->own = cus_choose_own(plan);
-    variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
+    struct cus_signature own = cus_choose_own(plan);
+    bool moved =
+        !cus_signature_same(variant->own, own) || !cus_signature_same(variant->in, plan->sig);
+    variant->own = own;
+    variant->out = cus_signature_append(plan->sig, own, piece->power);
     variant->in = plan->sig;
     plan->then = variant->used;
     piece->fired++;
@@ -386,12 +392,9 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
         *cus_plan_came_at(plan, plan->clock) = piece;
     }
     variant->used = piece->used = plan->clock;
-    if (piece->variants[piece->predicted] != variant) {
-        for (uint32_t i = 0; i < piece->n_variants; i++)
-            if (piece->variants[i] == variant)
-                piece->predicted = i;
-        plan->head_patched = true;
-    }
+    variant->fired = piece->fired;
+    plan->head_patched |= piece->newest != variant && piece->n_variants <= CUS_VARIANTS_FEW;
+    cus_variants_launched(plan, piece, variant, moved);
     if (plan->head_patched || !piece->hashed)
         cus_learn_index(plan, piece);
     plan->sig = variant->out;

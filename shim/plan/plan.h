@@ -71,8 +71,10 @@ struct cus_plan {
     uint32_t step_ops;
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
-    uint64_t *seen; /* signatures met, a direct-mapped set: those that come again earn a variant */
+    uint64_t *seen; /* signatures met and how often, in one of two slots: those that come again earn
+                       a variant */
     uint64_t seen_mask; /* its slots, a power of two, less one */
+    uint64_t seen_lost; /* shapes that took another signature's slot since there are so many */
     uint32_t turns;     /* steps, and turns of loops, so far: the stamp of nodes */
     uint32_t loop_ops;  /* ops of a turn of a loop just found whose last node is not marked yet; 0:
                            none */
@@ -108,6 +110,7 @@ struct cus_plan {
     uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
     uint64_t
         then; /* the clock when the path was here before, by the variant that was launched last */
+    struct cus_variant *launched; /* that one; NULL: it is gone */
 
     /* Learning. */
     struct {

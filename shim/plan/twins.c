@@ -9,6 +9,7 @@
 #include "shim/base/mem.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
+#include "shim/plan/variants.h"
 
 enum {
     BUCKETS = 1024,
@@ -116,7 +117,7 @@ struct cus_variant *cus_plan_borrow(struct cus_plan *plan) {
     if (!from)
         return NULL;
     struct cus_variant *variant = cus_learn_give(plan, from);
-    piece->variants[piece->n_variants++] = variant;
+    cus_variants_add(piece, variant);
     cus_twins_add(plan, piece);
     cus_choose_compare(plan, variant);
     return variant;

@@ -18,8 +18,8 @@ static uint64_t gone, gone_ops, gone_bytes;             /* list_lock */
 static struct cus_report_piece note(const struct cus_piece *piece, bool went) {
     struct cus_report_piece note = {
         .ops = piece->n, .variants = piece->n_variants, .launches = piece->fired, .gone = went};
-    for (uint32_t i = 0; i < piece->n_variants; i++)
-        note.bytes += cus_exec_bytes(piece->variants[i]->exec);
+    for (const struct cus_variant *it = piece->newest; it; it = it->older)
+        note.bytes += cus_exec_bytes(it->exec);
     snprintf(note.first, sizeof note.first, "%s", piece->places[0].kind->name);
     snprintf(note.last, sizeof note.last, "%s", piece->places[piece->n - 1].kind->name);
     return note;

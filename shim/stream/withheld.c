@@ -317,13 +317,6 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
     return variant;
 }
 
-static uint32_t variant_number(const struct cus_piece *piece, const struct cus_variant *variant) {
-    uint32_t i = 0;
-    while (i + 1 < piece->n_variants && piece->variants[i] != variant)
-        i++;
-    return i;
-}
-
 CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     struct cus_counters *counters = &engine->counters;
@@ -390,7 +383,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
                                        .took = told,
                                        .n = n,
                                        .piece = plan->piece->id,
-                                       .variant = variant_number(plan->piece, variant),
+                                       .variant = variant->number,
                                        .patched = (uint32_t)(counters->patched_nodes - patched),
                                        .choice = choice == CUS_CHOICE_EXACT   ? CST_EXACT
                                                  : choice == CUS_CHOICE_PATCH ? CST_PATCHED

@@ -202,8 +202,8 @@ TEST_F(SimCases, ColdStartsAreShorterTheSecondTime) {
     CarryDecode();
     std::string sim = Path("SIMULATOR");
     Script("carry/growth", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
-                               " CUSIM_DELAY_US=0 CUSPLICE_HOLD_US=1000000 " + Path("GROWTH") +
-                               " \"$@\"");
+                               " CUSIM_DELAY_US=0 CUSPLICE_HOLD_US=1000000 CUSPLICE_BUILD_US=0 " +
+                               Path("GROWTH") + " \"$@\"");
     Run("cold --quick", "");
     std::string results = Read("out/RESULTS.md");
     for (const char *name :

@@ -202,7 +202,7 @@ TEST(ConfigVerb, ListShowsValuesAndRulesAsTheyAre) {
     EXPECT_TRUE(
         Has(r.out, "\nwarmup = 9                   # CUSPLICE_WARMUP; 1 .. 1000; built-in: 2\n"))
         << r.out;
-    EXPECT_TRUE(Has(r.out, "\nvariants = 4                 # built-in; 1 .. 16\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nvariants = 16384             # built-in; 1 .. 65536\n")) << r.out;
     EXPECT_TRUE(Has(r.out, "eager = e    # CUSPLICE_EAGER\neager = k*    # " + path + ":3\n"))
         << r.out;
 }
@@ -213,11 +213,11 @@ TEST(ConfigVerb, ListSaysWhichPlaceWon) {
     std::string user = Write("places/cusplice/cusplice.conf", "warmup = 3\nhold_us = 70\n"
                                                               "variants = 2\nwarmup = 4\n"
                                                               "mode = full\n");
-    std::string named = Write("places.conf", "\nhold_us = 80\nvariants = 99\n");
+    std::string named = Write("places.conf", "\nhold_us = 80\nvariants = 99999\n");
     Environment with = {{"XDG_CONFIG_HOME", home}, {"CUSPLICE_CONFIG", named}, {"CUSPLICE", "off"}};
     Result r = Cusplice({"config", "--list"}, with);
-    EXPECT_EQ(r.Exit(), 1) << "variants = 99 is a problem";
-    EXPECT_TRUE(Has(r.err, named + ":3: variants = 99: must be")) << r.err;
+    EXPECT_EQ(r.Exit(), 1) << "variants = 99999 is a problem";
+    EXPECT_TRUE(Has(r.err, named + ":3: variants = 99999: must be")) << r.err;
     EXPECT_TRUE(Has(r.out, "mode = off                   # CUSPLICE; ")) << r.out;
     EXPECT_TRUE(Has(r.out, "hold_us = 80                 # " + named + ":2; ")) << r.out;
     EXPECT_TRUE(Has(r.out, "warmup = 4                   # " + user + ":4; ")) << r.out;

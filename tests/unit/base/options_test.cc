@@ -78,7 +78,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.warmup, 2u);
     EXPECT_EQ(options.piece_first, 4u);
     EXPECT_EQ(options.piece_max, 1024u);
-    EXPECT_EQ(options.variants, 4u);
+    EXPECT_EQ(options.variants, 16384u);
     EXPECT_EQ(options.graph_mb, 1024u);
     EXPECT_EQ(options.host_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
@@ -119,7 +119,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"warmup", "1000"},
                                                        {"piece_first", "2"},
                                                        {"piece_max", "8"},
-                                                       {"variants", "16"},
+                                                       {"variants", "65536"},
                                                        {"graph_mb", "0"},
                                                        {"host_mb", "1"},
                                                        {"nodes_max", "1000"},
@@ -237,7 +237,7 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
         ":4: demote = maybe: must be yes or no",
         ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
         ":6: piece_max = 64x: must be a whole number from 2 to 1024",
-        ":7: variants = 99999999999: must be a whole number from 1 to 16",
+        ":7: variants = 99999999999: must be a whole number from 1 to 65536",
         ":8: graph_mb = -1: must be a whole number from 0 to 1048576",
         ":9: unknown key 'hold' (nearest: mode)",
         ":10: 'eager' is a rule: it belongs below [rules]",

@@ -1,0 +1,276 @@
+// Graphs for shapes: however many come in turn each gets one, rare ones do not cost the others
+// theirs, and what does not come any more makes room.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace {
+
+enum { OPS = 12, MANY = 200, ENOUGH = 16 }; // rounds until shapes that come each time have a graph
+
+cus_plan_limits Limits(uint32_t variants) {
+    return {2, OPS, OPS, 0, variants, 100000, CUS_MODE_PIECEWISE};
+}
+
+// A step is one piece; its first op is the same for shapes of one hundred.
+void Step(Program &program, unsigned shape, const std::string &name = "k") {
+    for (int i = 0; i < OPS; i++)
+        program.Op(name + std::to_string(i), i, i, 1 + (i % 2 ? shape % 100 : shape / 100));
+}
+
+void Turn(Program &program, unsigned shape) {
+    Step(program, shape);
+    program.Sync();
+}
+
+void ExpectFaithful(const Program &program) {
+    EXPECT_EQ(program.issued, program.asked);
+}
+
+TEST(Variants, ManyInTurnAreAllAsTheyWereInTheEnd) {
+    Program program(Limits(1000));
+    for (int round = 0; round < 2 * ENOUGH; round++) {
+        if (round == ENOUGH) {
+            EXPECT_EQ(program.built, (unsigned)MANY);
+            program.ResetCounts();
+        }
+        for (unsigned shape = 0; shape < MANY; shape++)
+            Turn(program, shape);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.exact, (unsigned)MANY * ENOUGH);
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_EQ(program.mispredicted, 0u) << "what came next came next before";
+}
+
+TEST(Variants, ManyInAnyOrderAreFoundByTheirShapes) {
+    Program program(Limits(1000));
+    std::mt19937 random(1);
+    for (int step = 0; step < 60 * MANY; step++) {
+        if (step == 50 * MANY)
+            program.ResetCounts();
+        Turn(program, random() % MANY);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_EQ(program.exact, 10u * MANY);
+}
+
+TEST(Variants, ManyArePredictedByWhatCameNext) {
+    Program program(Limits(1000));
+    std::mt19937 random(2);
+    for (int step = 0; step < 40 * MANY; step++) {
+        if (step == 39 * MANY)
+            program.ResetCounts();
+        unsigned shape = random() % MANY;
+        for (const char *name : {"a", "b"}) // two pieces, the second as the first one
+            for (int i = 0; i < OPS; i++)
+                program.Op(name + std::to_string(i), i, i, 1 + (i ? shape : 0));
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_LE(program.mispredicted, (unsigned)MANY) << "none of the second ones";
+    EXPECT_GT(program.mispredicted, MANY / 2u) << "nothing tells the first ones";
+}
+
+TEST(Variants, ManyArePredictedByTheirFirstOp) {
+    Program program(Limits(1000));
+    std::mt19937 random(3);
+    for (int step = 0; step < 40 * MANY; step++) {
+        if (step == 39 * MANY)
+            program.ResetCounts();
+        unsigned shape = random() % MANY;
+        for (int i = 0; i < OPS; i++)
+            program.Op("k" + std::to_string(i), i, i, 1 + shape);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.mispredicted, 0u);
+    EXPECT_EQ(program.exact, (unsigned)MANY);
+}
+
+// More than there are slots for what is known of shapes at first: these get more.
+TEST(Variants, ThousandsInTurnHaveEachTheirOwn) {
+    enum { SHAPES = 6000, ROUNDS = 30 };
+    Program program({2, 4, 4, 0, 2 * SHAPES, 100000, CUS_MODE_PIECEWISE});
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == ROUNDS - 1) {
+            EXPECT_GT(program.built, SHAPES * 0.98);
+            program.ResetCounts();
+        }
+        for (unsigned shape = 0; shape < SHAPES; shape++) {
+            for (int i = 0; i < 4; i++)
+                program.Op("k" + std::to_string(i), i, i, 1 + shape);
+            program.Sync();
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(program.exact, SHAPES * 0.98);
+}
+
+TEST(Variants, RareOnesCostTheOthersNothing) {
+    Program program(Limits(1000));
+    for (int round = 0; round < 60; round++) {
+        if (round == 40)
+            program.ResetCounts();
+        for (unsigned shape = 0; shape < 20; shape++)
+            Turn(program, shape);
+        Turn(program, 1000 + round); // never comes again
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.exact, 20u * 20);
+    EXPECT_EQ(program.near, 20u);
+}
+
+TEST(Variants, OneIsBuiltWhenPatchingHasCostAsMuch) {
+    Program program(Limits(1000));
+    auto nine = [&](int rounds) {
+        for (int round = 0; round < rounds; round++)
+            for (unsigned shape = 0; shape < 9; shape++)
+                Turn(program, shape);
+    };
+    nine(40);
+    EXPECT_EQ(program.built, 9u) << "a few as soon as they come again, the ninth later";
+    Turn(program, 400); // takes the place of one, which is built again: the one to be patched
+    nine(2);
+    EXPECT_EQ(program.built, 10u);
+    program.ResetCounts();
+    unsigned met = 0;
+    for (; !program.built && met < 100; met++) {
+        Turn(program, 500);
+        Turn(program, 501);
+        nine(1);
+    }
+    EXPECT_GE(met, 10u);
+    EXPECT_LE(met, 15u);
+    ExpectFaithful(program);
+}
+
+TEST(Variants, WhatComesNoMoreGivesItsPlaceToWhatDoes) {
+    Program program(Limits(12));
+    std::mt19937 random(4);
+    for (unsigned first : {0, 100}) {
+        for (int round = 0; round < 60; round++) {
+            if (round == 50)
+                program.ResetCounts();
+            std::vector<unsigned> shapes(12);
+            std::iota(shapes.begin(), shapes.end(), first);
+            if (round >= 40) // it is known which of them a graph is by now
+                std::shuffle(shapes.begin(), shapes.end(), random);
+            for (unsigned shape : shapes)
+                Turn(program, shape);
+        }
+        EXPECT_EQ(program.exact, 10u * 12) << first;
+        EXPECT_EQ(program.patched, 0u) << first;
+        EXPECT_EQ(program.built, 0u) << first;
+    }
+    ExpectFaithful(program);
+}
+
+// An allocator's addresses take turns among a few, or are others each time.
+TEST(Variants, ParamsAloneEarnAFew) {
+    Program program(Limits(1000));
+    for (int step = 0; step < 400; step++) {
+        for (int i = 0; i < OPS; i++)
+            program.Op("k" + std::to_string(i), 1000 * (step % 10) + i);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 4u);
+}
+
+// With more shapes than graphs, most of these stay what they are.
+TEST(Variants, FewerThanShapesAreKeptForSome) {
+    Program program(Limits(10));
+    for (int round = 0; round < 60; round++) {
+        if (round == 50)
+            program.ResetCounts();
+        for (unsigned shape = 0; shape < 30; shape++)
+            Turn(program, shape);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.exact, 10u * 9) << "and one of them for all others";
+    EXPECT_EQ(program.near, 10u * 21);
+}
+
+TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherPiece) {
+    Program program(Limits(1000));
+    for (int step = 0; step < 40; step++)
+        Turn(program, step % 4);
+    ASSERT_EQ(program.built, 4u);
+    auto both = [&](bool begin) {
+        Step(program, 0);
+        for (int i = 0; i < (begin ? OPS / 2 : OPS); i++)
+            program.Op("b" + std::to_string(i));
+    };
+    for (int step = 0; step < 2; step++) {
+        both(false);
+        program.Sync();
+    }
+    both(true);
+    ASSERT_TRUE(program.plan.piece && program.plan.n == OPS / 2) << "a piece without a graph";
+    for (unsigned i = 1; i <= 3; i++) {
+        EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
+        EXPECT_EQ(program.dropped, i);
+    }
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan)) << "the one that is launched stays";
+    program.Sync();
+    program.ResetCounts();
+    Turn(program, 0);
+    EXPECT_EQ(program.exact, 1u);
+    // Its further ones are not built at the cost of others.
+    for (int step = 0; step < 40; step++)
+        Turn(program, step % 4);
+    Step(program, 0);
+    program.Op("k0");
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan));
+    program.Sync();
+    ExpectFaithful(program);
+}
+
+// The memory of a piece that is not launched any more is given back one graph at a time.
+TEST(Variants, ManyGoOneByOne) {
+    Program program(Limits(1000));
+    for (int round = 0; round < ENOUGH; round++)
+        for (unsigned shape = 0; shape < 20; shape++)
+            Turn(program, shape);
+    for (int step = 0; step < 10; step++) {
+        Step(program, 0, "other");
+        program.Sync();
+    }
+    for (unsigned i = 1; i <= 12; i++) {
+        ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
+        EXPECT_EQ(program.dropped, i);
+    }
+    ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
+    EXPECT_EQ(program.dropped, 20u) << "the few that are left go with their piece";
+    Turn(program, 0);
+    ExpectFaithful(program);
+}
+
+// Graphs go at any time, the one that was launched last among them.
+TEST(Variants, NothingIsLeftOfThoseThatWent) {
+    for (unsigned seed = 0; seed < 30; seed++) {
+        Program program(Limits(40));
+        std::mt19937 random(seed);
+        for (int step = 0; step < 2000; step++) {
+            Step(program, random() % 30);
+            if (random() % 3 == 0)
+                Step(program, random() % 10, "other");
+            program.Sync();
+            if (random() % 50 == 0)
+                cus_plan_drop_oldest(&program.plan);
+            if (random() % 500 == 0)
+                cus_plan_drop_handle(&program.plan, program.Kind("k0")->handle);
+        }
+        ExpectFaithful(program);
+        EXPECT_GT(program.exact, 100u);
+    }
+}
+
+} // namespace
