@@ -34,10 +34,10 @@ class Bench(Lab):
             super().fail(done)
 
     def point(self, label, variants, figure, unit, reps=5, x=None, more_is_better=False, result="checksum", apart=(), optional=(),
-              read=None, series=""):
+              read=None, series="", settled=True):
         """Measures one point. `variants`: name -> (argv, environment, native program, limit). `figure` is what counts of a run's JSON line,
         `result` its checksum; variants in `apart` compute something else on purpose, those in `optional` may fail. `read` makes that
-        of a run whose program prints none."""
+        of a run whose program prints none. `settled`: each run is on the four CPUs that are fastest when it begins."""
         if self.left() <= 0:
             raise OutOfTime(label)
         self.optional = optional
@@ -45,7 +45,7 @@ class Bench(Lab):
         def call(name, how):
             self.running = name
             argv, env, native, limit = variants[name]
-            done = self.runner.run(argv, variant=how, env=env if how == "preload" else None, native=native, limit=limit)
+            done = self.runner.run(argv, variant=how, env=env if how == "preload" else None, native=native, limit=limit, settled=settled)
             if read and done.ok:
                 done.result = read(done)
             return done
@@ -86,7 +86,7 @@ KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "gpu_us", "median_ms
 
 def variant_of(runs, figure):
     """What is kept of a variant's runs: figures, and the last run's account of the library."""
-    numbers = [{k: d.result[k] for k in KEPT if k in d.result} for d in runs]
+    numbers = [{**{k: d.result[k] for k in KEPT if k in d.result}, "host_ms": [round(ms, 3) for ms in d.host_ms]} for d in runs]
     kept = {"median": statistics.median(n[figure] for n in numbers), "runs": numbers}
     stats = runs[-1].stats
     if stats:
@@ -284,7 +284,7 @@ def case_threads(bench):
         if n > (os.cpu_count() or 1):
             bench.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
             continue
-        hostloop(bench, f"threads: {n}", ["--threads", n, "--launches", 250], reps=3, x=n, steps=(200, 400))
+        hostloop(bench, f"threads: {n}", ["--threads", n, "--launches", 250], reps=3, x=n, steps=(200, 400), settled=False)
 
 
 def case_hosts(bench):

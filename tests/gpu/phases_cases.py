@@ -39,7 +39,7 @@ def case_phases(lab):
 
 def play(lab, name, argv, reps):
     """Plain and preloaded in turn, results compared. Returns the runs by variant; none where one failed."""
-    runs = lab.measure({f"{name}, plain": "plain", f"{name}, preloaded": "preload"}, lambda which, variant: lab.runner.run(argv, variant=variant, limit=60),
+    runs = lab.measure({f"{name}, plain": "plain", f"{name}, preloaded": "preload"}, lambda which, variant: lab.runner.run(argv, variant=variant, limit=60, settled=True),
                        None, reps)
     lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
     return {name.rsplit(", ", 1)[1].replace("preloaded", "preload"): all_of for name, all_of in runs.items()}
