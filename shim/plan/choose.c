@@ -23,9 +23,10 @@ enum {
     STALE = 16,      /* launches of a piece, for each variant, in which one of them was not */
     SEEN_MIN = 4096, /* slots of the set of signatures; a power of two */
     SEEN_MAX = 1 << 18,
-    LIKELY = 7,     /* all that can be said of a variant speaks for it */
-    LOST_PART = 16, /* of the slots: so many shapes lost make it twice as large */
-    COUNT = 15,     /* the bits of a slot that count; the others are the signature's */
+    SHAPES_MAX = 1 << 16, /* to which shapes alone make it grow */
+    LIKELY = 7,           /* all that can be said of a variant speaks for it */
+    LOST_PART = 16,       /* of the slots: so many shapes lost make it twice as large */
+    COUNT = 15,           /* the bits of a slot that count; the others are the signature's */
 };
 
 _Static_assert(OFTEN <= COUNT, "so often can be counted");
@@ -109,15 +110,17 @@ struct cus_signature cus_choose_own(const struct cus_plan *plan) {
 }
 
 /* As many slots as the tree has nodes, or a step would take the place of its own signatures before
- * they can come again; and more where shapes take each other's. */
+ * they can come again; and more where shapes take each other's. Asked for with each piece, not with
+ * each op: where there is no memory it stays as it is. */
 static void make_room(struct cus_plan *plan) {
     uint64_t before = plan->seen ? plan->seen_mask + 1 : 0, slots = before ? before : SEEN_MIN;
     while (slots < plan->tree.n_nodes && slots < SEEN_MAX)
         slots *= 2;
-    if (before && plan->seen_lost > before / LOST_PART && slots < SEEN_MAX)
+    if (before && plan->seen_lost > before / LOST_PART && slots < SHAPES_MAX)
         slots *= 2;
     if (slots == before)
         return;
+    plan->seen_lost = 0;
     uint64_t *seen = cus_mem_grow(slots * sizeof *seen);
     if (!seen)
         return;
@@ -127,7 +130,6 @@ static void make_room(struct cus_plan *plan) {
     cus_mem_shrink(plan->seen);
     plan->seen = seen;
     plan->seen_mask = slots - 1;
-    plan->seen_lost = 0;
 }
 
 static bool is_in(uint64_t slot, struct cus_signature sig) {
@@ -150,7 +152,6 @@ static uint64_t *slot_of(const struct cus_plan *plan, struct cus_signature sig) 
 /* How often was this signature met before, at most COUNT times? Once more from now on. `*lost`:
  * another one's place was taken for it. */
 static unsigned meet(struct cus_plan *plan, struct cus_signature sig, bool *lost) {
-    make_room(plan);
     *lost = false;
     if (!plan->seen)
         return 0;
@@ -164,11 +165,14 @@ static unsigned meet(struct cus_plan *plan, struct cus_signature sig, bool *lost
 
 void cus_choose_note(struct cus_plan *plan, struct cus_signature sig) {
     bool lost;
+    if (!plan->seen)
+        make_room(plan);
     meet(plan, sig, &lost);
 }
 
 static unsigned meet_shapes(struct cus_plan *plan, struct cus_signature sig) {
     bool lost;
+    make_room(plan);
     unsigned times = meet(plan, sig, &lost);
     plan->seen_lost += lost;
     return times;
@@ -284,6 +288,7 @@ static bool earns_twin(struct cus_plan *plan) {
         return false;
     if (piece->begun > PROBE_ALWAYS && piece->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
+    make_room(plan);
     uint32_t asked = 0, again = 0, dirty = count_dirty(plan);
     uint32_t probes = piece->n < PROBES ? piece->n : PROBES;
     for (uint32_t probe = 0; probe < probes; probe++) {
@@ -349,6 +354,8 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
     if (!plan->piece->n_variants)
         return NULL;
     plan->piece->unbuilt += !later;
+    if (!plan->reshaped) /* it was to be a second one of these shapes: they stay what they are */
+        return plan->predicted;
     struct cus_variant *variant = guest_of(plan);
     cus_choose_compare(plan, variant);
     return variant;

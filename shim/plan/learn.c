@@ -285,6 +285,7 @@ void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
 static void evict(struct cus_plan *plan, struct cus_piece *piece) {
     if (piece->n_variants > CUS_VARIANTS_FEW) {
         drop_variant(plan, piece, piece->oldest);
+        piece->unbuilt = 0;
         return;
     }
     if (piece->n_variants && cus_twins_has(plan, piece)) {
@@ -299,16 +300,26 @@ static void evict(struct cus_plan *plan, struct cus_piece *piece) {
     drop_piece(plan, piece);
 }
 
-/* What a piece has beyond its first graph makes room for the first one of another. */
+static bool has_further(const struct cus_plan *plan, const struct cus_piece *piece) {
+    return piece->n_variants > 1 && piece->oldest->used <= plan->clock_before;
+}
+
+/* What pieces have beyond their first graph makes room for the first one of another, where it is
+ * enough for that. */
 static bool drop_further(struct cus_plan *plan) {
-    struct cus_piece *piece = plan->oldest;
-    if (!plan->piece || plan->piece->n_variants)
+    uint64_t nodes = 0, wanted = plan->piece && !plan->piece->n_variants ? plan->piece->n : 0;
+    for (struct cus_piece *piece = plan->oldest; piece && nodes < wanted; piece = piece->prev)
+        if (has_further(plan, piece))
+            nodes += (uint64_t)piece->n * (piece->n_variants - 1);
+    if (!wanted || nodes < wanted)
         return false;
-    while (piece && (piece->n_variants < 2 || piece->oldest->used > plan->clock_before))
-        piece = piece->prev;
-    if (piece)
-        drop_variant(plan, piece, piece->oldest);
-    return piece != NULL;
+    nodes = 0;
+    for (struct cus_piece *piece = plan->oldest; piece && nodes < wanted; piece = piece->prev)
+        for (; nodes < wanted && has_further(plan, piece); nodes += piece->n) {
+            drop_variant(plan, piece, piece->oldest);
+            piece->unbuilt = 0;
+        }
+    return nodes > 0;
 }
 
 bool cus_plan_drop_oldest(struct cus_plan *plan) {
@@ -407,9 +418,12 @@ void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
     }
 }
 
-bool cus_plan_shed(struct cus_plan *plan, unsigned pieces) {
-    for (; pieces && plan->oldest; pieces--)
-        drop_piece(plan, plan->oldest);
+bool cus_plan_shed(struct cus_plan *plan, unsigned n) {
+    for (; n && plan->oldest; n--)
+        if (plan->oldest->n_variants > CUS_VARIANTS_FEW)
+            drop_variant(plan, plan->oldest, plan->oldest->oldest);
+        else
+            drop_piece(plan, plan->oldest);
     if (plan->oldest)
         return true;
     cus_plan_clear(plan);

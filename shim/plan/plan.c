@@ -318,7 +318,6 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->in = plan->sig;
     variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     cus_choose_note(plan, variant->out);
-    variant->fired = piece->fired;
     cus_variants_add(piece, variant);
     cus_twins_add(plan, piece);
     plan->predicted = variant;

@@ -411,9 +411,9 @@ bool cus_plan_drop_oldest(struct cus_plan *plan);
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
 /* The same, where there was no room for a graph: another try is made after a while. */
 bool cus_plan_no_room(struct cus_plan *plan);
-/* Drops so many pieces, launched least recently first; where none is left, forgets every path. True
- * while there is more. Nothing may be withheld. */
-bool cus_plan_shed(struct cus_plan *plan, unsigned pieces);
+/* Drops so many pieces, or graphs of one that has many, launched least recently first; where none
+ * is left, forgets every path. True while there is more. Nothing may be withheld. */
+bool cus_plan_shed(struct cus_plan *plan, unsigned n);
 /* Drops every piece that holds a launch of `handle`, or every piece for NULL. Nothing may be
  * withheld. */
 void cus_plan_drop_handle(struct cus_plan *plan, const void *handle);

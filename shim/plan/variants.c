@@ -35,12 +35,22 @@ static void find_by_shape(struct cus_piece *piece, struct cus_variant *variant) 
     HASH_ADD(by_shape, piece->by_shape, shape_key, sizeof key, variant);
 }
 
-static void find_by_place(struct cus_piece *piece, struct cus_variant *variant) {
-    uint64_t key = key_of_place(variant->in, cus_image_op(variant->image, piece, 0)->dims);
-    if (variant->by_place.tbl && variant->place_key == key)
-        return;
+static void lose_place(struct cus_piece *piece, struct cus_variant *variant) {
     if (variant->by_place.tbl)
         HASH_DELETE(by_place, piece->by_place, variant);
+    memset(&variant->by_place, 0, sizeof variant->by_place);
+}
+
+/* Of those with the same place the last one is found: thousands may begin alike. */
+static void find_by_place(struct cus_piece *piece, struct cus_variant *variant) {
+    uint64_t key = key_of_place(variant->in, cus_image_op(variant->image, piece, 0)->dims);
+    struct cus_variant *there;
+    HASH_FIND(by_place, piece->by_place, &key, sizeof key, there);
+    if (there == variant)
+        return;
+    if (there)
+        lose_place(piece, there);
+    lose_place(piece, variant);
     variant->place_key = key;
     HASH_ADD(by_place, piece->by_place, place_key, sizeof key, variant);
 }
@@ -53,10 +63,8 @@ static void index_one(struct cus_piece *piece, struct cus_variant *variant) {
 static void unindex(struct cus_piece *piece, struct cus_variant *variant) {
     if (variant->by_shape.tbl)
         HASH_DELETE(by_shape, piece->by_shape, variant);
-    if (variant->by_place.tbl)
-        HASH_DELETE(by_place, piece->by_place, variant);
     memset(&variant->by_shape, 0, sizeof variant->by_shape);
-    memset(&variant->by_place, 0, sizeof variant->by_place);
+    lose_place(piece, variant);
 }
 
 struct cus_variant *cus_variants_of_shape(const struct cus_piece *piece, struct cus_signature own) {
@@ -97,6 +105,7 @@ static void put_first(struct cus_piece *piece, struct cus_variant *variant) {
 void cus_variants_add(struct cus_piece *piece, struct cus_variant *variant) {
     variant->piece = piece;
     variant->number = piece->n_numbered++;
+    variant->fired = piece->fired;
     put_first(piece, variant);
     if (++piece->n_variants == CUS_VARIANTS_FEW + 1)
         for (struct cus_variant *each = piece->newest; each; each = each->older)

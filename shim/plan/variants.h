@@ -10,7 +10,7 @@
 
 enum { CUS_VARIANTS_FEW = 8 };
 
-/* It was built, or borrowed: it comes first. */
+/* It was built, or borrowed: it comes first, as if it had been launched. */
 void cus_variants_add(struct cus_piece *piece, struct cus_variant *variant);
 /* It is the piece's no more. */
 void cus_variants_remove(struct cus_plan *plan, struct cus_piece *piece,

@@ -144,6 +144,9 @@ class Program {
         mispredicted += predicted && variant != predicted;
         if (choice == CUS_CHOICE_BUILD && full && (variant = cus_plan_borrow(&plan))) {
             lent++;
+        } else if (choice == CUS_CHOICE_BUILD && later &&
+                   (variant = cus_plan_fall_back(&plan, true))) {
+            near++;
         } else if (choice == CUS_CHOICE_BUILD) {
             auto *exec = new cus_exec;
             for (uint32_t i = 0; i < n; i++)
@@ -170,6 +173,7 @@ class Program {
     cus_plan plan;
     bool may_begin = true;
     bool full = false;                                // there is no memory for another exec
+    bool later = false;                               // no further exec may be built in this step
     uint64_t now = 0;                                 // ns; an op comes each microsecond
     std::vector<std::string> asked, issued, launched; // the last: in graphs
     std::vector<uint32_t> pieces;                     // sizes, in launch order

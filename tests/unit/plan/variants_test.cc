@@ -253,6 +253,66 @@ TEST(Variants, ManyGoOneByOne) {
     ExpectFaithful(program);
 }
 
+// A second graph for the same shapes that may not be built now costs no other shape its own.
+TEST(Variants, WhatIsPutOffIsPatchedWhereTheShapesAreRight) {
+    Program program(Limits(1000));
+    auto turn = [&](unsigned grid, uint64_t pointer) {
+        for (int i = 0; i < OPS; i++)
+            program.Op("k" + std::to_string(i), pointer + i, i, grid);
+        program.Sync();
+    };
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {1, 2})
+            turn(grid, 0);
+    ASSERT_EQ(program.built, 2u);
+    program.later = true;
+    for (int round = 0; round < 4; round++)
+        for (uint64_t pointer : {1000, 2000})
+            turn(2, pointer);
+    EXPECT_GT(program.near, 0u) << "addresses in turn";
+    program.ResetCounts();
+    turn(1, 0);
+    EXPECT_EQ(program.exact, 1u);
+    EXPECT_EQ(program.patched, 0u);
+    ExpectFaithful(program);
+}
+
+TEST(Variants, AnIdleStreamGivesUpALittleAtATime) {
+    Program program(Limits(1000));
+    for (int round = 0; round < ENOUGH; round++)
+        for (unsigned shape = 0; shape < 20; shape++)
+            Turn(program, shape);
+    EXPECT_TRUE(cus_plan_shed(&program.plan, 5));
+    EXPECT_EQ(program.dropped, 5u);
+    EXPECT_TRUE(cus_plan_shed(&program.plan, 7));
+    EXPECT_EQ(program.dropped, 12u);
+    EXPECT_FALSE(cus_plan_shed(&program.plan, 5));
+    EXPECT_EQ(program.dropped, 20u);
+    Turn(program, 0);
+    ExpectFaithful(program);
+}
+
+// All that is beyond the first would not be enough: none of it goes.
+TEST(Variants, NothingGoesInVain) {
+    Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE});
+    for (int step = 0; step < 20; step++)
+        Turn(program, step % 2);
+    ASSERT_EQ(program.built, 2u);
+    for (int step = 0; step < 3; step++) {
+        Step(program, 0);
+        program.Break();
+        for (int i = 0; i < (step < 2 ? 2 * OPS : OPS); i++)
+            program.Op("b" + std::to_string(i));
+        if (step < 2)
+            program.Sync();
+    }
+    ASSERT_TRUE(program.plan.piece && program.plan.piece->n == 2 * OPS);
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan)) << "a graph of 12 for one of 24";
+    EXPECT_EQ(program.dropped, 0u);
+    program.Sync();
+    ExpectFaithful(program);
+}
+
 // Graphs go at any time, the one that was launched last among them.
 TEST(Variants, NothingIsLeftOfThoseThatWent) {
     for (unsigned seed = 0; seed < 30; seed++) {
