@@ -24,6 +24,7 @@ enum {
     SEEN_MIN = 4096, /* slots of the set of signatures; a power of two */
     SEEN_MAX = 1 << 18,
     SHAPES_MAX = 1 << 16, /* to which shapes alone make it grow */
+    GROUP = 4,            /* slots in which a signature may be; a power of two */
     LIKELY = 7,           /* all that can be said of a variant speaks for it */
     LOST_PART = 16,       /* of the slots: so many shapes lost make it twice as large */
     COUNT = 15,           /* the bits of a slot that count; the others are the signature's */
@@ -136,17 +137,20 @@ static bool is_in(uint64_t slot, struct cus_signature sig) {
     return !((slot ^ sig.lo) & ~(uint64_t)COUNT);
 }
 
-/* Either of two may be a signature's: the one that it has, or else the one that was met less often.
- * The other one of these counts half from then on, or what comes no more would stay. */
+/* Each slot of a group may be a signature's: the one that it has, or else the one that was met
+ * least often. Another one counts half from then on, or what comes no more would stay. */
 static uint64_t *slot_of(const struct cus_plan *plan, struct cus_signature sig) {
-    uint64_t *slot = &plan->seen[sig.hi & plan->seen_mask];
-    uint64_t *other = &plan->seen[(sig.hi & plan->seen_mask) ^ 1];
-    if (is_in(*slot, sig) || is_in(*other, sig))
-        return is_in(*slot, sig) ? slot : other;
-    bool first = (*slot & COUNT) < (*other & COUNT);
-    uint64_t *stays = first ? other : slot;
-    *stays -= ((*stays & COUNT) + 1) / 2;
-    return first ? slot : other;
+    uint64_t *group = &plan->seen[sig.hi & plan->seen_mask & ~(uint64_t)(GROUP - 1)];
+    uint64_t *least = group, *stays = &group[1 + sig.lo / GROUP % (GROUP - 1)];
+    for (uint64_t *slot = group; slot < group + GROUP; slot++) {
+        if (is_in(*slot, sig))
+            return slot;
+        if ((*slot & COUNT) < (*least & COUNT))
+            least = slot;
+    }
+    if (stays != least)
+        *stays -= ((*stays & COUNT) + 1) / 2;
+    return least;
 }
 
 /* How often was this signature met before, at most COUNT times? Once more from now on. `*lost`:

@@ -71,8 +71,8 @@ struct cus_plan {
     uint32_t step_ops;
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
-    uint64_t *seen; /* signatures met and how often, in one of two slots: those that come again earn
-                       a variant */
+    uint64_t *seen; /* signatures met and how often, in one of a few slots: those that come again
+                       earn a variant */
     uint64_t seen_mask; /* its slots, a power of two, less one */
     uint64_t seen_lost; /* shapes that took another signature's slot since there are so many */
     uint32_t turns;     /* steps, and turns of loops, so far: the stamp of nodes */
