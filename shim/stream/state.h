@@ -104,7 +104,7 @@ struct cus_engine {
 
     CUstream handle;        /* CU_STREAM_LEGACY for the legacy stream */
     uint64_t id;            /* cuStreamGetId, 0 where the driver has none */
-    uint64_t pending_since; /* atomic: ns */
+    uint64_t pending_since; /* atomic: ns; behind the waking of the watchdog */
     uint32_t generation; /* lock: counts drops of kinds, so that a call made without the lock sees
                             that its kind is gone */
     struct cus_thread *owner; /* atomic: thread whose op came last */

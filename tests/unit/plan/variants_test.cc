@@ -27,20 +27,23 @@ void Turn(Program &program, unsigned shape) {
     program.Sync();
 }
 
+// Shapes from 0 on, in turn.
+void Rounds(Program &program, int rounds, unsigned shapes) {
+    for (int round = 0; round < rounds; round++)
+        for (unsigned shape = 0; shape < shapes; shape++)
+            Turn(program, shape);
+}
+
 void ExpectFaithful(const Program &program) {
     EXPECT_EQ(program.issued, program.asked);
 }
 
 TEST(Variants, ManyInTurnAreAllAsTheyWereInTheEnd) {
     Program program(Limits(1000));
-    for (int round = 0; round < 2 * ENOUGH; round++) {
-        if (round == ENOUGH) {
-            EXPECT_EQ(program.built, (unsigned)MANY);
-            program.ResetCounts();
-        }
-        for (unsigned shape = 0; shape < MANY; shape++)
-            Turn(program, shape);
-    }
+    Rounds(program, ENOUGH, MANY);
+    EXPECT_EQ(program.built, (unsigned)MANY);
+    program.ResetCounts();
+    Rounds(program, ENOUGH, MANY);
     ExpectFaithful(program);
     EXPECT_EQ(program.exact, (unsigned)MANY * ENOUGH);
     EXPECT_EQ(program.patched, 0u);
@@ -93,9 +96,10 @@ TEST(Variants, ManyArePredictedByTheirFirstOp) {
     EXPECT_EQ(program.exact, (unsigned)MANY);
 }
 
-// More than there are slots for what is known of shapes at first: these get more.
+// More than there are slots for what is known of shapes at first: these get more, and each shape
+// may be in one of several.
 TEST(Variants, ThousandsInTurnHaveEachTheirOwn) {
-    enum { SHAPES = 6000, ROUNDS = 30 };
+    enum { SHAPES = 10000, ROUNDS = 30 };
     Program program({2, 4, 4, 0, 2 * SHAPES, 100000, CUS_MODE_PIECEWISE});
     for (int round = 0; round < ROUNDS; round++) {
         if (round == ROUNDS - 1) {
@@ -117,8 +121,7 @@ TEST(Variants, RareOnesCostTheOthersNothing) {
     for (int round = 0; round < 60; round++) {
         if (round == 40)
             program.ResetCounts();
-        for (unsigned shape = 0; shape < 20; shape++)
-            Turn(program, shape);
+        Rounds(program, 1, 20);
         Turn(program, 1000 + round); // never comes again
     }
     ExpectFaithful(program);
@@ -129,22 +132,17 @@ TEST(Variants, RareOnesCostTheOthersNothing) {
 
 TEST(Variants, OneIsBuiltWhenPatchingHasCostAsMuch) {
     Program program(Limits(1000));
-    auto nine = [&](int rounds) {
-        for (int round = 0; round < rounds; round++)
-            for (unsigned shape = 0; shape < 9; shape++)
-                Turn(program, shape);
-    };
-    nine(40);
+    Rounds(program, 40, 9);
     EXPECT_EQ(program.built, 9u) << "a few as soon as they come again, the ninth later";
     Turn(program, 400); // takes the place of one, which is built again: the one to be patched
-    nine(2);
+    Rounds(program, 2, 9);
     EXPECT_EQ(program.built, 10u);
     program.ResetCounts();
     unsigned met = 0;
     for (; !program.built && met < 100; met++) {
         Turn(program, 500);
         Turn(program, 501);
-        nine(1);
+        Rounds(program, 1, 9);
     }
     EXPECT_GE(met, 10u);
     EXPECT_LE(met, 15u);
@@ -187,12 +185,9 @@ TEST(Variants, ParamsAloneEarnAFew) {
 // With more shapes than graphs, most of these stay what they are.
 TEST(Variants, FewerThanShapesAreKeptForSome) {
     Program program(Limits(10));
-    for (int round = 0; round < 60; round++) {
-        if (round == 50)
-            program.ResetCounts();
-        for (unsigned shape = 0; shape < 30; shape++)
-            Turn(program, shape);
-    }
+    Rounds(program, 50, 30);
+    program.ResetCounts();
+    Rounds(program, 10, 30);
     ExpectFaithful(program);
     EXPECT_EQ(program.exact, 10u * 9) << "and one of them for all others";
     EXPECT_EQ(program.near, 10u * 21);
@@ -236,9 +231,7 @@ TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherPiece) {
 // The memory of a piece that is not launched any more is given back one graph at a time.
 TEST(Variants, ManyGoOneByOne) {
     Program program(Limits(1000));
-    for (int round = 0; round < ENOUGH; round++)
-        for (unsigned shape = 0; shape < 20; shape++)
-            Turn(program, shape);
+    Rounds(program, ENOUGH, 20);
     for (int step = 0; step < 10; step++) {
         Step(program, 0, "other");
         program.Sync();
@@ -279,9 +272,7 @@ TEST(Variants, WhatIsPutOffIsPatchedWhereTheShapesAreRight) {
 
 TEST(Variants, AnIdleStreamGivesUpALittleAtATime) {
     Program program(Limits(1000));
-    for (int round = 0; round < ENOUGH; round++)
-        for (unsigned shape = 0; shape < 20; shape++)
-            Turn(program, shape);
+    Rounds(program, ENOUGH, 20);
     EXPECT_TRUE(cus_plan_shed(&program.plan, 5));
     EXPECT_EQ(program.dropped, 5u);
     EXPECT_TRUE(cus_plan_shed(&program.plan, 7));
