@@ -7,8 +7,10 @@
  * thread, one stream; a step is some launches (chain.h) and a synchronisation. What is launched
  * follows from the phases and the seed alone.
  *
- * Nothing but a step is inside its time: the counters are read between steps.
+ * Nothing but a step is inside its time: the counters are read between steps. A step in which the
+ * program was stopped (SIGSTOP, SIGCONT), to take turns with another one, is not timed.
  */
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,9 +43,10 @@ static const char *const kind_names[KINDS] = {"good", "none", "short", "three", 
 struct phase {
     enum kind kind;
     unsigned steps;
-    uint64_t wall_ns, host_ns, ops;
-    uint64_t late_wall_ns, late_ops; /* of the steps that began a second and more after the program
-                                        began to launch */
+    uint64_t wall_ns, host_ns, ops;  /* of the steps that were timed; */
+    uint64_t late_wall_ns, late_ops; /* of those behind the first second of all */
+    uint64_t launched;               /* ops of all steps */
+    unsigned stopped;                /* steps that were not timed */
     uint64_t tenth_ns[TENTHS], tenth_ops[TENTHS];
     uint64_t worst_ns;
     unsigned worst_at;
@@ -60,12 +63,19 @@ static struct {
     uint64_t rng;
     struct phase phases[PHASES_MAX];
     unsigned n_phases;
+    bool meet;
 } opt = {.ops = 240, .rng = 1};
 
 static CUstream stream;
 static CUdeviceptr memory;
 static bool counted; /* the library's counters are there */
-static uint64_t began_ns;
+static uint64_t timed_ns;
+static volatile sig_atomic_t continued;
+
+static void on_continue(int number) {
+    (void)number;
+    continued = 1;
+}
 
 static unsigned chance(unsigned below) {
     opt.rng = opt.rng * 6364136223846793005u + 1442695040888963407u;
@@ -114,30 +124,40 @@ __attribute__((noinline)) static void phases_mark(void) {
     __asm__ volatile("");
 }
 
+static void time_step(struct phase *p, unsigned i, unsigned ops, uint64_t ns, uint64_t host_ns) {
+    p->wall_ns += ns;
+    p->host_ns += host_ns;
+    p->ops += ops;
+    if (timed_ns >= LATE_NS) {
+        p->late_wall_ns += ns;
+        p->late_ops += ops;
+    }
+    timed_ns += ns;
+    unsigned tenth = (unsigned)((uint64_t)i * TENTHS / p->steps);
+    p->tenth_ns[tenth] += ns;
+    p->tenth_ops[tenth] += ops;
+    if (ns > p->worst_ns) {
+        p->worst_ns = ns;
+        p->worst_at = i;
+    }
+}
+
 static void play(struct phase *p) {
     struct cusplice_counters last = {0}, now = {0};
     cusplice_read_counters(&last, sizeof last);
     p->before = last;
     for (unsigned i = 0; i < p->steps; i++) {
+        continued = 0;
         uint64_t start = chain_now_ns();
         unsigned ops = step(p->kind);
         uint64_t launched = chain_now_ns();
         OK(cu.cuStreamSynchronize(stream));
         uint64_t ns = chain_now_ns() - start;
-        p->wall_ns += ns;
-        p->host_ns += launched - start;
-        p->ops += ops;
-        if (start - began_ns >= LATE_NS) {
-            p->late_wall_ns += ns;
-            p->late_ops += ops;
-        }
-        unsigned tenth = (unsigned)((uint64_t)i * TENTHS / p->steps);
-        p->tenth_ns[tenth] += ns;
-        p->tenth_ops[tenth] += ops;
-        if (ns > p->worst_ns) {
-            p->worst_ns = ns;
-            p->worst_at = i;
-        }
+        p->launched += ops;
+        if (continued)
+            p->stopped++;
+        else
+            time_step(p, i, ops, ns, launched - start);
         if (i >= LISTED)
             continue;
         p->listed[i].ns = ns;
@@ -178,12 +198,12 @@ static void print_list(const struct phase *p) {
 }
 
 static void print_phase(const struct phase *p) {
-    printf(
-        "{\"kind\": \"%s\", \"steps\": %u, \"ops\": %llu, \"wall_ns\": %.2f, \"host_ns\": %.2f, "
-        "\"late_wall_ns\": %.2f, \"late_ops\": %llu, \"worst_step_us\": %.1f, \"worst_step\": %u",
-        kind_names[p->kind], p->steps, (unsigned long long)p->ops, each(p->wall_ns, p->ops),
-        each(p->host_ns, p->ops), each(p->late_wall_ns, p->late_ops),
-        (unsigned long long)p->late_ops, (double)p->worst_ns / 1000, p->worst_at);
+    printf("{\"kind\": \"%s\", \"steps\": %u, \"ops\": %llu, \"wall_ns\": %.2f, \"host_ns\": %.2f, "
+           "\"late_wall_ns\": %.2f, \"late_ops\": %llu, \"stopped\": %u, \"worst_step_us\": %.1f, "
+           "\"worst_step\": %u",
+           kind_names[p->kind], p->steps, (unsigned long long)p->launched, each(p->wall_ns, p->ops),
+           each(p->host_ns, p->ops), each(p->late_wall_ns, p->late_ops),
+           (unsigned long long)p->late_ops, p->stopped, (double)p->worst_ns / 1000, p->worst_at);
     printf(", \"tenth_ns\": [");
     for (unsigned i = 0; i < TENTHS; i++)
         printf("%s%.2f", i ? ", " : "", each(p->tenth_ns[i], p->tenth_ops[i]));
@@ -191,7 +211,7 @@ static void print_phase(const struct phase *p) {
     if (counted)
         printf(", \"in_graphs\": %.5f, \"graph_launches\": %llu, \"patched\": %llu, "
                "\"build_us\": %llu",
-               each(p->after.in_graphs - p->before.in_graphs, p->ops),
+               each(p->after.in_graphs - p->before.in_graphs, p->launched),
                (unsigned long long)(p->after.graph_launches - p->before.graph_launches),
                (unsigned long long)(p->after.patched_nodes - p->before.patched_nodes),
                (unsigned long long)(p->after.build_us - p->before.build_us));
@@ -200,8 +220,9 @@ static void print_phase(const struct phase *p) {
 }
 
 static const char usage[] =
-    "usage: phases [--ops N] [--seed N] PHASE:STEPS...\n"
+    "usage: phases [--ops N] [--seed N] [--meet] PHASE:STEPS...\n"
     "  --ops N   launches in a step (240)\n"
+    "  --meet    stop (SIGSTOP) before each phase: somebody lets it go on when another is as far\n"
     "  PHASE     good: the same launches in each step; none: in an order that never repeats;\n"
     "            short: three launches in a step; three: three that come again among 16;\n"
     "            runs: known runs of 12 in an order that never repeats; shapes: random grids\n";
@@ -240,6 +261,9 @@ static void parse(int argc, char **argv) {
                 i++;
                 continue;
             }
+        } else if (strcmp(argv[i], "--meet") == 0) {
+            opt.meet = true;
+            continue;
         } else if (add_phase(argv[i])) {
             continue;
         }
@@ -263,6 +287,7 @@ static void touch_functions(void) {
 
 int main(int argc, char **argv) {
     parse(argc, argv);
+    signal(SIGCONT, on_continue);
     chain_open();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     memory = chain_memory(0);
@@ -270,10 +295,11 @@ int main(int argc, char **argv) {
     touch_functions();
     struct cusplice_counters unused;
     counted = cusplice_read_counters(&unused, sizeof unused) > 0;
-    began_ns = chain_now_ns();
     for (unsigned i = 0; i < opt.n_phases; i++) {
         if (i + 1 == opt.n_phases)
             phases_mark();
+        if (opt.meet)
+            raise(SIGSTOP);
         play(&opt.phases[i]);
     }
     phases_mark();

@@ -117,12 +117,14 @@ enum {
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
-    GRAPH_NS = 30000,  /* what a graph takes beside */
-    MEASURED_FROM = 8, /* nodes of a graph that is measured */
-    PARTS = 4,         /* of the estimate: the last graph is one of them where it was faster, */
-    SLOWER_PARTS = 3,  /* and so many where it was slower, */
-    SLOWER_MAX = 4     /* which is not believed beyond so many times the estimate: a thread that had
-                          to wait for a processor says nothing of the driver */
+    GRAPH_NS = 30000,   /* what a graph takes beside */
+    MEASURED_FROM = 8,  /* nodes of a graph that is measured */
+    ADVISED_TIMES = 16, /* what an earlier run advises may take so many times the share of time: it
+                           is done once, behind a first step in which code is loaded */
+    PARTS = 4,          /* of the estimate: the last graph is one of them where it was faster, */
+    SLOWER_PARTS = 3,   /* and so many where it was slower, */
+    SLOWER_MAX = 4 /* which is not believed beyond so many times the estimate: a thread that had
+                      to wait for a processor says nothing of the driver */
 };
 
 static uint64_t node_ns(void) {
@@ -173,8 +175,8 @@ void cus_build_allow(struct cus_engine *engine) {
     engine->plan.share = nodes_in(building->length);
 }
 
-/* Nodes of what an earlier run says that it pays are beside the share, only their time is not: each
- * op of a step may be built at once, or it would pay late. */
+/* What an earlier run says that it pays is beside the share: each op of a step may be built at
+ * once, or it would pay late. Only where that takes many times the share is it spread, too. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
     const struct cus_building *building = &engine->building;
     struct cus_account step = cus_account_since(cus_judge_account(engine), building->began);
@@ -182,7 +184,8 @@ bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advise
     if (!building->nodes && !building->advised)
         return true;
     step.built = 0; /* its time is counted here */
-    int64_t ns = (int64_t)(cus_options()->build_us * ops) + cus_account_balance(&step);
+    uint64_t share = cus_options()->build_us * ops * (advised ? ADVISED_TIMES : 1);
+    int64_t ns = (int64_t)share + cus_account_balance(&step);
     int64_t then = (int64_t)(building->ns + beyond(nodes, estimate(nodes, advised)));
     if (cus_options()->build_us && then > ns)
         return false;

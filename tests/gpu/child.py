@@ -136,7 +136,7 @@ class Turns:
     same of it, and those that run one after the other do not.
     """
 
-    ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`
+    ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`, and may again where the others are to catch up
     TURN = 0.3  # seconds: many of the steps that are timed
 
     def __init__(self, n, ready):
@@ -158,24 +158,33 @@ class Turns:
             self.changed.notify()
 
     def give(self):
-        """Until all have ended. The yardsticks of all that while are in `seen`."""
+        """Until all have ended. The yardsticks of all that while are in `seen`. Who stops by itself has no turn until all have."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.leaders) == self.left)
         while not all(state(leader)[0] == "T" for leader in self.leaders):
             time.sleep(0.05)
+        waiting = set()
         while self.left:
             groups = {leader: group(leader) for leader in self.leaders}
+            if waiting.issuperset(groups):
+                waiting.clear()
             with Settled(self) as best:
                 for leader, pids in groups.items():
-                    move(pids, best.cpus)
-                    self.turn(leader)
+                    if leader not in waiting:
+                        move(pids, best.cpus)
+                        waiting |= self.turn(leader)
             self.seen += self.host_ms
 
     def turn(self, leader):
+        """The leader if it stopped by itself."""
         self.tell(leader, signal.SIGCONT)
-        with self.changed:
-            self.changed.wait_for(lambda: leader not in self.leaders, timeout=self.TURN)
+        end, stopped = time.monotonic() + self.TURN, False
+        while leader in self.leaders and not stopped and time.monotonic() < end:
+            with self.changed:
+                self.changed.wait_for(lambda: leader not in self.leaders, timeout=0.01)
+            stopped = state(leader)[0] == "T"
         self.tell(leader, signal.SIGSTOP)
+        return {leader} if stopped else set()
 
     def tell(self, leader, number):
         with contextlib.suppress(ProcessLookupError):

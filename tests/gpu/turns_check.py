@@ -46,3 +46,18 @@ assert all(a[1] <= b[0] for a, b in zip(runs, runs[1:])) and len(runs) >= 6, run
 slow = ([sys.executable, "-c", "import time; time.sleep(60)"], "plain", None)
 found = runner.in_turn([slow, jobs[0]], 3, ready=False)
 assert found[0].hung and found[1].rc == 0, [(done.rc, done.hung) for done in found]
+
+# Those that meet more than once: nobody begins the second part before both are through with the first.
+MEETING = """import json, os, signal, sys, time
+parts = []
+for seconds in sys.argv[1:]:
+    os.kill(0, signal.SIGSTOP)
+    begin = time.monotonic()
+    while time.process_time() < (len(parts) + 1) * float(seconds):
+        pass
+    parts.append([begin, time.monotonic()])
+print(json.dumps({'parts': parts}))
+"""
+jobs = [([sys.executable, "-c", MEETING, part, part], "plain", None) for part in ("0.2", "0.8")]
+first, second = (done.result["parts"] for done in runner.in_turn(jobs, 20))
+assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)

@@ -104,5 +104,36 @@ TEST(Phases, ALongStepIsBuiltShareByShare) {
     }
 }
 
+// Who waits for another program at each phase, or is stopped in a step, has nothing of it in its
+// times, and does what it does.
+TEST(Phases, StepsInWhichItWasStoppedAreNotTimed) {
+    const std::string program = Runfile("harness/bench/phases");
+    Setting setting;
+    setting.env = {{"CUSIM_DELAY_US", "0"}};
+    Outcome plain = RunProgram({program, "good:3000", "none:20"}, setting);
+    Outcome stopped = RunProgram(
+        {"/bin/sh", "-c",
+         "stopped() { grep -q ') T' /proc/$pid/stat; }\n"
+         "$0 --meet good:3000 none:20 & pid=$!\n"
+         "until stopped; do sleep 0.01; done; kill -CONT $pid\n"
+         "for i in 1 2 3; do sleep 0.1; kill -STOP $pid; sleep 1; kill -CONT $pid; done\n"
+         "until stopped; do sleep 0.01; done; kill -CONT $pid\n"
+         "wait $pid",
+         program},
+        setting);
+    ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+    ASSERT_EQ(stopped.result.status, 0) << stopped.Describe();
+    Json said = ParseJson(stopped.result.out), before = ParseJson(plain.result.out);
+    EXPECT_EQ(said.text.at("checksum"), before.text.at("checksum"));
+    Phase good = {said, 0}, none = {said, 1};
+    EXPECT_GE(good("stopped"), 1); // or the signal came between two steps
+    EXPECT_LE(good("stopped"), 3);
+    EXPECT_EQ(none("stopped"), 0);
+    EXPECT_EQ((Phase{before, 0})("stopped"), 0);
+    EXPECT_EQ(good("ops"), 3000 * OPS);
+    EXPECT_LT(good("worst_step_us"), 1e6);
+    EXPECT_LT(good("wall_ns") * good("ops"), 1e9 + 2 * (Phase{before, 0})("wall_ns") * good("ops"));
+}
+
 } // namespace
 } // namespace sim
