@@ -8,6 +8,7 @@ import statistics
 
 # Phases of harness/bench/phases by themselves: steps, and those with --quick. The first second of them is not judged.
 ALONE = {"none": (4000, 2500), "three": (6000, 3000), "runs": (8000, 6000), "shapes": (8000, 6000), "short": (150000, 100000), "good": (8000, 6000)}
+CLOSE = ("none", "three", "good")  # those whose figure is near what it is held against: three repetitions
 GOOD, BAD = 4000, 2500  # steps of a phase where they take turns: about a second each, preloaded
 LEARNED = 64  # steps of 1000 launches
 
@@ -21,7 +22,7 @@ def case_phases(lab):
     kept = {}
     reps = 1 if lab.quick else 3
     for kind, steps in ALONE.items():
-        runs = beside(lab, kind, [program, "--meet", f"{kind}:{steps[lab.quick]}"], reps)
+        runs = beside(lab, kind, [program, "--meet", f"{kind}:{steps[lab.quick]}"], reps if kind in CLOSE else 1)
         kept[kind] = {variant: [over(d, "late_wall_ns")[0] for d in all_of] for variant, all_of in runs.items()}
         if runs.get("preload") and all(map(all, kept[kind].values())):
             ratio = middle(ratios(kept[kind]))
