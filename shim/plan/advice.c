@@ -33,6 +33,7 @@ void cus_advice_met(struct cus_plan *plan, struct cus_node *node) {
     if (!head)
         return;
     mark(advice, at, CUS_ADVICE_MET, &advice->met);
+    plan->advised_ops = plan->step_ops + 1;
     /* Where two runs cut the path at other places, the last one's cuts fit together. */
     if (!head->advice || advice->entries[head->advice - 1].used <= advice->entries[at].used)
         head->advice = at + 1;

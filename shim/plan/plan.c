@@ -71,7 +71,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->step = CUS_STEP_UNKNOWN;
     plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
-    plan->step_ops = 0;
+    plan->step_ops = plan->advised_ops = 0;
     plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
     plan->loop_ops = 0;
     plan->now.n = 0;
@@ -335,7 +335,7 @@ static void restart(struct cus_plan *plan) {
     plan->sig = (struct cus_signature){0, 0};
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
-    plan->step_ops = 0;
+    plan->step_ops = plan->advised_ops = 0;
     plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
     plan->loop_ops = 0;
     plan->looking = false;
@@ -481,6 +481,9 @@ unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned m
 
 static bool suspiciously_long(const struct cus_plan *plan) {
     if (plan->step_ops < LOOP_AFTER)
+        return false;
+    /* A step of an earlier run: its next piece may end as far behind the last one. */
+    if (plan->advised_ops && plan->step_ops - plan->advised_ops < plan->limits.piece_max)
         return false;
     return plan->step_ops >= LOOP_SURE || plan->step_ops / LOOP_LONGER >= plan->longest;
 }

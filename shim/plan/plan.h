@@ -69,6 +69,7 @@ struct cus_plan {
     bool looking;                 /* the loop finder is fed */
     bool looped;                  /* a loop was found since the host waited last */
     uint32_t step_ops;
+    uint32_t advised_ops;     /* of these, up to where an earlier run knew the path last */
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */
     uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
     uint64_t *seen; /* signatures met and how often, in one of a few slots: those that come again

@@ -334,6 +334,30 @@ TEST(Advice, PiecesOfAnotherPaceAreFormedAnew) {
     ExpectFaithful(program);
 }
 
+// A long step whose ops come round again, behind short ones, looks like a loop that never waits.
+// One that an earlier run knew as a step does not.
+TEST(Advice, AKnownStepIsNoLoop) {
+    auto run = [](cus_advice *advice, Program &program) {
+        cus_plan_advise(&program.plan, advice, 1);
+        Step(program, 20, "first");
+        Step(program, 1000);
+    };
+    Program before(kLimits), without(kLimits), program(kLimits);
+    run(nullptr, before);
+    for (int i = 0; i < 20; i++)
+        Step(before, 1000);
+    Known known(Told(before));
+    ASSERT_GT(known.entries.size(), 10u);
+    for (Program *again : {&without, &program}) {
+        run(again == &program ? &known.advice : nullptr, *again);
+        again->ResetCounts();
+        Step(*again, 1000);
+        ExpectFaithful(*again);
+    }
+    EXPECT_EQ(program.in_graphs, 1000u);
+    EXPECT_LT(without.in_graphs, 500u) << "nothing is shown where it is no loop anyway";
+}
+
 TEST(Advice, OfALoopThatNeverWaitsTheSecondTurnIsInGraphs) {
     auto run = [](cus_advice *advice, Entries *told) {
         Program program(kLimits);
