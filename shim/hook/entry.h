@@ -8,6 +8,11 @@
 /* The states of guard.h that let a call go straight to the real function are those below this one.
  */
 #define CUS_ENTRY_STATE_ON 3
+/* Where cus_process has the state, */
+#define CUS_ENTRY_HOOKS_AT 36
+/* and cus_thread_self the depth, and the stream that is aimed at by calls of an enum cus_abi. */
+#define CUS_ENTRY_DEPTH_AT 60
+#define CUS_ENTRY_AIM_AT(abi) (8 * (abi))
 
 /* Stubs for functions that the table does not know, 16 bytes each. */
 #define CUS_ENTRY_SPARE 512

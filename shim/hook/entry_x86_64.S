@@ -67,6 +67,39 @@ cus_hook_\symbol:
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol); .set cus_number, cus_number + 1
 #include "shim/api/cuda_api.def"
 
+/* cuLaunchKernel: jumps, with all arguments where they are. A launch on the stream on which the thread withholds ops goes on in
+ * cus_midst_*, with the depth set before that is asked: a signal handler that launches did so before, or goes straight through. One on any
+ * other goes on in cus_passed_*. Whoever does not act, is not ready, or has its arguments in the `extra` form: cus_other_*. */
+    .macro cus_launch symbol, abi
+    .p2align 4
+    .globl cus_hook_\symbol
+    .hidden cus_hook_\symbol
+    .type cus_hook_\symbol, @function
+    .globl \symbol
+    .type \symbol, @function
+cus_hook_\symbol:
+\symbol:
+    .cfi_startproc
+    movq cus_thread_self@gottpoff(%rip), %rax
+    cmpl $CUS_ENTRY_STATE_ON, cus_process+CUS_ENTRY_HOOKS_AT(%rip)
+    jne cus_other_\symbol
+    cmpb $0, %fs:CUS_ENTRY_DEPTH_AT(%rax)
+    jne cus_other_\symbol
+    cmpq $0, 40(%rsp)
+    jne cus_other_\symbol
+    movq 24(%rsp), %r10
+    movb $1, %fs:CUS_ENTRY_DEPTH_AT(%rax)
+    cmpq %fs:CUS_ENTRY_AIM_AT(\abi)(%rax), %r10
+    je cus_midst_\symbol
+    movb $0, %fs:CUS_ENTRY_DEPTH_AT(%rax)
+    jmp cus_passed_\symbol
+    .cfi_endproc
+    .size \symbol, . - \symbol
+    .size cus_hook_\symbol, . - cus_hook_\symbol
+    .endm
+    cus_launch cuLaunchKernel, 0
+    cus_launch cuLaunchKernel_ptsz, 1
+
     .p2align 4
     .globl cus_entry_spares
     .hidden cus_entry_spares
@@ -93,7 +126,7 @@ cus_entry_spares:
     .type cus_around, @function
 cus_around:
     .cfi_startproc
-    cmpl $CUS_ENTRY_STATE_ON, cus_state(%rip)
+    cmpl $CUS_ENTRY_STATE_ON, cus_process+CUS_ENTRY_HOOKS_AT(%rip)
     jb cus_straight
     pushq %r11
     .cfi_adjust_cfa_offset 8
@@ -108,7 +141,7 @@ cus_around:
     .type cus_jump, @function
 cus_jump:
     .cfi_startproc
-    cmpl $CUS_ENTRY_STATE_ON, cus_state(%rip)
+    cmpl $CUS_ENTRY_STATE_ON, cus_process+CUS_ENTRY_HOOKS_AT(%rip)
     jae cus_slow
 cus_straight:
     pushq %rax

@@ -10,10 +10,12 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/base/hazard.h"
 #include "shim/hook/entry.h"
+#include "shim/stream/state.h"
 #include "shim/verify/gate.h"
 
 enum cus_state {
@@ -28,13 +30,13 @@ enum cus_state {
     CUS_STATE_RECORDED /* as ON, and each op is told to the trace */
 };
 
-extern uint32_t cus_state
-    __attribute__((visibility("hidden"))); /* atomic; written by lifecycle.c alone */
-
-/* The thread is inside a hook. Initial-exec: the library is preloaded and eight bytes are always
- * there. */
-extern _Thread_local uint32_t cus_depth
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* The process's is cus_process.hooks, in the line that the hot paths look at anyway; so is
+ * cus_thread_self.depth: not 0 where the thread is inside a hook. */
+_Static_assert(offsetof(struct cus_process, hooks) == CUS_ENTRY_HOOKS_AT &&
+                   offsetof(struct cus_thread, depth) == CUS_ENTRY_DEPTH_AT &&
+                   sizeof(cus_thread_self.depth) == 1 &&
+                   offsetof(struct cus_thread, aim[1]) == CUS_ENTRY_AIM_AT(CUS_ABI_PTSZ),
+               "as the assembly has it");
 
 struct cus_guard {
     int error;  /* errno as the program left it */
@@ -47,10 +49,10 @@ bool cus_lifecycle_attend(void);
 /* True: the hook acts, and calls cus_guard_leave when it has acted. False: straight to the real
  * function. */
 static inline bool cus_guard_enter(struct cus_guard *guard) {
-    uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(state < CUS_STATE_ON || (CUS_HAZARD(E3) && cus_depth != 0), 0))
+    uint32_t state = __atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(state < CUS_STATE_ON || (CUS_HAZARD(E3) && cus_thread_self.depth != 0), 0))
         return false;
-    cus_depth = 1;
+    cus_thread_self.depth = 1;
     guard->error = errno;
     guard->gated = __builtin_expect(state != CUS_STATE_ON, 0) && cus_lifecycle_attend();
     return true;
@@ -58,21 +60,22 @@ static inline bool cus_guard_enter(struct cus_guard *guard) {
 
 /* The short form, for the hot paths: would cus_guard_enter enter, with nothing else to do first? */
 static inline bool cus_guard_ready(void) {
-    return __builtin_expect(__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) == CUS_STATE_ON, 1) &&
-           __builtin_expect(!CUS_HAZARD(E3) || cus_depth == 0, 1);
+    return __builtin_expect(__atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE) == CUS_STATE_ON,
+                            1) &&
+           __builtin_expect(!CUS_HAZARD(E3) || cus_thread_self.depth == 0, 1);
 }
 
 /* The same where a trace is made. */
 static inline bool cus_guard_recorded(void) {
-    return __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) == CUS_STATE_RECORDED &&
-           (!CUS_HAZARD(E3) || cus_depth == 0);
+    return __atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE) == CUS_STATE_RECORDED &&
+           (!CUS_HAZARD(E3) || cus_thread_self.depth == 0);
 }
 
 static inline void cus_guard_leave(const struct cus_guard *guard) {
     if (__builtin_expect(guard->gated, 0))
         cus_gate_leave();
     errno = guard->error;
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
 }
 
 #endif

@@ -32,9 +32,7 @@
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 
-uint32_t cus_state;
 static uint32_t state_on; /* ON, GATED in mode verify, RECORDED; set before the state is */
-_Thread_local uint32_t cus_depth __attribute__((tls_model("initial-exec")));
 
 static struct cus_driver driver;    /* frozen when the engine has started */
 static pid_t owner;                 /* the process that started it; frozen as well */
@@ -126,17 +124,17 @@ static void start_writers(void) {
 /* While the engine drains, the hooks still act: an op of another thread must not overtake what is
  * being issued. */
 static void at_exit(void) {
-    uint32_t state = __atomic_load_n(&cus_state, __ATOMIC_ACQUIRE);
+    uint32_t state = __atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE);
     if (state < CUS_STATE_ON || getpid() != owner ||
         __atomic_exchange_n(&leaving, 1, __ATOMIC_ACQ_REL))
         return;
-    uint32_t depth = cus_depth;
-    cus_depth = 1;
+    uint32_t depth = cus_thread_self.depth;
+    cus_thread_self.depth = 1;
     cus_futex_wake(&leaving, 2);
     cus_engine_drain();
     cus_recording_end();
     if (CUS_HAZARD(E10))
-        __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+        __atomic_store_n(&cus_process.hooks, CUS_STATE_OFF, __ATOMIC_RELEASE);
     cus_engine_cache_save(true);
     static struct cus_counters last;
     memset(&last, 0, sizeof last);
@@ -152,13 +150,13 @@ static void at_exit(void) {
     if (cus_engine_prove_end(&verified, &different))
         cus_handshake_verified(verified, different);
     cus_handshake_exit(ops, __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
-    cus_depth = depth;
+    cus_thread_self.depth = depth;
 }
 
 /* The threads, the locks and the GPU stayed with the parent. */
 static void in_child(void) {
-    __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
-    cus_depth = 0;
+    __atomic_store_n(&cus_process.hooks, CUS_STATE_OFF, __ATOMIC_RELEASE);
+    cus_thread_self.depth = 0;
     cus_record_child();
     cus_engine_child();
 }
@@ -175,18 +173,18 @@ static void fill_driver(void) {
 
 void cus_lifecycle_start(void) {
     uint32_t cold = CUS_STATE_COLD;
-    if (__atomic_load_n(&cus_state, __ATOMIC_ACQUIRE) != CUS_STATE_COLD ||
-        !__atomic_compare_exchange_n(&cus_state, &cold, CUS_STATE_STARTING, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE) != CUS_STATE_COLD ||
+        !__atomic_compare_exchange_n(&cus_process.hooks, &cold, CUS_STATE_STARTING, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
     int error = errno;
     if (cus_resolve_off() || !cus_real_find()) {
-        __atomic_store_n(&cus_state, CUS_STATE_OFF, __ATOMIC_RELEASE);
+        __atomic_store_n(&cus_process.hooks, CUS_STATE_OFF, __ATOMIC_RELEASE);
         cus_handshake_off();
         errno = error;
         return;
     }
-    cus_depth = 1;
+    cus_thread_self.depth = 1;
     owner = getpid();
     fill_driver();
     pthread_atfork(NULL, NULL, in_child);
@@ -200,7 +198,7 @@ void cus_lifecycle_start(void) {
                : recorded                             ? CUS_STATE_RECORDED
                                                       : CUS_STATE_ON;
     cus_runtime_start(state_on == CUS_STATE_ON);
-    __atomic_store_n(&cus_state, state_on, __ATOMIC_RELEASE);
+    __atomic_store_n(&cus_process.hooks, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
             withholds ? "" : ", nothing is withheld");
     const char *route = cus_routes_look();
@@ -212,15 +210,15 @@ void cus_lifecycle_start(void) {
     cus_cupti_apply();
     cus_handshake_on();
     start_writers();
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
     errno = error;
 }
 
 void cus_lifecycle_call_attention(void) {
     uint32_t on = state_on;
     if (on)
-        __atomic_compare_exchange_n(&cus_state, &on, CUS_STATE_ATTEND, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&cus_process.hooks, &on, CUS_STATE_ATTEND, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 void cus_lifecycle_withhold_off_later(const char *why) {
@@ -230,7 +228,7 @@ void cus_lifecycle_withhold_off_later(const char *why) {
 
 static void attend(void) {
     uint32_t attend = CUS_STATE_ATTEND;
-    if (!__atomic_compare_exchange_n(&cus_state, &attend, state_on, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(&cus_process.hooks, &attend, state_on, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return;
     const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);

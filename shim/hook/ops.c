@@ -24,8 +24,9 @@
  * itself); then this is the moment to start.
  */
 static CUresult straight(CUresult result) {
-    if (result == CUDA_SUCCESS && __atomic_load_n(&cus_state, __ATOMIC_RELAXED) == CUS_STATE_COLD &&
-        cus_depth == 0)
+    if (result == CUDA_SUCCESS &&
+        __atomic_load_n(&cus_process.hooks, __ATOMIC_RELAXED) == CUS_STATE_COLD &&
+        cus_thread_self.depth == 0)
         cus_lifecycle_start();
     return result;
 }
@@ -35,21 +36,25 @@ static CUresult straight(CUresult result) {
 
 #define NOINLINE __attribute__((noinline)) static
 #define ON_STACK(type) __typeof__(type) volatile
+/* Jumped to by the entry (entry_x86_64.S), with the arguments where the caller left them. */
+#define FROM_ENTRY(part, symbol)                                                                   \
+    extern __typeof__(symbol) cus_##part##_##symbol __attribute__((visibility("hidden")));         \
+    __attribute__((noinline))
 
 /* The hot paths of an op: either it is the one that is expected and is withheld, or its stream is
  * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
  * for a signal handler that launches meanwhile, and for what the driver calls back (HAZARDS E3). */
 #define HOT(hold, type, f, stream, abi, symbol, arguments)                                         \
     if (cus_hot_pending()) {                                                                       \
-        cus_depth = 1;                                                                             \
+        cus_thread_self.depth = 1;                                                                 \
         bool held_ = hold;                                                                         \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         if (__builtin_expect(held_, 1))                                                            \
             return CUDA_SUCCESS;                                                                   \
     } else if (cus_hot_passes(stream, abi, type, f)) {                                             \
-        cus_depth = 1;                                                                             \
+        cus_thread_self.depth = 1;                                                                 \
         CUresult result_ = CUS_REAL(symbol) arguments;                                             \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         return result_;                                                                            \
     }
 
@@ -61,9 +66,9 @@ static CUresult straight(CUresult result) {
 /* The hot path where a trace is made, out of the way of those who make none. */
 #define RECORDED(symbol, parameters, arguments, hold)                                              \
     NOINLINE CUresult recorded_##symbol parameters {                                               \
-        cus_depth = 1;                                                                             \
+        cus_thread_self.depth = 1;                                                                 \
         bool held_ = hold;                                                                         \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         return __builtin_expect(held_, 1) ? CUDA_SUCCESS : long_##symbol arguments;                \
     }
 
@@ -101,10 +106,11 @@ static CUresult straight(CUresult result) {
              cus_recorded_launch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}}, stream_,  \
                                  abi_, params_, extra_))                                           \
     /* Not on the hot path: what neither begins there nor is by pointers to arguments. */          \
-    NOINLINE CUresult other_##symbol(CUfunction f, unsigned int gx, unsigned int gy,               \
-                                     unsigned int gz, unsigned int bx, unsigned int by,            \
-                                     unsigned int bz, unsigned int shared, CUstream stream_,       \
-                                     void **params_, void **extra_) {                              \
+    FROM_ENTRY(other, symbol)                                                                      \
+    CUresult cus_other_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,   \
+                                unsigned int bx, unsigned int by, unsigned int bz,                 \
+                                unsigned int shared, CUstream stream_, void **params_,             \
+                                void **extra_) {                                                   \
         OTHERWISE(symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
         HOT(extra_ &&cus_told_launch(f, dims, stream_, abi_, params_, extra_, NULL),               \
@@ -113,10 +119,11 @@ static CUresult straight(CUresult result) {
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
     /* Nothing begins here; its stream may be left alone. */                                       \
-    NOINLINE CUresult passed_##symbol(                                                             \
-        CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,          \
-        unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,                 \
-        ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_) {         \
+    FROM_ENTRY(passed, symbol)                                                                     \
+    CUresult cus_passed_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,  \
+                                 unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,      \
+                                 ON_STACK(unsigned int) shared, ON_STACK(CUstream) stream_,        \
+                                 ON_STACK(void **) params_, ON_STACK(void **) extra_) {            \
         uint64_t left;                                                                             \
         struct cus_engine *engine = NULL;                                                          \
         if (!cus_hot_pending())                                                                    \
@@ -124,35 +131,36 @@ static CUresult straight(CUresult result) {
         if (!engine)                                                                               \
             return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
         if (__builtin_expect(!cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f), 0))             \
-            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
-        cus_depth = 1;                                                                             \
+            return cus_other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_,         \
+                                      extra_);                                                     \
+        cus_thread_self.depth = 1;                                                                 \
         CUresult result =                                                                          \
             CUS_REAL(symbol)(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, NULL);           \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         return result;                                                                             \
     }                                                                                              \
     /* The launch that is expected, in another context. Lock held. What it was asked for with is   \
      * in the node, so that the hot path keeps none of it over its call of the driver. */          \
     NOINLINE CUresult astray_##symbol(void **params_) {                                            \
-        struct cus_engine *engine = cus_thread_self.pending;                                       \
+        struct cus_engine *engine = cus_thread_self.found;                                         \
         const struct cus_held held = *cus_plan_before(&engine->plan);                              \
         const uint32_t *d = held.dims;                                                             \
         CUfunction f = (CUfunction)(uintptr_t)engine->plan.at->plain;                              \
         CUstream stream_ = cus_thread_self.ref.handle;                                             \
         cus_lock_give(&engine->lock);                                                              \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         return long_##symbol(f, d[0], d[1], d[2], d[3], d[4], d[5], d[6], stream_, params_, NULL); \
     }                                                                                              \
     NOINLINE CUresult different_##symbol(void **params_) {                                         \
         if (__builtin_expect(!cus_hot_different(params_), 0))                                      \
             return astray_##symbol(params_);                                                       \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     NOINLINE CUresult same_##symbol(void **params_) {                                              \
         if (__builtin_expect(!cus_hot_same(), 0))                                                  \
             return astray_##symbol(params_);                                                       \
-        cus_depth = 0;                                                                             \
+        cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     NOINLINE CUresult rest_##symbol(void **params_) {                                              \
@@ -164,27 +172,19 @@ static CUresult straight(CUresult result) {
                                       unsigned int gz, unsigned int bx, unsigned int by,           \
                                       unsigned int bz, unsigned int shared, CUstream stream_,      \
                                       void **params_, void **extra_) {                             \
-        cus_lock_give(&cus_thread_self.pending->lock);                                             \
-        cus_depth = 0;                                                                             \
+        cus_lock_give(&cus_thread_self.found->lock);                                               \
+        cus_thread_self.depth = 0;                                                                 \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
     /* What comes on the stack is left there: volatile, so that it is not taken into registers     \
      * that would have to be saved for it. No call but as a jump at the end. */                    \
-    CUS_WRAP(symbol,                                                                               \
-             (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,    \
-              unsigned int by, ON_STACK(unsigned int) bz, ON_STACK(unsigned int) shared,           \
-              ON_STACK(CUstream) stream_, ON_STACK(void **) params_, ON_STACK(void **) extra_)) {  \
-        if (__builtin_expect(!cus_guard_ready() || extra_, 0))                                     \
-            return other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);    \
-        cus_depth = 1;                                                                             \
-        /* A signal handler that launches did so before this, or goes straight through. */         \
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
-        if (__builtin_expect(!cus_hot_aimed(stream_, abi_), 0)) {                                  \
-            cus_depth = 0;                                                                         \
-            return passed_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
-        }                                                                                          \
-        if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
-            cus_depth = 0;                                                                         \
+    FROM_ENTRY(midst, symbol)                                                                      \
+    CUresult cus_midst_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,   \
+                                unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,       \
+                                ON_STACK(unsigned int) shared, ON_STACK(CUstream) stream_,         \
+                                ON_STACK(void **) params_, ON_STACK(void **) extra_) {             \
+        if (__builtin_expect(!cus_hot_try(cus_thread_self.found), 0)) {                            \
+            cus_thread_self.depth = 0;                                                             \
             return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
         }                                                                                          \
         enum cus_hot is = cus_hot_compare(f, gx, gy, gz, bx, by, &bz, &shared, &params_);          \
@@ -395,7 +395,7 @@ CUS_WRAP(cuInit, (unsigned int flags)) {
         return cus_real_absent();
     CUresult result = CUS_REAL(cuInit)(flags);
     /* Inside a hook it is the driver or the engine that asks; the program's own call will come. */
-    if (result == CUDA_SUCCESS && cus_depth == 0)
+    if (result == CUDA_SUCCESS && cus_thread_self.depth == 0)
         cus_lifecycle_start();
     return result;
 }

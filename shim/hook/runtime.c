@@ -155,13 +155,13 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
     if (!real)
         return ABSENT;
     if (look.exact && !(shared >> 32) && may_match(stream, abi)) {
-        struct cus_engine *engine = cus_thread_self.pending;
-        cus_depth = 1;
+        struct cus_engine *engine = cus_thread_self.found;
+        cus_thread_self.depth = 1;
         bool held = cus_hot_launch(look.handle,
                                    (struct cus_dims){{grid.x, grid.y, grid.z, block.x, block.y,
                                                       block.z, (uint32_t)shared}},
                                    stream, abi, args, NULL);
-        cus_depth = 0;
+        cus_thread_self.depth = 0;
         if (held) {
             __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
             return 0;
@@ -184,16 +184,16 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
 /* Another launch than the one that is expected. Lock held. */
 NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
                            void **args, size_t shared, CUstream stream) {
-    cus_lock_give(&cus_thread_self.pending->lock);
+    cus_lock_give(&cus_thread_self.found->lock);
     launch_fn *real = (launch_fn *)matching.real;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
     return real(kernel, grid, block, args, shared, stream);
 }
 
 /* The launch that is expected, in another context. Lock held. */
 NOINLINE static int astray(void **args) {
-    struct cus_engine *engine = cus_thread_self.pending;
+    struct cus_engine *engine = cus_thread_self.found;
     engine->counters.runtime--;
     const struct cus_held held = *cus_plan_before(&engine->plan);
     const uint32_t *d = held.dims;
@@ -201,24 +201,24 @@ NOINLINE static int astray(void **args) {
     const void *kernel = matching.kernel;
     launch_fn *real = (launch_fn *)matching.real;
     cus_lock_give(&engine->lock);
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
     return real(kernel, (struct cus_dim3){d[0], d[1], d[2]}, (struct cus_dim3){d[3], d[4], d[5]},
                 args, d[6], stream);
 }
 
 NOINLINE static int different(void **args) {
-    cus_thread_self.pending->counters.runtime++;
+    cus_thread_self.found->counters.runtime++;
     if (__builtin_expect(!cus_hot_different(args), 0))
         return astray(args);
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
     return 0;
 }
 
 NOINLINE static int same(void **args) {
-    cus_thread_self.pending->counters.runtime++;
+    cus_thread_self.found->counters.runtime++;
     if (__builtin_expect(!cus_hot_same(), 0))
         return astray(args);
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
     return 0;
 }
 
@@ -266,17 +266,17 @@ NOINLINE static int rest(void **args) {
                 return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
             return FAR(symbol);                                                                    \
         }                                                                                          \
-        cus_depth = 1;                                                                             \
+        cus_thread_self.depth = 1;                                                                 \
         /* A signal handler that launches did so before this, or goes straight through. */         \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         if (!__builtin_expect(cus_hot_aimed(stream, abi_), 1)) {                                   \
-            cus_depth = 0;                                                                         \
+            cus_thread_self.depth = 0;                                                             \
             return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);                 \
         }                                                                                          \
         matching.kernel = kernel;                                                                  \
         matching.real = real;                                                                      \
-        if (__builtin_expect(!cus_hot_try(cus_thread_self.pending), 0)) {                          \
-            cus_depth = 0;                                                                         \
+        if (__builtin_expect(!cus_hot_try(cus_thread_self.found), 0)) {                            \
+            cus_thread_self.depth = 0;                                                             \
             return FAR(symbol);                                                                    \
         }                                                                                          \
         enum cus_hot is = compare(handle, grid, block, &shared, &args);                            \
@@ -298,7 +298,7 @@ static inline __attribute__((always_inline)) uint64_t pair(const void *at) {
 static inline __attribute__((always_inline)) enum cus_hot
 compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
         const volatile size_t *shared, void **const *args) {
-    const struct cus_engine *engine = cus_thread_self.pending;
+    const struct cus_engine *engine = cus_thread_self.found;
     if (!cus_hot_good(engine) || engine->plan.at->plain != handle)
         return CUS_HOT_OTHER;
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
@@ -324,7 +324,7 @@ static bool match_ex(const struct cus_runtime_look *look, const struct config *c
     if (!look->exact || config->shared >> 32 || (config->n_attrs && !look->attrs) ||
         !may_match(config->stream, abi))
         return false;
-    struct cus_engine *engine = cus_thread_self.pending;
+    struct cus_engine *engine = cus_thread_self.found;
     const struct cus_dim3 grid = config->grid, block = config->block;
     const CUlaunchConfig as = {.gridDimX = grid.x,
                                .gridDimY = grid.y,
@@ -336,9 +336,9 @@ static bool match_ex(const struct cus_runtime_look *look, const struct config *c
                                .hStream = config->stream,
                                .attrs = config->attrs,
                                .numAttrs = config->n_attrs};
-    cus_depth = 1;
+    cus_thread_self.depth = 1;
     bool held = cus_hot_launch_ex(&as, look->handle, abi, args, NULL);
-    cus_depth = 0;
+    cus_thread_self.depth = 0;
     if (held)
         __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
     return held;

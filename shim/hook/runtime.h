@@ -30,7 +30,7 @@ enum cus_runtime {
 /* ---- runtime.c ---- */
 
 /* What the calling thread waits to see: the one launch that the runtime makes of the call that it
- * is inside of. Initial-exec, as cus_depth. */
+ * is inside of. Initial-exec, as cus_thread_self.depth. */
 struct cus_runtime_watch {
     bool on;
     bool same;     /* the last one was handed on as it was asked for */

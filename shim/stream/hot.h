@@ -41,9 +41,9 @@ static inline bool cus_hot_untied(const struct cus_engine *engine) {
     return !legacy || !__atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE);
 }
 
-/* The engine whose piece the calling thread is in the midst of, if this is its stream; then its
- * lock is held. Which context is current is for the caller to ask, before the op is withheld: last
- * of all, so that what is compared need not be kept over the call of the driver. */
+/* Is the calling thread in the midst of a piece of this stream? Then `found` is its `pending`, and
+ * what is locked. Which context is current is for the caller to ask, before the op is withheld:
+ * last of all, so that what is compared need not be kept over the call of the driver. */
 CUS_HOT bool cus_hot_aimed(CUstream handle, enum cus_abi abi) {
     return cus_thread_self.aim[abi] == handle;
 }
@@ -62,7 +62,7 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (!cus_hot_aimed(handle, abi))
         return NULL;
-    struct cus_engine *engine = cus_thread_self.pending;
+    struct cus_engine *engine = cus_thread_self.found;
     cus_lock_take(&engine->lock);
     if (cus_hot_good(engine))
         return engine;
@@ -157,7 +157,7 @@ CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, boo
 
 /* Is anything withheld by this thread? */
 CUS_HOT bool cus_hot_pending(void) {
-    return cus_thread_self.pending != NULL;
+    return cus_thread_self.pends;
 }
 
 /* The packed buffer of the `extra` form, as everybody fills it; NULL where it looks otherwise. */
@@ -179,7 +179,7 @@ enum cus_hot {
 CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uint32_t gz,
                                      uint32_t bx, uint32_t by, const volatile uint32_t *bz,
                                      const volatile uint32_t *shared, void **const volatile *at) {
-    const struct cus_engine *engine = cus_thread_self.pending;
+    const struct cus_engine *engine = cus_thread_self.found;
     if (!cus_hot_good(engine) || engine->plan.at->plain != f)
         return CUS_HOT_OTHER;
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
@@ -196,7 +196,7 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
 
 /* Arguments of all sizes are another function's work: whoever has words alone calls none. */
 CUS_HOT bool cus_hot_rest_differs(void *const *params) {
-    return cus_plan_others_differ(cus_thread_self.pending->plan.at, params);
+    return cus_plan_others_differ(cus_thread_self.found->plan.at, params);
 }
 
 /* What ends it when that is so. False: another context is current, and nothing was done; the lock
@@ -205,15 +205,15 @@ CUS_HOT bool cus_hot_same(void) {
     struct cus_thread *thread = &cus_thread_self;
     if (!cus_hot_same_context(thread))
         return false;
-    cus_hot_took(thread->pending, CUS_OP_LAUNCH, NULL);
+    cus_hot_took(thread->found, CUS_OP_LAUNCH, NULL);
     return true;
 }
 CUS_HOT bool cus_hot_different(void *const *params) {
     struct cus_thread *thread = &cus_thread_self;
     if (!cus_hot_same_context(thread))
         return false;
-    cus_plan_ask_here(&thread->pending->plan, params);
-    cus_hot_took(thread->pending, CUS_OP_LAUNCH, NULL);
+    cus_plan_ask_here(&thread->found->plan, params);
+    cus_hot_took(thread->found, CUS_OP_LAUNCH, NULL);
     return true;
 }
 
@@ -318,9 +318,9 @@ CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle,
     if (extra)
         return cus_told_launch(f, dims, handle, abi, params, extra, NULL);
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as cus_hot_enter */
-    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.pending))
+    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.found))
         return false;
-    struct cus_lock *lock = &cus_thread_self.pending->lock;
+    struct cus_lock *lock = &cus_thread_self.found->lock;
     const uint32_t *d = dims.d;
     bool held = false;
     enum cus_hot is = cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params);

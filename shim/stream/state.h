@@ -99,6 +99,7 @@ struct cus_engine {
     uint64_t dormant;              /* atomic: ops to let pass, for the stream does not pay */
     uint64_t passed[CUS_OP_TYPES]; /* atomic: ops let pass, in no other counter */
     CUresult late_error;           /* atomic: of an op issued later than asked for */
+    uint32_t head_left;            /* atomic: ops that `head` lacks; 0: nothing is looked for */
     struct cus_repeat repeat;      /* what it is left alone with */
     uint32_t traced; /* lock: its number in the trace, as of `traced_epoch` (cus_record_epoch) */
 
@@ -147,8 +148,7 @@ struct cus_engine {
     bool deaf; /* atomic: that it repeats itself is not believed: it came to nothing last time */
     uint32_t n_heads;          /* atomic, as the following: how steps begin that paid, */
     uint64_t heads[CUS_HEADS]; /* written under the lock */
-    uint64_t head;             /* of the running step, */
-    uint32_t head_left;        /* so many ops of it missing. 0: nothing is looked for */
+    uint64_t head;             /* of the running step, but for the last `head_left` of its ops */
     uint64_t graph_bytes;      /* estimate of what its execs hold now */
     uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
     uint64_t idle_since; /* so, in ns */
@@ -170,26 +170,31 @@ struct cus_engine {
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 
 struct cus_thread {
-    /* The stream on which this thread has ops withheld and which it looked up last, by the name
+    /* What the hot paths look at is in one line.
+     *
+     * The stream on which this thread has ops withheld and which it looked up last, by the name
      * that it used then: for calls of each enum cus_abi. CUS_NO_STREAM where there is none. */
     CUstream aim[2];
-    struct cus_engine
-        *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
-    /* The last look-up, valid while `epoch` is the registry's. What the hot path looks at comes
-     * first. */
-    uint32_t epoch;
-    CUcontext context;
+    /* The last look-up, valid while `epoch` is the registry's. */
     struct cus_engine *found;
-    bool none;                    /* nothing is withheld there: `found` is NULL and stays so */
-    struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
+    CUcontext context;
     struct cus_stream_ref ref;
     struct cus_engine
         *last; /* where this thread worked last: what event and context synchronise end */
-    struct cus_context *seen; /* the context looked up last: entries live for ever */
-    uint32_t issued;          /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
-    bool tapped;              /* what it does is part of something that the trace is told of */
-    uint32_t suspended;       /* suspends of the program that no resume has answered */
-};
+    uint32_t epoch;
+    uint8_t depth; /* it is inside of a hook (hook/guard.h) */
+    bool pends;    /* there is a `pending` */
+    bool none;     /* nothing is withheld there: `found` is NULL and stays so */
+
+    struct cus_engine
+        *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
+    struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
+    struct cus_context *seen;     /* the context looked up last: entries live for ever */
+    uint32_t issued;    /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
+    bool tapped;        /* what it does is part of something that the trace is told of */
+    uint32_t suspended; /* suspends of the program that no resume has answered */
+} __attribute__((aligned(CUS_LINE)));
+_Static_assert(offsetof(struct cus_thread, pending) == CUS_LINE, "in one line");
 
 /* No stream has this handle. */
 extern const char cus_no_stream;
@@ -202,6 +207,7 @@ static inline void cus_thread_aim(struct cus_thread *thread) {
 }
 static inline void cus_thread_pends(struct cus_thread *thread, struct cus_engine *engine) {
     thread->pending = engine;
+    thread->pends = engine != NULL;
     cus_thread_aim(thread);
 }
 
@@ -231,6 +237,7 @@ struct cus_process {
     uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
+    uint32_t hooks; /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
 
     /* What threads write while others match ops is in other lines than what they look at. */
     uint32_t spinners __attribute__((
