@@ -627,6 +627,7 @@ void cus_plan_step_end(struct cus_plan *plan) {
     cus_sizes_settle(plan);
     /* What looked like a loop was one step, only longer than those before: it is learned as such.
      */
-    if (looped && ops < LOOP_SURE)
+    plan->again = looped && ops < LOOP_SURE;
+    if (plan->again)
         cus_plan_clear(plan);
 }

@@ -68,6 +68,7 @@ struct cus_plan {
     bool called;                  /* it was a call, while nothing was withheld */
     bool looking;                 /* the loop finder is fed */
     bool looped;                  /* a loop was found since the host waited last */
+    bool again; /* the step before was forgotten: this one's nodes are made once more */
     uint32_t step_ops;
     uint32_t advised_ops;     /* of these, up to where an earlier run knew the path last */
     struct cus_signature sig; /* of the step up to `cur`, withheld ops not counted */

@@ -221,13 +221,13 @@ static void end_step(struct cus_engine *engine) {
     if ((!CUS_HAZARD(F9) ||
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->plan.piece && engine->plan.step_ops) {
+        cus_step_covered(engine);
         cus_plan_step_end(&engine->plan);
         cus_record_step();
         cus_withheld_destroy_dropped(engine, false);
         cus_build_allow(engine);
         engine->counters.steps++;
         engine->ended++;
-        cus_step_covered(engine);
         engine->counters.breaks[CUS_BREAK_SYNC]++;
         engine->counters.segments++;
     }

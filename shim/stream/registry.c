@@ -194,6 +194,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
     engine->step_at = cus_engine_ops(engine);
     engine->step_graphs = engine->counters.in_graphs;
+    engine->step_fresh = engine->plan.fresh_nodes;
     engine->step_longest = engine->step_number = engine->step_covered = 0;
     engine->id = 0;
     if (driver->cuStreamGetId) {

@@ -153,9 +153,10 @@ struct cus_engine {
     uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
     uint64_t idle_since; /* so, in ns */
     uint64_t ended;      /* steps that the host waited for */
-    /* How soon steps go into graphs (lock): as the last step ended ops and those in graphs; the
-     * longest step; steps of at least half of that, and the first that was covered; 0: none was. */
-    uint64_t step_at, step_graphs, step_longest;
+    /* How soon steps go into graphs (lock): as the last step ended ops, those in graphs and nodes
+     * of the tree; the longest step; steps of at least half of that, those apart that came for the
+     * first time, and the first that was covered; 0: none was. */
+    uint64_t step_at, step_graphs, step_fresh, step_longest;
     uint32_t step_number, step_covered;
 
     struct cus_counters counters; /* lock */

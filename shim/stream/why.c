@@ -39,18 +39,27 @@ void cus_why_keep_pieces(struct cus_engine *engine) {
     cus_lock_give(&cus_process.list_lock);
 }
 
+/* Most of its ops came where none came before, and it is not another step's doing that they are not
+ * known any more. */
+static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fresh) {
+    return fresh * 2 >= ops && !engine->plan.again;
+}
+
 void cus_step_covered(struct cus_engine *engine) {
     uint64_t ops = cus_engine_ops(engine) - engine->step_at;
     uint64_t graphs = engine->counters.in_graphs - engine->step_graphs;
+    uint64_t fresh = engine->plan.fresh_nodes - engine->step_fresh;
     engine->step_at += ops;
     engine->step_graphs += graphs;
+    engine->step_fresh += fresh;
     if (!ops || ops * 2 < engine->step_longest)
         return;
     if (ops > engine->step_longest * 2)
         engine->step_number = engine->step_covered = 0; /* those before only led up to it */
     if (ops > engine->step_longest)
         engine->step_longest = ops;
-    engine->step_number++;
+    if (!engine->step_number || !is_first(engine, ops, fresh))
+        engine->step_number++;
     if (!engine->step_covered && graphs * 100 >= ops * 95)
         engine->step_covered = engine->step_number;
 }

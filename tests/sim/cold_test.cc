@@ -105,6 +105,19 @@ TEST(Cold, WithoutAFolderThereIsNoCache) {
     EXPECT_GE(run.stats.Number("first_step_in_graphs"), 3);
 }
 
+// Steps of several kinds in turn: each from the second time on that it comes, and not counted as if
+// what never came could have been a graph.
+TEST(Cold, EachOfSeveralStepsIsInGraphsWhenItComesAgain) {
+    const std::string folder = TempDir();
+    const auto turns = Loop(300, {"--signatures", "3", "--differ", "order"}, 30);
+    Outcome first = RunIn(folder, turns), second = RunIn(folder, turns);
+    ASSERT_STATS(first);
+    ASSERT_STATS(second);
+    EXPECT_GE(first.stats.Number("first_step_in_graphs"), 4);
+    EXPECT_EQ(second.stats.Number("first_step_in_graphs"), 2);
+    EXPECT_EQ(second.stats.Number("issued.eager"), 3 * 300);
+}
+
 // Its matrix products are from a library, its copies are nodes, its grids change.
 TEST(Cold, TheDecodeHostIsFasterThereWithTheSameText) {
     const std::string folder = TempDir();
