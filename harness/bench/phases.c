@@ -70,11 +70,23 @@ static CUstream stream;
 static CUdeviceptr memory;
 static bool counted; /* the library's counters are there */
 static uint64_t timed_ns;
-static volatile sig_atomic_t continued;
+static volatile sig_atomic_t continued, released;
 
 static void on_continue(int number) {
     (void)number;
     continued = 1;
+}
+
+static void on_release(int number) {
+    (void)number;
+    released = 1;
+}
+
+/* Stops until somebody has seen it, and lets it go. */
+static void meet(void) {
+    while (!released)
+        raise(SIGSTOP);
+    released = 0;
 }
 
 static unsigned chance(unsigned below) {
@@ -160,7 +172,7 @@ static void play(struct phase *p) {
             time_step(p, i, ops, ns, launched - start);
         if (i >= LISTED)
             continue;
-        p->listed[i].ns = ns;
+        p->listed[i].ns = continued ? 0 : ns;
         if (!counted)
             continue;
         cusplice_read_counters(&now, sizeof now);
@@ -222,7 +234,8 @@ static void print_phase(const struct phase *p) {
 static const char usage[] =
     "usage: phases [--ops N] [--seed N] [--meet] PHASE:STEPS...\n"
     "  --ops N   launches in a step (240)\n"
-    "  --meet    stop (SIGSTOP) before each phase: somebody lets it go on when another is as far\n"
+    "  --meet    stop (SIGSTOP) before each phase, until SIGUSR1: somebody sends it when others "
+    "are as far\n"
     "  PHASE     good: the same launches in each step; none: in an order that never repeats;\n"
     "            short: three launches in a step; three: three that come again among 16;\n"
     "            runs: known runs of 12 in an order that never repeats; shapes: random grids\n";
@@ -288,6 +301,7 @@ static void touch_functions(void) {
 int main(int argc, char **argv) {
     parse(argc, argv);
     signal(SIGCONT, on_continue);
+    signal(SIGUSR1, on_release);
     chain_open();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     memory = chain_memory(0);
@@ -299,7 +313,7 @@ int main(int argc, char **argv) {
         if (i + 1 == opt.n_phases)
             phases_mark();
         if (opt.meet)
-            raise(SIGSTOP);
+            meet();
         play(&opt.phases[i]);
     }
     phases_mark();

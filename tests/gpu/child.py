@@ -136,11 +136,11 @@ class Turns:
     same of it, and those that run one after the other do not.
     """
 
-    ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`, and may again where the others are to catch up
+    ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`
     TURN = 0.3  # seconds: many of the steps that are timed
 
-    def __init__(self, n, ready):
-        self.ready, self.left, self.leaders = ready, n, []
+    def __init__(self, n, ready, meet):
+        self.ready, self.meet, self.left, self.leaders = ready, meet, n, []
         self.host_ms, self.seen = (), []
         self.changed = threading.Condition()
 
@@ -158,7 +158,9 @@ class Turns:
             self.changed.notify()
 
     def give(self):
-        """Until all have ended. The yardsticks of all that while are in `seen`. Who stops by itself has no turn until all have."""
+        """Until all have ended. The yardsticks of all that while are in `seen`.
+
+        With `meet` a child that stops by itself has no turn until all have. It stops again and again until SIGUSR1 tells it that they have."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.leaders) == self.left)
         while not all(state(leader)[0] == "T" for leader in self.leaders):
@@ -167,6 +169,8 @@ class Turns:
         while self.left:
             groups = {leader: group(leader) for leader in self.leaders}
             if waiting.issuperset(groups):
+                for leader in waiting:
+                    self.tell(leader, signal.SIGUSR1)
                 waiting.clear()
             with Settled(self) as best:
                 for leader, pids in groups.items():
@@ -182,7 +186,7 @@ class Turns:
         while leader in self.leaders and not stopped and time.monotonic() < end:
             with self.changed:
                 self.changed.wait_for(lambda: leader not in self.leaders, timeout=0.01)
-            stopped = state(leader)[0] == "T"
+            stopped = self.meet and state(leader)[0] == "T"
         self.tell(leader, signal.SIGSTOP)
         return {leader} if stopped else set()
 
@@ -239,9 +243,9 @@ class Runner:
         done.result = last_json(done.stdout)
         return done
 
-    def in_turn(self, jobs, limit=60, ready=True):
-        """Runs all of (argv, variant, env), in turns: Turns. `ready`: they stop by themselves before what is timed."""
-        turns = Turns(len(jobs), ready)
+    def in_turn(self, jobs, limit=60, ready=True, meet=False):
+        """Runs all of (argv, variant, env), in turns: Turns. `ready`: they stop by themselves before what is timed; `meet`: and before each part of it."""
+        turns = Turns(len(jobs), ready, meet)
         with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
             runs = [pool.submit(self.run, argv, variant, {**(env or {}), **({Turns.ASKED: "1"} if ready else {})}, limit * len(jobs), turns=turns)
                     for argv, variant, env in jobs]

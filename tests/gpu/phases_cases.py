@@ -51,7 +51,7 @@ def beside(lab, name, argv, reps):
     if lab.plain_only:
         return {}
     for rep in range(reps):
-        for done in lab.runner.in_turn([(argv, variant, None) for variant in (runs if rep % 2 == 0 else reversed(runs))], limit=90):
+        for done in lab.runner.in_turn([(argv, variant, None) for variant in (runs if rep % 2 == 0 else reversed(runs))], limit=90, meet=True):
             if not done.ok or done.result is None:
                 lab.fail(done)
                 return {}

@@ -49,9 +49,12 @@ assert found[0].hung and found[1].rc == 0, [(done.rc, done.hung) for done in fou
 
 # Those that meet more than once: nobody begins the second part before both are through with the first.
 MEETING = """import json, os, signal, sys, time
-parts = []
+parts, released = [], []
+signal.signal(signal.SIGUSR1, lambda *_: released.append(1))
 for seconds in sys.argv[1:]:
-    os.kill(0, signal.SIGSTOP)
+    while not released:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    released.clear()
     begin = time.monotonic()
     while time.process_time() < (len(parts) + 1) * float(seconds):
         pass
@@ -59,5 +62,5 @@ for seconds in sys.argv[1:]:
 print(json.dumps({'parts': parts}))
 """
 jobs = [([sys.executable, "-c", MEETING, part, part], "plain", None) for part in ("0.2", "0.8")]
-first, second = (done.result["parts"] for done in runner.in_turn(jobs, 20))
+first, second = (done.result["parts"] for done in runner.in_turn(jobs, 20, meet=True))
 assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)

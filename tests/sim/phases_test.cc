@@ -113,11 +113,12 @@ TEST(Phases, StepsInWhichItWasStoppedAreNotTimed) {
     Outcome plain = RunProgram({program, "good:3000", "none:20"}, setting);
     Outcome stopped = RunProgram(
         {"/bin/sh", "-c",
-         "stopped() { grep -q ') T' /proc/$pid/stat; }\n"
+         "stopped() { grep -q ') [TZ]' /proc/$pid/stat; }\n"
+         "meet() { until stopped; do sleep 0.01; done; kill -USR1 $pid; kill -CONT $pid; }\n"
          "$0 --meet good:3000 none:20 & pid=$!\n"
-         "until stopped; do sleep 0.01; done; kill -CONT $pid\n"
+         "meet\n"
          "for i in 1 2 3; do sleep 0.1; kill -STOP $pid; sleep 1; kill -CONT $pid; done\n"
-         "until stopped; do sleep 0.01; done; kill -CONT $pid\n"
+         "meet\n"
          "wait $pid",
          program},
         setting);

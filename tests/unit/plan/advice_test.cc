@@ -358,6 +358,54 @@ TEST(Advice, AKnownStepIsNoLoop) {
     EXPECT_LT(without.in_graphs, 500u) << "nothing is shown where it is no loop anyway";
 }
 
+// The steps of one run are a loop in another, which does not wait: it is found, even where the
+// known path is longer than the tree has room for.
+TEST(Advice, AKnownPathIsALoopAllTheSame) {
+    cus_plan_limits limits = kLimits;
+    limits.piece_max = 1024;
+    limits.nodes_max = 30000;
+    Program before(limits);
+    cus_plan_advise(&before.plan, nullptr, 1);
+    for (int i = 0; i < 24; i++)
+        Step(before, 20000);
+    Known known(Told(before));
+    limits.nodes_max = 18000;
+    Program program(limits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    for (unsigned i = 0; i < 200000; i++)
+        program.Op("k" + std::to_string(i % 7), i);
+    EXPECT_GT(known.advice.met, 2u);
+    EXPECT_GT(program.in_graphs, 150000u);
+    program.Sync();
+    ExpectFaithful(program);
+}
+
+// A loop of one op, whose turns are alike wherever they begin, is found as soon as without.
+TEST(Advice, OfALoopThatNeverWaitsTheFirstGraphIsNotLater) {
+    auto run = [](cus_advice *advice, Entries *told) {
+        cus_plan_limits limits = kLimits;
+        limits.piece_max = 1024;
+        Program program(limits);
+        cus_plan_advise(&program.plan, advice, 1);
+        unsigned first = 0;
+        for (unsigned i = 1; i <= 6000; i++) {
+            program.Op("k", i);
+            if (!first && program.in_graphs)
+                first = i;
+        }
+        *told = Told(program);
+        program.Sync();
+        return first;
+    };
+    Entries told, again;
+    unsigned first = run(nullptr, &told);
+    Known known(told);
+    ASSERT_GT(told.size(), 0u);
+    unsigned then = run(&known.advice, &again);
+    EXPECT_GT(then, 0u);
+    EXPECT_LE(then, first);
+}
+
 TEST(Advice, OfALoopThatNeverWaitsTheSecondTurnIsInGraphs) {
     auto run = [](cus_advice *advice, Entries *told) {
         Program program(kLimits);
