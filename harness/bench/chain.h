@@ -35,7 +35,13 @@ enum {
     X(cuMemcpyHtoD, 3020)                                                                          \
     X(cuStreamCreate, 2000)                                                                        \
     X(cuStreamSynchronize, 2000)                                                                   \
-    X(cuLaunchKernel, 4000)
+    X(cuLaunchKernel, 4000)                                                                        \
+    X(cuStreamBeginCapture, 10010)                                                                 \
+    X(cuStreamEndCapture, 10000)                                                                   \
+    X(cuGraphInstantiateWithFlags, 11040)                                                          \
+    X(cuGraphLaunch, 10000)                                                                        \
+    X(cuGraphExecDestroy, 10000)                                                                   \
+    X(cuGraphDestroy, 10000)
 
 extern struct chain_driver {
 #define FIELD(name, version) __typeof__(&name) name;

@@ -46,11 +46,12 @@ static const char *const differ_names[] = {"prefix", "order", "grid"};
 
 static struct {
     unsigned nodes, signatures, streams, threads, steps, warmup, alloc_mb, seed;
+    unsigned graphs; /* launches of a graph made by hand; 0: none is */
     enum differ differ;
     bool random;   /* which signature comes next */
     bool fill;     /* all memory, once */
     bool allocate; /* memory, in each step: a call that covers all streams */
-} opt = {1000, 1, 1, 1, 0, 0, 0, 1, DIFFER_PREFIX, false, false, false};
+} opt = {.nodes = 1000, .signatures = 1, .streams = 1, .threads = 1, .seed = 1};
 
 static CUcontext context;
 static pthread_barrier_t barrier;
@@ -58,6 +59,7 @@ static pthread_barrier_t barrier;
 struct stream {
     CUstream handle;
     CUdeviceptr memory;
+    CUgraphExec *execs; /* graphs_each() for each signature, made when that comes first */
 };
 
 struct worker {
@@ -84,6 +86,47 @@ static void launch(const struct stream *s, unsigned signature, unsigned i) {
     chain_launch(chain_functions[which(signature, i)], grid, i, s->memory, s->handle);
 }
 
+static unsigned graphs_each(void) {
+    return (opt.nodes + opt.graphs - 1) / opt.graphs;
+}
+
+/* The launches of a graph, and so on: each behind the one before. */
+static void capture(struct stream *s, unsigned signature, CUgraphExec *execs) {
+    for (unsigned i = 0; i < opt.nodes;) {
+        CUgraph graph;
+        unsigned end = i + opt.graphs < opt.nodes ? i + opt.graphs : opt.nodes;
+        OK(cu.cuStreamBeginCapture(s->handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        for (; i < end; i++)
+            launch(s, signature, i);
+        OK(cu.cuStreamEndCapture(s->handle, &graph));
+        OK(cu.cuGraphInstantiateWithFlags(execs++, graph, 0));
+        OK(cu.cuGraphDestroy(graph));
+    }
+}
+
+static void issue(struct stream *s, unsigned signature) {
+    for (unsigned i = 0; !opt.graphs && i < opt.nodes; i++)
+        launch(s, signature, i);
+    if (!opt.graphs)
+        return;
+    CUgraphExec *execs = &s->execs[(size_t)signature * graphs_each()];
+    if (!*execs)
+        capture(s, signature, execs);
+    for (unsigned i = 0; i < graphs_each(); i++)
+        OK(cu.cuGraphLaunch(execs[i], s->handle));
+}
+
+/* All graphs made by hand. Nothing runs. */
+static void destroy(struct worker *w) {
+    for (unsigned i = 0; opt.graphs && i < opt.streams; i++)
+        for (size_t at = 0; at < (size_t)opt.signatures * graphs_each(); at++) {
+            CUgraphExec *exec = &w->streams[i].execs[at];
+            if (*exec)
+                OK(cu.cuGraphExecDestroy(*exec));
+            *exec = NULL;
+        }
+}
+
 static void step(struct worker *w) {
     struct stream *s = &w->streams[w->done % opt.streams];
     uint64_t turn = w->done / opt.streams;
@@ -91,8 +134,7 @@ static void step(struct worker *w) {
         turn = w->rng = w->rng * 6364136223846793005u + 1442695040888963407u, turn >>= 33;
     w->done++;
     uint64_t start = chain_now_ns();
-    for (unsigned i = 0; i < opt.nodes; i++)
-        launch(s, (unsigned)(turn % opt.signatures), i);
+    issue(s, (unsigned)(turn % opt.signatures));
     uint64_t launched = chain_now_ns();
     if (opt.allocate) {
         CUdeviceptr p;
@@ -136,6 +178,9 @@ static void prepare(struct worker *w, unsigned number) {
     for (unsigned i = 0; w->streams && i < opt.streams; i++) {
         OK(cu.cuStreamCreate(&w->streams[i].handle, CU_STREAM_NON_BLOCKING));
         w->streams[i].memory = chain_memory(number * 1000 + i);
+        if (opt.graphs && !(w->streams[i].execs = calloc((size_t)opt.signatures * graphs_each(),
+                                                         sizeof *w->streams[i].execs)))
+            chain_must(CUDA_ERROR_OUT_OF_MEMORY, "calloc");
     }
 }
 
@@ -185,6 +230,8 @@ static const char usage[] =
     "  --steps N      measured steps of each thread; 0: enough for about 100000 launches\n"
     "  --warmup N     steps before them; 0: 16 for each signature on each stream, and 24\n"
     "  --allocate     each step allocates memory and frees it, before it waits\n"
+    "  --graphs N     graphs of N launches each, made by hand; destroyed where all memory is "
+    "filled\n"
     "  --fill         between the two, all device memory is allocated and freed: filled_mb\n"
     "  --alloc-mb N   device memory in MiB that the program allocates between the two\n";
 
@@ -197,6 +244,7 @@ static void parse(int argc, char **argv) {
         {"--streams", &opt.streams, 1, 4096},       {"--threads", &opt.threads, 1, THREADS_MAX},
         {"--steps", &opt.steps, 0, 1000000000},     {"--warmup", &opt.warmup, 0, 1000000000},
         {"--alloc-mb", &opt.alloc_mb, 0, 10000000}, {"--seed", &opt.seed, 0, 1000000000},
+        {"--graphs", &opt.graphs, 0, 10000000},
     };
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -260,6 +308,8 @@ int main(int argc, char **argv) {
     pthread_barrier_wait(&barrier);
     cusplice_read_counters(&before, sizeof before);
     allocate();
+    for (unsigned t = 0; opt.fill && t < opt.threads; t++)
+        destroy(&w[t]);
     unsigned filled_mb = opt.fill ? fill() : 0;
     CALLGRIND_START_INSTRUMENTATION;
     uint64_t begin = chain_now_ns();

@@ -18,8 +18,8 @@ AXES = {
                                                            "--steps", max(n, 1000)], (1, 10, 100, 1000), (1, 100)),
     "signatures, 20 launches each": (lambda n: ["--nodes", 20, "--signatures", n, "--differ", "order", "--warmup", 16 * n + 100,
                                                 "--steps", max(n, 5000)], (1, 10000), (1, 100)),
-    "signatures by grid": (lambda n: ["--nodes", 100, "--signatures", n, "--differ", "grid", "--warmup", 8 * n + 100, "--steps", max(n, 1000)],
-                           (1, 10, 1000), (1, 10)),
+    "signatures by grid": (lambda n: ["--nodes", 100, "--signatures", n, "--differ", "grid", "--warmup", 24 * n + 100, "--steps", max(n, 1000)],
+                           (1, 10, 1000), (1, 10)),  # shapes that came 12 times have a graph of their own
     "streams": (lambda n: ["--nodes", 100, "--streams", n, "--warmup", 40 * n, "--steps", max(2 * n, 1000)], (1, 10, 100, 1000), (1, 10)),
     "threads": (lambda n: ["--nodes", 1000, "--threads", n, "--warmup", 200, "--steps", 200], (1, 2, 4, 8, 16), (1, 2)),
 }
@@ -78,9 +78,12 @@ def point(lab, name, argv, env=None, reps=None):
             return None
         runs[variant].append(done)
         lab.see(name, done)
-    lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
     if not runs["preload"]:
         return None
+    hand = by_hand(lab, name, argv, runs["preload"][-1].result)
+    if hand:
+        runs["by hand"] = [hand]
+    lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
     keys = ("wall_ns", "host_ns", "in_graphs", "patched", "graph_launches", "rss_kb", "worst_step_us")
     result = {key: statistics.median(d.result[key] for d in runs["preload"]) for key in keys}
     result.update(plain_wall_ns=runs["plain"][0].result["wall_ns"], plain_host_ns=runs["plain"][0].result["host_ns"],
@@ -92,11 +95,28 @@ def point(lab, name, argv, env=None, reps=None):
                   host_bytes_per_node=runs["preload"][-1].stats["host_memory"]["bytes_per_node"],
                   graph_bytes_per_op=runs["preload"][-1].stats["graph_memory"]["bytes_per_op"],
                   fallbacks={k: v for k, v in runs["preload"][-1].stats["fallbacks"].items() if v})
+    if hand:
+        result.update(hand_wall_ns=hand.result["wall_ns"], hand_host_ns=hand.result["host_ns"], hand_filled_mb=hand.result["filled_mb"],
+                      hand_graphs=int(hand.argv[-1]))
     return result
 
 
+def by_hand(lab, name, argv, preloaded):
+    """The same program with graphs of its own, of as many launches as those of the preloaded one have; None where it has none."""
+    if preloaded["in_graphs"] < 0.5:
+        return None
+    size = max(2, round(preloaded["in_graphs"] / preloaded["graph_launches"]))
+    done = lab.runner.run([*argv, "--graphs", size], limit=90)
+    if not done.ok or done.result is None:
+        lab.fail(done)
+        return None
+    lab.see(f"{name}, by hand", done)
+    return done
+
+
 def judge(lab, axis, points):
-    """No size costs more than 1.10 of what a smaller one does. A small step costs more by its wait, which is not growth."""
+    """No size costs more than 1.10 of what a smaller one does, or of what graphs of that size made by hand do: the driver's own growth is
+    not the library's. A small step costs more by its wait, which is not growth."""
     known = {n: p for n, p in points.items() if p}
     if len(known) < 2:
         return
@@ -106,9 +126,14 @@ def judge(lab, axis, points):
             most, where = p["wall_ns"] / least, n
         least = min(least or p["wall_ns"], p["wall_ns"])
     lab.check(f"{axis}: ns of a launch, to any smaller size", most <= 1.10, f"{most:.3f} at {where}", "<= 1.10", issue=True)
-    lab.notes.append(f"{axis}: " + "; ".join(f"{n}: {p['wall_ns']:.0f} ns (plain {p['plain_wall_ns']:.0f}), host {p['host_ns']:.0f} (plain "
-                                             f"{p['plain_host_ns']:.0f}), in graphs {100 * p['in_graphs']:.1f} %, patched {100 * p['patched']:.0f} %"
-                                             for n, p in sorted(known.items())))
+    beside = {n: p["wall_ns"] / p["hand_wall_ns"] for n, p in known.items() if "hand_wall_ns" in p}
+    if beside:
+        where = max(beside, key=beside.get)
+        lab.check(f"{axis}: ns of a launch, to graphs by hand of as many launches", beside[where] <= 1.10, f"{beside[where]:.3f} at {where}", "<= 1.10")
+    lab.notes.append(f"{axis}: " + "; ".join(
+        f"{n}: {p['wall_ns']:.0f} ns (plain {p['plain_wall_ns']:.0f}" + (f", graphs of {p['hand_graphs']} by hand {p['hand_wall_ns']:.0f}" if "hand_wall_ns" in p else "")
+        + f"), host {p['host_ns']:.0f} (plain {p['plain_host_ns']:.0f}" + (f", by hand {p['hand_host_ns']:.0f}" if "hand_wall_ns" in p else "")
+        + f"), in graphs {100 * p['in_graphs']:.1f} %, patched {100 * p['patched']:.0f} %" for n, p in sorted(known.items())))
 
 
 def budget(lab, program, differ):
@@ -132,6 +157,7 @@ def whole_memory(lab, program):
     name = "all memory is the program's"
     p = point(lab, name, [program, "--nodes", 1000, "--signatures", 100, "--differ", "order", "--warmup", 1500, "--steps", 500, "--fill"], reps=1)
     if p:
-        short = p["plain_filled_mb"] - p["filled_mb"]
-        lab.check(f"{name}: MiB fewer than plain", short <= 64, short, "<= 64", issue=True)
-        lab.notes.append(f"{name}: {p['filled_mb']} MiB (plain {p['plain_filled_mb']}), graphs had {p['graph_bytes'] >> 20} MiB by the estimate")
+        best = p.get("hand_filled_mb", p["plain_filled_mb"])  # of what the graphs of the program itself had, the driver keeps some, too
+        short = best - p["filled_mb"]
+        lab.check(f"{name}: MiB fewer than behind graphs by hand", short <= 64, short, "<= 64", issue=True)
+        lab.notes.append(f"{name}: {p['filled_mb']} MiB (plain {p['plain_filled_mb']}, by hand {p.get('hand_filled_mb')}), graphs had {p['graph_bytes'] >> 20} MiB by the estimate")
