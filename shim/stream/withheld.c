@@ -309,8 +309,10 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
         return NULL;
     struct cus_variant *variant = NULL;
     if (cus_build_safe()) {
-        bool no_room;
+        bool no_room, way = cus_build_takes_way();
+        uint64_t before = engine->counters.build_ns;
         variant = build(engine, &no_room);
+        cus_build_had_way(way, piece->n, engine->counters.build_ns - before);
         *put_off = no_room ? NO_ROOM : REFUSED;
     }
     cus_lock_give(&cus_process.build_lock);

@@ -34,6 +34,10 @@ void hold_build(void (*meanwhile)(void)) {
     hold(&cus_process.build_lock, meanwhile);
 }
 
+bool build_has_way(void) {
+    return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
+}
+
 void hold_list(void (*meanwhile)(void)) {
     hold(&cus_process.list_lock, meanwhile);
 }

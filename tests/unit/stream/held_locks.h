@@ -12,6 +12,8 @@ void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
 void hold_registry(CUstream stream, CUcontext context);
 void hold_build(void (*meanwhile)(void));
 void hold_list(void (*meanwhile)(void));
+/* Do ops that threads issue by themselves wait now for a graph that is being built? */
+bool build_has_way(void);
 
 // How often the calling thread has taken a lock, and how many of them were not an engine's: a build
 // with CUS_CHECK_LOCKS counts. False where it does not.
