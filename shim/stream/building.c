@@ -159,7 +159,7 @@ enum {
     NODE_NS_MAX = 1000000,
     GRAPH_NS = 30000,   /* what a graph takes beside */
     MEASURED_FROM = 8,  /* nodes of a graph that is measured */
-    ADVISED_TIMES = 16, /* what an earlier run advises may take so many times the share of time: it
+    ADVISED_TIMES = 20, /* what an earlier run advises may take so many times the share of time: it
                            is done once, behind a first step in which code is loaded */
     PARTS = 4,          /* of the estimate: the last graph is one of them where it was faster, */
     SLOWER_PARTS = 3,   /* and so many where it was slower, */

@@ -83,7 +83,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.host_mb, 1024u);
     EXPECT_EQ(options.nodes_max, 200000u);
     EXPECT_EQ(options.build_nodes, 256u);
-    EXPECT_EQ(options.build_us, 700u);
+    EXPECT_EQ(options.build_us, 500u);
     EXPECT_STREQ(options.cache_dir, ""); // no cache unless asked
     EXPECT_EQ(options.cache_mb, 4u);
     EXPECT_EQ(options.cache_every, 60u);
