@@ -224,7 +224,8 @@ bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advise
     if (!building->nodes && !building->advised)
         return true;
     step.built = 0; /* its time is counted here */
-    uint64_t share = cus_options()->build_us * ops * (advised ? ADVISED_TIMES : 1);
+    uint64_t whole = building->length > ops ? building->length : ops;
+    uint64_t share = cus_options()->build_us * (advised ? ADVISED_TIMES * whole : ops);
     int64_t ns = (int64_t)share + cus_account_balance(&step);
     int64_t then = (int64_t)(building->ns + beyond(nodes, estimate(nodes, advised)));
     if (cus_options()->build_us && then > ns)

@@ -6,6 +6,7 @@ stacks where it is Python), ended, and becomes a failed check; it cannot take th
 
 import concurrent.futures
 import contextlib
+import ctypes
 import glob
 import json
 import os
@@ -62,6 +63,15 @@ def describe_threads(pid):
                 words.append("?")
         lines.append(f"thread {os.path.basename(task)}: {', '.join(words)}")
     return "\n".join(lines)
+
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent():
+    """In a child: one that outlives a run that was killed would have the GPU beside whatever is measured next."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def yardstick(cpus):
@@ -260,7 +270,7 @@ class Runner:
         try:
             process = subprocess.Popen(done.argv, cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                                       start_new_session=True)
+                                       start_new_session=True, preexec_fn=end_with_parent)
         except OSError as error:
             done.rc, done.stderr = 127, str(error)
             if turns:

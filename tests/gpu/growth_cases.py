@@ -40,11 +40,11 @@ def case_growth(lab):
                 continue
             table.setdefault(axis, {})[n] = point(lab, f"{axis}: {n}", [program, *arguments(n)])
         judge(lab, axis, table.get(axis, {}))
+        write(lab, table)
     for differ in ("prefix", "order"):
         budget(lab, program, differ)
     if not lab.quick:
         whole_memory(lab, program)
-    write(lab, table)
 
 
 def write(lab, table):

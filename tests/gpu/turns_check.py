@@ -1,9 +1,11 @@
 """What child.py says of programs that take turns holds: `turns_check.py SCRATCH`. Small programs that write down when they ran."""
 
 import os
+import subprocess
 import sys
+import time
 
-from child import Runner, Turns
+from child import Runner, Turns, state
 
 PROGRAM = """import json, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -64,3 +66,22 @@ print(json.dumps({'parts': parts}))
 jobs = [([sys.executable, "-c", MEETING, part, part], "plain", None) for part in ("0.2", "0.8")]
 first, second = (done.result["parts"] for done in runner.in_turn(jobs, 20, meet=True))
 assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)
+
+# Whoever is killed takes the program that it runs along.
+ORPHAN = "import os, time; open(os.path.join(r'{0}', 'pid.new'), 'w').write(str(os.getpid())); os.rename(r'{0}/pid.new', r'{0}/pid'); time.sleep(60)"
+RUN = "import sys; sys.path.insert(0, r'{0}'); from child import Runner; Runner(r'{0}', r'{0}', r'{1}').run([sys.executable, '-c', {2!r}])"
+killed = subprocess.Popen([sys.executable, "-c", RUN.format(HERE, sys.argv[1], ORPHAN.format(sys.argv[1]))])
+pid = os.path.join(sys.argv[1], "pid")
+for _ in range(400):
+    if os.path.exists(pid):
+        break
+    time.sleep(0.05)
+with open(pid) as f:
+    orphan = int(f.read())
+killed.kill()
+killed.wait()
+for _ in range(400):
+    if state(orphan)[0] in (None, "Z"):
+        break
+    time.sleep(0.05)
+assert state(orphan)[0] in (None, "Z"), state(orphan)

@@ -49,9 +49,23 @@ TEST(Shares, AStepByAdviceIsInGraphsAtOnce) {
         }
 }
 
+// What is large comes early in a step: the share is that of all of it.
+TEST(Shares, AdviceHasTheShareOfTheWholeStepFromItsBeginning) {
+    enum { LARGE = 1024, NODE_NS = 11000 };
+    for (int step = 0; step < 3; step++)
+        Build(10000, NODE_NS); // what a node takes is measured
+    for (int i = 0; i < 9; i++) {
+        EXPECT_TRUE(shares_build(LARGE, 30000 + LARGE * NODE_NS, true)) << i;
+        shares_ops(LARGE, true);
+    }
+    shares_step();
+}
+
 TEST(Shares, WhereBuildingIsVerySlowAdviceIsSpread) {
     for (uint64_t node_ns : {20000u, 50000u})
         for (uint32_t launches : {1000u, 10000u}) {
+            for (int step = 0; step < 40; step++) // longer ones are forgotten
+                shares_step();
             Build(launches, node_ns);
             Build(launches, node_ns);
             Step step = Build(launches, node_ns);
