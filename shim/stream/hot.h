@@ -377,13 +377,14 @@ CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
                                             enum cus_op_type type, CUfunction f, uint64_t *left) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine = thread->found;
-    if (type == CUS_OP_COPY || !engine || thread->ref.handle != handle || thread->ref.abi != abi ||
-        !cus_registry_current(thread) ||
-        __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
-        __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE))
+    if (type == CUS_OP_COPY || !engine)
         return NULL;
     *left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    if (!*left || __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
+    if (!*left || thread->ref.handle != handle || thread->ref.abi != abi ||
+        !cus_registry_current(thread) ||
+        __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
+        __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
         (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))

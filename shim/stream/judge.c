@@ -45,10 +45,15 @@ enum {
     HEAD_TRIES = 3, /* times that its steps may begin well and not pay */
 };
 
+static uint64_t ops_of(const struct cus_engine *engine) {
+    const struct cus_counters *c = &engine->counters;
+    return c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
+}
+
 struct cus_account cus_judge_account(const struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     return (struct cus_account){
-        .ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY],
+        .ops = ops_of(engine),
         .in_graphs = c->in_graphs,
         .launches = c->graph_launches,
         .patched = c->patched_nodes,
@@ -183,11 +188,11 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
 
 void cus_judge(struct cus_engine *engine) {
     struct cus_judge *judge = &engine->judge;
-    struct cus_account now = cus_judge_account(engine);
-    uint64_t ops = now.ops - judge->last.ops;
+    uint64_t ops = ops_of(engine) - judge->last.ops;
     if (ops < judge->window ||
         (engine->ended - judge->steps < JUDGE_STEPS && ops < JUDGE_OPS_UNSYNCED))
         return;
+    struct cus_account now = cus_judge_account(engine);
     struct cus_account window = cus_account_since(now, judge->last);
     judge->last = now;
     judge->steps = engine->ended;
