@@ -15,7 +15,8 @@
     .text
     .set cus_number, 0
 
-    .macro cus_stub symbol, common
+    /* An exported function, and the name by which the inside means it. */
+    .macro cus_begin symbol
     .p2align 4
     .globl cus_hook_\symbol
     .hidden cus_hook_\symbol
@@ -25,12 +26,19 @@
 cus_hook_\symbol:
 \symbol:
     .cfi_startproc
-    endbr64
-    movl $cus_number, %r11d
-    jmp \common
+    .endm
+    .macro cus_end symbol
     .cfi_endproc
     .size \symbol, . - \symbol
     .size cus_hook_\symbol, . - cus_hook_\symbol
+    .endm
+
+    .macro cus_stub symbol, common
+    cus_begin \symbol
+    endbr64
+    movl $cus_number, %r11d
+    jmp \common
+    cus_end \symbol
     .endm
 
 #define JUMP(symbol) cus_stub symbol, cus_jump
@@ -71,15 +79,7 @@ cus_hook_\symbol:
  * cus_midst_*, with the depth set before that is asked: a signal handler that launches did so before, or goes straight through. One on any
  * other goes on in cus_passed_*. Whoever does not act, is not ready, or has its arguments in the `extra` form: cus_other_*. */
     .macro cus_launch symbol, abi
-    .p2align 4
-    .globl cus_hook_\symbol
-    .hidden cus_hook_\symbol
-    .type cus_hook_\symbol, @function
-    .globl \symbol
-    .type \symbol, @function
-cus_hook_\symbol:
-\symbol:
-    .cfi_startproc
+    cus_begin \symbol
     movq cus_thread_self@gottpoff(%rip), %rax
     cmpl $CUS_ENTRY_STATE_ON, cus_process+CUS_ENTRY_HOOKS_AT(%rip)
     jne cus_other_\symbol
@@ -93,9 +93,7 @@ cus_hook_\symbol:
     je cus_midst_\symbol
     movb $0, %fs:CUS_ENTRY_DEPTH_AT(%rax)
     jmp cus_passed_\symbol
-    .cfi_endproc
-    .size \symbol, . - \symbol
-    .size cus_hook_\symbol, . - cus_hook_\symbol
+    cus_end \symbol
     .endm
     cus_launch cuLaunchKernel, 0
     cus_launch cuLaunchKernel_ptsz, 1

@@ -5,7 +5,8 @@
 #include "shim/plan/advice.h"
 
 enum {
-    PAID = 4 /* launches from which on a graph has saved more than it took to build it */
+    PAID = 4, /* launches from which on a graph has saved more than it took to build it */
+    FAR = 3   /* the next piece ends no farther behind the last one: so many times all ops before */
 };
 
 /* The first of so many nodes up to `last`; NULL where the path is not so long. */
@@ -52,6 +53,13 @@ uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node
         return 0;
     uint32_t ops = plan->advice->entries[node->advice - 1].ops;
     return ops < plan->limits.piece_max ? ops : plan->limits.piece_max;
+}
+
+bool cus_advice_goes_on(const struct cus_plan *plan) {
+    uint32_t max = plan->limits.piece_max;
+    uint32_t far = plan->advised_ops < max / FAR ? plan->advised_ops * FAR : max;
+    return plan->advised_ops && plan->step_ops - plan->advised_ops < far &&
+           plan->tree.n_nodes + 2 * CUS_LOOP_WINDOW < plan->limits.nodes_max;
 }
 
 void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece) {

@@ -29,6 +29,9 @@ struct cus_advice {
 void cus_advice_met(struct cus_plan *plan, struct cus_node *node);
 /* How many ops the piece that begins at `node` had in an earlier run; 0: nothing is known of it. */
 uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node);
+/* Is this a step of an earlier run, of which more is to come? Not where the tree might be full, in
+ * which nothing is looked for, before a loop is believed. */
+bool cus_advice_goes_on(const struct cus_plan *plan);
 /* This piece was formed by that. The advice is used up: what comes after it is learned here. */
 void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece);
 /* The piece is dropped, for it could not be launched, or was cut more often than not. */

@@ -27,7 +27,6 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    ADVISED_FAR = 3,   /* pieces grow no faster, to so many times all those before */
     LOOP_STEP = 128,   /* a turn is as many whole periods as reach this many ops */
     CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
                           it before it is forgotten */
@@ -486,16 +485,6 @@ static bool suspiciously_long(const struct cus_plan *plan) {
     return plan->step_ops >= LOOP_SURE || plan->step_ops / LOOP_LONGER >= plan->longest;
 }
 
-/* Is this a step of an earlier run? Then its next piece ends not far behind the last one. Not where
- * the tree might be full, in which nothing is looked for, before a loop is believed. */
-static bool is_advised(const struct cus_plan *plan) {
-    uint32_t max = plan->limits.piece_max;
-    uint32_t far = plan->advised_ops < max / ADVISED_FAR ? plan->advised_ops * ADVISED_FAR : max;
-    return plan->step_ops < LOOP_SURE && plan->advised_ops &&
-           plan->step_ops - plan->advised_ops < far &&
-           plan->tree.n_nodes + 2 * CUS_LOOP_WINDOW < plan->limits.nodes_max;
-}
-
 /* By kind alone: params may differ from turn to turn. */
 static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->loop_ops || !suspiciously_long(plan))
@@ -505,7 +494,7 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
     plan->looking = true;
     uint32_t period =
         cus_loop_feed(&plan->loop, (uint64_t)op->kind->id * 0x9e3779b97f4a7c15u >> 16);
-    if (!period || is_advised(plan))
+    if (!period || (plan->step_ops < LOOP_SURE && cus_advice_goes_on(plan)))
         return;
     restart(plan);
     plan->looped = true;

@@ -24,6 +24,7 @@
 #include "shim/plan/plan.h"
 #include "shim/plan/repeat.h"
 #include "shim/stream/engine.h"
+#include "shim/stream/thread.h"
 
 enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024, CUS_FOUND_SLOTS = 256 };
 
@@ -169,48 +170,8 @@ struct cus_engine {
     uint32_t number;                  /* its place in engines[] */
 } __attribute__((aligned(CUS_LINE))); /* no two share a line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
-
-struct cus_thread {
-    /* What the hot paths look at is in one line.
-     *
-     * The stream on which this thread has ops withheld and which it looked up last, by the name
-     * that it used then: for calls of each enum cus_abi. CUS_NO_STREAM where there is none. */
-    CUstream aim[2];
-    /* The last look-up, valid while `epoch` is the registry's. */
-    struct cus_engine *found;
-    CUcontext context;
-    struct cus_stream_ref ref;
-    struct cus_engine
-        *last; /* where this thread worked last: what event and context synchronise end */
-    uint32_t epoch;
-    uint8_t depth; /* it is inside of a hook (hook/guard.h) */
-    bool pends;    /* there is a `pending` */
-    bool none;     /* nothing is withheld there: `found` is NULL and stays so */
-
-    struct cus_engine
-        *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
-    struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
-    struct cus_context *seen;     /* the context looked up last: entries live for ever */
-    uint32_t issued;    /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
-    bool tapped;        /* what it does is part of something that the trace is told of */
-    uint32_t suspended; /* suspends of the program that no resume has answered */
-} __attribute__((aligned(CUS_LINE)));
-_Static_assert(offsetof(struct cus_thread, pending) == CUS_LINE, "in one line");
-
-/* No stream has this handle. */
-extern const char cus_no_stream;
-#define CUS_NO_STREAM ((CUstream)(uintptr_t)&cus_no_stream)
-/* `aim` follows what `pending`, `found` and `ref` say. Whenever one of them was changed. */
-static inline void cus_thread_aim(struct cus_thread *thread) {
-    bool on = thread->pending && thread->pending == thread->found;
-    for (unsigned abi = 0; abi < sizeof thread->aim / sizeof *thread->aim; abi++)
-        thread->aim[abi] = on && thread->ref.abi == abi ? thread->ref.handle : CUS_NO_STREAM;
-}
-static inline void cus_thread_pends(struct cus_thread *thread, struct cus_engine *engine) {
-    thread->pending = engine;
-    thread->pends = engine != NULL;
-    cus_thread_aim(thread);
-}
+_Static_assert(offsetof(struct cus_engine, repeat) + sizeof(struct cus_repeat) <= 2 * CUS_LINE,
+               "what an op of a stream that is left alone looks at is in two lines");
 
 /* The last host times of something, in ns (stream/live.c). Atomics. */
 enum { CUS_SAMPLES = 64, CUS_SAMPLE_EVERY = 16 };
@@ -239,14 +200,14 @@ struct cus_process {
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
     uint32_t hooks; /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
+    uint32_t way;   /* atomic futex: 1 while whoever builds asks others for a moment, seldom */
 
     /* What threads write while others match ops is in other lines than what they look at. */
     uint32_t spinners __attribute__((
         aligned(CUS_LINE))); /* atomic: engines whose `spinning` is set: nothing is built */
     bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
     uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
-    uint32_t way;            /* atomic futex: 1 while whoever builds asks others for a moment, */
-    uint32_t crowded;        /* build lock: as so many builds from now on do (building.c) */
+    uint32_t crowded;        /* build lock: builds from now on that set `way` (building.c) */
     struct cus_lock
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
@@ -274,7 +235,6 @@ struct cus_process {
 };
 
 extern struct cus_process cus_process;
-extern __thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
 
 static inline uint32_t *cus_group_pending(const struct cus_engine *engine) {
     return &cus_process.groups[engine->number % CUS_GROUPS].pending;

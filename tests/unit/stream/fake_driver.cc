@@ -93,6 +93,18 @@ CUresult Issue(const cus_launch &launch) {
     return cus_engine_launch(&launch);
 }
 
+CUresult Launch(CUstream stream, CUfunction f, uint64_t a, uint32_t b, unsigned grid) {
+    void *params[2] = {&a, &b};
+    const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
+    cus_launch launch = {};
+    launch.stream = {stream, CUS_ABI_LEGACY};
+    launch.f = f;
+    memcpy(launch.dims, dims, sizeof dims);
+    launch.params = params;
+    launch.real = (void *)driver().table.cuLaunchKernel;
+    return Issue(launch);
+}
+
 CUstream MakeStream(unsigned flags) {
     streams.push_back(std::make_unique<Stream>());
     streams.back()->flags = flags;

@@ -55,6 +55,8 @@ CUfunction MakeFunction(const std::string &name);
 Stream *Of(CUstream stream);
 // As the hooks do: the hot path first.
 CUresult Issue(const cus_launch &launch);
+// A launch of one of MakeFunction's, with blocks of 32 threads.
+CUresult Launch(CUstream stream, CUfunction f, uint64_t a, uint32_t b = 0, unsigned grid = 1);
 
 // The calling thread's, as cuThreadExchangeStreamCaptureMode left it.
 extern thread_local CUstreamCaptureMode capture_mode;

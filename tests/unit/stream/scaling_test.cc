@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -84,17 +83,7 @@ CUresult GetGreenCtx(CUstream stream, CUgreenCtx *green) {
 std::vector<CUfunction> functions;
 
 void Launch(CUstream stream, unsigned place) {
-    uint64_t a = 100 + place;
-    uint32_t b = 0;
-    void *params[2] = {&a, &b};
-    cus_launch launch = {};
-    launch.stream = {stream, CUS_ABI_LEGACY};
-    launch.f = functions[place % functions.size()];
-    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-    memcpy(launch.dims, dims, sizeof dims);
-    launch.params = params;
-    launch.real = (void *)driver().table.cuLaunchKernel;
-    EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+    EXPECT_EQ(fake::Launch(stream, functions[place % functions.size()], 100 + place), CUDA_SUCCESS);
 }
 
 cus_counters Counters() {

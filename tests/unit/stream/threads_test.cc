@@ -77,17 +77,7 @@ class Worker {
 
   private:
     void Launch(CUstream stream, CUfunction f) {
-        uint64_t a = asked++;
-        uint32_t b = id_;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = {stream, CUS_ABI_LEGACY};
-        launch.f = f;
-        const uint32_t dims[7] = {random_() % 20 ? 1u : 2u, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        fake::Issue(launch);
+        fake::Launch(stream, f, asked++, id_, random_() % 20 ? 1 : 2);
     }
 
     // After a synchronise everything that this thread asked for is out.

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 extern "C" {
@@ -21,16 +20,7 @@ constexpr unsigned kOps = 64, kPiece = 16;
 std::vector<CUfunction> functions;
 
 void Launch(CUstream stream, unsigned place, uint64_t a) {
-    uint32_t b = 0;
-    void *params[2] = {&a, &b};
-    cus_launch launch = {};
-    launch.stream = {stream, CUS_ABI_LEGACY};
-    launch.f = functions[place % functions.size()];
-    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-    memcpy(launch.dims, dims, sizeof dims);
-    launch.params = params;
-    launch.real = (void *)driver().table.cuLaunchKernel;
-    EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+    EXPECT_EQ(fake::Launch(stream, functions[place % functions.size()], a), CUDA_SUCCESS);
 }
 
 void Step(CUstream stream, unsigned ops = kOps) {

@@ -1,0 +1,63 @@
+/*
+ * What a thread of the program remembers: the stream that it looked up last, and the one on which
+ * it has ops withheld.
+ *
+ * Each thread's own; read and written at depth 1, by no other thread, and by no signal handler
+ * then.
+ */
+#ifndef CUSPLICE_STREAM_THREAD_H
+#define CUSPLICE_STREAM_THREAD_H
+
+#include <stddef.h>
+
+#include "shim/base/mem.h"
+#include "shim/stream/engine.h"
+
+struct cus_context;
+struct cus_engine;
+
+struct cus_thread {
+    /* What the hot paths look at is in one line.
+     *
+     * The stream on which this thread has ops withheld and which it looked up last, by the name
+     * that it used then: for calls of each enum cus_abi. CUS_NO_STREAM where there is none. */
+    CUstream aim[2];
+    /* The last look-up, valid while `epoch` is the registry's. */
+    struct cus_engine *found;
+    CUcontext context;
+    struct cus_stream_ref ref;
+    struct cus_engine
+        *last; /* where this thread worked last: what event and context synchronise end */
+    uint32_t epoch;
+    uint8_t depth; /* it is inside of a hook (hook/guard.h) */
+    bool pends;    /* there is a `pending` */
+    bool none;     /* nothing is withheld there: `found` is NULL and stays so */
+
+    struct cus_engine
+        *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
+    struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
+    struct cus_context *seen;     /* the context looked up last: entries live for ever */
+    uint32_t issued;    /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
+    bool tapped;        /* what it does is part of something that the trace is told of */
+    uint32_t suspended; /* suspends of the program that no resume has answered */
+} __attribute__((aligned(CUS_LINE)));
+_Static_assert(offsetof(struct cus_thread, pending) == CUS_LINE, "in one line");
+
+/* No stream has this handle. */
+extern const char cus_no_stream;
+#define CUS_NO_STREAM ((CUstream)(uintptr_t)&cus_no_stream)
+/* `aim` follows what `pending`, `found` and `ref` say. Whenever one of them was changed. */
+static inline void cus_thread_aim(struct cus_thread *thread) {
+    bool on = thread->pending && thread->pending == thread->found;
+    for (unsigned abi = 0; abi < sizeof thread->aim / sizeof *thread->aim; abi++)
+        thread->aim[abi] = on && thread->ref.abi == abi ? thread->ref.handle : CUS_NO_STREAM;
+}
+static inline void cus_thread_pends(struct cus_thread *thread, struct cus_engine *engine) {
+    thread->pending = engine;
+    thread->pends = engine != NULL;
+    cus_thread_aim(thread);
+}
+
+extern __thread struct cus_thread cus_thread_self __attribute__((tls_model("initial-exec")));
+
+#endif
