@@ -9,6 +9,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
+#include "shim/plan/sizes.h"
 #include "shim/plan/twins.h"
 #include "shim/plan/variants.h"
 
@@ -129,6 +130,7 @@ static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
     if (plan->came && *cus_plan_came_at(plan, piece->used) == piece)
         *cus_plan_came_at(plan, piece->used) = NULL;
     take_out(plan, piece);
+    cus_sizes_gone(plan, piece);
     plan->n_pieces--;
     plan->misshapen -= piece->shaping != plan->shaping && plan->misshapen;
     cus_piece_free(piece);

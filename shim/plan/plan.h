@@ -102,7 +102,8 @@ struct cus_plan {
     uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
     uint32_t put_off;   /* the step until which no piece has a further exec built; 0: none was */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
-    uint32_t formed_ns; /* the slowest pace at which a piece alive was formed whose size it set */
+    uint64_t paces;     /* those at which pieces alive were formed whose size they set, added up, */
+    uint32_t n_paced;   /* and how many of them: of pieces formed since the last such decision */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
                                          anew, and from then to the next time */
     uint32_t shaping;      /* counts such decisions: a piece that was formed before the */

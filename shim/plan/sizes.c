@@ -72,27 +72,36 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
         cus_advice_formed(plan, piece);
     else if (piece->n == size) /* one that ends for another reason is the same at any pace */
         piece->formed_ns = plan->ns_per_op;
-    if (piece->formed_ns > plan->formed_ns)
-        plan->formed_ns = piece->formed_ns;
+    plan->paces += piece->formed_ns;
+    plan->n_paced += piece->formed_ns > 0;
     return piece;
+}
+
+void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece) {
+    if (piece->shaping != plan->shaping)
+        return;
+    plan->paces -= piece->formed_ns;
+    plan->n_paced -= piece->formed_ns > 0;
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way. When
  * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
- * only where it is much faster, and ever less often. When its step has come again, as many of a
- * step at once as the next one may build. */
+ * only where it is much faster, and ever less often. What counts is the pace at which most were
+ * formed: of a thousand steps one always met a host that was busy. When its step has come again, as
+ * many of a step at once as the next one may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
     /* What an earlier run has cut it did not cut while it was cold. */
     bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
     uint64_t pace = plan->ns_per_op;
+    uint32_t formed = plan->n_paced ? (uint32_t)(plan->paces / plan->n_paced) : 0;
     struct cus_ramp_limits limits = sizes_of(plan);
-    if (plan->formed_ns > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
-        cus_ramp_outgrown(&limits, plan->formed_ns, plan->ns_per_op, plan->longest)) {
+    if (formed > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
+        cus_ramp_outgrown(&limits, formed, plan->ns_per_op, plan->longest)) {
         plan->shaping++;
         plan->misshapen = plan->n_pieces;
-        plan->formed_ns = 0;
+        plan->paces = plan->n_paced = 0;
     }
     if (plan->settle_every < SETTLE_MAX)
         plan->settle_every *= 2;

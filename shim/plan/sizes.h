@@ -7,6 +7,8 @@
 void cus_sizes_begin(struct cus_plan *plan);
 /* This piece has begun: what comes next may be larger. */
 void cus_sizes_up(struct cus_plan *plan, const struct cus_piece *piece);
+/* This piece goes: its pace does not count any more. */
+void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece);
 /* A step ended: are pieces what the pace allows? */
 void cus_sizes_settle(struct cus_plan *plan);
 

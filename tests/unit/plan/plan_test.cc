@@ -631,6 +631,30 @@ TEST(Plan, PiecesAreFormedAnewWhereThatIsWorthIt) {
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 
+// Of many steps some are always formed while the host is busy: the others need not go for these.
+TEST(Plan, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
+    auto formed = [](unsigned slow) {
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        for (int round = 0; round < 30; round++)
+            for (unsigned which = 0; which < 40; which++) {
+                for (unsigned i = 0; i < 100; i++) {
+                    cus_plan_paced(&program.plan, 64, 64 * (round < 4 && which < slow ? 900 : 100));
+                    program.Op("k" + std::to_string(i ? i % 7 : 10 + which), i, i);
+                }
+                program.Sync();
+            }
+        ExpectFaithful(program);
+        EXPECT_GT(program.plan.n_paced, 0u);
+        cus_plan_clear(&program.plan);
+        EXPECT_EQ(program.plan.n_paced, 0u) << "they are gone";
+        EXPECT_EQ(program.plan.paces, 0u);
+        return program.plan.n_formed;
+    };
+    uint64_t once = formed(0);
+    EXPECT_LT(formed(4), once * 5 / 4);
+    EXPECT_GT(formed(36), once * 7 / 4);
+}
+
 // Each piece that is formed anew misses once for every shape: not after the third round of five.
 // Where it ends at an op at which none ended before, shapes come there unknown: they are patched
 // into the graphs of others, the last of which is built again at the beginning of the fourth round.
