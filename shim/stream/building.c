@@ -101,17 +101,24 @@ bool cus_build_safe(void) {
  *
  * Each call of a build waits for the driver's lock, beside threads that launch, and where these are
  * many it hardly ever gets it: with 16 threads on an H200 a graph took 80 ms to build, a step 3.4 s
- * at worst, and in 400 steps 13 of 100 ops got into graphs (tests/gpu/RESULTS.md). So where a build
- * took that long, threads that issue ops by themselves let the next ones go first: not while they
- * hold a lock, and not for long, whoever it is that they wait for.
+ * at worst, and in 400 steps 13 of 100 ops got into graphs (tests/gpu/RESULTS.md). So threads that
+ * are about to issue an op or a graph, of streams that are left alone as well, let a build go
+ * first: not for long, whoever it is that they wait for, and with no lock but that of their own
+ * stream, which whoever builds does not take. Where hardly anybody waited for any of many builds
+ * they have no way any more, until one takes long.
  */
 
 enum {
     CROWDED_NS = 7500,   /* for a node: no driver takes so long by itself */
     CROWDED_FROM = 8,    /* nodes of such a graph */
-    CROWDED_BUILDS = 64, /* that have way from then on; then it is looked again */
+    CROWDED_BUILDS = 64, /* that have way from then on, as they have to begin with, */
+    CROWD = 3,           /* and from the last one for which so many threads waited */
     WAY_NS = 1000000     /* for which an op waits at most */
 };
+
+void cus_build_start(void) {
+    cus_process.crowded = CROWDED_BUILDS;
+}
 
 bool cus_build_takes_way(void) {
     if (!cus_process.crowded)
@@ -122,15 +129,18 @@ bool cus_build_takes_way(void) {
 }
 
 void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns) {
-    if (!way && nodes >= CROWDED_FROM && ns > (uint64_t)nodes * CROWDED_NS)
+    bool crowd = nodes >= CROWDED_FROM && ns > (uint64_t)nodes * CROWDED_NS;
+    if (way) {
+        __atomic_store_n(&cus_process.way, 0, __ATOMIC_RELEASE);
+        cus_futex_wake(&cus_process.way, INT_MAX);
+        crowd = __atomic_exchange_n(&cus_process.waited, 0, __ATOMIC_RELAXED) >= CROWD;
+    }
+    if (crowd)
         cus_process.crowded = CROWDED_BUILDS;
-    if (!way)
-        return;
-    __atomic_store_n(&cus_process.way, 0, __ATOMIC_RELEASE);
-    cus_futex_wake(&cus_process.way, INT_MAX);
 }
 
 void cus_build_wait(void) {
+    __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
     cus_futex_wait(&cus_process.way, 1, WAY_NS);
 }
 

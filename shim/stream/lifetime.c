@@ -56,6 +56,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_kinds_ask_rules();
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_mem_budget((uint64_t)options->host_mb << 20);
+    cus_build_start();
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     cus_process.learns = cus_process.may_build || cus_rules_steps(cus_rules()) > 0;

@@ -208,6 +208,7 @@ struct cus_process {
     bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
     uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
     uint32_t crowded;        /* build lock: builds from now on that set `way` (building.c) */
+    uint32_t waited;         /* atomic: times that a thread waited for the last one */
     struct cus_lock
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
@@ -595,11 +596,12 @@ void cus_build_allow(struct cus_engine *engine);
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
 /* A graph of so many nodes was built, or tried, and launched for the first time. Engine lock held.
  */
+void cus_build_start(void);
 /* Build lock held: is what is built now to have way? Then cus_build_had_way ends that, with what
  * the build took in ns either way. */
 bool cus_build_takes_way(void);
 void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns);
-/* In front of an op that this thread issues by itself, no lock held. */
+/* In front of ops that this thread issues by itself: no lock held, or that of its stream. */
 void cus_build_wait(void);
 static inline void cus_build_give_way(void) {
     if (__builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0))

@@ -344,6 +344,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
                 choice = CUS_CHOICE_PATCH;
         }
     }
+    if (!tried)
+        cus_build_give_way();
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
     if (variant && engine->shadow)

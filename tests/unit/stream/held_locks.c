@@ -38,6 +38,10 @@ bool build_has_way(void) {
     return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
 }
 
+void build_as_at_start(void) {
+    cus_build_start();
+}
+
 void hold_list(void (*meanwhile)(void)) {
     hold(&cus_process.list_lock, meanwhile);
 }

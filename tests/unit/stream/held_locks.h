@@ -12,8 +12,10 @@ void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
 void hold_registry(CUstream stream, CUcontext context);
 void hold_build(void (*meanwhile)(void));
 void hold_list(void (*meanwhile)(void));
-/* Do ops that threads issue by themselves wait now for a graph that is being built? */
+// Does whoever is about to issue an op or a graph wait now for a graph that is being built?
 bool build_has_way(void);
+// Nothing is known of how long builds take, nor of who waits for them.
+void build_as_at_start(void);
 
 // How often the calling thread has taken a lock, and how many of them were not an engine's: a build
 // with CUS_CHECK_LOCKS counts. False where it does not.

@@ -1,14 +1,18 @@
-// Where a build was held up by other threads' launches, the builds behind it have way: a thread
-// that issues an op by itself waits for them, but never for long, whatever they wait for.
+// A build has way: a thread that is about to issue an op or a graph waits for it, also on a stream
+// that is left alone, but never for long, whatever the build waits for. Where nobody waits builds
+// have no way any more, until one is held up.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <future>
 #include <thread>
 
 extern "C" {
 #include "tests/unit/stream/held_locks.h"
+#include "tests/unit/stream/hot_call.h"
 }
 
 namespace {
@@ -16,66 +20,172 @@ namespace {
 using fake::driver;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kOps = 64, kPiece = 16;
+constexpr unsigned kOps = 64, kPiece = 16, kBuilds = 64;
 std::vector<CUfunction> functions;
 
 void Launch(CUstream stream, unsigned place, uint64_t a) {
     EXPECT_EQ(fake::Launch(stream, functions[place % functions.size()], a), CUDA_SUCCESS);
 }
 
-void Step(CUstream stream, unsigned ops = kOps) {
+void End(CUstream stream) {
     cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    for (unsigned place = 0; place < ops; place++)
-        Launch(stream, place, 100 + place);
     cus_engine_flush(CUS_SCOPE_T, &ref, 7);
     cus_engine_step_end(&ref);
 }
 
-struct Built {
-    bool way;  // it had way
-    double ms; // what an op of another thread took meanwhile
-};
-std::vector<Built> built;
+void Step(CUstream stream, unsigned ops = kOps) {
+    for (unsigned place = 0; place < ops; place++)
+        Launch(stream, place, 100 + place);
+    End(stream);
+}
 
-TEST(Way, AHeldUpBuildIsNotHeldUpAgainAndHoldsNobodyForLong) {
-    setenv("CUSPLICE_HOLD_US", "1000000", 1);
-    setenv("CUSPLICE_PIECE_FIRST", "16", 1);
-    setenv("CUSPLICE_PIECE_MAX", "16", 1);
-    setenv("CUSPLICE_BUILD_US", "0", 1);
-    fake::Reset();
-    ASSERT_TRUE(cus_engine_start(&driver().table));
-    for (int i = 0; i < 16; i++)
-        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
-    CUstream building = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    CUstream beside = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Step(beside, 3); // its functions are known
-    // No build ends before another thread's op has been issued, as if that held a lock; the first
-    // one takes long.
-    driver().fail = [&](const std::string &name) {
-        if (name != "cuGraphInstantiateWithFlags")
-            return CUDA_SUCCESS;
-        Built one = {build_has_way(), 0};
-        std::thread other([&] {
-            auto begin = Clock::now();
-            Launch(beside, 0, built.size());
-            one.ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-        });
-        other.join();
-        if (built.empty())
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        built.push_back(one);
+double MsOf(const std::function<void()> &what) {
+    auto begin = Clock::now();
+    what();
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+std::vector<bool> way;           // had way, of each build
+std::function<void()> meanwhile; // in each build, while it holds what it holds
+
+CUresult Building(const std::string &name) {
+    if (name != "cuGraphInstantiateWithFlags")
         return CUDA_SUCCESS;
+    way.push_back(build_has_way());
+    if (auto now = meanwhile)
+        now();
+    return CUDA_SUCCESS;
+}
+
+class Way : public testing::Test {
+  protected:
+    // Once: the watchdog stays.
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_HOLD_US", "1000000", 1);
+        setenv("CUSPLICE_PIECE_FIRST", "16", 1);
+        setenv("CUSPLICE_PIECE_MAX", "16", 1);
+        setenv("CUSPLICE_BUILD_US", "0", 1);
+        fake::Reset();
+        driver().fail = Building;
+        ASSERT_TRUE(cus_engine_start(&driver().table));
+        for (int i = 0; i < 16; i++)
+            functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    }
+    Way() {
+        build_as_at_start();
+        way.clear();
+        meanwhile = nullptr;
+    }
+
+    // Streams whose steps are built, until there are so many graphs more.
+    void Build(size_t builds) {
+        for (size_t end = way.size() + builds; way.size() < end;) {
+            CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            for (int step = 0; step < 6; step++)
+                Step(stream);
+        }
+    }
+};
+
+TEST_F(Way, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
+    CUstream ops = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream graphs = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream building = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Step(ops, 3); // its functions are known
+    for (int step = 0; step < 6; step++)
+        Step(graphs);
+    way.clear();
+    std::vector<double> op, graph;
+    // No build ends before another thread's op has been issued, as if that held a lock.
+    meanwhile = [&] {
+        std::thread([&] {
+            op.push_back(MsOf([&] { Launch(ops, 0, op.size()); }));
+            graph.push_back(MsOf([&] {
+                for (unsigned place = 0; place < kPiece; place++)
+                    Launch(graphs, place, 100 + place);
+            }));
+            End(graphs);
+        }).join();
     };
-    for (int step = 0; step < 40 && built.size() < 4; step++)
+    for (int step = 0; step < 6; step++)
         Step(building);
-    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
-    ASSERT_EQ(built.size(), kOps / kPiece);
-    EXPECT_FALSE(built[0].way) << "nothing was held up so far";
-    for (size_t i = 1; i < built.size(); i++) {
-        EXPECT_TRUE(built[i].way) << "the first one was held up";
-        EXPECT_GE(built[i].ms, 0.9) << "the other thread did not wait";
+    meanwhile = nullptr;
+    ASSERT_EQ(way.size(), kOps / kPiece);
+    for (size_t i = 0; i < way.size(); i++) {
+        EXPECT_TRUE(way[i]);
+        EXPECT_GE(op[i], 0.9) << "an op did not wait";
+        EXPECT_GE(graph[i], 0.9) << "a graph did not wait";
     }
     EXPECT_FALSE(build_has_way()) << "nothing is built any more";
+}
+
+TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
+    CUstream alone = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    unsigned random = 1;
+    for (int i = 0; i < 16000; i++) {
+        random = random * 1664525 + 1013904223;
+        Launch(alone, random >> 24, i);
+        if (i % 400 == 399)
+            End(alone);
+    }
+    // Another thread, which knows that the stream is left alone.
+    std::promise<void> ready, builds, looked;
+    bool passed_before = false, passed = true;
+    double ms = 0;
+    std::thread other([&] {
+        Launch(alone, 1, 1);
+        passed_before = hot_passes(alone, CUS_ABI_LEGACY, functions[1]);
+        ready.set_value();
+        builds.get_future().wait();
+        passed = hot_passes(alone, CUS_ABI_LEGACY, functions[1]);
+        ms = MsOf([&] { Launch(alone, 1, 1); });
+        looked.set_value();
+    });
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        builds.set_value();
+        looked.get_future().wait();
+    };
+    ready.get_future().wait();
+    Build(1);
+    other.join();
+    EXPECT_TRUE(passed_before) << "it is not left alone";
+    EXPECT_FALSE(passed) << "it went by";
+    EXPECT_GE(ms, 0.9) << "it did not wait";
+}
+
+// One that had no way tells by its time whether it was held up: of those only the first is known
+// here.
+TEST_F(Way, WhereNobodyWaitsThereIsNoneUntilABuildIsHeldUp) {
+    Build(kBuilds);
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    };
+    Build(kBuilds + 2);
+    for (size_t i = 0; i <= 2 * kBuilds + 1; i++)
+        EXPECT_EQ(way[i], i != kBuilds && i != 2 * kBuilds + 1) << i;
+}
+
+TEST_F(Way, AsLongAsThreadsWaitForThemBuildsHaveIt) {
+    CUstream beside[3];
+    for (CUstream &stream : beside) {
+        stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Step(stream, 3);
+    }
+    unsigned waiting = 3;
+    meanwhile = [&] {
+        for (unsigned i = 0; i < waiting; i++)
+            std::thread([&] { Launch(beside[i], 0, way.size()); }).join();
+    };
+    Build(2 * kBuilds);
+    for (size_t i = 0; i < way.size(); i++)
+        EXPECT_TRUE(way[i]) << i;
+    waiting = 1; // which a build does not mind
+    size_t before = way.size();
+    Build(kBuilds + 1);
+    for (size_t i = before; i <= before + kBuilds; i++)
+        EXPECT_EQ(way[i], i < before + kBuilds) << i;
 }
 
 } // namespace
