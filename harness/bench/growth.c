@@ -31,8 +31,10 @@
 #endif
 
 enum {
-    DIGIT = 100,   /* of HANDLES functions, that one launch of a prefix can be */
-    PIECE_MB = 16, /* of what --alloc-mb allocates */
+    DIGIT = 100,     /* of HANDLES functions, that one launch of a prefix can be */
+    PIECE_MB = 16,   /* of what --alloc-mb allocates */
+    BY_LAUNCHES = 2, /* times that a step comes by launches before graphs of it are made by hand:
+                        whoever captures warms up, and a driver remembers the launches */
     THREADS_MAX = 64,
 };
 
@@ -59,7 +61,8 @@ static pthread_barrier_t barrier;
 struct stream {
     CUstream handle;
     CUdeviceptr memory;
-    CUgraphExec *execs; /* graphs_each() for each signature, made when that comes first */
+    CUgraphExec *execs;  /* graphs_each() for each signature, made once that has come by launches */
+    unsigned char *came; /* so often, for each signature */
 };
 
 struct worker {
@@ -105,10 +108,13 @@ static void capture(struct stream *s, unsigned signature, CUgraphExec *execs) {
 }
 
 static void issue(struct stream *s, unsigned signature) {
-    for (unsigned i = 0; !opt.graphs && i < opt.nodes; i++)
-        launch(s, signature, i);
-    if (!opt.graphs)
+    if (!opt.graphs || s->came[signature] < BY_LAUNCHES) {
+        for (unsigned i = 0; i < opt.nodes; i++)
+            launch(s, signature, i);
+        if (opt.graphs)
+            s->came[signature]++;
         return;
+    }
     CUgraphExec *execs = &s->execs[(size_t)signature * graphs_each()];
     if (!*execs)
         capture(s, signature, execs);
@@ -178,8 +184,12 @@ static void prepare(struct worker *w, unsigned number) {
     for (unsigned i = 0; w->streams && i < opt.streams; i++) {
         OK(cu.cuStreamCreate(&w->streams[i].handle, CU_STREAM_NON_BLOCKING));
         w->streams[i].memory = chain_memory(number * 1000 + i);
-        if (opt.graphs && !(w->streams[i].execs = calloc((size_t)opt.signatures * graphs_each(),
-                                                         sizeof *w->streams[i].execs)))
+        if (!opt.graphs)
+            continue;
+        w->streams[i].execs =
+            calloc((size_t)opt.signatures * graphs_each(), sizeof *w->streams[i].execs);
+        w->streams[i].came = calloc(opt.signatures, sizeof *w->streams[i].came);
+        if (!w->streams[i].execs || !w->streams[i].came)
             chain_must(CUDA_ERROR_OUT_OF_MEMORY, "calloc");
     }
 }
@@ -230,8 +240,8 @@ static const char usage[] =
     "  --steps N      measured steps of each thread; 0: enough for about 100000 launches\n"
     "  --warmup N     steps before them; 0: 16 for each signature on each stream, and 24\n"
     "  --allocate     each step allocates memory and frees it, before it waits\n"
-    "  --graphs N     graphs of N launches each, made by hand; destroyed where all memory is "
-    "filled\n"
+    "  --graphs N     graphs of N launches each, made by hand when a step comes the third time;\n"
+    "                 destroyed where all memory is filled\n"
     "  --fill         between the two, all device memory is allocated and freed: filled_mb\n"
     "  --alloc-mb N   device memory in MiB that the program allocates between the two\n";
 
