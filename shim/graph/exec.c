@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
@@ -44,6 +45,7 @@ struct cus_exec {
     CUgraphExec exec;
     struct cus_exec *next; /* of those whose destruction was put off */
     CUgraphNode *handles;  /* n, behind the nodes */
+    uint64_t waited_ns;    /* until it was begun to be captured */
     uint32_t n;
     struct node nodes[];
 };
@@ -104,8 +106,10 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
 /* `each`: the driver is asked for each node when it has just been captured. */
 static bool capture(const struct cus_driver *driver, CUstream stream, const struct cus_exec_op *ops,
                     uint32_t n, bool each, struct cus_exec *exec) {
+    uint64_t since = cus_clock_ns();
     if (driver->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
         return false;
+    exec->waited_ns = cus_clock_ns() - since;
     bool captured = capture_ops(driver, stream, ops, n, each, exec);
     if (driver->cuStreamEndCapture(stream, &exec->graph) != CUDA_SUCCESS)
         exec->graph = NULL;
@@ -449,6 +453,10 @@ void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **li
 
 uint64_t cus_exec_estimate(uint32_t n) {
     return GRAPH_BYTES + (uint64_t)n * NODE_BYTES;
+}
+
+uint64_t cus_exec_waited_ns(const struct cus_exec *exec) {
+    return exec->waited_ns;
 }
 
 uint64_t cus_exec_bytes(const struct cus_exec *exec) {

@@ -46,6 +46,10 @@ void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec);
 void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec);
 void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **list);
 
+/* How long the driver took to begin it, in ns: beside threads that launch it is waited for there,
+ * whatever the size of the graph. */
+uint64_t cus_exec_waited_ns(const struct cus_exec *exec);
+
 /* Estimate of the device bytes that an exec of `n` nodes holds; those of this one. */
 uint64_t cus_exec_estimate(uint32_t n);
 uint64_t cus_exec_bytes(const struct cus_exec *exec);

@@ -167,7 +167,7 @@ enum {
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
-    GRAPH_NS = 30000,   /* what a graph takes beside */
+    GRAPH_NS = 30000,   /* what a graph takes beside, and what it waits for other threads */
     MEASURED_FROM = 8,  /* nodes of a graph that is measured */
     ADVISED_TIMES = 20, /* what an earlier run advises may take so many times the share of time: it
                            is done once, behind a first step in which code is loaded */
@@ -182,11 +182,16 @@ static uint64_t node_ns(void) {
     return ns ? ns : NODE_NS;
 }
 
+/* What a graph takes, however small it is. */
+static uint64_t graph_ns(void) {
+    return GRAPH_NS + __atomic_load_n(&cus_process.build_wait_ns, __ATOMIC_RELAXED);
+}
+
 /* As long as nothing was measured, it may be slower; where an earlier run says that it pays, that
  * is taken upon oneself. */
 static uint64_t estimate(uint32_t nodes, bool advised) {
     bool unknown = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
-    return GRAPH_NS + nodes * node_ns() * (unknown && !advised ? SLOWER_MAX : 1);
+    return graph_ns() + nodes * node_ns() * (unknown && !advised ? SLOWER_MAX : 1);
 }
 
 /* The graph is launched in the call that builds it: what that costs the step more than these ops by
@@ -206,7 +211,7 @@ static uint32_t nodes_in(uint64_t ops) {
     uint64_t nodes = nodes_of(ops), ns = cus_options()->build_us * ops;
     uint64_t each = beyond(1, node_ns());
     if (cus_options()->build_us && each) {
-        uint64_t n = ns > GRAPH_NS ? (ns - GRAPH_NS) / each + 1 : 1; /* 0 would mean any */
+        uint64_t n = ns > graph_ns() ? (ns - graph_ns()) / each + 1 : 1; /* 0 would mean any */
         nodes = n < nodes ? n : nodes;
     }
     return nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
@@ -244,16 +249,27 @@ bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advise
 }
 
 /* One thread builds at a time; that two measure at once matters to nobody. */
-void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
+static void note_wait(uint64_t waited) {
+    uint64_t before = __atomic_load_n(&cus_process.build_wait_ns, __ATOMIC_RELAXED);
+    uint64_t most = SLOWER_MAX * (before + GRAPH_NS);
+    uint64_t now = (before * (PARTS - 1) + (waited < most ? waited : most)) / PARTS;
+    __atomic_store_n(&cus_process.build_wait_ns, now, __ATOMIC_RELAXED);
+}
+
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
+                    bool advised) {
     struct cus_building *building = &engine->building;
     uint64_t before = node_ns(), most = SLOWER_MAX * estimate(nodes, true);
     bool first = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
     engine->built_nodes += nodes;
     *(advised ? &building->advised : &building->nodes) += nodes;
     building->ns += ns < most ? ns : most;
-    if (nodes < MEASURED_FROM || !ns || engine->shadow)
+    if (!ns || engine->shadow)
         return;
-    uint64_t each = ns > GRAPH_NS ? (ns - GRAPH_NS) / nodes : 0;
+    note_wait(waited_ns);
+    if (nodes < MEASURED_FROM)
+        return;
+    uint64_t each = ns > GRAPH_NS + waited_ns ? (ns - waited_ns - GRAPH_NS) / nodes : 0;
     if (each > SLOWER_MAX * before)
         each = SLOWER_MAX * before;
     uint64_t parts = first ? PARTS : each > before ? SLOWER_PARTS : 1;

@@ -215,7 +215,8 @@ struct cus_process {
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
     uint64_t graph_bytes_most; /* the most that there was */
-    uint64_t build_node_ns;    /* atomic: what a node takes to build, smoothed; 0: not measured */
+    uint64_t build_node_ns;    /* atomic: what a node takes to build, smoothed; 0: not measured; */
+    uint64_t build_wait_ns;    /* atomic: what a build waits until it may begin, smoothed */
     bool wanting;              /* atomic: there was no room for a graph */
     uint64_t looked_at;        /* atomic: when idle streams were looked for last, in ns, */
     uint64_t refused;          /* and host memory refused until then */
@@ -607,7 +608,8 @@ static inline void cus_build_give_way(void) {
     if (__builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0))
         cus_build_wait();
 }
-void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised);
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
+                    bool advised);
 
 /* ---- shed.c ---- */
 

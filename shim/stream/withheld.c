@@ -329,7 +329,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
-    uint64_t now = cus_clock_ns(), took = 0;
+    uint64_t now = cus_clock_ns(), took = 0, waited = 0;
     cus_plan_paced(plan, n - 1, now - since);
     enum cus_choice choice = cus_plan_choose(plan, &variant);
     bool tried = false, turned = false, advised = plan->piece->advised;
@@ -340,6 +340,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         } else {
             variant = build_if_allowed(engine, &put_off);
             tried = put_off != LATER;
+            waited = variant ? cus_exec_waited_ns(variant->exec) : 0;
             if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
                 choice = CUS_CHOICE_PATCH;
         }
@@ -399,7 +400,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     }
     if (tried)
         cus_build_took(engine, n, (took ? took : cus_clock_ns() - now) + cus_clock_unseen_ns(),
-                       advised);
+                       waited, advised);
     if (turned)
         turn_ended(engine);
     nothing_pends(engine);

@@ -3,8 +3,10 @@
 // driver calls that takes, and that a patch reaches the node of its op.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -208,6 +210,17 @@ TEST_F(Exec, WhatFollowsProgrammaticLaunchesWaitsForAllOfThem) {
                               "launch 4", "launch 5"}));
     EXPECT_EQ(captures, 1u);
     ExpectPatchesReachTheirNodes();
+}
+
+TEST_F(Exec, SaysHowLongItWaitedToBegin) {
+    Add();
+    Add();
+    driver_.cuStreamBeginCapture_v2 = [](CUstream, CUstreamCaptureMode) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return CUDA_SUCCESS;
+    };
+    ASSERT_TRUE(Build());
+    EXPECT_GE(cus_exec_waited_ns(exec_), 20000000u);
 }
 
 // Beside threads that launch, each call waits for the driver's lock.

@@ -17,9 +17,17 @@ uint32_t shares_piece(void) {
     return engine.plan.share;
 }
 
-bool shares_build(uint32_t nodes, uint64_t ns, bool advised) {
+static bool build(uint32_t nodes, uint64_t ns, uint64_t waited_ns, bool advised) {
     bool fits = cus_build_fits(&engine, nodes, advised);
     if (fits)
-        cus_build_took(&engine, nodes, ns, advised);
+        cus_build_took(&engine, nodes, ns, waited_ns, advised);
     return fits;
+}
+
+bool shares_build(uint32_t nodes, uint64_t ns, bool advised) {
+    return build(nodes, ns, 0, advised);
+}
+
+bool shares_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns) {
+    return build(nodes, ns, waited_ns, false);
 }

@@ -17,6 +17,8 @@ void shares_ops(uint32_t ops, bool in_graphs);
 uint32_t shares_piece(void);
 /* A graph of so many nodes is built, which takes so long, if it fits. */
 bool shares_build(uint32_t nodes, uint64_t ns, bool advised);
+/* The same where so much of that was waited for other threads. */
+bool shares_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns);
 
 #ifdef __cplusplus
 }

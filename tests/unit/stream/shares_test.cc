@@ -122,6 +122,29 @@ TEST(Shares, AreOfTheRunningStepWhateverTheLastOneWas) {
     }
 }
 
+// Beside many threads each graph waits before it is begun, small ones as long as large ones: that
+// makes none smaller, and fewer of them are built in a step.
+TEST(Shares, PiecesAreNotSmallerForWhatIsWaitedFor) {
+    enum { SMALL = 20, NODE_NS = 2500, WAITED_NS = 150000, NS = 30000 + SMALL * NODE_NS };
+    auto built = [](uint64_t waited) {
+        unsigned n = 0;
+        for (int step = 0; step < 40; step++) {
+            for (n = 0; n < 12 && shares_build_behind(SMALL, NS + waited, waited); n++)
+                shares_ops(SMALL, true);
+            shares_ops(1000 - n * SMALL, false);
+            shares_step();
+        }
+        return n;
+    };
+    Settle();
+    unsigned usual = built(0);
+    uint32_t piece = shares_piece();
+    EXPECT_EQ(usual, 12u);
+    EXPECT_EQ(built(WAITED_NS), 2u) << "500 us, and what is saved";
+    EXPECT_EQ(shares_piece(), piece);
+    EXPECT_EQ(built(0), usual) << "nobody is waited for any more";
+}
+
 // Nor do short steps make the pieces of the long ones small.
 TEST(Shares, PiecesHaveTheShareOfTheLongestStepLately) {
     Settle();
