@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
@@ -105,11 +104,11 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
 
 /* `each`: the driver is asked for each node when it has just been captured. */
 static bool capture(const struct cus_driver *driver, CUstream stream, const struct cus_exec_op *ops,
-                    uint32_t n, bool each, struct cus_exec *exec) {
-    uint64_t since = cus_clock_ns();
+                    uint32_t n, bool each, cus_exec_clock *clock, struct cus_exec *exec) {
+    uint64_t since = clock ? clock() : 0;
     if (driver->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
         return false;
-    exec->waited_ns = cus_clock_ns() - since;
+    exec->waited_ns += clock ? clock() - since : 0;
     bool captured = capture_ops(driver, stream, ops, n, each, exec);
     if (driver->cuStreamEndCapture(stream, &exec->graph) != CUDA_SUCCESS)
         exec->graph = NULL;
@@ -163,9 +162,10 @@ static bool tell_nodes(const struct cus_driver *driver, const struct cus_exec_op
 }
 
 static bool capture_nodes(const struct cus_driver *driver, CUstream stream,
-                          const struct cus_exec_op *ops, uint32_t n, struct cus_exec *exec) {
+                          const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
+                          struct cus_exec *exec) {
     bool each = !driver->cuGraphGetEdges_v2;
-    if (!capture(driver, stream, ops, n, each, exec))
+    if (!capture(driver, stream, ops, n, each, clock, exec))
         return false;
     if (each || tell_nodes(driver, ops, n, exec))
         return true;
@@ -174,7 +174,7 @@ static bool capture_nodes(const struct cus_driver *driver, CUstream stream,
                  "they are asked for one by one");
     driver->cuGraphDestroy(exec->graph);
     exec->graph = NULL;
-    return capture(driver, stream, ops, n, true, exec);
+    return capture(driver, stream, ops, n, true, clock, exec);
 }
 
 /* A launch attribute that the node does not give back would be lost without a word (HAZARDS A8):
@@ -223,10 +223,10 @@ static void note_asked(struct asked *asked, const struct cus_exec_op *op) {
 }
 
 static bool build_captured(const struct cus_driver *driver, CUstream stream,
-                           const struct cus_exec_op *ops, uint32_t n, struct cus_exec *exec,
-                           enum cus_fallback *why) {
+                           const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
+                           struct cus_exec *exec, enum cus_fallback *why) {
     *why = CUS_FALLBACK_CAPTURE;
-    if (!capture_nodes(driver, stream, ops, n, exec))
+    if (!capture_nodes(driver, stream, ops, n, clock, exec))
         return false;
     *why = CUS_FALLBACK_ATTRIBUTE;
     for (uint32_t i = 0; i < n; i++) {
@@ -241,8 +241,8 @@ static bool build_captured(const struct cus_driver *driver, CUstream stream,
 }
 
 bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
-                    const struct cus_exec_op *ops, uint32_t n, struct cus_exec **out,
-                    enum cus_fallback *why) {
+                    const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
+                    struct cus_exec **out, enum cus_fallback *why) {
     *out = NULL;
     *why = CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec =
@@ -252,7 +252,7 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
     exec->n = n;
     exec->handles = (CUgraphNode *)&exec->nodes[n];
     struct cus_relaxed relaxed = cus_relax(driver);
-    bool built = build_captured(driver, capture_stream, ops, n, exec, why);
+    bool built = build_captured(driver, capture_stream, ops, n, clock, exec, why);
     cus_relax_end(driver, relaxed);
     if (!built) {
         exec->exec = NULL;

@@ -19,13 +19,16 @@ struct cus_exec_op {
     const struct cus_held *held;
 };
 
+/* The caller's clock, in ns. NULL: it does not ask what took how long. */
+typedef uint64_t cus_exec_clock(void);
+
 /* Builds an exec of `n` ops in order, by capturing them on `capture_stream`: a private NON_BLOCKING
  * stream of the same context, with the priority and the attributes of the stream that the exec will
  * be launched into (HAZARDS D1, A6, A7). Nothing is executed. On failure nothing is left behind,
  * `*why` says what, and a kind that cannot be a node is marked not deferrable. */
 bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
-                    const struct cus_exec_op *ops, uint32_t n, struct cus_exec **exec,
-                    enum cus_fallback *why);
+                    const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
+                    struct cus_exec **exec, enum cus_fallback *why);
 /* Makes node `i` hold this op from the next launch on. A refusal leaves the node's content unknown.
  * Unless cus_exec_is_read, the driver is asked first what the node is: under RELAXED, as all that a
  * capture might forbid (HAZARDS D2). */

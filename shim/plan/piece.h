@@ -80,6 +80,7 @@ struct cus_piece {
     void *asked_block;        /* that it lies in */
     uint32_t shaping;         /* the plan's when it was formed */
     uint32_t formed_ns;       /* the pace that set its size; 0: something else did */
+    uint32_t formed_share;    /* the share that kept it from being larger; 0: none did */
     uint32_t advice;          /* the entry by which it was formed; 0: none */
     bool advised;             /* formed by advice, and no graph of it was tried yet */
     bool memory;              /* holds memsets or copies */

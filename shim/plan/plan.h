@@ -102,8 +102,11 @@ struct cus_plan {
     uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
     uint32_t put_off;   /* the step until which no piece has a further exec built; 0: none was */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
-    uint64_t paces;     /* those at which pieces alive were formed whose size they set, added up, */
-    uint32_t n_paced;   /* and how many of them: of pieces formed since the last such decision */
+    /* Of pieces alive that were formed since it was decided last to form all anew: */
+    uint64_t paces;                   /* the paces of those whose size one has set, added up, */
+    uint32_t n_paced;                 /* and how many these are; */
+    uint64_t shares;                  /* the shares of those that one has kept from being larger, */
+    uint32_t n_shared;                /* and how many these are */
     uint32_t settle_in, settle_every; /* steps until pieces that a slower pace has shaped are formed
                                          anew, and from then to the next time */
     uint32_t shaping;      /* counts such decisions: a piece that was formed before the */

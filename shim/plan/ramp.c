@@ -176,8 +176,8 @@ static uint64_t step_ns(const struct cus_ramp_limits *limits, uint32_t formed, u
     return time + lead;
 }
 
-bool cus_ramp_outgrown(const struct cus_ramp_limits *limits, uint32_t formed, uint32_t pace,
-                       uint32_t ops) {
+bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
+                       const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops) {
     uint64_t now = step_ns(limits, pace, pace, ops);
-    return step_ns(limits, formed, pace, ops) > now + now / OUTGROWN;
+    return step_ns(formed_in, formed, pace, ops) > now + now / OUTGROWN;
 }

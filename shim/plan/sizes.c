@@ -15,6 +15,7 @@ enum {
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
+    SETTLE_LARGER = 2,  /* times the share that pieces had */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
 
@@ -72,8 +73,12 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
         cus_advice_formed(plan, piece);
     else if (piece->n == size) /* one that ends for another reason is the same at any pace */
         piece->formed_ns = plan->ns_per_op;
+    if (!advised && piece->n == plan->share)
+        piece->formed_share = plan->share;
     plan->paces += piece->formed_ns;
     plan->n_paced += piece->formed_ns > 0;
+    plan->shares += piece->formed_share;
+    plan->n_shared += piece->formed_share > 0;
     return piece;
 }
 
@@ -82,26 +87,36 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece) {
         return;
     plan->paces -= piece->formed_ns;
     plan->n_paced -= piece->formed_ns > 0;
+    plan->shares -= piece->formed_share;
+    plan->n_shared -= piece->formed_share > 0;
 }
 
-/* The first pieces are formed while the host is cold, or while other threads are in its way. When
- * it has found its pace, and that is faster, they are formed anew, where that is worth it; later on
- * only where it is much faster, and ever less often. What counts is the pace at which most were
- * formed: of a thousand steps one always met a host that was busy. When its step has come again, as
- * many of a step at once as the next one may build. */
+/* Are they smaller, or were they formed at a slower pace, than is possible now, and is it worth it?
+ * What counts is how most were formed: of a thousand steps one always met a host that was busy. */
+static bool outgrown(const struct cus_plan *plan, bool first) {
+    struct cus_ramp_limits now = sizes_of(plan), before = now;
+    uint64_t pace = plan->ns_per_op, formed = plan->n_paced ? plan->paces / plan->n_paced : pace;
+    if (formed <= (first ? pace / 2 * 3 : pace * SETTLE_FASTER))
+        formed = pace;
+    uint64_t share = plan->n_shared * 2 > plan->n_paced ? plan->shares / plan->n_shared : now.max;
+    if (share * SETTLE_LARGER <= now.max)
+        before.max = (uint32_t)share;
+    return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->ns_per_op, plan->longest);
+}
+
+/* The first pieces are formed while the host is cold, or while other threads are in its way, and in
+ * that of the driver. When it has found its pace, and that is faster, they are formed anew, where
+ * that is worth it; later on only where it is much faster, and ever less often. When its step has
+ * come again, as many of a step at once as the next one may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
     /* What an earlier run has cut it did not cut while it was cold. */
-    bool first = plan->settle_every == SETTLE_STEPS && !plan->advised;
-    uint64_t pace = plan->ns_per_op;
-    uint32_t formed = plan->n_paced ? (uint32_t)(plan->paces / plan->n_paced) : 0;
-    struct cus_ramp_limits limits = sizes_of(plan);
-    if (formed > (first ? pace / 2 * 3 : pace * SETTLE_FASTER) &&
-        cus_ramp_outgrown(&limits, formed, plan->ns_per_op, plan->longest)) {
+    if (outgrown(plan, plan->settle_every == SETTLE_STEPS && !plan->advised)) {
         plan->shaping++;
         plan->misshapen = plan->n_pieces;
         plan->paces = plan->n_paced = 0;
+        plan->shares = plan->n_shared = 0;
     }
     if (plan->settle_every < SETTLE_MAX)
         plan->settle_every *= 2;

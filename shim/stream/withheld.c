@@ -189,6 +189,10 @@ static bool have_capture_stream(struct cus_engine *engine) {
     return made;
 }
 
+static uint64_t clock_ns(void) {
+    return cus_clock_ns();
+}
+
 /* Builds an exec of the complete piece from the ops that are being issued (HAZARDS A15). */
 static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
     struct cus_plan *plan = &engine->plan;
@@ -207,8 +211,9 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
     bool room = ops && cus_withheld_make_room(engine, cus_exec_estimate(n));
     if (room)
         why = CUS_FALLBACK_CAPTURE;
-    bool built = room && have_capture_stream(engine) &&
-                 cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, &exec, &why);
+    bool built =
+        room && have_capture_stream(engine) &&
+        cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, clock_ns, &exec, &why);
     cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
     *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);

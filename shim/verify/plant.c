@@ -47,7 +47,7 @@ static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_plante
         ops[i].kind = (struct cus_kind *)(uintptr_t)v->ops[from].kind;
         ops[i].held = v->ops[from].asked;
     }
-    bool built = ops && cus_exec_build(v->driver, idle, ops, v->n, &exec, &why);
+    bool built = ops && cus_exec_build(v->driver, idle, ops, v->n, NULL, &exec, &why);
     cus_mem_free(ops);
     if (!built)
         return false;

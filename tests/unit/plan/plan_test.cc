@@ -655,6 +655,33 @@ TEST(Plan, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
     EXPECT_GT(formed(36), once * 7 / 4);
 }
 
+// What one step may build is never quite the same either.
+TEST(Plan, PiecesFollowAShareThatIsTwiceAsLarge) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    auto formed = [&](uint32_t share) {
+        uint64_t before = program.plan.n_formed;
+        program.plan.share = share;
+        for (int step = 0; step < 400; step++) {
+            for (unsigned i = 0; i < 1000; i++) {
+                if (i % 20 == 19)
+                    cus_plan_paced(&program.plan, 64, 64 * 100);
+                program.Op("k" + std::to_string(i % 7), i, i);
+            }
+            program.Sync();
+        }
+        return program.plan.n_formed - before;
+    };
+    EXPECT_GT(formed(100), 0u);
+    EXPECT_GT(program.plan.n_shared, 0u);
+    EXPECT_EQ(formed(150), 0u);
+    EXPECT_EQ(formed(50), 0u);
+    EXPECT_GT(formed(200), 0u);
+    ExpectFaithful(program);
+    cus_plan_clear(&program.plan);
+    EXPECT_EQ(program.plan.n_shared, 0u) << "they are gone";
+    EXPECT_EQ(program.plan.shares, 0u);
+}
+
 // Each piece that is formed anew misses once for every shape: not after the third round of five.
 // Where it ends at an op at which none ended before, shapes come there unknown: they are patched
 // into the graphs of others, the last of which is built again at the beginning of the fourth round.

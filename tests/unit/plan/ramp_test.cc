@@ -215,16 +215,17 @@ TEST(Ramp, PaceFollowsAFasterHostSoonerThanASlowerOne) {
 }
 
 TEST(Ramp, StepIsCutAnewWhereThatIsWorthIt) {
-    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 900, 100, 1000));
-    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 50000, 300, 100));
-    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 2000, 100, 60));
-    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 100, 60, 1000)) << "as many pieces, and no wait";
-    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 150, 95, 1000)) << "next to nothing";
-    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2400, 1300, 500)) << "the same sizes";
-    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, 100, 4)) << "one piece";
-    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, 100, 0));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 900, &kLimits, 100, 1000));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 50000, &kLimits, 300, 100));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 60));
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 100, &kLimits, 60, 1000))
+        << "as many pieces, and no wait";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 150, &kLimits, 95, 1000)) << "next to nothing";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2400, &kLimits, 1300, 500)) << "the same sizes";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 4)) << "one piece";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 0));
     for (uint32_t pace : {0, 1, 100, 5000})
-        EXPECT_FALSE(cus_ramp_outgrown(&kLimits, pace, pace, 1000));
+        EXPECT_FALSE(cus_ramp_outgrown(&kLimits, pace, &kLimits, pace, 1000));
 }
 
 } // namespace

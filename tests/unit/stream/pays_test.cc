@@ -29,7 +29,9 @@ enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
 // What a node takes to build; half of it when it is captured, half when the graph is instantiated.
 uint64_t node_ns;
 decltype(cus_driver::cuGraphInstantiateWithFlags) real_instantiate;
+decltype(cus_driver::cuStreamBeginCapture_v2) real_begin_capture;
 decltype(cus_driver::cuStreamEndCapture) real_end_capture;
+uint64_t begin_ns; // what a graph waits for other threads until it is begun
 uint64_t eager_ns; // what a launch by itself takes
 decltype(cus_driver::cuLaunchKernel) real_launch;
 unsigned captured;
@@ -59,6 +61,11 @@ class Pays : public ::testing::Test {
             __atomic_add_fetch(&cus_virtual_ns, eager_ns, __ATOMIC_RELAXED); // from two threads
             return real_launch(arguments...);
         };
+        real_begin_capture = table.cuStreamBeginCapture_v2;
+        table.cuStreamBeginCapture_v2 = [](CUstream stream, CUstreamCaptureMode mode) {
+            cus_virtual_ns += begin_ns;
+            return real_begin_capture(stream, mode);
+        };
         real_end_capture = table.cuStreamEndCapture;
         table.cuStreamEndCapture = [](CUstream stream, CUgraph *graph) {
             captured = (unsigned)fake::Of(stream)->captured.size();
@@ -78,6 +85,7 @@ class Pays : public ::testing::Test {
     void SetUp() override {
         node_ns = 2500;
         eager_ns = 0;
+        begin_ns = 0;
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         before_ = Counters();
     }
@@ -254,6 +262,50 @@ TEST_F(Pays, BuildingIsSpreadByTime) {
         most = std::max(most, cus_virtual_ns - start);
     }
     EXPECT_LE(most, plain + 800000);
+}
+
+// Beside threads that launch each graph waits until it may be begun, however small it is.
+TEST_F(Pays, GraphsAreNoSmallerForWhatTheyWaitFor) {
+    eager_ns = 2400;
+    uint64_t usual = 0;
+    for (uint64_t ns : {0, 150000}) {
+        begin_ns = ns;
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Good(80, 1000);
+        Since();
+        Good(1, 1000);
+        cus_counters last = Since();
+        EXPECT_EQ(last.in_graphs, 1000u);
+        if (!ns)
+            usual = last.graph_launches;
+        EXPECT_EQ(last.graph_launches, usual) << ns;
+    }
+}
+
+TEST_F(Pays, PiecesThatWereKeptSmallWhileBuildingWasSlowAreMadeAnew) {
+    eager_ns = 2400;
+    node_ns = 30000;
+    Good(30, 1000);
+    Since();
+    Good(1, 1000);
+    uint64_t small = Since().graph_launches;
+    CUstream first = stream_;
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    node_ns = 2500; // which is seen where something is built
+    Good(30, 1000);
+    Since();
+    Good(1, 1000);
+    uint64_t usual = Since().graph_launches;
+    EXPECT_GT(small, 3 * usual);
+    stream_ = first;
+    Good(100, 1000);
+    Since();
+    Good(1, 1000);
+    cus_counters last = Since();
+    EXPECT_EQ(last.in_graphs, 1000u);
+    EXPECT_LE(last.graph_launches, usual + 1);
+    Good(300, 1000);
+    EXPECT_EQ(Since().built, 0u) << "once";
 }
 
 // Pieces that a cold host has shaped are made anew, share by share, while the others are launched.
