@@ -128,9 +128,9 @@ static CUresult straight(CUresult result) {
         struct cus_engine *engine = NULL;                                                          \
         if (!cus_hot_pending())                                                                    \
             engine = cus_hot_may_pass(stream_, abi_, CUS_OP_LAUNCH, f, &left);                     \
-        if (!engine)                                                                               \
+        if (!engine && !cus_hot_elsewhere(stream_, abi_))                                          \
             return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
-        if (__builtin_expect(!cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f), 0))             \
+        if (!engine || __builtin_expect(!cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f), 0))  \
             return cus_other_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_,         \
                                       extra_);                                                     \
         cus_thread_self.depth = 1;                                                                 \

@@ -392,9 +392,24 @@ CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
         return NULL;
     return engine;
 }
+/* Is that another stream than the one that the thread looked up last? */
+CUS_HOT bool cus_hot_elsewhere(CUstream handle, enum cus_abi abi) {
+    return cus_thread_self.ref.handle != handle || cus_thread_self.ref.abi != abi;
+}
+/* The depth is for a signal handler that launches meanwhile. */
+CUS_HOT bool cus_hot_turn(CUstream handle, enum cus_abi abi) {
+    cus_thread_self.depth = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    bool known = cus_registry_turn(&cus_thread_self, (struct cus_stream_ref){handle, abi});
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    cus_thread_self.depth = 0;
+    return known;
+}
 CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type type,
                             CUfunction f) {
     uint64_t left;
+    if (cus_hot_elsewhere(handle, abi) && !cus_hot_turn(handle, abi))
+        return false;
     struct cus_engine *engine = cus_hot_may_pass(handle, abi, type, f, &left);
     if (!engine)
         return false;

@@ -172,11 +172,14 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
     } else if (!growing) {
         judge->credit += balance;
     }
-    /* Next to nothing of it repeats: no need to wait for the account. */
+    /* Next to nothing of it repeats, or what does has not come to a single graph, as where a thread
+     * goes to another stream with each op: no need to wait for the account. */
     bool barren = window->fresh * 2 >= window->ops && window->in_graphs * 10 < window->ops;
-    if (!barren && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
+    bool hopeless = (window->ripe + window->cut) * 2 >= window->ops && !window->in_graphs &&
+                    !engine->graph_bytes && cus_process.may_build && !engine->shadow;
+    if (!barren && !hopeless && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
-    if (!judge->patience)
+    if (!judge->patience || hopeless)
         return true;
     /* What is built now cannot have come again yet. */
     uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);

@@ -284,6 +284,48 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
     cus_lock_give(&registry_lock);
 }
 
+static struct cus_known_stream *known_at(struct cus_thread *thread, CUstream handle, uint32_t i) {
+    uint64_t first = ((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u) >> 32;
+    return &thread->known[((first >> 16) + i) % CUS_KNOWN_STREAMS];
+}
+
+static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
+                     uint32_t epoch) {
+    for (uint32_t i = 0; i < CUS_KNOWN_PLACES; i++) {
+        const struct cus_known_stream *known = known_at(thread, ref.handle, i);
+        if (known->handle != ref.handle || known->epoch != epoch || known->abi != ref.abi ||
+            known->context != context || !known->engine)
+            continue;
+        thread->found = known->engine;
+        thread->none = false;
+        thread->elsewhere = NULL;
+        return true;
+    }
+    return false;
+}
+
+/* In the place of one that says nothing any more, or of the first one. */
+static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
+                       uint32_t epoch) {
+    struct cus_known_stream *place = NULL;
+    for (uint32_t i = 0; !place && i < CUS_KNOWN_PLACES; i++) {
+        struct cus_known_stream *known = known_at(thread, ref.handle, i);
+        if (!known->engine || known->epoch != epoch || known->handle == ref.handle)
+            place = known;
+    }
+    if (!place)
+        place = known_at(thread, ref.handle, 0);
+    *place = (struct cus_known_stream){ref.handle, thread->found, context, epoch, ref.abi};
+}
+
+bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref) {
+    if (!found_by(thread, ref, thread->context, thread->epoch))
+        return false;
+    thread->ref = ref;
+    cus_thread_aim(thread);
+    return true;
+}
+
 struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_stream_ref ref,
                                         CUcontext context) {
     if (!context || (CUS_HAZARD(B2) && cus_ref_is_per_thread(ref)))
@@ -292,7 +334,10 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
     if (!owner)
         return NULL;
     uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    find_or_make(thread, owner, cus_ref_handle(ref));
+    if (!found_by(thread, ref, context, epoch)) {
+        find_or_make(thread, owner, cus_ref_handle(ref));
+        note_known(thread, ref, context, epoch);
+    }
     thread->ref = ref;
     thread->context = context;
     thread->epoch = epoch;

@@ -272,6 +272,9 @@ static inline struct cus_engine *cus_context_legacy(const struct cus_context *co
  * current one). `context` is the current context. */
 struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_stream_ref ref,
                                         CUcontext context);
+/* The thread goes to a stream that it looked up lately, in the same context and under the same
+ * epoch: as if it had looked that one up last. False: it does not know that it did. */
+bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref);
 /* The engine of this stream if it has one, whichever context it was made in. */
 struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context);

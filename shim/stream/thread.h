@@ -1,6 +1,6 @@
 /*
- * What a thread of the program remembers: the stream that it looked up last, and the one on which
- * it has ops withheld.
+ * What a thread of the program remembers: the streams that it looked up lately, and the one on
+ * which it has ops withheld.
  *
  * Each thread's own; read and written at depth 1, by no other thread, and by no signal handler
  * then.
@@ -15,6 +15,15 @@
 
 struct cus_context;
 struct cus_engine;
+
+/* A look-up before the last one: for threads that go from stream to stream. */
+struct cus_known_stream {
+    CUstream handle;
+    struct cus_engine *engine; /* NULL: there is none in this place */
+    CUcontext context;
+    uint32_t epoch, abi;
+};
+enum { CUS_KNOWN_STREAMS = 32, CUS_KNOWN_PLACES = 4 };
 
 struct cus_thread {
     /* What the hot paths look at is in one line.
@@ -40,6 +49,8 @@ struct cus_thread {
     uint32_t issued;    /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     bool tapped;        /* what it does is part of something that the trace is told of */
     uint32_t suspended; /* suspends of the program that no resume has answered */
+    struct cus_known_stream
+        known[CUS_KNOWN_STREAMS]; /* in one of CUS_KNOWN_PLACES from that of the handle on */
 } __attribute__((aligned(CUS_LINE)));
 _Static_assert(offsetof(struct cus_thread, pending) == CUS_LINE, "in one line");
 

@@ -160,6 +160,11 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
     return false;
 }
 
+bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref) {
+    (void)thread, (void)ref;
+    return false;
+}
+
 void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
     (void)engine, (void)left;
 }

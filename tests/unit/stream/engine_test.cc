@@ -492,6 +492,19 @@ class Hold : public Engine {
         ASSERT_EQ(Launch(functions_[0], 100, 6 * 0), CUDA_SUCCESS);
         ASSERT_TRUE(driver().journal.empty());
     }
+    // Its ops never repeat.
+    void LeaveAlone(CUstream stream) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        for (int step = 0; step < 40; step++) {
+            for (int i = 0; i < 400; i++) {
+                random_ = random_ * 1664525 + 1013904223;
+                fake::Launch(stream, functions_[random_ >> 24 & 7], random_, i);
+            }
+            cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+            cus_engine_step_end(&ref);
+        }
+    }
+    unsigned random_ = 1;
 };
 
 TEST_F(Hold, TakesTheLaunchThatIsExpected) {
@@ -607,15 +620,8 @@ TEST_F(Hold, NoTwoStreamsWriteOneLine) {
 
 // A stream that does not pay is left alone: its ops go straight to the driver.
 TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
-    unsigned random = 1;
     EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0]));
-    for (int step = 0; step < 40; step++) {
-        for (int i = 0; i < 400; i++) {
-            random = random * 1664525 + 1013904223;
-            Launch(functions_[random >> 24 & 7], random, i);
-        }
-        Sync();
-    }
+    LeaveAlone(stream_);
     uint64_t launches = Counters().ops[CUS_OP_LAUNCH];
     EXPECT_TRUE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0]));
     EXPECT_EQ(Counters().ops[CUS_OP_LAUNCH], launches + 1) << "it is counted";
@@ -634,6 +640,48 @@ TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
     cus_stream_ref never = {fake::MakeStream(0), CUS_ABI_LEGACY};
     cus_engine_stream_gone(&never);
     EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0])) << "a stream may have gone";
+    ExpectBalance();
+}
+
+// A thread that goes from stream to stream knows those again that it was on lately, as long as none
+// may have gone.
+TEST_F(Hold, StreamsInTurnThatDoNotPayArePassed) {
+    std::vector<CUstream> streams(40);
+    for (CUstream &stream : streams) {
+        stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        LeaveAlone(stream);
+    }
+    auto passed = [&] {
+        unsigned n = 0;
+        for (CUstream stream : {streams[38], streams[39]})
+            n += hot_passes(stream, CUS_ABI_LEGACY, functions_[0]);
+        return n;
+    };
+    uint64_t launches = Counters().ops[CUS_OP_LAUNCH];
+    EXPECT_EQ(passed(), 2u);
+    EXPECT_EQ(passed(), 2u);
+    EXPECT_EQ(Counters().ops[CUS_OP_LAUNCH], launches + 4) << "they are counted";
+    EXPECT_FALSE(hot_passes(streams[38], CUS_ABI_PTSZ, functions_[0]));
+    unsigned known = 0;
+    for (CUstream stream : streams)
+        known += hot_passes(stream, CUS_ABI_LEGACY, functions_[0]);
+    EXPECT_GE(known, 16u);
+    EXPECT_LT(known, streams.size()) << "there are not so many places";
+    driver().journal.clear();
+    std::vector<std::string> expected;
+    for (unsigned i = 0; i < streams.size(); i++) {
+        fake::Launch(streams[i], functions_[0], i);
+        expected.push_back("S" + std::to_string(fake::Of(streams[i])->id) + " k0(1," +
+                           std::to_string(i) + ",0)");
+    }
+    EXPECT_EQ(driver().journal, expected);
+    EXPECT_EQ(passed(), 2u);
+    cus_stream_ref gone = {streams[38], CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&gone);
+    EXPECT_EQ(passed(), 0u) << "it may be another one now, and so may each";
+    fake::Launch(streams[38], functions_[0], 1);
+    fake::Launch(streams[39], functions_[0], 1);
+    EXPECT_EQ(passed(), 1u) << "the first one is new";
     ExpectBalance();
 }
 

@@ -44,8 +44,9 @@ bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f) {
     struct cus_engine *engine = NULL;
     if (!cus_hot_pending())
         engine = cus_hot_may_pass(handle, abi, CUS_OP_LAUNCH, f, &left);
-    return engine && (cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f) ||
-                      cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f));
+    if (engine && cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f))
+        return true;
+    return !cus_hot_pending() && cus_hot_passes(handle, abi, CUS_OP_LAUNCH, f);
 }
 
 _Static_assert((int)HOT_LINE == (int)CUS_LINE, "the same");

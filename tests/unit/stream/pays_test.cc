@@ -203,6 +203,35 @@ TEST_F(Pays, AGoodPhaseIsKnownAgainInItsSecondStep) {
     }
 }
 
+// A thread that goes to another stream with each op withholds one on none of them for long: they
+// come again, and never get into graphs.
+TEST_F(Pays, StreamsInTurnAreLeftAlone) {
+    std::vector<CUstream> streams(16);
+    for (CUstream &stream : streams)
+        stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    auto steps = [&](unsigned n) {
+        for (; n; n--) {
+            for (unsigned i = 0; i < 1024; i++) {
+                stream_ = streams[i % streams.size()];
+                Launch(Fixed(i), i);
+            }
+            for (CUstream stream : streams) {
+                cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+                cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+                cus_engine_step_end(&ref);
+            }
+            Wait();
+        }
+    };
+    steps(200);
+    cus_counters early = Since();
+    EXPECT_GE(early.fallbacks[CUS_FALLBACK_DEMOTED], streams.size());
+    EXPECT_LE(Observed(early) + early.eager_by[CUS_EAGER_FLUSHED], 110000u);
+    steps(1000);
+    cus_counters late = Since();
+    EXPECT_LE(Observed(late) + late.eager_by[CUS_EAGER_FLUSHED], 1000 * 1024 / 50u);
+}
+
 // What was learned with patience, because it repeated itself, is given up as soon as anything else.
 TEST_F(Pays, ABadPhaseBehindOneThatWasFoundByItsRepetitionIsLeftAloneToo) {
     Bad(100);
