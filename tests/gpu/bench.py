@@ -26,7 +26,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and points")
     parser.add_argument("--reps", type=int, metavar="N", help="repetitions of a point at most (2 with --quick, else what its case says, 2 to 5)")
     parser.add_argument("--plain", action="store_true", help="without the variant preloaded, to try the programs and the machine")
-    parser.add_argument("--merge", metavar="DIR", nargs="+", help="run nothing: one report of what these folders hold; of a case that several have, "
+    parser.add_argument("--merge", metavar="DIR", nargs="+", help="run nothing: one report of what these folders hold; of a case that several measured, "
                         "the last one's")
     parser.add_argument("--out", metavar="DIR", default=os.path.join(run_all.ROOT, "tests", "gpu", "bench"), help="where the report goes (tests/gpu/bench)")
     parser.add_argument("--carry", default=os.path.join(run_all.ROOT, ".carry"), help="folder of the built programs")

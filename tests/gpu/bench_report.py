@@ -17,12 +17,14 @@ def load(folder):
 
 
 def merge(results):
-    """One result of several: each case as the last of them has it, with the run that it is from."""
+    """One result of several: each case as the last of them has it that measured any of it, with the run that it is from."""
     runs, cases = [], {}
     for one in results:
         first = len(runs)
         runs += one["runs"]
         for case in one["cases"]:
+            if not case["points"] and case["name"] in cases:
+                continue
             cases[case["name"]] = dict(case, run=case["run"] + first)
     used = sorted({case["run"] for case in cases.values()})
     ordered = sorted(cases.values(), key=lambda c: list(CASES).index(c["name"]) if c["name"] in CASES else len(CASES))

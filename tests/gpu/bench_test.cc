@@ -194,6 +194,10 @@ TEST_F(Bench, RunsAreMergedCaseByCase) {
     EXPECT_EQ(Run("--merge " + dir_ + "/second " + dir_ + "/first", "other"), 0) << Read("log");
     EXPECT_NE(Row(kWhole, "other").find("| 0.900 |"), std::string::npos) << Row(kWhole, "other");
     EXPECT_EQ(Read("other/BENCH.md").find("Run 2:"), std::string::npos);
+    /* A later run that had no time for a case takes nothing away. */
+    EXPECT_EQ(Run("--only loop-whole --deadline 0", "late"), 2) << Read("log");
+    EXPECT_EQ(Run("--merge " + dir_ + "/first " + dir_ + "/late", "kept"), 0) << Read("log");
+    EXPECT_NE(Row(kWhole, "kept").find("| 0.900 |"), std::string::npos) << Row(kWhole, "kept");
     /* What is merged can be merged again. */
     EXPECT_EQ(Run("--merge " + dir_ + "/both", "again"), 1) << Read("log");
     EXPECT_EQ(Read("again/BENCH.md"), Read("both/BENCH.md"));
