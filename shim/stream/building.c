@@ -248,7 +248,6 @@ bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advise
     return advised ? building->advised <= ops : building->nodes + nodes <= nodes_of(ops);
 }
 
-/* One thread builds at a time; that two measure at once matters to nobody. */
 static void note_wait(uint64_t waited) {
     uint64_t before = __atomic_load_n(&cus_process.build_wait_ns, __ATOMIC_RELAXED);
     uint64_t most = SLOWER_MAX * (before + GRAPH_NS);
@@ -256,6 +255,7 @@ static void note_wait(uint64_t waited) {
     __atomic_store_n(&cus_process.build_wait_ns, now, __ATOMIC_RELAXED);
 }
 
+/* One thread builds at a time; that two measure at once matters to nobody. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
                     bool advised) {
     struct cus_building *building = &engine->building;

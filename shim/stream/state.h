@@ -598,21 +598,22 @@ bool cus_build_safe(void);
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
-/* A graph of so many nodes was built, or tried, and launched for the first time. Engine lock held.
- */
+/* A graph of so many nodes was built, or tried, and launched for the first time, which took so long
+ * and waited so much of that until it might begin. Engine lock held. */
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
+                    bool advised);
+/* Nothing is known of other threads: builds have way. */
 void cus_build_start(void);
 /* Build lock held: is what is built now to have way? Then cus_build_had_way ends that, with what
  * the build took in ns either way. */
 bool cus_build_takes_way(void);
 void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns);
-/* In front of ops that this thread issues by itself: no lock held, or that of its stream. */
+/* In front of ops and graphs that this thread issues: no lock held, or that of its stream. */
 void cus_build_wait(void);
 static inline void cus_build_give_way(void) {
     if (__builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0))
         cus_build_wait();
 }
-void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
-                    bool advised);
 
 /* ---- shed.c ---- */
 
