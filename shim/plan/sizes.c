@@ -73,8 +73,9 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
         cus_advice_formed(plan, piece);
     else if (piece->n == size) /* one that ends for another reason is the same at any pace */
         piece->formed_ns = plan->ns_per_op;
-    if (!advised && piece->n == plan->share)
-        piece->formed_share = plan->share;
+    uint32_t bound = plan->share > sizes_of(plan).first ? plan->share : sizes_of(plan).first;
+    if (!advised && plan->share && piece->n == bound)
+        piece->formed_share = bound;
     plan->paces += piece->formed_ns;
     plan->n_paced += piece->formed_ns > 0;
     plan->shares += piece->formed_share;

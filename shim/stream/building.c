@@ -102,8 +102,8 @@ bool cus_build_safe(void) {
  * Each call of a build waits for the driver's lock, beside threads that launch, and where these are
  * many it hardly ever gets it: with 16 threads on an H200 a graph took 80 ms to build, a step 3.4 s
  * at worst, and in 400 steps 13 of 100 ops got into graphs (tests/gpu/RESULTS.md). So threads that
- * are about to issue an op or a graph, of streams that are left alone as well, let a build go
- * first: not for long, whoever it is that they wait for, and with no lock but that of their own
+ * are about to issue an op or a complete piece, of streams that are left alone as well, let a build
+ * go first: not for long, whoever it is that they wait for, and with no lock but that of their own
  * stream, which whoever builds does not take. Where hardly anybody waited for any of many builds
  * they have no way any more, until one takes long.
  */
@@ -113,7 +113,8 @@ enum {
     CROWDED_FROM = 8,    /* nodes of such a graph */
     CROWDED_BUILDS = 64, /* that have way from then on, as they have to begin with, */
     CROWD = 3,           /* and from the last one for which so many threads waited */
-    WAY_NS = 1000000     /* for which an op waits at most */
+    WAY_NS = 1000000,    /* for which an op waits at most, */
+    WAYS = 4             /* and so many ops of a thread for one build */
 };
 
 void cus_build_start(void) {
@@ -124,7 +125,8 @@ bool cus_build_takes_way(void) {
     if (!cus_process.crowded)
         return false;
     cus_process.crowded--;
-    __atomic_store_n(&cus_process.way, 1, __ATOMIC_RELEASE);
+    cus_process.ways += cus_process.ways + 1 ? 1 : 2; /* 0 is none */
+    __atomic_store_n(&cus_process.way, cus_process.ways, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -139,9 +141,20 @@ void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns) {
         cus_process.crowded = CROWDED_BUILDS;
 }
 
-void cus_build_wait(void) {
-    __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
-    cus_futex_wait(&cus_process.way, 1, WAY_NS);
+bool cus_build_wait(uint64_t most_ns) {
+    struct cus_thread *thread = &cus_thread_self;
+    uint32_t way = __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
+    if (!way || !most_ns)
+        return false;
+    if (thread->way != way) {
+        thread->way = way;
+        thread->ways = 0;
+        __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
+    }
+    if (thread->ways++ >= WAYS)
+        return false;
+    cus_futex_wait(&cus_process.way, way, most_ns < WAY_NS ? most_ns : WAY_NS);
+    return true;
 }
 
 /* ---- how much ----
@@ -167,7 +180,7 @@ enum {
     NODE_NS = 2500,    /* the first estimate of what a node takes; */
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
-    GRAPH_NS = 30000,   /* what a graph takes beside, and what it waits for other threads */
+    GRAPH_NS = 30000,   /* what a graph takes beside */
     MEASURED_FROM = 8,  /* nodes of a graph that is measured */
     ADVISED_TIMES = 20, /* what an earlier run advises may take so many times the share of time: it
                            is done once, behind a first step in which code is loaded */
@@ -182,16 +195,12 @@ static uint64_t node_ns(void) {
     return ns ? ns : NODE_NS;
 }
 
-/* What a graph takes, however small it is. */
-static uint64_t graph_ns(void) {
-    return GRAPH_NS + __atomic_load_n(&cus_process.build_wait_ns, __ATOMIC_RELAXED);
-}
-
 /* As long as nothing was measured, it may be slower; where an earlier run says that it pays, that
  * is taken upon oneself. */
 static uint64_t estimate(uint32_t nodes, bool advised) {
     bool unknown = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
-    return graph_ns() + nodes * node_ns() * (unknown && !advised ? SLOWER_MAX : 1);
+    uint64_t wait = __atomic_load_n(&cus_process.build_wait_ns, __ATOMIC_RELAXED);
+    return GRAPH_NS + wait + nodes * node_ns() * (unknown && !advised ? SLOWER_MAX : 1);
 }
 
 /* The graph is launched in the call that builds it: what that costs the step more than these ops by
@@ -211,7 +220,7 @@ static uint32_t nodes_in(uint64_t ops) {
     uint64_t nodes = nodes_of(ops), ns = cus_options()->build_us * ops;
     uint64_t each = beyond(1, node_ns());
     if (cus_options()->build_us && each) {
-        uint64_t n = ns > graph_ns() ? (ns - graph_ns()) / each + 1 : 1; /* 0 would mean any */
+        uint64_t n = ns > GRAPH_NS ? (ns - GRAPH_NS) / each + 1 : 1; /* 0 would mean any */
         nodes = n < nodes ? n : nodes;
     }
     return nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;

@@ -603,7 +603,7 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
                      struct cus_call *call) {
     bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
     bool spinner = spins(context, call);
-    cus_build_give_way();
+    cus_build_give_way(UINT64_MAX);
     if (spinner || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
@@ -660,6 +660,7 @@ static CUresult carry_out(struct cus_call *call) {
         return cus_call_real(call);
     cus_process.driver->cuCtxGetCurrent(&current);
     struct cus_engine *engine;
+    bool arrives;
     for (;;) {
         engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
@@ -667,6 +668,7 @@ static CUresult carry_out(struct cus_call *call) {
         /* Nothing withheld elsewhere, and no order with the legacy stream: nothing goes first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
+        arrives = thread->last != engine;
         thread->last = engine;
         if (thread->suspended) {
             /* Behind what other threads withhold there; a kernel that may spin is still one. */
@@ -693,6 +695,7 @@ static CUresult carry_out(struct cus_call *call) {
     struct asked asked;
     CUresult result;
     engine->counters.ops[call->type]++;
+    engine->arrived += arrives;
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &asked, &result))
         cus_lock_give(&engine->lock);

@@ -67,6 +67,7 @@ struct cus_account cus_judge_account(const struct cus_engine *engine) {
 void cus_judge_start(struct cus_engine *engine) {
     engine->judge = (struct cus_judge){.credit = CREDIT, .window = JUDGE_OPS};
     engine->judge.last = cus_judge_account(engine);
+    engine->judge.arrived = engine->arrived;
     __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
@@ -160,7 +161,7 @@ static int64_t credit_most(struct cus_engine *engine) {
 }
 
 /* Does the stream lose too much? */
-static bool loses(struct cus_engine *engine, const struct cus_account *window) {
+static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived) {
     struct cus_judge *judge = &engine->judge;
     int64_t balance = cus_account_balance(window);
     bool growing = window->in_graphs * GROWING > judge->share * window->ops + window->ops;
@@ -172,14 +173,13 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window) {
     } else if (!growing) {
         judge->credit += balance;
     }
-    /* Next to nothing of it repeats, or what does has not come to a single graph, as where a thread
-     * goes to another stream with each op: no need to wait for the account. */
+    /* Next to nothing of it repeats, or its threads come from another stream with every other op
+     * and so withhold none for long: no need to wait for the account, nor to be patient. */
     bool barren = window->fresh * 2 >= window->ops && window->in_graphs * 10 < window->ops;
-    bool hopeless = (window->ripe + window->cut) * 2 >= window->ops && !window->in_graphs &&
-                    !engine->graph_bytes && cus_process.may_build && !engine->shadow;
-    if (!barren && !hopeless && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
+    bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
+    if (!barren && !in_turn && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
-    if (!judge->patience || hopeless)
+    if (!judge->patience || in_turn)
         return true;
     /* What is built now cannot have come again yet. */
     uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);
@@ -197,7 +197,9 @@ void cus_judge(struct cus_engine *engine) {
         return;
     struct cus_account now = cus_judge_account(engine);
     struct cus_account window = cus_account_since(now, judge->last);
+    uint64_t arrived = engine->arrived - judge->arrived;
     judge->last = now;
+    judge->arrived = engine->arrived;
     judge->steps = engine->ended;
     enum cus_wake woken_by =
         (enum cus_wake)__atomic_exchange_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
@@ -205,7 +207,7 @@ void cus_judge(struct cus_engine *engine) {
         begin_again(engine, woken_by);
     /* Where its time is over it is a look until it pays. */
     judge->window = judge->unpaid && !judge->woken_by ? LOOK_OPS : JUDGE_OPS;
-    bool left = loses(engine, &window);
+    bool left = loses(engine, &window, arrived);
     if (left && CUS_HAZARD(F11) && cus_options()->demote)
         leave_alone(engine);
 }

@@ -308,6 +308,8 @@ static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcon
 static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
                        uint32_t epoch) {
     struct cus_known_stream *place = NULL;
+    if (!thread->found)
+        return;
     for (uint32_t i = 0; !place && i < CUS_KNOWN_PLACES; i++) {
         struct cus_known_stream *known = known_at(thread, ref.handle, i);
         if (!known->engine || known->epoch != epoch || known->handle == ref.handle)

@@ -132,7 +132,8 @@ struct cus_engine {
     struct cus_judge {
         uint64_t window;         /* ops until it is judged next */
         struct cus_account last; /* when it was judged last, and */
-        uint64_t steps;          /* the steps that had ended then */
+        uint64_t steps;          /* the steps that had ended then, */
+        uint64_t arrived;        /* and `arrived` */
         int64_t credit;          /* what it may lose until it is left alone */
         uint64_t share;          /* of the ops in graphs, when it was judged last */
         uint64_t in_graphs;      /* nodes of its graphs, the most that were since then */
@@ -153,6 +154,7 @@ struct cus_engine {
     uint64_t graph_bytes;      /* estimate of what its execs hold now */
     uint64_t idle_ops; /* ops it had had when it was looked at (shed.c), and when that was first */
     uint64_t idle_since; /* so, in ns */
+    uint64_t arrived;    /* ops with which a thread came from another stream */
     uint64_t ended;      /* steps that the host waited for */
     /* How soon steps go into graphs (lock): as the last step ended ops, those in graphs and nodes
      * of the tree; the longest step; steps of at least half of that, those apart that came for the
@@ -200,7 +202,7 @@ struct cus_process {
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
     uint32_t hooks; /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
-    uint32_t way;   /* atomic futex: 1 while whoever builds asks others for a moment, seldom */
+    uint32_t way;   /* atomic futex: while whoever builds asks others for a moment, which build */
 
     /* What threads write while others match ops is in other lines than what they look at. */
     uint32_t spinners __attribute__((
@@ -208,7 +210,8 @@ struct cus_process {
     bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
     uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
     uint32_t crowded;        /* build lock: builds from now on that set `way` (building.c) */
-    uint32_t waited;         /* atomic: times that a thread waited for the last one */
+    uint32_t ways;           /* build lock: the last one that did */
+    uint32_t waited;         /* atomic: threads that waited for it */
     struct cus_lock
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
@@ -608,11 +611,12 @@ void cus_build_start(void);
  * the build took in ns either way. */
 bool cus_build_takes_way(void);
 void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns);
-/* In front of ops and graphs that this thread issues: no lock held, or that of its stream. */
-void cus_build_wait(void);
-static inline void cus_build_give_way(void) {
-    if (__builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0))
-        cus_build_wait();
+/* In front of ops and graphs that this thread issues: no lock held, or that of its stream. For so
+ * long at most, and never for long. False: it did not wait. */
+bool cus_build_wait(uint64_t most_ns);
+static inline bool cus_build_give_way(uint64_t most_ns) {
+    return __builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0) &&
+           cus_build_wait(most_ns);
 }
 
 /* ---- shed.c ---- */

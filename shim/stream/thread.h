@@ -47,6 +47,7 @@ struct cus_thread {
     struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
     struct cus_context *seen;     /* the context looked up last: entries live for ever */
     uint32_t issued;    /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
+    uint32_t way, ways; /* the build that it waited for last, and how often it did (building.c) */
     bool tapped;        /* what it does is part of something that the trace is told of */
     uint32_t suspended; /* suspends of the program that no resume has answered */
     struct cus_known_stream

@@ -350,8 +350,12 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
                 choice = CUS_CHOICE_PATCH;
         }
     }
-    if (!tried)
-        cus_build_give_way();
+    /* Withheld no longer than it may be, and what is waited is not what launching takes. */
+    uint64_t left = now - since < cus_process.hold_ns ? cus_process.hold_ns - (now - since) : 0;
+    if (!tried && cus_build_give_way(left)) {
+        now = cus_clock_ns();
+        moment = moment ? cus_ticks_now() : 0;
+    }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
     if (variant && engine->shadow)

@@ -656,7 +656,7 @@ TEST(Plan, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
 }
 
 // What one step may build is never quite the same either.
-TEST(Plan, PiecesFollowAShareThatIsTwiceAsLarge) {
+void FollowShare(bool small) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     auto formed = [&](uint32_t share) {
         uint64_t before = program.plan.n_formed;
@@ -671,15 +671,19 @@ TEST(Plan, PiecesFollowAShareThatIsTwiceAsLarge) {
         }
         return program.plan.n_formed - before;
     };
-    EXPECT_GT(formed(100), 0u);
+    EXPECT_GT(formed(small ? 1 : 100), 0u);
     EXPECT_GT(program.plan.n_shared, 0u);
-    EXPECT_EQ(formed(150), 0u);
-    EXPECT_EQ(formed(50), 0u);
-    EXPECT_GT(formed(200), 0u);
+    EXPECT_EQ(formed(small ? 7 : 150), 0u);
+    EXPECT_EQ(formed(small ? 3 : 50), 0u);
+    EXPECT_GT(formed(small ? 8 : 200), 0u);
     ExpectFaithful(program);
     cus_plan_clear(&program.plan);
     EXPECT_EQ(program.plan.n_shared, 0u) << "they are gone";
     EXPECT_EQ(program.plan.shares, 0u);
+}
+TEST(Plan, PiecesFollowAShareThatIsTwiceAsLarge) {
+    FollowShare(false);
+    FollowShare(true); // less than the first piece may have: pieces have that
 }
 
 // Each piece that is formed anew misses once for every shape: not after the third round of five.
