@@ -154,6 +154,25 @@ TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
     EXPECT_GE(ms, 0.9) << "it did not wait";
 }
 
+// A build that waits for what another thread has yet to launch.
+TEST_F(Way, AThreadWaitsAFewTimesForOneBuild) {
+    CUstream beside = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Step(beside, 3);
+    double ms = 0;
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        std::thread([&] {
+            ms = MsOf([&] {
+                for (unsigned i = 0; i < 60; i++)
+                    Launch(beside, i % 3, i * i);
+            });
+        }).join();
+    };
+    Build(1);
+    EXPECT_GE(ms, 3.6) << "four times";
+    EXPECT_LT(ms, 45) << "not with each of 60";
+}
+
 // One that had no way tells by its time whether it was held up: of those only the first is known
 // here.
 TEST_F(Way, WhereNobodyWaitsThereIsNoneUntilABuildIsHeldUp) {
