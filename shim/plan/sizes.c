@@ -73,7 +73,7 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
         cus_advice_formed(plan, piece);
     else if (piece->n == size) /* one that ends for another reason is the same at any pace */
         piece->formed_ns = plan->ns_per_op;
-    uint32_t bound = plan->share > sizes_of(plan).first ? plan->share : sizes_of(plan).first;
+    uint32_t first = sizes_of(plan).first, bound = plan->share > first ? plan->share : first;
     if (!advised && plan->share && piece->n == bound)
         piece->formed_share = bound;
     plan->paces += piece->formed_ns;

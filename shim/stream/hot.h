@@ -5,7 +5,8 @@
  *
  * Inlined into the launch hooks; runs on program threads at depth 1. Takes the lock of the engine
  * on which the calling thread withholds ops, and no other; allocates nothing, calls nothing that
- * waits. Whatever is not exactly what it expects is left, without a trace, to cus_engine_launch.
+ * waits. Whatever is not exactly what it expects is left to cus_engine_launch, without a trace but
+ * for the thread's look-up, which may be that of the op's stream then.
  *
  * Where a piece has begun, the state of the process, profilers and captures allowed it, and whoever
  * changes one of them issues the piece first (may_withhold in engine.c): so that all that is asked

@@ -285,8 +285,8 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
 }
 
 static struct cus_known_stream *known_at(struct cus_thread *thread, CUstream handle, uint32_t i) {
-    uint64_t first = ((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u) >> 32;
-    return &thread->known[((first >> 16) + i) % CUS_KNOWN_STREAMS];
+    uint64_t first = ((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u) >> 48;
+    return &thread->known[(first + i) % CUS_KNOWN_STREAMS];
 }
 
 static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
