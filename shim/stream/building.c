@@ -264,16 +264,26 @@ static void note_wait(uint64_t waited) {
     __atomic_store_n(&cus_process.build_wait_ns, now, __ATOMIC_RELAXED);
 }
 
-/* One thread builds at a time; that two measure at once matters to nobody. */
-void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
-                    bool advised) {
+/* One that takes much longer than is thought says nothing of this step. */
+static void spend(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
     struct cus_building *building = &engine->building;
-    uint64_t before = node_ns(), most = SLOWER_MAX * estimate(nodes, true);
-    bool first = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
+    uint64_t most = SLOWER_MAX * estimate(nodes, true);
     engine->built_nodes += nodes;
     *(advised ? &building->advised : &building->nodes) += nodes;
     building->ns += ns < most ? ns : most;
-    if (!ns || engine->shadow)
+}
+
+void cus_build_failed(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
+    spend(engine, nodes, ns, advised);
+}
+
+/* One thread builds at a time; that two measure at once matters to nobody. */
+void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
+                    bool advised) {
+    uint64_t before = node_ns();
+    bool first = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
+    spend(engine, nodes, ns, advised);
+    if (engine->shadow)
         return;
     note_wait(waited_ns);
     if (nodes < MEASURED_FROM)
@@ -287,5 +297,5 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint
         now = NODE_NS_MIN;
     __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,
                      __ATOMIC_RELAXED);
-    engine->plan.share = nodes_in(building->length);
+    engine->plan.share = nodes_in(engine->building.length);
 }

@@ -601,10 +601,12 @@ bool cus_build_safe(void);
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
-/* A graph of so many nodes was built, or tried, and launched for the first time, which took so long
- * and waited so much of that until it might begin. Engine lock held. */
+/* A graph of so many nodes was built and launched for the first time, which took so long and waited
+ * so much of that until it might begin. Engine lock held. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
                     bool advised);
+/* None came of it after so long: that says nothing of how long a graph takes. Engine lock held. */
+void cus_build_failed(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised);
 /* Nothing is known of other threads: builds have way. */
 void cus_build_start(void);
 /* Build lock held: is what is built now to have way? Then cus_build_had_way ends that, with what

@@ -324,45 +324,106 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
     return variant;
 }
 
+/* The graph of the complete piece, and what came of it. */
+struct found {
+    struct cus_variant *variant; /* NULL: it goes out op by op, */
+    enum put_off put_off;        /* for this reason */
+    enum cus_choice choice;
+    bool advised, tried, built;  /* tried: a graph was to be built of it now */
+    uint64_t patched, build_ns;  /* counters before */
+    uint64_t waited_ns, took_ns; /* of a graph that was built: until that began; to its launch */
+};
+
+static struct found find_graph(struct cus_engine *engine) {
+    struct cus_plan *plan = &engine->plan;
+    struct found found = {.put_off = REFUSED,
+                          .advised = plan->piece->advised,
+                          .patched = engine->counters.patched_nodes,
+                          .build_ns = engine->counters.build_ns};
+    found.choice = cus_plan_choose(plan, &found.variant);
+    if (found.choice != CUS_CHOICE_BUILD)
+        return found;
+    if (!cus_withheld_fits(plan->piece->n) && (found.variant = cus_plan_borrow(plan))) {
+        engine->counters.lent++;
+        found.choice = CUS_CHOICE_PATCH;
+        return found;
+    }
+    found.variant = build_if_allowed(engine, &found.put_off);
+    found.tried = found.put_off != LATER;
+    found.built = found.variant != NULL;
+    if (found.built)
+        found.waited_ns = cus_exec_waited_ns(found.variant->exec);
+    else if ((found.variant = cus_plan_fall_back(plan, !found.tried)))
+        found.choice = CUS_CHOICE_PATCH;
+    return found;
+}
+
+/* The graph was launched by what was begun at `now`, and at `moment` (0: nobody records). */
+static void launched(struct cus_engine *engine, struct found *found, uint64_t now,
+                     uint64_t moment) {
+    struct cus_counters *counters = &engine->counters;
+    const struct cus_piece *piece = engine->plan.piece;
+    counters->graph_launches++;
+    counters->in_graphs += piece->n;
+    if (found->choice == CUS_CHOICE_EXACT)
+        counters->sig_exact++;
+    else if (found->choice == CUS_CHOICE_PATCH)
+        counters->sig_patched++;
+    else
+        counters->sig_missed++;
+    /* What a trace says that it took is what it is charged with: what-if builds by that. */
+    uint32_t told = moment ? cus_ticks_since(moment) : 0;
+    if (found->built)
+        found->took_ns = cus_clock_ns() - now;
+    if (moment)
+        cus_tap_launch(engine, &(struct cus_tapped_launch){
+                                   .began = moment,
+                                   .took = told,
+                                   .n = piece->n,
+                                   .piece = piece->id,
+                                   .variant = found->variant->number,
+                                   .patched = (uint32_t)(counters->patched_nodes - found->patched),
+                                   .choice = found->choice == CUS_CHOICE_EXACT   ? CST_EXACT
+                                             : found->choice == CUS_CHOICE_PATCH ? CST_PATCHED
+                                                                                 : CST_BUILT,
+                                   .build_ns = counters->build_ns - found->build_ns,
+                                   .bytes = cus_exec_bytes(found->variant->exec),
+                               });
+}
+
+/* The piece of `n` ops is out: what was built, or was to be, is taken from the step's share. */
+static void charge(struct cus_engine *engine, const struct found *found, uint32_t n) {
+    uint64_t took = found->took_ns + cus_clock_unseen_ns();
+    if (took)
+        cus_build_took(engine, n, took, found->waited_ns, found->advised);
+    else
+        cus_build_failed(engine, n, engine->counters.build_ns - found->build_ns, found->advised);
+}
+
 CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
-    struct cus_counters *counters = &engine->counters;
-    struct cus_variant *variant;
-    enum put_off put_off = REFUSED;
     uint32_t n = plan->piece->n, refused = 0;
-    uint64_t patched = counters->patched_nodes, built_ns = counters->build_ns;
     int cancel = cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
-    uint64_t now = cus_clock_ns(), took = 0, waited = 0;
+    uint64_t now = cus_clock_ns();
     cus_plan_paced(plan, n - 1, now - since);
-    enum cus_choice choice = cus_plan_choose(plan, &variant);
-    bool tried = false, turned = false, advised = plan->piece->advised;
-    if (choice == CUS_CHOICE_BUILD) {
-        if (!cus_withheld_fits(n) && (variant = cus_plan_borrow(plan))) {
-            counters->lent++;
-            choice = CUS_CHOICE_PATCH;
-        } else {
-            variant = build_if_allowed(engine, &put_off);
-            tried = put_off != LATER;
-            waited = variant ? cus_exec_waited_ns(variant->exec) : 0;
-            if (!variant && (variant = cus_plan_fall_back(plan, put_off == LATER)))
-                choice = CUS_CHOICE_PATCH;
-        }
-    }
+    struct found found = find_graph(engine);
+    struct cus_variant *variant = found.variant;
     /* Withheld no longer than it may be, and what is waited is not what launching takes. */
     uint64_t left = now - since < cus_process.hold_ns ? cus_process.hold_ns - (now - since) : 0;
-    if (!tried && cus_build_give_way(left)) {
+    if (!found.tried && cus_build_give_way(left)) {
         now = cus_clock_ns();
         moment = moment ? cus_ticks_now() : 0;
     }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
+    bool turned = false;
     if (variant && engine->shadow)
-        cus_prove_ready(engine, variant, choice == CUS_CHOICE_BUILD);
+        cus_prove_ready(engine, variant, found.choice == CUS_CHOICE_BUILD);
     if (!variant) {
-        result = fire_eagerly(engine, NULL, put_off, CUS_EAGER_OBSERVING,
-                              put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0);
+        result = fire_eagerly(engine, NULL, found.put_off, CUS_EAGER_OBSERVING,
+                              found.put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0);
     } else if (!patch(engine, variant, &refused)) {
         cus_fallback(CUS_FALLBACK_SETPARAMS);
         result =
@@ -376,40 +437,14 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
         result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
     } else {
-        if (choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
-            counters->graph_launches % CUS_SAMPLE_EVERY == 0)
+        if (found.choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
+            engine->counters.graph_launches % CUS_SAMPLE_EVERY == 0)
             cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
-        counters->graph_launches++;
-        counters->in_graphs += n;
-        if (choice == CUS_CHOICE_EXACT)
-            counters->sig_exact++;
-        else if (choice == CUS_CHOICE_PATCH)
-            counters->sig_patched++;
-        else
-            counters->sig_missed++;
-        /* What a trace says that it took is what it is charged with: what-if builds by that. */
-        uint32_t told = moment ? cus_ticks_since(moment) : 0;
-        if (tried)
-            took = cus_clock_ns() - now;
-        if (moment)
-            cus_tap_launch(engine, &(struct cus_tapped_launch){
-                                       .began = moment,
-                                       .took = told,
-                                       .n = n,
-                                       .piece = plan->piece->id,
-                                       .variant = variant->number,
-                                       .patched = (uint32_t)(counters->patched_nodes - patched),
-                                       .choice = choice == CUS_CHOICE_EXACT   ? CST_EXACT
-                                                 : choice == CUS_CHOICE_PATCH ? CST_PATCHED
-                                                                              : CST_BUILT,
-                                       .build_ns = counters->build_ns - built_ns,
-                                       .bytes = cus_exec_bytes(variant->exec),
-                                   });
+        launched(engine, &found, now, moment);
         turned = cus_plan_fired(plan, variant);
     }
-    if (tried)
-        cus_build_took(engine, n, (took ? took : cus_clock_ns() - now) + cus_clock_unseen_ns(),
-                       waited, advised);
+    if (found.tried)
+        charge(engine, &found, n);
     if (turned)
         turn_ended(engine);
     nothing_pends(engine);

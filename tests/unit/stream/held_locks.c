@@ -38,6 +38,10 @@ bool build_has_way(void) {
     return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
 }
 
+unsigned builds_waited(void) {
+    return __atomic_load_n(&cus_process.waited, __ATOMIC_ACQUIRE);
+}
+
 void build_as_at_start(void) {
     cus_build_start();
 }

@@ -14,6 +14,8 @@ void hold_build(void (*meanwhile)(void));
 void hold_list(void (*meanwhile)(void));
 // Does whoever is about to issue an op or a graph wait now for a graph that is being built?
 bool build_has_way(void);
+// Threads that have waited for it.
+unsigned builds_waited(void);
 // Nothing is known of how long builds take, nor of who waits for them.
 void build_as_at_start(void);
 

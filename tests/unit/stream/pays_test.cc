@@ -311,6 +311,33 @@ TEST_F(Pays, GraphsAreNoSmallerForWhatTheyWaitFor) {
     }
 }
 
+// One of which nothing comes goes out op by op: how long that takes is nothing that graphs take.
+TEST_F(Pays, WhatFailsIsNoMeasureOfWhatGraphsTake) {
+    auto learn = [this] {
+        std::vector<uint64_t> in_graphs;
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Since();
+        for (int step = 0; step < 12; step++) {
+            Good(1, 480);
+            in_graphs.push_back(Since().in_graphs);
+        }
+        return in_graphs;
+    };
+    eager_ns = 2400;
+    for (int i = 0; i < 4; i++)
+        learn();
+    std::vector<uint64_t> usual = learn();
+    EXPECT_EQ(usual.back(), 480u);
+    driver().fail = [](const std::string &name) {
+        return name == "cuGraphInstantiateWithFlags" ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    };
+    eager_ns = 30000;
+    EXPECT_EQ(learn().back(), 0u);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    eager_ns = 2400;
+    EXPECT_EQ(learn(), usual);
+}
+
 TEST_F(Pays, PiecesThatWereKeptSmallWhileBuildingWasSlowAreMadeAnew) {
     eager_ns = 2400;
     node_ns = 30000;

@@ -31,3 +31,7 @@ bool shares_build(uint32_t nodes, uint64_t ns, bool advised) {
 bool shares_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns) {
     return build(nodes, ns, waited_ns, false);
 }
+
+void shares_fail(uint32_t nodes, uint64_t ns) {
+    cus_build_failed(&engine, nodes, ns, false);
+}

@@ -19,6 +19,8 @@ uint32_t shares_piece(void);
 bool shares_build(uint32_t nodes, uint64_t ns, bool advised);
 /* The same where so much of that was waited for other threads. */
 bool shares_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns);
+/* One is to be built, of which nothing comes after so long. */
+void shares_fail(uint32_t nodes, uint64_t ns);
 
 #ifdef __cplusplus
 }

@@ -145,6 +145,34 @@ TEST(Shares, PiecesAreNotSmallerForWhatIsWaitedFor) {
     EXPECT_EQ(built(0), usual) << "nobody is waited for any more";
 }
 
+// What fails, for want of memory for instance, fails at once, or after long: it says nothing of how
+// long a graph takes, and what it took is taken from the step's share all the same.
+TEST(Shares, WhatFailsIsSpentAndNotMeasured) {
+    auto built = [] {
+        unsigned n = Build(1000, 2500, false).built;
+        Build(1000, 2500, false);
+        return n;
+    };
+    Settle();
+    for (int i = 0; i < 40; i++)
+        shares_step();
+    unsigned usual = built();
+    EXPECT_EQ(usual, 250u) << "256 nodes of a thousand launches";
+    uint32_t piece = shares_piece();
+    for (uint64_t ns : {1000u, 20000000u}) {
+        for (int i = 0; i < 20; i++) {
+            shares_fail(PIECE, ns);
+            shares_step();
+        }
+        EXPECT_EQ(shares_piece(), piece) << ns;
+        EXPECT_EQ(built(), usual) << ns;
+    }
+    EXPECT_TRUE(shares_build(20, 80000, false));
+    shares_fail(PIECE, 1000000);
+    EXPECT_FALSE(shares_build(20, 80000, false)) << "the share is spent";
+    shares_step();
+}
+
 // Nor do short steps make the pieces of the long ones small.
 TEST(Shares, PiecesHaveTheShareOfTheLongestStepLately) {
     Settle();

@@ -20,7 +20,7 @@ namespace {
 using fake::driver;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kOps = 64, kPiece = 16, kBuilds = 64;
+constexpr unsigned kOps = 64, kPiece = 16, kBuilds = 64, kHoldMs = 1000;
 std::vector<CUfunction> functions;
 
 void Launch(CUstream stream, unsigned place, uint64_t a) {
@@ -37,6 +37,12 @@ void Step(CUstream stream, unsigned ops = kOps) {
     for (unsigned place = 0; place < ops; place++)
         Launch(stream, place, 100 + place);
     End(stream);
+}
+
+uint64_t GraphLaunches() {
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    return counters.graph_launches;
 }
 
 double MsOf(const std::function<void()> &what) {
@@ -61,7 +67,7 @@ class Way : public testing::Test {
   protected:
     // Once: the watchdog stays.
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_HOLD_US", "1000000", 1);
+        setenv("CUSPLICE_HOLD_US", std::to_string(kHoldMs * 1000).c_str(), 1);
         setenv("CUSPLICE_PIECE_FIRST", "16", 1);
         setenv("CUSPLICE_PIECE_MAX", "16", 1);
         setenv("CUSPLICE_BUILD_US", "0", 1);
@@ -152,6 +158,44 @@ TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
     EXPECT_TRUE(passed_before) << "it is not left alone";
     EXPECT_FALSE(passed) << "it went by";
     EXPECT_GE(ms, 0.9) << "it did not wait";
+}
+
+// A complete piece waits no longer than its ops may be withheld: one that has been for so long
+// (whoever issues it then is kept out here) goes out at once.
+TEST_F(Way, WhatWasWithheldForLongEnoughWaitsForNoBuild) {
+    static CUstream graphs;
+    static unsigned waited[2];
+    graphs = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 6; step++)
+        Step(graphs);
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        auto piece = [] {
+            for (unsigned place = 0; place + 1 < kPiece; place++)
+                Launch(graphs, place, 100 + place);
+        };
+        auto last = [] {
+            Launch(graphs, kPiece - 1, 100 + kPiece - 1);
+            return builds_waited();
+        };
+        std::thread([&] {
+            piece();
+            waited[0] = last();
+            End(graphs);
+        }).join();
+        std::thread([&] {
+            piece();
+            hold_gate(
+                [] { std::this_thread::sleep_for(std::chrono::milliseconds(kHoldMs + 100)); });
+            waited[1] = last();
+            End(graphs);
+        }).join();
+    };
+    uint64_t launches = GraphLaunches();
+    Build(1);
+    EXPECT_EQ(waited[0], 1u);
+    EXPECT_EQ(waited[1], 1u) << "it waited as well";
+    EXPECT_GE(GraphLaunches(), launches + 2) << "they went out as graphs";
 }
 
 // A build that waits for what another thread has yet to launch.
