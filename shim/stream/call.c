@@ -1,8 +1,158 @@
 /*
- * The program's own call. Runs on program threads inside hooks, without any lock.
+ * A call of the program: what kind of op it is, and making it as it was asked for.
+ *
+ * Runs on program threads inside hooks. The engine lock is held while the kind is looked for, and
+ * no lock while the call is made.
  */
 #include "shim/stream/call.h"
+
+#include <string.h>
+
 #include "shim/base/clock.h"
+#include "shim/base/hazard.h"
+
+/* ---- what kind of op it is ---- */
+
+static bool is_device(enum cus_family family) {
+    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL || family == CUS_FAMILY_VIRTUAL;
+}
+
+/* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
+ * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
+static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
+    if ((CUS_HAZARD(A14) && m->two_d) || m->width == 0 || m->width > SIZE_MAX / m->elem ||
+        m->dst % m->elem)
+        return NULL;
+    enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
+    if (!is_device(family))
+        return NULL;
+    return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family, 0,
+                            m->stream.abi);
+}
+
+/* Pinned and device memory only; host to host is synchronous and never an op (HAZARDS C6, C7). */
+static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_copy *c) {
+    if (c->bytes == 0)
+        return NULL;
+    enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
+    enum cus_family src = cus_ranges_family(c->src, c->bytes);
+    if ((CUS_HAZARD(C6) && (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN)) ||
+        (CUS_HAZARD(C7) && dst == CUS_FAMILY_HOST && src == CUS_FAMILY_HOST))
+        return NULL;
+    bool fits = c->form == CUS_COPY_ANY ||
+                (c->form == CUS_COPY_DTOD && is_device(dst) && is_device(src)) ||
+                (c->form == CUS_COPY_HTOD && is_device(dst) && src == CUS_FAMILY_HOST) ||
+                (c->form == CUS_COPY_DTOH && dst == CUS_FAMILY_HOST && is_device(src));
+    if (!fits)
+        return NULL;
+    return cus_kinds_memory(engine->context, CUS_OP_COPY, 0, (uint8_t)c->form, (uint8_t)dst,
+                            (uint8_t)src, c->stream.abi);
+}
+
+/* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge
+ * it. */
+static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
+    const uint8_t *buffer = NULL;
+    size_t size = 0;
+    bool sized = false;
+    for (void **at = launch->extra; at[0] != CU_LAUNCH_PARAM_END; at += 2) {
+        if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = at[1];
+        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+            size = *(size_t *)at[1];
+            sized = true;
+        } else
+            return NULL;
+    }
+    /* The driver refuses a size that counts the padding behind the last argument. */
+    return sized && size == bytes ? buffer : NULL;
+}
+
+/* Fills the op. False: its params cannot be read as the kind says. */
+static bool launch_op(const struct cus_launch *launch, const struct cus_kind *kind,
+                      struct cus_op *op) {
+    memcpy(op->dims, launch->dims, sizeof op->dims);
+    if (launch->extra) {
+        op->params = NULL;
+        op->flat = launch->params ? NULL : packed_params(launch, kind->param_bytes);
+        return op->flat != NULL;
+    }
+    op->params = launch->params;
+    op->flat = (const uint8_t *)"";
+    return launch->params || kind->param_bytes == 0;
+}
+
+bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_op *op) {
+    op->kind = kind;
+    if (call->type == CUS_OP_LAUNCH)
+        return launch_op(call->launch, kind, op);
+    uint64_t wide = call->type == CUS_OP_MEMSET ? call->memset->width : call->copy->bytes;
+    memset(op->dims, 0, sizeof op->dims);
+    op->dims[0] = (uint32_t)wide;
+    op->dims[1] = (uint32_t)(wide >> 32);
+    op->params = NULL;
+    op->flat = (const uint8_t *)&call->flat;
+    if (call->type == CUS_OP_MEMSET)
+        call->flat.memset = (struct cus_memset_params){
+            .dst = call->memset->dst, .value = call->memset->value, .height = 1};
+    else
+        call->flat.copy = (struct cus_copy_params){.dst = call->copy->dst, .src = call->copy->src};
+    return true;
+}
+
+static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_launch *launch,
+                                    bool *fresh) {
+    struct cus_kind **found = &engine->found[cus_kinds_slot(launch->f) % CUS_FOUND_SLOTS];
+    if (*found && cus_kinds_is_launch(*found, launch))
+        return *found;
+    struct cus_kind *kind = cus_kinds_launch(engine->context, launch, fresh);
+    if (kind && !kind->n_attrs && !kind->cooperative)
+        *found = kind;
+    return kind;
+}
+
+struct cus_kind *cus_call_kind(struct cus_engine *engine, const struct cus_call *call,
+                               bool *fresh) {
+    *fresh = false;
+    switch (call->type) {
+    case CUS_OP_MEMSET:
+        return memset_kind(engine, call->memset);
+    case CUS_OP_COPY:
+        return copy_kind(engine, call->copy);
+    default:
+        return launch_kind(engine, call->launch, fresh);
+    }
+}
+
+static enum cus_policy policy_of(struct cus_context *context, const struct cus_call *call) {
+    switch (call->type) {
+    case CUS_OP_MEMSET:
+        if (call->memset->two_d)
+            return CUS_POLICY_GRAPH; /* another call, which no rule decides on */
+        return cus_kinds_rule(CUS_OP_MEMSET, (uint8_t)call->memset->elem, 0, call->stream.abi)
+            .policy;
+    case CUS_OP_COPY:
+        return cus_kinds_rule(CUS_OP_COPY, 0, (uint8_t)call->copy->form, call->stream.abi).policy;
+    default:
+        return context ? cus_kinds_policy(context, call->launch->f) : CUS_POLICY_GRAPH;
+    }
+}
+
+bool cus_call_spins(struct cus_context *context, const struct cus_call *call) {
+    return __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) &&
+           policy_of(context, call) == CUS_POLICY_NEVER_DEFER;
+}
+
+void cus_call_met(struct cus_engine *engine, struct cus_context *context,
+                  const struct cus_call *call) {
+    cus_kinds_learn(context, call->launch);
+    if (cus_call_spins(context, call)) {
+        cus_spinner_began(engine); /* nobody knew it before; now it may be running */
+        cus_spinner_issued(engine);
+    }
+}
+
+/* ---- making it ---- */
 
 typedef CUresult launch_fn(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                            unsigned, CUstream, void **, void **);

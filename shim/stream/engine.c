@@ -14,119 +14,6 @@
 #include "shim/stream/prove.h"
 #include "shim/stream/tap.h"
 
-/* ---- what kind of op it is ---- */
-
-static bool is_device(enum cus_family family) {
-    return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL || family == CUS_FAMILY_VIRTUAL;
-}
-
-/* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
- * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
-static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
-    if ((CUS_HAZARD(A14) && m->two_d) || m->width == 0 || m->width > SIZE_MAX / m->elem ||
-        m->dst % m->elem)
-        return NULL;
-    enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
-    if (!is_device(family))
-        return NULL;
-    return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family, 0,
-                            m->stream.abi);
-}
-
-/* Pinned and device memory only; host to host is synchronous and never an op (HAZARDS C6, C7). */
-static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_copy *c) {
-    if (c->bytes == 0)
-        return NULL;
-    enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
-    enum cus_family src = cus_ranges_family(c->src, c->bytes);
-    if ((CUS_HAZARD(C6) && (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN)) ||
-        (CUS_HAZARD(C7) && dst == CUS_FAMILY_HOST && src == CUS_FAMILY_HOST))
-        return NULL;
-    bool fits = c->form == CUS_COPY_ANY ||
-                (c->form == CUS_COPY_DTOD && is_device(dst) && is_device(src)) ||
-                (c->form == CUS_COPY_HTOD && is_device(dst) && src == CUS_FAMILY_HOST) ||
-                (c->form == CUS_COPY_DTOH && dst == CUS_FAMILY_HOST && is_device(src));
-    if (!fits)
-        return NULL;
-    return cus_kinds_memory(engine->context, CUS_OP_COPY, 0, (uint8_t)c->form, (uint8_t)dst,
-                            (uint8_t)src, c->stream.abi);
-}
-
-/* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge
- * it. */
-static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
-    const uint8_t *buffer = NULL;
-    size_t size = 0;
-    bool sized = false;
-    for (void **at = launch->extra; at[0] != CU_LAUNCH_PARAM_END; at += 2) {
-        if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            buffer = at[1];
-        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-            size = *(size_t *)at[1];
-            sized = true;
-        } else
-            return NULL;
-    }
-    /* The driver refuses a size that counts the padding behind the last argument. */
-    return sized && size == bytes ? buffer : NULL;
-}
-
-/* Fills the op. False: its params cannot be read as the kind says. */
-static bool launch_op(const struct cus_launch *launch, const struct cus_kind *kind,
-                      struct cus_op *op) {
-    memcpy(op->dims, launch->dims, sizeof op->dims);
-    if (launch->extra) {
-        op->params = NULL;
-        op->flat = launch->params ? NULL : packed_params(launch, kind->param_bytes);
-        return op->flat != NULL;
-    }
-    op->params = launch->params;
-    op->flat = (const uint8_t *)"";
-    return launch->params || kind->param_bytes == 0;
-}
-
-static bool fill_op(struct cus_call *call, const struct cus_kind *kind, struct cus_op *op) {
-    op->kind = kind;
-    if (call->type == CUS_OP_LAUNCH)
-        return launch_op(call->launch, kind, op);
-    uint64_t wide = call->type == CUS_OP_MEMSET ? call->memset->width : call->copy->bytes;
-    memset(op->dims, 0, sizeof op->dims);
-    op->dims[0] = (uint32_t)wide;
-    op->dims[1] = (uint32_t)(wide >> 32);
-    op->params = NULL;
-    op->flat = (const uint8_t *)&call->flat;
-    if (call->type == CUS_OP_MEMSET)
-        call->flat.memset = (struct cus_memset_params){
-            .dst = call->memset->dst, .value = call->memset->value, .height = 1};
-    else
-        call->flat.copy = (struct cus_copy_params){.dst = call->copy->dst, .src = call->copy->src};
-    return true;
-}
-
-static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_launch *launch,
-                                    bool *fresh) {
-    struct cus_kind **found = &engine->found[cus_kinds_slot(launch->f) % CUS_FOUND_SLOTS];
-    if (*found && cus_kinds_is_launch(*found, launch))
-        return *found;
-    struct cus_kind *kind = cus_kinds_launch(engine->context, launch, fresh);
-    if (kind && !kind->n_attrs && !kind->cooperative)
-        *found = kind;
-    return kind;
-}
-
-static struct cus_kind *find_kind(struct cus_engine *engine, const struct cus_call *call,
-                                  bool *fresh) {
-    *fresh = false;
-    switch (call->type) {
-    case CUS_OP_MEMSET:
-        return memset_kind(engine, call->memset);
-    case CUS_OP_COPY:
-        return copy_kind(engine, call->copy);
-    default:
-        return launch_kind(engine, call->launch, fresh);
-    }
-}
-
 static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call *call,
                                 bool *fresh) {
     const struct cus_kind *expected = cus_plan_expected(&engine->plan);
@@ -134,7 +21,7 @@ static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call
         *fresh = false;
         return (struct cus_kind *)(uintptr_t)expected;
     }
-    return find_kind(engine, call, fresh);
+    return cus_call_kind(engine, call, fresh);
 }
 
 /* ---- may a piece begin? ---- */
@@ -325,7 +212,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         struct cus_kind *kind = kind_of(engine, call, &asked->fresh);
         asked->kind = kind;
         asked->tally = kind ? kind->tally : NULL;
-        if (!kind || !fill_op(call, kind, op)) {
+        if (!kind || !cus_call_op(call, kind, op)) {
             if (!kind)
                 asked->tally = no_kind(engine, call, &why->why);
             asked->kind = NULL;
@@ -392,36 +279,6 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
     }
 }
 
-static enum cus_policy policy_of(struct cus_context *context, const struct cus_call *call) {
-    switch (call->type) {
-    case CUS_OP_MEMSET:
-        if (call->memset->two_d)
-            return CUS_POLICY_GRAPH; /* another call, which no rule decides on */
-        return cus_kinds_rule(CUS_OP_MEMSET, (uint8_t)call->memset->elem, 0, call->stream.abi)
-            .policy;
-    case CUS_OP_COPY:
-        return cus_kinds_rule(CUS_OP_COPY, 0, (uint8_t)call->copy->form, call->stream.abi).policy;
-    default:
-        return context ? cus_kinds_policy(context, call->launch->f) : CUS_POLICY_GRAPH;
-    }
-}
-
-/* Is it an op that a rule never defers? Costs nothing where there is no such rule. */
-static bool spins(struct cus_context *context, const struct cus_call *call) {
-    return __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) &&
-           policy_of(context, call) == CUS_POLICY_NEVER_DEFER;
-}
-
-/* After the first launch of a function succeeded. */
-static void learn_function(struct cus_engine *engine, struct cus_context *context,
-                           const struct cus_call *call) {
-    cus_kinds_learn(context, call->launch);
-    if (spins(context, call)) {
-        cus_spinner_began(engine); /* nobody knew it before; now it may be running */
-        cus_spinner_issued(engine);
-    }
-}
-
 static void record(struct cus_engine *engine, const struct cus_op *op) {
     if (cus_process.learns)
         cus_plan_record(&engine->plan, op);
@@ -438,15 +295,15 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
     struct cus_op op;
     enum cus_why why = CUS_WHY_FIRST;
     if (fresh)
-        learn_function(engine, context, call);
+        cus_call_met(engine, context, call);
     if (!kind && !fresh)
         return why;
     cus_lock_take(&engine->lock);
     if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
         bool fresh_again;
         if (!kind)
-            kind = find_kind(engine, call, &fresh_again);
-        if (kind && fill_op(call, kind, &op)) {
+            kind = cus_call_kind(engine, call, &fresh_again);
+        if (kind && cus_call_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
             record(engine, &op);
             if (call->began)
@@ -543,7 +400,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
      * the function's. */
     bool never_defer =
-        asked->kind ? asked->kind->policy == CUS_POLICY_NEVER_DEFER : spins(context, call);
+        asked->kind ? asked->kind->policy == CUS_POLICY_NEVER_DEFER : cus_call_spins(context, call);
     if (!never_defer && !fresh && may_record_now(asked))
         return issue_known(engine, call, asked);
     bool ended = count_eager(engine, call, why);
@@ -570,88 +427,6 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     return result;
 }
 
-/* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
- * another context withholds on this very stream. */
-static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
-                                 CUcontext current, struct cus_context *context) {
-    cus_flush_own(thread);
-    struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
-    if (engine) {
-        cus_flush_ties(thread, engine);
-        cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
-    }
-    struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
-    if (CUS_HAZARD(B1) && legacy)
-        cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
-}
-
-/* What an op is of which nothing is withheld, for the trace. */
-static void tell(struct cus_engine *engine, struct cus_call *call) {
-    struct cus_op op;
-    bool fresh;
-    cus_lock_take(&engine->lock);
-    struct cus_kind *kind = engine->closed ? NULL : find_kind(engine, call, &fresh);
-    if (kind && fill_op(call, kind, &op))
-        cus_tap_op_is(call, engine, kind, &op);
-    cus_lock_give(&engine->lock);
-}
-
-/* The program's own call, of which nothing is withheld. What a function is must be known all the
- * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7, A16).
- * `engine` is NULL where the stream has none. */
-static CUresult pass(struct cus_engine *engine, struct cus_context *context,
-                     struct cus_call *call) {
-    bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
-    bool spinner = spins(context, call);
-    cus_build_give_way(UINT64_MAX);
-    if (spinner || (CUS_HAZARD(C5) && fresh))
-        cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
-                             CUS_BREAK_OTHER_STREAM);
-    if (spinner)
-        cus_spinner_began(engine);
-    CUresult result = cus_call_real(call);
-    if (spinner)
-        cus_spinner_issued(engine);
-    if (fresh && result == CUDA_SUCCESS)
-        learn_function(engine, context, call);
-    if (engine && call->began)
-        tell(engine, call);
-    return result;
-}
-
-/* The stream has no engine, or nothing is withheld in this process now. */
-static CUresult pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current,
-                        bool on) {
-    struct cus_context *context = on ? cus_registry_context(current) : NULL;
-    if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
-        flush_before_passing(thread, call, current, context);
-    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
-    call->why = on ? CUS_WHY_STREAM : CUS_WHY_OFF;
-    cus_tally_alone(&cus_tally_none, call->why);
-    return on ? pass(NULL, context, call) : cus_call_real(call);
-}
-
-/* An op that was reported as launched and failed later is answered for by the next one (HAZARDS
- * E4). */
-static CUresult answer(struct cus_engine *engine, CUresult result) {
-    if (!CUS_HAZARD(E6) || result != CUDA_SUCCESS ||
-        __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
-        return result;
-    return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
-}
-
-/* The stream is left alone, or the thread wants to be. */
-static CUresult pass_dormant(struct cus_engine *engine, struct cus_call *call) {
-    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    if (left)
-        cus_dormant_op(engine, left, call->type,
-                       call->type == CUS_OP_LAUNCH ? call->launch->f : NULL);
-    else
-        __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
-    return answer(engine, pass(engine, engine->context, call));
-}
-
 static CUresult carry_out(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     CUcontext current = NULL;
@@ -664,7 +439,7 @@ static CUresult carry_out(struct cus_call *call) {
     for (;;) {
         engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
-            return pass_by(thread, call, current, state == CUS_WITHHOLD);
+            return cus_pass_by(thread, call, current, state == CUS_WITHHOLD);
         /* Nothing withheld elsewhere, and no order with the legacy stream: nothing goes first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
@@ -675,14 +450,14 @@ static CUresult carry_out(struct cus_call *call) {
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
             call->why = CUS_WHY_SUSPENDED;
             cus_tally_alone(&cus_tally_none, call->why);
-            return pass_dormant(engine, call);
+            return cus_pass_left_alone(engine, call);
         }
         call->why = CUS_WHY_DORMANT;
         if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED)) {
             /* A thread that found it awake may withhold the first ops of a piece that is kept. */
             cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_FOREIGN_THREAD,
                              CUS_CUT_OTHER);
-            return pass_dormant(engine, call);
+            return cus_pass_left_alone(engine, call);
         }
         cus_lock_take(&engine->lock);
         /* Until the lock was taken another thread may have closed the engine, for a context that
@@ -701,17 +476,7 @@ static CUresult carry_out(struct cus_call *call) {
         cus_lock_give(&engine->lock);
     else
         result = issue_now(engine, call, &asked);
-    return answer(engine, result);
-}
-
-/* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count
- * (HAZARDS A14). */
-static CUresult pass_empty(struct cus_call *call) {
-    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
-    call->why = CUS_WHY_EMPTY;
-    cus_tally_alone(&cus_tally_none, call->why);
-    return cus_call_real(call);
+    return cus_call_answer(engine, result);
 }
 
 static inline CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
@@ -742,7 +507,7 @@ CUresult cus_engine_memset(const struct cus_memset *memset) {
     call.type = CUS_OP_MEMSET;
     call.stream = memset->stream;
     call.memset = memset;
-    return run(&call, memset->width && memset->height ? carry_out : pass_empty);
+    return run(&call, memset->width && memset->height ? carry_out : cus_pass_empty);
 }
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
@@ -750,5 +515,5 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
     call.type = CUS_OP_COPY;
     call.stream = copy->stream;
     call.copy = copy;
-    return run(&call, copy->bytes ? carry_out : pass_empty);
+    return run(&call, copy->bytes ? carry_out : cus_pass_empty);
 }

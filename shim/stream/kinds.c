@@ -1,23 +1,16 @@
 /*
- * Functions and kinds: what is known of a kernel in one context, and the interned kinds that the
- * plan compares.
+ * Functions and kinds: the tables of a context, and the interned kinds that the plan compares.
  *
- * Look-ups run on program threads under the engine lock and then the context lock; learning (names,
- * layouts: driver queries) runs after an eager launch succeeded, with no lock held around the
- * queries. Objects live until their module may have gone (cus_kinds_detach).
+ * Look-ups run on program threads under the engine lock and then the context lock; a function is
+ * learned (func.c) after an eager launch succeeded, with no lock held around the queries. Objects
+ * live until their module may have gone (cus_kinds_detach).
  */
 #include <string.h>
 
 #include "shim/base/cache.h"
 #include "shim/base/hazard.h"
-#include "shim/base/log.h"
 #include "shim/base/mem.h"
-#include "shim/graph/issue.h"
-#include "shim/graph/relax.h"
-#include "shim/plan/name.h"
 #include "shim/stream/state.h"
-
-enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
 static uint32_t next_kind_id = 1; /* atomic */
 
@@ -385,181 +378,13 @@ void cus_kinds_forget_shapes(struct cus_context *context, const void *handle) {
 
 /* ---- learning a function ---- */
 
-/* Handles whose kind is known from the call that made them, so that no failing probe is needed
- * (HAZARDS E2). */
-struct noted {
-    const void *handle;
-    enum cus_handle kind;
-    UT_hash_handle hh;
-};
-static struct cus_lock noted_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct noted *noted; /* noted_lock */
-
-void cus_kinds_note_handle(const void *handle, enum cus_handle kind) {
-    struct noted *entry;
-    cus_lock_take(&noted_lock);
-    HASH_FIND_PTR(noted, &handle, entry);
-    if (entry) {
-        entry->kind = kind;
-    } else if ((entry = cus_mem_alloc(sizeof *entry))) {
-        bool added = true;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
-        entry->handle = handle;
-        entry->kind = kind;
-        HASH_ADD_PTR(noted, handle, entry);
-        if (!added)
-            cus_mem_free(entry);
-    }
-    cus_lock_give(&noted_lock);
-}
-
-/* The name, from whichever of the two calls fits the handle: one probe at most fails. */
-static bool query_name(const void *handle, const char **name, enum cus_handle *kind) {
-    const struct cus_driver *driver = cus_process.driver;
-    struct noted *entry;
-    cus_lock_take(&noted_lock);
-    HASH_FIND_PTR(noted, &handle, entry);
-    bool is_noted = CUS_HAZARD(E2) && entry;
-    *kind = is_noted ? entry->kind : CUS_HANDLE_KERNEL;
-    cus_lock_give(&noted_lock);
-    if (!driver->cuKernelGetName || !driver->cuFuncGetName)
-        return false;
-    if (*kind == CUS_HANDLE_KERNEL &&
-        driver->cuKernelGetName(name, (CUkernel)(uintptr_t)handle) == CUDA_SUCCESS)
-        return true;
-    if (is_noted && *kind == CUS_HANDLE_KERNEL)
-        return false;
-    *kind = CUS_HANDLE_FUNCTION;
-    return driver->cuFuncGetName(name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS;
-}
-
-static CUresult query_param(const void *handle, enum cus_handle kind, size_t i, size_t *offset,
-                            size_t *size) {
-    const struct cus_driver *driver = cus_process.driver;
-    return kind == CUS_HANDLE_KERNEL
-               ? driver->cuKernelGetParamInfo((CUkernel)(uintptr_t)handle, i, offset, size)
-               : driver->cuFuncGetParamInfo((CUfunction)(uintptr_t)handle, i, offset, size);
-}
-
-static bool query_layout(const void *handle, enum cus_handle kind, struct cus_layout *layout) {
-    const struct cus_driver *driver = cus_process.driver;
-    if (!driver->cuKernelGetParamInfo || !driver->cuFuncGetParamInfo)
-        return false;
-    struct cus_argument arguments[PARAMS_MAX];
-    uint32_t n = 0;
-    size_t offset, size;
-    CUresult result = CUDA_SUCCESS;
-    while (n < PARAMS_MAX &&
-           (result = query_param(handle, kind, n, &offset, &size)) == CUDA_SUCCESS) {
-        arguments[n] = (struct cus_argument){(uint32_t)offset, (uint32_t)size};
-        if (offset + size > layout->bytes)
-            layout->bytes = (uint32_t)(offset + size);
-        n++;
-    }
-    /* The end of the list has an error of its own: any other would make a layout that is too short,
-     * and launches without their arguments. */
-    if (n == PARAMS_MAX || result != CUDA_ERROR_INVALID_VALUE)
-        return false;
-    struct cus_argument *copy = cus_mem_alloc((n + 1) * sizeof *copy);
-    if (!copy)
-        return false;
-    memcpy(copy, arguments, n * sizeof *copy);
-    layout->n = n;
-    layout->arguments = copy;
-    return true;
-}
-
-/* A kernel compiled with cluster dimensions: its grid must be divisible by them. Where that cannot
- * be told, the kernel is not deferred. */
-static bool query_cluster(const void *handle, enum cus_handle kind, uint32_t cluster[3]) {
-    const struct cus_driver *driver = cus_process.driver;
-    CUfunction f = (CUfunction)(uintptr_t)handle;
-    cluster[0] = cluster[1] = cluster[2] = 1;
-    if (!driver->cuFuncGetAttribute || !driver->cuKernelGetFunction)
-        return false;
-    if (kind == CUS_HANDLE_KERNEL &&
-        driver->cuKernelGetFunction(&f, (CUkernel)(uintptr_t)handle) != CUDA_SUCCESS)
-        return false;
-    static const CUfunction_attribute ids[3] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
-                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
-                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
-    for (int i = 0; i < 3; i++) {
-        int value = 0;
-        if (driver->cuFuncGetAttribute(&value, ids[i], f) != CUDA_SUCCESS)
-            return false;
-        if (value > 1)
-            cluster[i] = (uint32_t)value;
-    }
-    return true;
-}
-
-static void free_func(struct cus_func *func) {
-    struct cus_kind_entry *table = func->kinds, *entry, *next;
-    HASH_ITER(hh, table, entry, next) {
-        HASH_DEL(table, entry);
-        cus_mem_free_lines(entry);
-    }
-    cus_mem_free((void *)(uintptr_t)func->layout.arguments);
-    cus_mem_free((void *)(uintptr_t)func->shown);
-    cus_mem_free(func->name);
-    cus_mem_free(func);
-}
-
-static char *copy_text(const char *text) {
-    size_t bytes = strlen(text) + 1;
-    char *copy = cus_mem_alloc(bytes);
-    if (copy)
-        memcpy(copy, text, bytes - 1);
-    return copy;
-}
-
-static struct cus_func *make_func(const void *handle) {
-    struct cus_func *func = cus_mem_alloc(sizeof *func);
-    if (!func)
-        return NULL;
-    const char *name = NULL;
-    enum cus_handle kind;
-    char shown[256], file[CUS_FILE_NAME];
-    func->handle = handle;
-    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
-    bool named = query_name(handle, &name, &kind) && name;
-    const struct cus_subject subject = {.name = named ? name : NULL,
-                                        .lib = cus_origins_file(handle, file)};
-    struct cus_verdict verdict = cus_rules_ask(cus_rules(), &subject, -1);
-    func->policy = verdict.policy;
-    func->rule = verdict.rule;
-    cus_rules_note(cus_rules(), &subject);
-    if (named) {
-        func->step = cus_rules_step(cus_rules(), name);
-        func->name = copy_text(name);
-        func->code = cus_cache_hash(name, strlen(name), cus_origins_code(handle));
-        cus_name_base(name, shown, sizeof shown);
-        func->known =
-            query_layout(handle, kind, &func->layout) && query_cluster(handle, kind, func->cluster);
-    }
-    cus_relax_end(cus_process.driver, relaxed);
-    if (func->policy == CUS_POLICY_NEVER_DEFER)
-        __atomic_store_n(&cus_process.never_defer, true, __ATOMIC_RELEASE);
-    func->shown = copy_text(func->name ? shown : "(unnamed)");
-    func->tally = cus_tally_of(func->shown ? func->shown : "(unnamed)", true);
-    if (!func->name || !func->shown)
-        func->known = false;
-    if (!func->known) {
-        cus_fallback(CUS_FALLBACK_NO_LAYOUT);
-        CUS_LOG_ONCE(CUS_INFO, "stream", "no name or parameter layout of %s: it stays eager",
-                     func->name ? func->name : "a kernel");
-    }
-    return func;
-}
-
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch) {
     cus_lock_take(&context->lock);
     bool have = find_func(context, launch->f) != NULL;
     cus_lock_give(&context->lock);
     if (have)
         return;
-    struct cus_func *func = make_func(launch->f);
+    struct cus_func *func = cus_func_make(launch->f);
     if (!func)
         return;
     bool added = true;
@@ -575,7 +400,7 @@ void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launc
         note_met(context, launch->f);
     cus_lock_give(&context->lock);
     if (!added)
-        free_func(func);
+        cus_func_free(func);
 }
 
 /* ---- code that goes ---- */
@@ -588,13 +413,7 @@ struct cus_garbage cus_kinds_detach(struct cus_context *context) {
     for (unsigned i = 0; i < CUS_MET_SLOTS; i++)
         __atomic_store_n(&context->met[i], NULL, __ATOMIC_RELAXED);
     cus_lock_give(&context->lock);
-    cus_lock_take(&noted_lock);
-    struct noted *entry, *next;
-    HASH_ITER(hh, noted, entry, next) {
-        HASH_DEL(noted, entry);
-        cus_mem_free(entry);
-    }
-    cus_lock_give(&noted_lock);
+    cus_func_forget_noted();
     return garbage;
 }
 
@@ -602,7 +421,7 @@ void cus_kinds_free(struct cus_garbage garbage) {
     struct cus_func *func, *next_func;
     HASH_ITER(hh, garbage.funcs, func, next_func) {
         HASH_DEL(garbage.funcs, func);
-        free_func(func);
+        cus_func_free(func);
     }
     struct cus_kind_entry *entry, *next;
     HASH_ITER(hh, garbage.memory_kinds, entry, next) {

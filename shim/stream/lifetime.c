@@ -426,7 +426,7 @@ void cus_engine_unknown_call(void) {
 }
 
 void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
-    cus_kinds_note_handle(handle, kind);
+    cus_func_note(handle, kind);
 }
 
 /* ---- where code is from ---- */

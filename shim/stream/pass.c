@@ -1,0 +1,88 @@
+/*
+ * Ops that go by: of streams that have no engine or are left alone, of threads that want to be, and
+ * those that do nothing.
+ *
+ * Runs on program threads inside hooks, without a lock but for what is told to a trace. What other
+ * streams withhold goes first, as in front of an op that is looked at (engine.c).
+ */
+#include "shim/base/hazard.h"
+#include "shim/stream/call.h"
+#include "shim/stream/tap.h"
+
+/* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
+ * another context withholds on this very stream. */
+static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
+                                 CUcontext current, struct cus_context *context) {
+    cus_flush_own(thread);
+    struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
+    if (engine) {
+        cus_flush_ties(thread, engine);
+        cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
+    }
+    struct cus_engine *legacy = context ? cus_context_legacy(context) : NULL;
+    if (CUS_HAZARD(B1) && legacy)
+        cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
+}
+
+/* What an op is of which nothing is withheld, for the trace. */
+static void tell(struct cus_engine *engine, struct cus_call *call) {
+    struct cus_op op;
+    bool fresh;
+    cus_lock_take(&engine->lock);
+    struct cus_kind *kind = engine->closed ? NULL : cus_call_kind(engine, call, &fresh);
+    if (kind && cus_call_op(call, kind, &op))
+        cus_tap_op_is(call, engine, kind, &op);
+    cus_lock_give(&engine->lock);
+}
+
+/* The program's own call, of which nothing is withheld. What a function is must be known all the
+ * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7, A16).
+ * `engine` is NULL where the stream has none. */
+static CUresult pass(struct cus_engine *engine, struct cus_context *context,
+                     struct cus_call *call) {
+    bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
+    bool spinner = cus_call_spins(context, call);
+    cus_build_give_way(UINT64_MAX);
+    if (spinner || (CUS_HAZARD(C5) && fresh))
+        cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
+                             CUS_BREAK_OTHER_STREAM);
+    if (spinner)
+        cus_spinner_began(engine);
+    CUresult result = cus_call_real(call);
+    if (spinner)
+        cus_spinner_issued(engine);
+    if (fresh && result == CUDA_SUCCESS)
+        cus_call_met(engine, context, call);
+    if (engine && call->began)
+        tell(engine, call);
+    return result;
+}
+
+CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current, bool on) {
+    struct cus_context *context = on ? cus_registry_context(current) : NULL;
+    if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
+        flush_before_passing(thread, call, current, context);
+    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    call->why = on ? CUS_WHY_STREAM : CUS_WHY_OFF;
+    cus_tally_alone(&cus_tally_none, call->why);
+    return on ? pass(NULL, context, call) : cus_call_real(call);
+}
+
+CUresult cus_pass_left_alone(struct cus_engine *engine, struct cus_call *call) {
+    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    if (left)
+        cus_dormant_op(engine, left, call->type,
+                       call->type == CUS_OP_LAUNCH ? call->launch->f : NULL);
+    else
+        __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);
+    return cus_call_answer(engine, pass(engine, engine->context, call));
+}
+
+CUresult cus_pass_empty(struct cus_call *call) {
+    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
+    call->why = CUS_WHY_EMPTY;
+    cus_tally_alone(&cus_tally_none, call->why);
+    return cus_call_real(call);
+}
