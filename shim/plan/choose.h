@@ -1,6 +1,6 @@
 /*
  * Choosing among the variants of a piece: which is predicted when it begins, which is launched when
- * it is complete. Used by plan.c only; the caller holds the engine's lock.
+ * it is complete. Used by plan.c and cursor.c only; the caller holds the engine's lock.
  */
 #ifndef CUSPLICE_PLAN_CHOOSE_H
 #define CUSPLICE_PLAN_CHOOSE_H

@@ -1,7 +1,7 @@
 /*
  * What the plan learns from: pieces that come and go, boundaries, the index of heads. Used by
- * plan.c only; the rules are those of HAZARDS F3 and F6 (what may become a boundary) and F11 (what
- * does not pay is dropped).
+ * plan.c and cursor.c only; the rules are those of HAZARDS F3 and F6 (what may become a boundary)
+ * and F11 (what does not pay is dropped).
  */
 #ifndef CUSPLICE_PLAN_LEARN_H
 #define CUSPLICE_PLAN_LEARN_H

@@ -1,45 +1,27 @@
 /*
- * The plan's cursor: matching ops against the expected path, choosing variants, recording what is
- * new.
+ * The plan: matching ops against the expected path, choosing variants, what became of a piece.
  *
  * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or, for
- * flushed, on whoever flushes). The first half is the hot path and allocates nothing. Never calls
- * the driver; execs are dropped through the callback.
+ * flushed, on whoever flushes). Matching is the hot path and allocates nothing. Never calls the
+ * driver; execs are dropped through the callback.
  */
 #include "shim/plan/plan.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
-#include "shim/plan/advice.h"
 #include "shim/plan/choose.h"
+#include "shim/plan/cursor.h"
 #include "shim/plan/learn.h"
 #include "shim/plan/parting.h"
 #include "shim/plan/sizes.h"
 #include "shim/plan/twins.h"
 #include "shim/plan/variants.h"
 
-enum {
-    /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
-     * longest that a synchronisation ever ended; at LOOP_SURE ops in any case. */
-    LOOP_AFTER = 256,
-    LOOP_LONGER = 8,
-    LOOP_SURE = 65536,
-    LOOP_STEP = 128,   /* a turn is as many whole periods as reach this many ops */
-    CUT_PASSES = 16,   /* times that a path goes on behind a boundary without the break that made
-                          it before it is forgotten */
-    GAP_PASSES = 4096, /* the same where the host pauses, which is no break */
-    SWEEP_AFTER = 8,   /* ops that found no room, for each node there is, before those nodes go that
-                          did not come meanwhile: a program whose steps do not all have room keeps
-                          those that it has, and one that does other things now begins anew */
-    SWEEP_LEAST = 4096,
-    RIPE_AFTER = 2,  /* visits beyond the warm-up after which an op might be in a graph */
-    KEEP_FIRED = 16, /* launches of a piece that is kept while the stream is left alone */
-    FIRST_EXECS = 8, /* steps behind one in which a piece without an exec may not be built, until no
-                        other piece has a further one */
-};
+/* Steps behind one in which a piece without an exec may not be built, until no other piece has a
+ * further one. */
+enum { FIRST_EXECS = 8 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context) {
@@ -169,23 +151,6 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
     return alias->join;
 }
 
-/* The path goes on behind the last op. Where that is a boundary and no break came, the boundary
- * loses its reason; where the host pauses, only after a long while. Pieces that are formed from
- * then on may go across it. */
-static void leave(struct cus_plan *plan) {
-    struct cus_node *at = plan->cur;
-    if (plan->called)
-        cus_learn_call(at);
-    uint32_t enough = at->boundary == CUS_BOUNDARY_GAP ? GAP_PASSES : CUT_PASSES;
-    if (at->boundary != CUS_BOUNDARY_NONE && at->boundary != CUS_BOUNDARY_FORK && !plan->broken &&
-        ++at->passes > enough && at->passes > 8 * at->cuts) {
-        at->boundary = CUS_BOUNDARY_NONE;
-        at->cuts = 0;
-        at->passes = 0;
-    }
-    plan->broken = plan->called = false;
-}
-
 static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
                       const struct cus_op *op) {
     const struct cus_kind *kind = op->kind;
@@ -252,7 +217,7 @@ void cus_plan_put_off(struct cus_plan *plan) {
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
-    leave(plan);
+    cus_cursor_leave(plan);
     plan->piece = cus_plan_next_piece(plan);
     plan->n = 0;
     plan->then++;
@@ -326,57 +291,11 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     return variant;
 }
 
-/* ---- going on ---- */
-
-/* The path starts at the root again. */
-static void restart(struct cus_plan *plan) {
-    plan->cur = &plan->tree.root;
-    plan->step = CUS_STEP_UNKNOWN;
-    plan->sig = (struct cus_signature){0, 0};
-    plan->clock_before = plan->clock_now;
-    plan->clock_now = plan->clock;
-    plan->step_ops = plan->advised_ops = 0;
-    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
-    plan->loop_ops = 0;
-    plan->looking = false;
-    plan->broken = true;
-    plan->called = false;
-    plan->turns++;
-    cus_joins_gap(&plan->joins);
-    if (plan->now.graphs)
-        cus_segments_copy(&plan->last, &plan->now);
-    plan->now.n = 0;
-    plan->now.dropped = 0;
-    plan->now.graphs = false;
-}
-
-/* `ops` ops were issued up to `at`. Returns true where a turn of a loop ended there. */
-static bool advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
-    plan->cur = at;
-    if (ops)
-        plan->step = (enum cus_step_class)at->key.step;
-    plan->step_ops += ops;
-    plan->unsynced += ops;
-    if (plan->loop_ops && plan->step_ops >= plan->loop_ops) {
-        at->loop_end = plan->step_ops == plan->loop_ops;
-        plan->loop_ops = 0;
-    }
-    if (!at->loop_end)
-        return false;
-    struct cus_ramp ramp = plan->ramp;
-    restart(plan);
-    plan->ramp = ramp; /* the GPU is busy: no need to start small again */
-    return true;
-}
-
-static void count_marker(struct cus_plan *plan, const struct cus_kind *kind,
-                         enum cus_step_class step) {
-    plan->steps[step] += kind->step != NULL;
-}
+/* ---- what became of a piece ---- */
 
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_piece *piece = plan->piece;
-    count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
+    cus_cursor_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
     struct cus_signature own = cus_choose_own(plan);
     bool moved =
         !cus_signature_same(variant->own, own) || !cus_signature_same(variant->in, plan->sig);
@@ -405,7 +324,7 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     cus_joins_gap(&plan->joins);
     cus_learn_used(plan, piece);
     cus_learn_gap(plan, piece);
-    return advance(plan, end, n);
+    return cus_cursor_advance(plan, end, n);
 }
 
 bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
@@ -418,13 +337,14 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     plan->at = &cus_expect_nothing;
     plan->broken = true;
     if (n)
-        count_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
+        cus_cursor_marker(plan, piece->places[0].kind,
+                          (enum cus_step_class)piece->nodes[0]->key.step);
     for (uint32_t i = 0; i < n; i++)
         cus_segments_add(&plan->now, piece->places[i].kind->name, 1);
     if (n)
         cus_joins_gap(&plan->joins);
     cus_learn_cut(plan, piece, n, cut);
-    return advance(plan, at, n);
+    return cus_cursor_advance(plan, at, n);
 }
 
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
@@ -432,199 +352,4 @@ bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
     bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
     cus_learn_refused(plan, piece, broken);
     return turned;
-}
-
-/* ---- resting ---- */
-
-static bool is_good(const struct cus_piece *piece) {
-    return piece->n_variants && piece->fired >= KEEP_FIRED;
-}
-
-bool cus_plan_rest(struct cus_plan *plan) {
-    const struct cus_piece *piece = plan->pieces;
-    while (piece && !is_good(piece))
-        piece = piece->next;
-    if (!piece) {
-        cus_plan_clear(plan);
-        return false;
-    }
-    restart(plan);
-    for (; piece; piece = piece->next)
-        if (is_good(piece))
-            cus_tree_mark(&plan->tree, piece->nodes[piece->n - 1]);
-    cus_learn_forget(plan);
-    cus_loop_free(&plan->loop);
-    plan->unsynced = 0;
-    plan->looped = false;
-    return true;
-}
-
-/* As a stream that is left alone sees the op. */
-static uint64_t word_of(const struct cus_kind *kind) {
-    return kind->type == CUS_OP_LAUNCH ? (uintptr_t)kind->handle : kind->type;
-}
-
-unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned max) {
-    unsigned n = 0;
-    for (const struct cus_piece *piece = plan->pieces; piece && n < max; piece = piece->next) {
-        if (piece->nodes[0]->key.parent != &plan->tree.root || piece->n < CUS_HEAD_OPS)
-            continue;
-        uint64_t head = 0;
-        for (unsigned i = 0; i < CUS_HEAD_OPS; i++)
-            head = cus_head_add(head, word_of(piece->places[i].kind));
-        heads[n++] = head;
-    }
-    return n;
-}
-
-/* ---- recording ---- */
-
-static bool suspiciously_long(const struct cus_plan *plan) {
-    if (plan->step_ops < LOOP_AFTER)
-        return false;
-    return plan->step_ops >= LOOP_SURE || plan->step_ops / LOOP_LONGER >= plan->longest;
-}
-
-/* By kind alone: params may differ from turn to turn. */
-static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
-    if (plan->loop_ops || !suspiciously_long(plan))
-        return;
-    if (!plan->looking)
-        cus_loop_reset(&plan->loop);
-    plan->looking = true;
-    uint32_t period =
-        cus_loop_feed(&plan->loop, (uint64_t)op->kind->id * 0x9e3779b97f4a7c15u >> 16);
-    if (!period || (plan->step_ops < LOOP_SURE && cus_advice_goes_on(plan)))
-        return;
-    restart(plan);
-    plan->looped = true;
-    plan->ramp.size = plan->limits.piece_max; /* the GPU is busy: no need to start small */
-    plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
-}
-
-/* A weaker kernel than any before in steps of this class: what was formed there may be more than
- * is allowed now. */
-static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_step_class step) {
-    struct cus_dispatch *dispatch = &plan->dispatch;
-    enum cus_policy policy = (enum cus_policy)kind->policy;
-    if (policy <= dispatch->weakest[step] || policy == CUS_POLICY_NEVER_DEFER)
-        return;
-    dispatch->weakest[step] = policy;
-    dispatch->rule[step] = kind->rule;
-    snprintf(dispatch->kernel[step], CUS_STEP_KERNEL, "%s", kind->name);
-    if (dispatch->mode == CUS_MODE_FULL_DECODE_ONLY ||
-        dispatch->mode == CUS_MODE_FULL_AND_PIECEWISE)
-        cus_plan_drop_handle(plan, NULL);
-}
-
-/* The path goes on where it never went: to a new node, or to a known one at which the same ops as
- * these were met before, though not in this very step, so that a path never comes back to itself.
- * NULL: no memory. */
-static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
-                               enum cus_step_class step) {
-    struct cus_node *known = cus_joins_known(&plan->joins, op, step);
-    if (known &&
-        (known->stamp == plan->turns || (known->piece && known->piece->used > plan->clock_now)))
-        known = NULL;
-    struct cus_node *node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
-    plan->fresh_nodes++;
-    if (!node || !known)
-        return node;
-    node->join = known;
-    return known;
-}
-
-/* `node`: the child that stands for it, or NULL. Returns where the path is now; NULL: nowhere. */
-static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
-                               struct cus_node *node, enum cus_step_class step) {
-    meet(plan, op->kind, step);
-    leave(plan);
-    if (cus_joins_wanted(&plan->joins, &plan->tree))
-        cus_joins_feed(&plan->joins, op);
-    if (!node && plan->tree.n_nodes < plan->limits.nodes_max)
-        node = branch(plan, op, step);
-    plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
-    cus_choose_note(plan, plan->sig);
-    cus_segments_add(&plan->now, op->kind->name, 1);
-    count_marker(plan, op->kind, step);
-    if (!node) {
-        /* The tree is full: this step goes on unknown, the next one starts at the root. */
-        cus_joins_gap(&plan->joins);
-        if (++plan->unknown >= SWEEP_AFTER * (uint64_t)plan->tree.n_nodes + SWEEP_LEAST)
-            cus_learn_sweep(plan);
-        plan->step = step;
-        plan->step_ops++;
-        plan->unsynced++;
-        plan->fresh_nodes++;
-        return NULL;
-    }
-    if (node->piece && node->piece->nodes[0] != node && plan->cur->expect->join == node)
-        cus_learn_met(plan, plan->cur->expect);
-    if (++node->visits == 1 && plan->advice)
-        cus_advice_met(plan, node);
-    plan->ripe += node->visits > plan->limits.warmup + RIPE_AFTER;
-    node->stamp = plan->turns;
-    cus_joins_note(&plan->joins, node);
-    /* A piece that may not begin now: the one behind it is not the first of the step. */
-    if (node->piece && node->piece->nodes[0] == node)
-        cus_sizes_up(plan, node->piece);
-    if (!advance(plan, node, 1))
-        look_for_loop(plan, op);
-    return node;
-}
-
-void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
-    enum cus_step_class step = cus_plan_step(plan, op);
-    record(plan, op, cus_tree_child(&plan->tree, plan->cur, op->kind, step), step);
-}
-
-void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
-                             struct cus_plan_mark *mark) {
-    mark->cur = plan->cur;
-    mark->sig = plan->sig;
-    mark->unsynced = plan->unsynced;
-    mark->step_ops = plan->step_ops;
-    mark->turns = plan->turns;
-    mark->step = plan->step;
-    mark->looking = plan->looking;
-    if (plan->looking)
-        mark->loop = plan->loop.at;
-    mark->node = record(plan, op, plan->met, plan->met_step);
-    mark->turns_after = plan->turns;
-}
-
-void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {
-    /* Nodes go with a turn, or after ops that were recorded later. */
-    if (plan->turns != mark->turns_after || plan->unsynced != mark->unsynced + 1)
-        return;
-    if (mark->node)
-        mark->node->visits--;
-    if (plan->turns != mark->turns)
-        return;
-    cus_joins_gap(&plan->joins);
-    plan->cur = mark->cur;
-    plan->sig = mark->sig;
-    plan->unsynced = mark->unsynced;
-    plan->step_ops = mark->step_ops;
-    plan->step = mark->step;
-    plan->looking = mark->looking;
-    if (mark->looking)
-        plan->loop.at = mark->loop;
-}
-
-void cus_plan_step_end(struct cus_plan *plan) {
-    uint64_t ops = plan->unsynced;
-    bool looped = plan->looped;
-    plan->unsynced = 0;
-    plan->looped = false;
-    cus_learn_shaping(plan);
-    restart(plan);
-    if (ops > plan->longest)
-        plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
-    cus_sizes_settle(plan);
-    /* What looked like a loop was one step, only longer than those before: it is learned as such.
-     */
-    plan->again = looped && ops < LOOP_SURE;
-    if (plan->again)
-        cus_plan_clear(plan);
 }

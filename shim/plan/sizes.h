@@ -1,4 +1,5 @@
-/* The sizes of pieces, by a ramp (plan/ramp.h) that a plan keeps: what plan.c asks of sizes.c. */
+/* The sizes of pieces, by a ramp (plan/ramp.h) that a plan keeps: what plan.c and cursor.c ask of
+ * sizes.c. */
 #ifndef CUSPLICE_PLAN_SIZES_H
 #define CUSPLICE_PLAN_SIZES_H
 
