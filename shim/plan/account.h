@@ -16,7 +16,9 @@ enum cus_cost {
     CUS_COST_MATCHED = 100,  /* of one that is withheld and found as expected, */
     CUS_COST_GRAPH = 2000,   /* of the launch of a graph, */
     CUS_COST_PATCH = 200,    /* of a node that is given other params */
-    CUS_COST_BUILT = 2500,   /* of a node that is built */
+    CUS_COST_BUILT = 2500,   /* of a node that is built, */
+    CUS_COST_ANEW = 30000,   /* and of a graph beside, of ops that had one before: the first one is
+                                a venture, which costs no more than the ops by themselves do */
     CUS_COST_OBSERVED = 300, /* of an op issued by itself that is looked at, more than the op: */
     CUS_COST_FRESH = 700,    /* of one that was not expected and is new */
     CUS_COST_CUT = 300,      /* of one that was withheld before */
@@ -29,6 +31,7 @@ struct cus_account {
     uint64_t launches; /* of graphs */
     uint64_t patched;
     uint64_t built; /* nodes */
+    uint64_t anew;  /* graphs of ops that had one before */
     uint64_t fresh; /* ops that came where none was known */
     uint64_t ripe;  /* that were known well enough to be in graphs, and were issued one by one:
                        those that are known less are being learned, which counts for nothing */
@@ -37,18 +40,24 @@ struct cus_account {
 
 static inline struct cus_account cus_account_since(struct cus_account now,
                                                    struct cus_account before) {
-    return (struct cus_account){now.ops - before.ops,           now.in_graphs - before.in_graphs,
-                                now.launches - before.launches, now.patched - before.patched,
-                                now.built - before.built,       now.fresh - before.fresh,
-                                now.ripe - before.ripe,         now.cut - before.cut};
+    return (struct cus_account){now.ops - before.ops,
+                                now.in_graphs - before.in_graphs,
+                                now.launches - before.launches,
+                                now.patched - before.patched,
+                                now.built - before.built,
+                                now.anew - before.anew,
+                                now.fresh - before.fresh,
+                                now.ripe - before.ripe,
+                                now.cut - before.cut};
 }
 
 /* What the program has of it, in ns of host time; less than 0 where it would be faster alone. */
 static inline int64_t cus_account_balance(const struct cus_account *a) {
     uint64_t saved = a->in_graphs * (CUS_COST_LAUNCH - CUS_COST_MATCHED);
     uint64_t spent = a->launches * CUS_COST_GRAPH + a->patched * CUS_COST_PATCH +
-                     a->built * CUS_COST_BUILT + a->ripe * CUS_COST_OBSERVED +
-                     a->fresh * CUS_COST_FRESH + a->cut * CUS_COST_CUT;
+                     a->built * CUS_COST_BUILT + a->anew * CUS_COST_ANEW +
+                     a->ripe * CUS_COST_OBSERVED + a->fresh * CUS_COST_FRESH +
+                     a->cut * CUS_COST_CUT;
     return (int64_t)(saved - spent);
 }
 

@@ -81,7 +81,7 @@ bool cus_advice_of(const struct cus_piece *piece, struct cus_cache_entry *entry)
     /* What paid in another run is believed until it is seen not to, also where this one ends before
      * it gets there. */
     bool known = piece->nodes[0]->advised;
-    if (piece->lost * 2 > piece->begun || piece->fired < (known ? 0 : PAID) ||
+    if (cus_lately_mostly(&piece->lost, piece) || piece->fired < (known ? 0 : PAID) ||
         (!piece->n_variants && !piece->advised))
         return false;
     *entry = (struct cus_cache_entry){

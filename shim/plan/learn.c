@@ -14,22 +14,25 @@
 #include "shim/plan/variants.h"
 
 enum {
-    CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary */
-    CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do */
-    FORKS = 3,            /* divergences at one node that do, where they are at least 1 of 4 */
-    GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,             /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
-    LOST_MIN = 16,        /* begins before a piece is judged */
-    ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
-                             from which on, where these are most, it shall not: it is still learned
-                             how the path goes on */
-    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
-                             often than not */
-    REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too */
-    RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
-    EVICTIONS = 10,       /* so often at most */
+    CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary, */
+    CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do, */
+    CUTS_EACH = 8,      /* where there is one for so many begins of the piece: else it is chance */
+    FORKS = 3,          /* divergences at one node that do, */
+    FORKS_EACH = 4,     /* where they are at least 1 of 4 */
+    LATELY = 64,        /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,     /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,       /* ... if it is at least this part of the time that the piece took */
+    GAPS = 8,           /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,     /* the begin at which a piece is timed for the first time */
+    LOST_MIN = 16,      /* begins before a piece is judged */
+    ASTRAY = 4096,      /* times that a path left a piece in its first ops for what no piece had,
+                           from which on, where these are most, it shall not: it is still learned
+                           how the path goes on */
+    RETRY_LOST = 256,   /* visits of a head before the next try, after a piece that was lost more
+                           often than not */
+    REFUSED_MAX = 2,    /* launches or patches refused before a piece is dropped, too */
+    RETRY_EVICTED = 64, /* after one dropped for the budget, and twice as many each time, */
+    EVICTIONS = 10,     /* so often at most */
     RETRY_NEVER = 1 << 20 /* after one that cannot be built */
 };
 
@@ -170,6 +173,31 @@ void cus_learn_call(struct cus_node *at) {
     at->passes = 0;
 }
 
+/* One more of what takes place at a node, lately: one less for each `each` begins of the piece
+ * since it did last, however long the piece was launched before. */
+static uint32_t count_lately(uint16_t *n, uint16_t *at, const struct cus_piece *piece,
+                             uint32_t each) {
+    uint16_t begun = (uint16_t)piece->begun;
+    uint16_t since = (uint16_t)(begun - *at); /* large where another piece was begun then */
+    uint32_t fewer = since ? (since - 1u) / each : 0;
+    *n = (uint16_t)(fewer < *n ? *n - fewer : 0);
+    *at = begun;
+    *n += *n < UINT16_MAX;
+    return *n;
+}
+
+/* Of what befell it long ago no more is kept than its share. Returns whether it is most of what
+ * befalls it. */
+static bool befalls(struct cus_lately *of, const struct cus_piece *piece, uint32_t lately) {
+    uint32_t begins = piece->begun - of->from;
+    if (begins >= 2 * lately) {
+        of->n = (uint32_t)((uint64_t)of->n * lately / begins);
+        of->from = piece->begun - lately;
+    }
+    of->n++;
+    return cus_lately_mostly(of, piece);
+}
+
 /* A piece ends at `at` from now on: all go that go on behind it. Where it is among their first
  * nodes, there may be several. */
 static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
@@ -177,6 +205,8 @@ static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary
     uint32_t i = 0;
     at->boundary = (uint8_t)boundary;
     at->passes = 0;
+    if (piece->begun > cus_learn_passes(at))
+        at->returns = 0; /* it was in nobody's way for long */
     while (i < CUS_LEAD_MAX && i < piece->n && piece->nodes[i] != at)
         i++;
     drop_piece(plan, piece);
@@ -196,7 +226,7 @@ void cus_learn_outgrown(struct cus_plan *plan, struct cus_piece *piece) {
 bool cus_learn_replaced(struct cus_plan *plan, struct cus_piece *piece,
                         const struct cus_node *node) {
     const struct cus_node *head = piece->nodes[0];
-    if (++piece->lost * 2 <= piece->begun)
+    if (!befalls(&piece->lost, piece, LATELY))
         return false;
     drop_piece(plan, piece);
     for (struct cus_piece *other = plan->pieces, *next; head == node && other; other = next) {
@@ -212,21 +242,24 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
         return;
     struct cus_node *at = piece->nodes[n - 1];
     if (cut == CUS_CUT_DIVERGED && plan->may_turn) {
-        if (++piece->astray >= ASTRAY && piece->astray * 2 > piece->begun)
+        if (befalls(&piece->astray, piece, ASTRAY) && piece->astray.n >= ASTRAY)
             end_at(plan, at, CUS_BOUNDARY_FORK, piece);
         return;
     }
-    piece->lost++;
+    bool lost = befalls(&piece->lost, piece, LATELY) && piece->begun >= LOST_MIN;
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
-    if ((cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) && ++at->cuts >= CUTS_BY_OWNER)
+    if ((cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) &&
+        count_lately(&at->cuts, &at->cut_at, piece, CUTS_EACH) >= CUTS_BY_OWNER)
         boundary = CUS_BOUNDARY_CUT;
-    if (cut == CUS_CUT_WATCHDOG && ++at->cuts >= CUTS_BY_WATCHDOG)
+    if (cut == CUS_CUT_WATCHDOG &&
+        count_lately(&at->cuts, &at->cut_at, piece, CUTS_EACH) >= CUTS_BY_WATCHDOG)
         boundary = CUS_BOUNDARY_CUT;
-    if (cut == CUS_CUT_DIVERGED && ++at->forks >= FORKS && at->forks * 4u >= piece->begun)
+    if (cut == CUS_CUT_DIVERGED &&
+        count_lately(&at->forks, &at->fork_at, piece, FORKS_EACH) >= FORKS)
         boundary = CUS_BOUNDARY_FORK;
     if (boundary) {
         end_at(plan, at, boundary, piece);
-    } else if (piece->begun >= LOST_MIN && piece->lost * 2 > piece->begun) {
+    } else if (lost) {
         cus_advice_bad(plan, piece);
         drop_and_wait(plan, piece, RETRY_LOST);
     }

@@ -59,21 +59,26 @@ struct cus_expected {
 /* Nothing at all takes the hot path. */
 extern const struct cus_expected cus_expect_nothing;
 
+/* How often something befell a piece, of the times that it was begun lately (plan/learn.c). */
+struct cus_lately {
+    uint32_t n, from; /* since it had been begun so often */
+};
+
 struct cus_piece {
     uint32_t n;
     uint32_t id; /* counts the pieces of a plan */
     uint32_t n_variants;
-    uint32_t n_numbered; /* variants so far */
-    uint32_t begun;      /* times that ops were withheld for it */
-    uint32_t lead;       /* nodes that another piece has, which parts from it behind them */
-    uint32_t astray;     /* times that another op came within CUS_LEAD_MAX, which no piece had */
-    uint64_t fired;      /* times that it was launched as a graph, and how many of these the */
-    uint64_t tallied;    /* tallies of its kinds know of */
-    uint32_t lost;       /* times that they had to be issued one by one after all */
-    uint32_t unbuilt;    /* times that a further variant could not be built */
-    uint32_t refused;    /* times that a graph of it could not be patched or launched */
-    uint32_t gaps;       /* times in a row that the host paused at the same place */
-    uint32_t gap;        /* the op behind which it did */
+    uint32_t n_numbered;      /* variants so far */
+    uint32_t begun;           /* times that ops were withheld for it */
+    uint32_t lead;            /* nodes that another piece has, which parts from it behind them */
+    struct cus_lately astray; /* another op came within CUS_LEAD_MAX, which no piece had */
+    struct cus_lately lost;   /* what was withheld had to be issued one by one after all */
+    uint64_t fired;           /* times that it was launched as a graph, and how many of these the */
+    uint64_t tallied;         /* tallies of its kinds know of */
+    uint32_t unbuilt;         /* times that a further variant could not be built */
+    uint32_t refused;         /* times that a graph of it could not be patched or launched */
+    uint32_t gaps;            /* times in a row that the host paused at the same place */
+    uint32_t gap;             /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;
@@ -112,6 +117,11 @@ struct cus_piece *cus_piece_form(struct cus_node *node, uint32_t lead, uint32_t 
                                  uint32_t warmup, const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */
 void cus_piece_free(struct cus_piece *piece);
+
+/* More often than not, lately? */
+static inline bool cus_lately_mostly(const struct cus_lately *of, const struct cus_piece *piece) {
+    return of->n * 2 > piece->begun - of->from;
+}
 
 /* Tells the tallies of its kinds how often it was launched since it was told last. */
 void cus_piece_tally(struct cus_piece *piece);

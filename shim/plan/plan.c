@@ -283,6 +283,9 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->in = plan->sig;
     variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     cus_choose_note(plan, variant->out);
+    plan->built_anew += !piece->n_variants && piece->nodes[piece->lead]->built;
+    for (uint32_t i = piece->lead; i < piece->n; i++)
+        piece->nodes[i]->built = true;
     cus_variants_add(piece, variant);
     cus_twins_add(plan, piece);
     plan->predicted = variant;

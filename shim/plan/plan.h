@@ -83,6 +83,7 @@ struct cus_plan {
     uint64_t ripe;      /* ops so far that were issued by themselves though their node had come
                            often enough to be in a piece */
     uint64_t fresh_nodes; /* nodes made so far: a path that never repeats makes one per op */
+    uint64_t built_anew;  /* first graphs of pieces that begin with an op that had been in one */
     struct cus_joins joins;
     uint32_t longest;     /* the most that there were when it waited */
     struct cus_ramp ramp; /* how large the next piece may be: grows from piece to piece of a step */

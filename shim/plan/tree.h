@@ -51,9 +51,13 @@ struct cus_node {
                           not pay */
     uint16_t cuts; /* flushes that cut a piece behind this node, by its own thread or the watchdog,
                       and calls that would have */
-    uint16_t passes; /* times that the path went on behind this boundary without a break */
-    uint16_t forks;  /* times that another op came than the expected one */
-    uint8_t pad[26];
+    uint16_t passes;          /* times that the path went on behind this boundary without a break */
+    uint16_t forks;           /* times that another op came than the expected one */
+    uint16_t cut_at, fork_at; /* when a cut or fork was counted last, as its piece counts what it
+                                 begins */
+    uint8_t returns;          /* times that this boundary was forgotten and came back soon */
+    bool built;               /* it has been in a graph */
+    uint8_t pad[20];
 };
 enum { CUS_NODE_BYTES = 128 };
 

@@ -247,7 +247,7 @@ bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advise
     uint64_t ops = step.ops < STEP_OPS ? STEP_OPS : step.ops;
     if (!building->nodes && !building->advised)
         return true;
-    step.built = 0; /* its time is counted here */
+    step.built = step.anew = 0; /* its time is counted here */
     uint64_t whole = building->length > ops ? building->length : ops;
     uint64_t share = cus_options()->build_us * (advised ? ADVISED_TIMES * whole : ops);
     int64_t ns = (int64_t)share + cus_account_balance(&step);

@@ -58,6 +58,7 @@ struct cus_account cus_judge_account(const struct cus_engine *engine) {
         .launches = c->graph_launches,
         .patched = c->patched_nodes,
         .built = engine->built_nodes,
+        .anew = engine->plan.built_anew,
         .fresh = engine->plan.fresh_nodes,
         .ripe = engine->plan.ripe,
         .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
@@ -157,7 +158,8 @@ static int64_t credit_most(struct cus_engine *engine) {
     uint64_t nodes = engine->graph_bytes * 1000 / cus_exec_estimate(1000);
     if (engine->judge.in_graphs < nodes)
         engine->judge.in_graphs = nodes;
-    return CREDIT_PAID + (int64_t)(engine->judge.in_graphs * CUS_COST_BUILT);
+    return CREDIT_PAID + (int64_t)(engine->judge.in_graphs * CUS_COST_BUILT +
+                                   (uint64_t)engine->plan.n_pieces * CUS_COST_ANEW);
 }
 
 /* Does the stream lose too much? */

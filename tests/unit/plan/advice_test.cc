@@ -211,7 +211,7 @@ TEST(Advice, OnlyWhatPaidIsTold) {
         Step(program, 4);
     ASSERT_EQ(Told(program).size(), 1u);
     const cus_piece *piece = program.plan.pieces;
-    const_cast<cus_piece *>(piece)->lost = piece->begun;
+    const_cast<cus_piece *>(piece)->lost.n = piece->begun;
     EXPECT_EQ(Told(program).size(), 0u);
 }
 

@@ -261,6 +261,55 @@ TEST_F(Pays, ARepeatedOrderIsFoundWithoutAWait) {
     Wait();
 }
 
+// A step that ends behind its first op now and then: where a graph ends does not change for it
+// again and again.
+TEST_F(Pays, WhatEndsEarlyNowAndThenIsNotBuiltAnewForEver) {
+    auto steps = [this](unsigned n) {
+        for (unsigned step = 0; step < n; step++, Wait()) {
+            Launch(0, 0);
+            if (step % 17)
+                Launch(1 + step % 13, step % 13);
+        }
+    };
+    steps(20000);
+    Since();
+    steps(100000);
+    EXPECT_LE(Since().built, 1000u);
+}
+
+// A call that issues what is withheld, at another place each time.
+TEST_F(Pays, CallsAnywhereMakeNoGraphsAnewForEver) {
+    eager_ns = 2400;
+    auto steps = [this](unsigned n) {
+        for (; n; n--, Wait())
+            for (unsigned i = 0; i < OPS; i++) {
+                if (random_() % 64 == 0) {
+                    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+                    cus_engine_flush(CUS_SCOPE_S, &ref, 9);
+                }
+                Launch(Fixed(i), i);
+            }
+    };
+    steps(2000);
+    Since();
+    steps(4000);
+    EXPECT_LE(Since().built * 30000, 4000ull * OPS * 2400 / 50) << "a fiftieth of the time";
+}
+
+// What a path was like before does not count when it changes for good.
+TEST_F(Pays, AnotherWayInTheMidstIsLearnedHoweverLongTheFirstOneWasTaken) {
+    for (unsigned before : {1000u, 100000u}) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Good(before);
+        for (unsigned step = 0; step < 12; step++, Wait()) {
+            Since();
+            for (unsigned i = 0; i < OPS; i++)
+                Launch(i == OPS / 2 ? CHOICE + 3 : Fixed(i), i);
+        }
+        EXPECT_EQ(Since().in_graphs, 0u + OPS) << before;
+    }
+}
+
 TEST_F(Pays, BuildingIsSpreadByTime) {
     eager_ns = 2400;
     const uint64_t plain = 1000 * (launch_ns_ + eager_ns);

@@ -1,0 +1,127 @@
+// What makes a piece end somewhere, or go, is what befalls it lately: neither chance in a long life
+// nor what it was like before counts.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+enum { OPS = 12, CUT = 6 };
+
+class Lately : public testing::Test {
+  protected:
+    Program program{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE}};
+
+    void Step(bool cut = false) {
+        for (int i = 0; i < OPS; i++) {
+            if (i == CUT && cut)
+                program.Break();
+            program.Op("k" + std::to_string(i));
+        }
+        program.Sync();
+    }
+    void Steps(unsigned n) {
+        while (n--)
+            Step();
+    }
+    const cus_node *At(unsigned op) const {
+        const cus_node *node = program.plan.tree.root.child;
+        while (op--)
+            node = node->child;
+        return node;
+    }
+    unsigned Boundary(unsigned op = CUT - 1) const { return At(op)->boundary; }
+};
+
+TEST_F(Lately, CutsThatAreFarApartAreChance) {
+    Steps(10);
+    for (int step = 0; step < 1000; step++)
+        Step(step % 16 == 0);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE);
+    EXPECT_EQ(program.built, 1u);
+    for (int step = 0; step < 8; step++)
+        Step(step % 4 == 0);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_CUT);
+}
+
+// Each time that a boundary that was forgotten comes back soon it is kept twice as long.
+TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
+    auto passes = [this] {
+        while (Boundary() == CUS_BOUNDARY_NONE)
+            Step(true);
+        unsigned n = 0;
+        for (; Boundary() != CUS_BOUNDARY_NONE && n < 10000; n++)
+            Step();
+        cus_plan_drop_handle(&program.plan, nullptr); // for a reason of its own
+        return n;
+    };
+    Steps(10);
+    for (unsigned expected = 16; expected <= 4096; expected *= 2) {
+        unsigned n = passes();
+        EXPECT_GE(n, expected);
+        EXPECT_LE(n, expected + 4);
+        Steps(4);
+    }
+    EXPECT_LE(passes(), 4096u + 4) << "at most";
+    Steps(4200); // it was in nobody's way for long
+    EXPECT_LE(passes(), 16u + 4);
+}
+
+// Cuts by others teach nothing of where it should end, but they cost what is withheld.
+TEST_F(Lately, APieceThatIsLostMoreOftenThanNotGoesHoweverLongItWasLaunched) {
+    Steps(10000);
+    ASSERT_EQ(program.dropped, 0u);
+    for (int step = 0; step < 140; step++) {
+        for (int i = 0; i < OPS; i++) {
+            if (i == 1 + step % 9 && program.plan.piece)
+                program.Flush(CUS_CUT_OTHER);
+            program.Op("k" + std::to_string(i));
+        }
+        program.Sync();
+    }
+    EXPECT_GE(program.dropped, 1u);
+    EXPECT_EQ(program.issued, program.asked);
+}
+
+TEST_F(Lately, APieceThatIsLostNowAndThenStays) {
+    for (int step = 0; step < 10000; step++) {
+        for (int i = 0; i < OPS; i++) {
+            if (i == 1 + step % 9 && step % 5 < 2 && program.plan.piece)
+                program.Flush(CUS_CUT_OTHER);
+            program.Op("k" + std::to_string(i));
+        }
+        program.Sync();
+    }
+    EXPECT_EQ(program.dropped, 0u);
+}
+
+TEST_F(Lately, PathsPartWhereAnotherWayIsTakenNowHoweverLongTheFirstOneWas) {
+    Steps(10000);
+    auto another = [this](const std::string &instead) {
+        for (int i = 0; i < OPS; i++)
+            program.Op(i == CUT ? instead : "k" + std::to_string(i));
+        program.Sync();
+    };
+    for (int step = 0; step < 64; step++) {
+        another("chance");
+        Steps(7);
+    }
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE) << "one of eight";
+    for (int step = 0; step < 4; step++)
+        another("other");
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_FORK);
+}
+
+// The same behind its first op, where it is not cut: which piece it is need not be known yet.
+TEST_F(Lately, PathsPartEarlyWhereMostLeaveForWhatNoPieceHas) {
+    Steps(10000);
+    for (int step = 0; step < 9000; step++) {
+        program.Op("k0");
+        program.Op("stray" + std::to_string(step));
+        program.Sync();
+    }
+    EXPECT_EQ(Boundary(0), CUS_BOUNDARY_FORK);
+    EXPECT_EQ(program.issued, program.asked);
+}
+
+} // namespace
