@@ -14,10 +14,13 @@ enum {
     TWINS = 4,    /* variants of a piece from which on none is made for other params alone */
     TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
     PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
-    PROBE_ALWAYS = 64, /* begins of a piece at which that is asked; later on, */
-    PROBE_RUN = 8,     /* at so many in a row */
-    PROBE_EVERY = 64,  /* of so many */
-    UNBUILT_MAX = 4, /* further variants of a piece that fail to build before none is tried more */
+    PROBE_ALWAYS = 64,  /* begins of a piece at which that is asked; later on, */
+    PROBE_RUN = 8,      /* at so many in a row */
+    PROBE_EVERY = 64,   /* of so many */
+    UNBUILT_MAX = 4,    /* further variants of a piece that fail to build in a row, before none is
+                           tried for */
+    UNBUILT_WAIT = 64,  /* launches, and twice as many with each that fails behind, */
+    UNBUILT_TIMES = 10, /* so often at most */
     OFTEN = CUS_COST_BUILT / CUS_COST_PATCH, /* times that shapes came from which on patching has
                                                 cost what building would have */
     STALE = 16,      /* launches of a piece, for each variant, in which one of them was not */
@@ -262,9 +265,10 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
 
 static bool may_have_more(const struct cus_plan *plan) {
     const struct cus_piece *piece = plan->piece;
-    bool first_ones_wait = (int32_t)(plan->put_off - plan->turns) > 0;
-    return !first_ones_wait && piece->n_variants < plan->limits.variants &&
-           piece->unbuilt < UNBUILT_MAX;
+    bool first_ones_wait = plan->turns - plan->put_off < CUS_FIRST_EXECS;
+    bool formed_anew_soon = piece->shaping != plan->shaping;
+    return !first_ones_wait && !formed_anew_soon && piece->n_variants < plan->limits.variants &&
+           (piece->unbuilt < UNBUILT_MAX || piece->fired >= piece->unbuilt_until);
 }
 
 /* One of the ops of [from, end) that differ, the `which`-th of them in a circle; `end`: none does.
@@ -354,11 +358,21 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
     return CUS_CHOICE_PATCH;
 }
 
+/* The moment may have been a bad one: it is tried again, less and less often. */
+static void could_not_build(struct cus_piece *piece) {
+    piece->unbuilt += piece->unbuilt < UNBUILT_MAX + UNBUILT_TIMES;
+    if (piece->unbuilt >= UNBUILT_MAX)
+        piece->unbuilt_until =
+            piece->fired + ((uint64_t)UNBUILT_WAIT << (piece->unbuilt - UNBUILT_MAX));
+}
+
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
     if (!plan->piece->n_variants)
         return NULL;
-    plan->piece->unbuilt += !later;
-    if (!plan->reshaped) /* it was to be a second one of these shapes: they stay what they are */
+    if (!later)
+        could_not_build(plan->piece);
+    /* It was to be a second one of these shapes: they stay what they are. */
+    if (!plan->reshaped || cus_signature_same(plan->predicted->own, cus_choose_own(plan)))
         return plan->predicted;
     struct cus_variant *variant = guest_of(plan);
     cus_choose_compare(plan, variant);

@@ -16,23 +16,25 @@
 enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary, */
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do, */
-    CUTS_EACH = 8,      /* where there is one for so many begins of the piece: else it is chance */
-    FORKS = 3,          /* divergences at one node that do, */
-    FORKS_EACH = 4,     /* where they are at least 1 of 4 */
-    LATELY = 64,        /* begins of a piece by which it is judged, at least */
-    GAP_NS = 50000,     /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,       /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,           /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,     /* the begin at which a piece is timed for the first time */
-    LOST_MIN = 16,      /* begins before a piece is judged */
-    ASTRAY = 4096,      /* times that a path left a piece in its first ops for what no piece had,
-                           from which on, where these are most, it shall not: it is still learned
-                           how the path goes on */
-    RETRY_LOST = 256,   /* visits of a head before the next try, after a piece that was lost more
-                           often than not */
-    REFUSED_MAX = 2,    /* launches or patches refused before a piece is dropped, too */
-    RETRY_EVICTED = 64, /* after one dropped for the budget, and twice as many each time, */
-    EVICTIONS = 10,     /* so often at most */
+    CUTS_EACH = 8,       /* where there is one for so many begins of the piece: else it is chance */
+    FORKS = 3,           /* divergences at one node that do, */
+    FORKS_EACH = 4,      /* where they are at least 1 of 4 */
+    LATELY = 64,         /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,      /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,        /* ... if it is at least this part of the time that the piece took */
+    GAPS = 8,            /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,      /* the begin at which a piece is timed for the first time */
+    LOST_MIN = 16,       /* begins before a piece is judged */
+    ASTRAY = 4096,       /* times that a path left a piece in its first ops for what no piece had,
+                            from which on, where these are most, it shall not: it is still learned
+                            how the path goes on */
+    RETRY_LOST = 256,    /* visits of a head before the next try, after a piece that was lost more
+                            often than not */
+    REFUSED_MAX = 2,     /* launches or patches refused before a piece is dropped, too, */
+    REFUSED_APART = 256, /* and how many go well in between, at most, */
+    REFUSED_EACH = 16,   /* with so many more for each variant */
+    RETRY_EVICTED = 64,  /* after one dropped for the budget, and twice as many each time, */
+    EVICTIONS = 10,      /* so often at most */
     RETRY_NEVER = 1 << 20 /* after one that cannot be built */
 };
 
@@ -159,8 +161,13 @@ void cus_learn_shaping(struct cus_plan *plan) {
         later = piece->prev;
         if (piece->shaping == plan->shaping)
             continue;
-        if (plan->share && nodes && nodes + piece->n > plan->share)
-            return;
+        for (;; nodes += piece->n) {
+            if (plan->share && nodes && nodes + piece->n > plan->share)
+                return;
+            if (piece->n_variants < 2)
+                break;
+            drop_variant(plan, piece, piece->oldest);
+        }
         nodes += piece->n;
         drop_piece(plan, piece);
     }
@@ -339,13 +346,21 @@ static bool has_further(const struct cus_plan *plan, const struct cus_piece *pie
     return piece->n_variants > 1 && piece->oldest->used <= plan->clock_before;
 }
 
+/* How many. */
+static uint32_t count_further(const struct cus_plan *plan, const struct cus_piece *piece) {
+    uint32_t n = 0;
+    for (const struct cus_variant *variant = piece->oldest;
+         n + 1 < piece->n_variants && variant->used <= plan->clock_before; variant = variant->newer)
+        n++;
+    return n;
+}
+
 /* What pieces have beyond their first graph makes room for the first one of another, where it is
  * enough for that. */
 static bool drop_further(struct cus_plan *plan) {
     uint64_t nodes = 0, wanted = plan->piece && !plan->piece->n_variants ? plan->piece->n : 0;
     for (struct cus_piece *piece = plan->oldest; piece && nodes < wanted; piece = piece->prev)
-        if (has_further(plan, piece))
-            nodes += (uint64_t)piece->n * (piece->n_variants - 1);
+        nodes += (uint64_t)piece->n * count_further(plan, piece);
     if (!wanted || nodes < wanted)
         return false;
     nodes = 0;
@@ -428,6 +443,10 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
     }
     /* One that is refused again and again, such as a copy whose node cannot take another address,
      * would be built again and again. */
+    uint64_t apart = REFUSED_APART + (uint64_t)REFUSED_EACH * piece->n_variants;
+    if (piece->fired - piece->refused_at > apart)
+        piece->refused = 0;
+    piece->refused_at = piece->fired;
     if (++piece->refused >= REFUSED_MAX) {
         leave_out_refused(piece, broken);
         cus_advice_bad(plan, piece);

@@ -75,10 +75,12 @@ struct cus_piece {
     struct cus_lately lost;   /* what was withheld had to be issued one by one after all */
     uint64_t fired;           /* times that it was launched as a graph, and how many of these the */
     uint64_t tallied;         /* tallies of its kinds know of */
-    uint32_t unbuilt;         /* times that a further variant could not be built */
-    uint32_t refused;         /* times that a graph of it could not be patched or launched */
-    uint32_t gaps;            /* times in a row that the host paused at the same place */
-    uint32_t gap;             /* the op behind which it did */
+    uint32_t unbuilt; /* times in a row that a further variant could not be built, and the */
+    uint32_t refused; /* times that a graph of it could not be patched or launched, not far apart */
+    uint64_t unbuilt_until; /* launch from which on that is tried again, where these are many */
+    uint64_t refused_at;    /* the launches when that was last */
+    uint32_t gaps;          /* times in a row that the host paused at the same place */
+    uint32_t gap;           /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;

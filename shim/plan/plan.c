@@ -19,10 +19,6 @@
 #include "shim/plan/twins.h"
 #include "shim/plan/variants.h"
 
-/* Steps behind one in which a piece without an exec may not be built, until no other piece has a
- * further one. */
-enum { FIRST_EXECS = 8 };
-
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context) {
     memset(plan, 0, sizeof *plan);
@@ -34,6 +30,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->piece_first;
+    plan->put_off = 0u - CUS_FIRST_EXECS;
     cus_sizes_begin(plan);
 }
 
@@ -213,7 +210,7 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
 }
 
 void cus_plan_put_off(struct cus_plan *plan) {
-    plan->put_off = plan->turns + FIRST_EXECS;
+    plan->put_off = plan->turns;
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
@@ -283,6 +280,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->in = plan->sig;
     variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
     cus_choose_note(plan, variant->out);
+    piece->unbuilt = 0;
     plan->built_anew += !piece->n_variants && piece->nodes[piece->lead]->built;
     for (uint32_t i = piece->lead; i < piece->n; i++)
         piece->nodes[i]->built = true;

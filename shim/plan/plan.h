@@ -101,7 +101,7 @@ struct cus_plan {
     bool advised;                     /* a piece was formed by it */
     uint64_t steps[CUS_STEP_CLASSES]; /* markers met, by what they said */
     uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
-    uint32_t put_off;   /* the step until which no piece has a further exec built; 0: none was */
+    uint32_t put_off;   /* the step in which a piece's first exec might not be built, last */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
     /* Of pieces alive that were formed since it was decided last to form all anew: */
     uint64_t paces;                   /* the paces of those whose size one has set, added up, */

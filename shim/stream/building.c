@@ -114,7 +114,7 @@ enum {
     CROWDED_BUILDS = 64, /* that have way from then on, as they have to begin with, */
     CROWD = 3,           /* and from the last one for which so many threads waited */
     WAY_NS = 1000000,    /* for which an op waits at most, */
-    WAYS = 4             /* and so many ops of a thread for one build */
+    WAYS = 4             /* and so many ops of a thread, or graphs of a stream, for one build */
 };
 
 void cus_build_start(void) {
@@ -141,17 +141,15 @@ void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns) {
         cus_process.crowded = CROWDED_BUILDS;
 }
 
-bool cus_build_wait(uint64_t most_ns) {
-    struct cus_thread *thread = &cus_thread_self;
+bool cus_build_wait(struct cus_ways *ways, uint64_t most_ns) {
     uint32_t way = __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
     if (!way || !most_ns)
         return false;
-    if (thread->way != way) {
-        thread->way = way;
-        thread->ways = 0;
+    if (ways->way != way) {
+        *ways = (struct cus_ways){.way = way};
         __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
     }
-    if (thread->ways++ >= WAYS)
+    if (ways->n++ >= WAYS)
         return false;
     cus_futex_wait(&cus_process.way, way, most_ns < WAY_NS ? most_ns : WAY_NS);
     return true;

@@ -230,7 +230,7 @@ CUresult cus_call_real(const struct cus_call *call) {
 }
 
 CUresult cus_call_timed(const struct cus_call *call) {
-    cus_build_give_way(UINT64_MAX);
+    cus_build_give_way(&cus_thread_self.ways, cus_process.hold_ns);
     if (call->type != CUS_OP_LAUNCH || ++cus_thread_self.issued % CUS_SAMPLE_EVERY)
         return cus_call_real(call);
     uint64_t start = cus_clock_ns();

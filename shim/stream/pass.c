@@ -42,7 +42,7 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
                      struct cus_call *call) {
     bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
     bool spinner = cus_call_spins(context, call);
-    cus_build_give_way(UINT64_MAX);
+    cus_build_give_way(&cus_thread_self.ways, cus_process.hold_ns);
     if (spinner || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);

@@ -194,7 +194,6 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
     engine->step_at = cus_engine_ops(engine);
     engine->step_graphs = engine->counters.in_graphs;
-    engine->step_fresh = engine->plan.fresh_nodes;
     engine->step_longest = engine->step_number = engine->step_covered = 0;
     engine->id = 0;
     if (driver->cuStreamGetId) {
@@ -206,7 +205,9 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
     engine->plan.n_formed = formed;
     cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
+    engine->step_fresh = engine->plan.fresh_nodes;
     engine->building.length = 0;
+    engine->building.began = cus_judge_account(engine);
     cus_build_allow(engine);
     cus_judge_start(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);

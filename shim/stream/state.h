@@ -89,6 +89,7 @@ struct cus_engine {
         uint32_t nodes, advised;  /* built; what an earlier run speaks for apart */
     } building;
     uint64_t built_nodes; /* lock: of all graphs so far */
+    struct cus_ways ways; /* lock: whoever waits with it holds up the stream's threads */
     bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
     uint32_t spin_calls; /* build lock: threads that are issuing one */
 
@@ -528,10 +529,10 @@ bool cus_build_takes_way(void);
 void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns);
 /* In front of ops and graphs that this thread issues: no lock held, or that of its stream. For so
  * long at most, and never for long. False: it did not wait. */
-bool cus_build_wait(uint64_t most_ns);
-static inline bool cus_build_give_way(uint64_t most_ns) {
+bool cus_build_wait(struct cus_ways *ways, uint64_t most_ns);
+static inline bool cus_build_give_way(struct cus_ways *ways, uint64_t most_ns) {
     return __builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0) &&
-           cus_build_wait(most_ns);
+           cus_build_wait(ways, most_ns);
 }
 
 /* ---- shed.c ---- */

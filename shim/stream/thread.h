@@ -16,6 +16,11 @@
 struct cus_context;
 struct cus_engine;
 
+/* The build that was waited for last, and how often (building.c). */
+struct cus_ways {
+    uint32_t way, n;
+};
+
 /* A look-up before the last one: for threads that go from stream to stream. */
 struct cus_known_stream {
     CUstream handle;
@@ -46,8 +51,8 @@ struct cus_thread {
         *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */
     struct cus_engine *elsewhere; /* where `none`: this stream's engine in another context */
     struct cus_context *seen;     /* the context looked up last: entries live for ever */
-    uint32_t issued;    /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
-    uint32_t way, ways; /* the build that it waited for last, and how often it did (building.c) */
+    uint32_t issued; /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
+    struct cus_ways ways;
     bool tapped;        /* what it does is part of something that the trace is told of */
     uint32_t suspended; /* suspends of the program that no resume has answered */
     struct cus_known_stream

@@ -278,8 +278,9 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant, uint32
  * memory for it. */
 enum put_off { REFUSED, LATER, NO_ROOM };
 
-/* The piece went out op by op after all. It is counted under the kernel of node `culprit`. */
-static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
+/* The piece went out op by op after all. It is counted under the kernel of node `culprit`. True
+ * where a turn ended with it. */
+static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                           enum put_off put_off, enum cus_eager counted, enum cus_why why,
                           uint32_t culprit) {
     struct cus_plan *plan = &engine->plan;
@@ -290,18 +291,17 @@ static void fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.segments++;
     engine->counters.sig_missed++;
-    if (put_off == LATER     ? cus_plan_flushed(plan, CUS_CUT_REFUSED)
-        : put_off == NO_ROOM ? cus_plan_no_room(plan)
-                             : cus_plan_refused(plan, broken))
-        turn_ended(engine);
+    return put_off == LATER     ? cus_plan_flushed(plan, CUS_CUT_REFUSED)
+           : put_off == NO_ROOM ? cus_plan_no_room(plan)
+                                : cus_plan_refused(plan, broken);
 }
 
 /* The last op's result is that of the call being made. */
 static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                              enum put_off put_off, enum cus_eager counted, enum cus_why why,
-                             uint32_t culprit) {
+                             uint32_t culprit, bool *turned) {
     CUresult result = issue_all(engine, engine->plan.n);
-    fired_eagerly(engine, broken, put_off, counted, why, culprit);
+    *turned = fired_eagerly(engine, broken, put_off, counted, why, culprit);
     return result;
 }
 
@@ -412,7 +412,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_variant *variant = found.variant;
     /* Withheld no longer than it may be, and what is waited is not what launching takes. */
     uint64_t left = now - since < cus_process.hold_ns ? cus_process.hold_ns - (now - since) : 0;
-    if (!found.tried && cus_build_give_way(left)) {
+    if (!found.tried && cus_build_give_way(&engine->ways, left)) {
         now = cus_clock_ns();
         moment = moment ? cus_ticks_now() : 0;
     }
@@ -422,20 +422,22 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     if (variant && engine->shadow)
         cus_prove_ready(engine, variant, found.choice == CUS_CHOICE_BUILD);
     if (!variant) {
-        result = fire_eagerly(engine, NULL, found.put_off, CUS_EAGER_OBSERVING,
-                              found.put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0);
+        result =
+            fire_eagerly(engine, NULL, found.put_off, CUS_EAGER_OBSERVING,
+                         found.put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0, &turned);
     } else if (!patch(engine, variant, &refused)) {
         cus_fallback(CUS_FALLBACK_SETPARAMS);
-        result =
-            fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, refused);
+        result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED,
+                              refused, &turned);
     } else if (engine->shadow && (proof = cus_prove(engine, variant, &result)) == CUS_PROOF_BAD) {
-        fired_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
+        turned = fired_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
     } else if (proof == CUS_PROOF_NONE &&
                cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
         /* With a healthy context a graph that failed to launch was not enqueued: op by op either
          * works or gives the true error. */
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
-        result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0);
+        result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0,
+                              &turned);
     } else {
         if (found.choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
             engine->counters.graph_launches % CUS_SAMPLE_EVERY == 0)
@@ -445,7 +447,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     }
     if (found.tried)
         charge(engine, &found, n);
-    if (turned)
+    if (turned) /* what was built belongs to the turn that ends */
         turn_ended(engine);
     nothing_pends(engine);
     cancel_back(cancel);

@@ -324,4 +324,90 @@ TEST(Variants, NothingIsLeftOfThoseThatWent) {
     }
 }
 
+TEST(Variants, NothingGoesInVainWhereSomeOfItIsInUse) {
+    Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE});
+    for (int step = 0; step < 30; step++)
+        Turn(program, step % 3);
+    ASSERT_EQ(program.built, 3u);
+    for (int step = 0; step < 3; step++) {
+        Step(program, step % 2); // 0, 1, 0: the third one does not come any more
+        program.Break();
+        for (int i = 0; i < (step < 2 ? 2 * OPS : OPS); i++)
+            program.Op("b" + std::to_string(i));
+        if (step < 2)
+            program.Sync();
+    }
+    ASSERT_TRUE(program.plan.piece && program.plan.piece->n == 2 * OPS);
+    while (cus_plan_drop_oldest(&program.plan))
+        ;
+    EXPECT_EQ(program.dropped, 0u) << "a graph of 12 went where 24 were wanted";
+    program.Sync();
+    ExpectFaithful(program);
+}
+
+// Turns are counted in 32 bits: a stream without waits has that many.
+TEST(Variants, AreMadeInALongLifeToo) {
+    for (uint32_t turns : {0x80000010u, 0xfffffff0u}) {
+        Program program(Limits(1000));
+        program.plan.turns = turns;
+        Rounds(program, 50, 4);
+        EXPECT_EQ(program.built, 4u) << turns;
+    }
+}
+
+// With as many graphs of a step as the next one may build, however many its pieces have.
+TEST(Variants, AreFormedAnewShareByShare) {
+    enum { SHAPES = 100, STEP = 200, SHARE = 256 };
+    Program program({2, 4, 1024, 500000, 1000, 100000, CUS_MODE_PIECEWISE});
+    unsigned most = 0;
+    for (int step = 0; step < 70 * SHAPES; step++) {
+        unsigned before = program.dropped;
+        program.plan.share = SHARE;
+        for (int i = 0; i < STEP; i++)
+            program.Op("k" + std::to_string(i), i, i, 1 + step % SHAPES);
+        cus_plan_paced(&program.plan, 64, 64 * (step < 40 * SHAPES ? 900 : 100));
+        program.Sync();
+        most = std::max(most, program.dropped - before);
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(most, 0u) << "none was formed anew";
+    EXPECT_LE(most, SHARE / 4u) << "pieces of four ops at least";
+}
+
+// One that was to be a second graph of its shapes, and may not be built, takes none of other ones.
+TEST(Variants, WhatIsPutOffIsPatchedWhereItIsNearest) {
+    Program program(Limits(1000));
+    auto turn = [&](unsigned grid, uint64_t head, uint64_t first, uint64_t second) {
+        for (int i = 0; i < OPS; i++)
+            program.Op("k" + std::to_string(i),
+                       (i == 0        ? head
+                        : i < OPS / 2 ? first
+                                      : second) +
+                           i,
+                       i, grid);
+        program.Sync();
+    };
+    for (int round = 0; round < 4; round++)
+        for (unsigned grid : {1, 2})
+            turn(grid, 0, 0, 0);
+    ASSERT_EQ(program.built, 2u);
+    for (int round = 0; round < 8; round++) // addresses in turn: a second graph of these shapes
+        for (uint64_t pointer : {0, 1000})
+            turn(2, pointer, pointer, pointer);
+    ASSERT_EQ(program.built, 3u);
+    program.later = true;
+    program.ResetCounts();
+    for (int round = 0; round < 9; round++) {
+        turn(2, 0, 0, 0);
+        turn(2, 0, 0, 0);
+        turn(2, 0, 1000, 5000 + round % 3 * 1000); // begins as one and goes on as the other
+    }
+    EXPECT_GT(program.near, 0u) << "a further one was to be built";
+    program.ResetCounts();
+    turn(1, 0, 0, 0);
+    EXPECT_EQ(program.exact, 1u);
+    EXPECT_EQ(program.patched, 0u) << "it was made one of other shapes";
+    ExpectFaithful(program);
+}
+
 } // namespace

@@ -160,6 +160,27 @@ TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
     EXPECT_GE(ms, 0.9) << "it did not wait";
 }
 
+// Nor is a stream that threads share held up for longer by as many of them.
+TEST_F(Way, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
+    CUstream shared = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 6; step++)
+        Step(shared);
+    double ms = 0;
+    unsigned waited = 0;
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        ms = MsOf([&] {
+            for (int i = 0; i < 30; i++)
+                std::thread([&] { Step(shared); }).join(); // four pieces
+        });
+        waited = builds_waited();
+    };
+    Build(1);
+    EXPECT_EQ(waited, 1u) << "streams";
+    EXPECT_GE(ms, 3.6);
+    EXPECT_LT(ms, 90) << "not 120 times";
+}
+
 // A complete piece waits no longer than its ops may be withheld: one that has been for so long
 // (whoever issues it then is kept out here) goes out at once.
 TEST_F(Way, WhatWasWithheldForLongEnoughWaitsForNoBuild) {

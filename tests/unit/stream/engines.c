@@ -1,0 +1,19 @@
+#include "tests/unit/stream/engines.h"
+
+#include "shim/stream/state.h"
+
+static const struct cus_engine *last_engine(void) {
+    return cus_process.engines[cus_process.n_engines - 1];
+}
+
+uint32_t last_engine_share(void) {
+    return last_engine()->plan.share;
+}
+
+uint64_t last_engine_steps(void) {
+    return last_engine()->counters.steps;
+}
+
+uint64_t last_engine_built(void) {
+    return last_engine()->building.nodes;
+}

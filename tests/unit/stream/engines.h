@@ -1,0 +1,21 @@
+/* What the engine made last has inside. */
+#ifndef CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
+#define CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Nodes of a piece that a step may build as a whole. */
+uint32_t last_engine_share(void);
+/* Steps and turns that have ended; nodes that were built in the running one. */
+uint64_t last_engine_steps(void);
+uint64_t last_engine_built(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
