@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+extern "C" {
+#include "shim/plan/account.h"
+}
+
 namespace {
 
 enum { OPS = 12, CUT = 6 };
@@ -122,6 +126,14 @@ TEST_F(Lately, PathsPartEarlyWhereMostLeaveForWhatNoPieceHas) {
     }
     EXPECT_EQ(Boundary(0), CUS_BOUNDARY_FORK);
     EXPECT_EQ(program.issued, program.asked);
+}
+
+TEST(Account, AGraphThatIsMadeAnewCostsMoreThanItsNodes) {
+    cus_account built = {}, anew = {};
+    built.ops = anew.ops = built.in_graphs = anew.in_graphs = built.built = anew.built = 20;
+    built.launches = anew.launches = anew.anew = 1;
+    EXPECT_GT(cus_account_balance(&built), -5000) << "as much as the ops by themselves, nearly";
+    EXPECT_EQ(cus_account_balance(&anew), cus_account_balance(&built) - CUS_COST_ANEW);
 }
 
 } // namespace

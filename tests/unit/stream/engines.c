@@ -17,3 +17,7 @@ uint64_t last_engine_steps(void) {
 uint64_t last_engine_built(void) {
     return last_engine()->building.nodes;
 }
+
+uint64_t last_engine_anew(void) {
+    return cus_judge_account(last_engine()).anew;
+}

@@ -13,6 +13,8 @@ uint32_t last_engine_share(void);
 /* Steps and turns that have ended; nodes that were built in the running one. */
 uint64_t last_engine_steps(void);
 uint64_t last_engine_built(void);
+/* Graphs of ops that had one before, as the stream's account has them. */
+uint64_t last_engine_anew(void);
 
 #ifdef __cplusplus
 }

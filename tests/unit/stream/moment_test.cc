@@ -130,6 +130,18 @@ TEST_F(Moment, WhatCannotBeBuiltIsSeldomTried) {
     EXPECT_LE(fails, 16) << "of 20000 launches";
 }
 
+TEST_F(Moment, GraphsThatAreMadeAnewAreAccountedFor) {
+    uint64_t before = last_engine_anew();
+    Rounds(stream_, 30);
+    EXPECT_EQ(last_engine_anew(), before) << "each is the first one of its shapes";
+    for (int turn = 1; turn < 4; turn++) {
+        cus_engine_function_changed(functions[3]); // they all go
+        Rounds(stream_, 30);
+        EXPECT_EQ(last_engine_anew(), before + turn)
+            << "but for the first one they are further ones";
+    }
+}
+
 TEST_F(Moment, TwoLaunchesThatFailFarApartDoNotCostAllGraphs) {
     Rounds(stream_, 30);
     int most = 0;
