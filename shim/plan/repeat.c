@@ -14,15 +14,26 @@
  * 2 million ops, about four in ten are still there. What never repeats meets one in 65536. */
 enum { AGAIN = 4 };
 
+#define SAMPLED (UINT64_MAX / CUS_REPEAT_SAMPLE) /* hashes below it are samples */
+
+static struct cus_repeat_met *met_of(const struct cus_repeat *repeat) {
+    return __atomic_load_n(&repeat->met, __ATOMIC_ACQUIRE);
+}
+
 bool cus_repeat_start(struct cus_repeat *repeat) {
-    if (!repeat->met)
-        __atomic_store_n(&repeat->met, cus_mem_grow(CUS_REPEAT_SLOTS * sizeof *repeat->met),
-                         __ATOMIC_RELEASE);
-    if (!repeat->met)
+    struct cus_repeat_met *met = repeat->met;
+    if (!met) {
+        met = cus_mem_grow(sizeof *met);
+        __atomic_store_n(&repeat->met, met, __ATOMIC_RELEASE);
+    }
+    if (!met)
         return false;
     for (uint32_t i = 0; i < CUS_REPEAT_SLOTS; i++)
-        __atomic_store_n(&repeat->met[i], 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&met->slots[i], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&met->least, UINT64_MAX, __ATOMIC_RELAXED);
+    __atomic_store_n(&met->as, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->gram, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->bar, UINT64_MAX, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->ops, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->samples, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->again, 0, __ATOMIC_RELAXED);
@@ -30,12 +41,9 @@ bool cus_repeat_start(struct cus_repeat *repeat) {
     return true;
 }
 
-void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram) {
-    uint32_t *met = __atomic_load_n(&repeat->met, __ATOMIC_ACQUIRE);
-    if (!met)
-        return;
+static void sample(struct cus_repeat *repeat, struct cus_repeat_met *met, uint64_t gram) {
     gram *= 0xd1b54a32d192ed03u;
-    uint32_t *slot = &met[(gram >> 32) % CUS_REPEAT_SLOTS];
+    uint32_t *slot = &met->slots[(gram >> 32) % CUS_REPEAT_SLOTS];
     uint32_t window = __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED);
     uint32_t tag = (uint32_t)gram << 16 | 1u << 16, was = __atomic_load_n(slot, __ATOMIC_RELAXED);
     bool before = (was ^ tag) >> 16 == 0;
@@ -51,6 +59,27 @@ void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram) {
                      __ATOMIC_RELAXED);
 }
 
+void cus_repeat_look(struct cus_repeat *repeat, uint64_t gram) {
+    struct cus_repeat_met *met = met_of(repeat);
+    if (!met)
+        return;
+    if (gram < __atomic_load_n(&met->least, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&met->least, gram, __ATOMIC_RELAXED);
+        __atomic_store_n(&repeat->bar, gram > SAMPLED ? gram : SAMPLED, __ATOMIC_RELAXED);
+    }
+    if (gram < SAMPLED)
+        sample(repeat, met, gram);
+}
+
+/* Of a window that has ended. */
+static void note_least(struct cus_repeat *repeat, struct cus_repeat_met *met) {
+    uint64_t before = __atomic_load_n(&met->as, __ATOMIC_RELAXED);
+    __atomic_store_n(&met->as_before, before, __ATOMIC_RELAXED);
+    __atomic_store_n(&met->as, __atomic_load_n(&met->least, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&met->least, UINT64_MAX, __ATOMIC_RELAXED);
+    __atomic_store_n(&repeat->bar, UINT64_MAX, __ATOMIC_RELAXED);
+}
+
 void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops) {
     uint32_t windows = __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->windows, windows + (uint32_t)(ops / CUS_REPEAT_WINDOW),
@@ -58,6 +87,9 @@ void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops) {
 }
 
 bool cus_repeat_judge(struct cus_repeat *repeat) {
+    struct cus_repeat_met *met = met_of(repeat);
+    if (met)
+        note_least(repeat, met);
     uint32_t samples = __atomic_load_n(&repeat->samples, __ATOMIC_RELAXED);
     uint32_t again = __atomic_load_n(&repeat->again, __ATOMIC_RELAXED);
     uint32_t apart = __atomic_load_n(&repeat->apart, __ATOMIC_RELAXED);
@@ -72,5 +104,5 @@ bool cus_repeat_judge(struct cus_repeat *repeat) {
                      __ATOMIC_RELAXED);
     /* No sample at all: so many different hashes cannot all have missed that part of the range,
      * they are few and come again. */
-    return repeat->met && again * AGAIN >= samples;
+    return met && again * AGAIN >= samples;
 }

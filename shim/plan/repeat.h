@@ -8,6 +8,8 @@
  * and by what stands there it is known how many ops later that is: a slot has the window in which
  * the hash was met last, and a part of the hash.
  *
+ * What comes round within a window is told from what else does by the least of its hashes.
+ *
  * Threads may feed one object at once: then some ops are not counted, or twice.
  */
 #ifndef CUSPLICE_PLAN_REPEAT_H
@@ -18,14 +20,22 @@
 
 enum { CUS_REPEAT_SAMPLE = 256, CUS_REPEAT_SLOTS = 8192, CUS_REPEAT_WINDOW = 4096 };
 
+/* What is looked at seldom. */
+struct cus_repeat_met {
+    uint64_t least, as, as_before; /* the least hash of this window, of the one before, and of the
+                                      one before that */
+    uint32_t slots[CUS_REPEAT_SLOTS];
+};
+
 struct cus_repeat {
-    uint32_t *met;           /* atomic: CUS_REPEAT_SLOTS of them; NULL until the first start */
-    uint64_t gram;           /* atomics: the hash; */
-    uint32_t ops;            /* ops of this window, */
-    uint32_t samples, again; /* hashes looked up, and found, */
-    uint32_t apart;          /* so many windows later, summed up */
-    uint32_t windows;        /* so far: of which the lower half is in a slot */
-    uint32_t turn;           /* of the last window that repeated what came before: ops in between */
+    struct cus_repeat_met *met; /* atomic, as all that is in it; NULL until the first start */
+    uint64_t gram;              /* atomics: the hash; */
+    uint64_t bar;               /* hashes below it are looked at; */
+    uint32_t ops;               /* ops of this window, */
+    uint32_t samples, again;    /* hashes looked up, and found, */
+    uint32_t apart;             /* so many windows later, summed up */
+    uint32_t windows;           /* so far: of which the lower half is in a slot */
+    uint32_t turn; /* of the last window that repeated what came before: ops in between */
 };
 
 /* How a step begins: a hash over its first ops, each by one word. */
@@ -37,11 +47,18 @@ static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
 
 /* Begins anew. One caller at a time. False: no memory. What it allocates stays. */
 bool cus_repeat_start(struct cus_repeat *repeat);
+/* Do the ops of the last two windows that ended come round within a window, and are they the same?
+ * Then which, by a hash; else 0. */
+static inline uint64_t cus_repeat_as(const struct cus_repeat *repeat) {
+    struct cus_repeat_met *met = __atomic_load_n(&repeat->met, __ATOMIC_ACQUIRE);
+    uint64_t as = met ? __atomic_load_n(&met->as, __ATOMIC_RELAXED) : 0;
+    return as && as == __atomic_load_n(&met->as_before, __ATOMIC_RELAXED) ? as : 0;
+}
 /* So many ops came that it was not fed with. */
 void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops);
 /* Of a window that has ended: do its ops come again? Begins the next one. */
 bool cus_repeat_judge(struct cus_repeat *repeat);
-void cus_repeat_sample(struct cus_repeat *repeat, uint64_t gram);
+void cus_repeat_look(struct cus_repeat *repeat, uint64_t gram);
 /* One more op. True where the window that ends with it repeats what came before. */
 static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_repeat *repeat,
                                                                   uint64_t op) {
@@ -50,8 +67,8 @@ static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_rep
     uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&repeat->gram, gram, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->ops, ops, __ATOMIC_RELAXED);
-    if (gram < UINT64_MAX / CUS_REPEAT_SAMPLE)
-        cus_repeat_sample(repeat, gram);
+    if (gram < __atomic_load_n(&repeat->bar, __ATOMIC_RELAXED))
+        cus_repeat_look(repeat, gram);
     return ops >= CUS_REPEAT_WINDOW && cus_repeat_judge(repeat);
 }
 /* The same without a call. False: it would need one, and nothing was done. */
@@ -60,7 +77,8 @@ static inline __attribute__((always_inline)) bool cus_repeat_feed_only(struct cu
     uint64_t hash = op * 0x9e3779b97f4a7c15u;
     uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
     uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;
-    if (__builtin_expect(gram < UINT64_MAX / CUS_REPEAT_SAMPLE || ops >= CUS_REPEAT_WINDOW, 0))
+    uint64_t bar = __atomic_load_n(&repeat->bar, __ATOMIC_RELAXED);
+    if (__builtin_expect(gram < bar || ops >= CUS_REPEAT_WINDOW, 0))
         return false;
     __atomic_store_n(&repeat->gram, gram, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->ops, ops, __ATOMIC_RELAXED);

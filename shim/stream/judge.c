@@ -119,6 +119,9 @@ static void leave_alone(struct cus_engine *engine) {
         judge->sleep = judge->learned * SLEEP_LEARNED;
     if (judge->sleep > SLEEP_MAX)
         judge->sleep = SLEEP_MAX;
+    uint64_t closed = judge->tried * SLEEP_LEARNED;
+    __atomic_store_n(&engine->hears_at, judge->sleep > closed ? judge->sleep - closed : 0,
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&engine->deaf, deaf, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->dormant, judge->sleep, __ATOMIC_RELAXED);
@@ -148,6 +151,7 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
         if (judge->patience < learning)
             judge->patience = learning;
         judge->learned = learning;
+        judge->tried = judge->patience;
         judge->credit = CREDIT >> halvings(before);
     }
 }
@@ -221,10 +225,21 @@ static bool has_room(const struct cus_engine *engine, uint32_t ops) {
     return ops <= engine->plan.limits.nodes_max && cus_exec_estimate(ops) / ROOM_FACTOR <= graphs;
 }
 
+/* What came to nothing lately is not believed again; something else is, once it was left alone for
+ * long enough that another try costs little. */
+static bool believed(const struct cus_engine *engine, uint64_t left) {
+    if (!__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
+        return true;
+    uint64_t as = cus_repeat_as(&engine->repeat);
+    return as && as != __atomic_load_n(&engine->deaf_to, __ATOMIC_RELAXED) &&
+           left <= __atomic_load_n(&engine->hears_at, __ATOMIC_RELAXED);
+}
+
 void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
     uint32_t turn = __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED) || !has_room(engine, turn))
+    if (!believed(engine, left) || !has_room(engine, turn))
         return;
+    __atomic_store_n(&engine->deaf_to, cus_repeat_as(&engine->repeat), __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);
     if (left > WAKE_UNSYNCED)
         __atomic_store_n(&engine->dormant, WAKE_UNSYNCED, __ATOMIC_RELAXED);

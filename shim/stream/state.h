@@ -105,7 +105,8 @@ struct cus_engine {
         uint64_t patience;       /* ops for which it is not left alone */
         uint64_t left_at;        /* its ops, those apart that it was left alone with, when it was
                                     left alone last */
-        uint64_t learned;        /* ops of the turns that it was given to be learned, last time */
+        uint64_t learned;        /* ops of the turns that it was given to be learned, last time, */
+        uint64_t tried;          /* and for how many ops it was looked at patiently */
         uint64_t sleep;          /* for how many ops it is, next time */
         uint32_t unpaid;         /* times that it was, since it paid last */
         uint32_t head_tries;     /* of these by a step that began well */
@@ -113,6 +114,8 @@ struct cus_engine {
     } judge;                     /* lock */
     uint32_t waking; /* atomic, enum cus_wake: the next step, at the latest, is looked at again */
     bool deaf; /* atomic: that it repeats itself is not believed: it came to nothing last time */
+    uint64_t deaf_to;          /* atomic: what came to nothing (cus_repeat_as); something else */
+    uint64_t hears_at;         /* atomic: is believed once `dormant` is no more than this */
     uint32_t n_heads;          /* atomic, as the following: how steps begin that paid, */
     uint64_t heads[CUS_HEADS]; /* written under the lock */
     uint64_t head;             /* of the running step, but for the last `head_left` of its ops */

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <random>
+#include <set>
 
 extern "C" {
 #include "shim/base/mem.h"
@@ -424,6 +425,29 @@ TEST(Repeat, ATurnIsAsLongAsItWas) {
         seen = cus_repeat_feed(&repeat, Kernel(i));
     EXPECT_TRUE(seen);
     EXPECT_NEAR(repeat.turn, kPeriod, 2 * CUS_REPEAT_WINDOW);
+    cus_mem_shrink(repeat.met);
+}
+
+// What comes round within a window is the same thing in each, and another one is not; of what does
+// not nothing is said.
+TEST(Repeat, SomethingElseIsTold) {
+    cus_repeat repeat = {};
+    EXPECT_EQ(cus_repeat_as(&repeat), 0u);
+    ASSERT_TRUE(cus_repeat_start(&repeat));
+    auto windows = [&](double n, uint64_t from, uint64_t period) {
+        for (uint64_t i = 0; i < (uint64_t)(n * CUS_REPEAT_WINDOW); i++)
+            cus_repeat_feed(&repeat, Kernel(from + i % period));
+        return cus_repeat_as(&repeat);
+    };
+    std::set<uint64_t> told;
+    for (uint64_t period : {1, 3, 40, 700, 3000}) {
+        uint64_t as = windows(3.5, period, period);
+        EXPECT_NE(as, 0u) << period;
+        EXPECT_EQ(windows(7, period, period), as) << period;
+        told.insert(as);
+        EXPECT_EQ(windows(2.5, 1000000 * period, 1000000), 0u) << period;
+    }
+    EXPECT_EQ(told.size(), 5u);
     cus_mem_shrink(repeat.met);
 }
 

@@ -296,6 +296,35 @@ TEST_F(Pays, CallsAnywhereMakeNoGraphsAnewForEver) {
     EXPECT_LE(Since().built * 30000, 4000ull * OPS * 2400 / 50) << "a fiftieth of the time";
 }
 
+// A stream that repeated something of which nothing could be made is not deaf to something else.
+TEST_F(Pays, AGoodPhaseBehindStepsOfOneLaunchIsFound) {
+    for (unsigned step = 0; step < 1000000; step++, Wait())
+        Launch(0, 0);
+    Since();
+    Good(6000);
+    EXPECT_GT(Since().in_graphs, 2500u * OPS);
+}
+
+// Nor does it cost much where that is nothing, either: it is looked at now and then, and the same
+// thing is not.
+TEST_F(Pays, HopelessLoopsInTurnAreSeldomLookedAt) {
+    const struct {
+        unsigned loops, length, most;
+    } programs[] = {{1, 20000, 4096}, {20, 20000, 250000}};
+    for (const auto &program : programs) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        auto steps = [&](unsigned n) {
+            for (unsigned step = 0; step < n; step++, Wait())
+                Launch(step / program.length % program.loops, 0);
+        };
+        steps(1000000);
+        Since();
+        steps(3000000);
+        uint64_t looked = Observed(Since());
+        EXPECT_LE(looked, program.most) << program.loops;
+    }
+}
+
 // What a path was like before does not count when it changes for good.
 TEST_F(Pays, AnotherWayInTheMidstIsLearnedHoweverLongTheFirstOneWasTaken) {
     for (unsigned before : {1000u, 100000u}) {
