@@ -20,12 +20,10 @@ enum {
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128,   /* a turn is as many whole periods as reach this many ops */
-    GAP_PASSES = 4096, /* times that a path goes on behind a pause of the host, which is no break,
-                          before the boundary there is forgotten */
-    SWEEP_AFTER = 8,   /* ops that found no room, for each node there is, before those nodes go that
-                          did not come meanwhile: a program whose steps do not all have room keeps
-                          those that it has, and one that does other things now begins anew */
+    LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
+    SWEEP_AFTER = 8, /* ops that found no room, for each node there is, before those nodes go that
+                        did not come meanwhile: a program whose steps do not all have room keeps
+                        those that it has, and one that does other things now begins anew */
     SWEEP_LEAST = 4096,
     RIPE_AFTER = 2,  /* visits beyond the warm-up after which an op might be in a graph */
     KEEP_FIRED = 16, /* launches of a piece that is kept while the stream is left alone */
@@ -37,16 +35,8 @@ void cus_cursor_leave(struct cus_plan *plan) {
     struct cus_node *at = plan->cur;
     if (plan->called)
         cus_learn_call(at);
-    if (at->boundary != CUS_BOUNDARY_NONE && at->boundary != CUS_BOUNDARY_FORK && !plan->broken) {
-        uint32_t enough =
-            at->boundary == CUS_BOUNDARY_GAP ? (uint32_t)GAP_PASSES : cus_learn_passes(at);
-        if (++at->passes > enough && at->passes > 8 * at->cuts) {
-            at->returns += at->boundary == CUS_BOUNDARY_CUT && at->returns < CUS_RETURNS_MAX;
-            at->boundary = CUS_BOUNDARY_NONE;
-            at->cuts = 0;
-            at->passes = 0;
-        }
-    }
+    if (at->boundary == CUS_BOUNDARY_CUT || at->boundary == CUS_BOUNDARY_GAP)
+        cus_learn_passed(plan, at);
     plan->broken = plan->called = false;
 }
 

@@ -16,25 +16,31 @@
 enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary, */
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do, */
-    CUTS_EACH = 8,       /* where there is one for so many begins of the piece: else it is chance */
-    FORKS = 3,           /* divergences at one node that do, */
-    FORKS_EACH = 4,      /* where they are at least 1 of 4 */
-    LATELY = 64,         /* begins of a piece by which it is judged, at least */
-    GAP_NS = 50000,      /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,        /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,            /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,      /* the begin at which a piece is timed for the first time */
-    LOST_MIN = 16,       /* begins before a piece is judged */
-    ASTRAY = 4096,       /* times that a path left a piece in its first ops for what no piece had,
-                            from which on, where these are most, it shall not: it is still learned
-                            how the path goes on */
-    RETRY_LOST = 256,    /* visits of a head before the next try, after a piece that was lost more
-                            often than not */
-    REFUSED_MAX = 2,     /* launches or patches refused before a piece is dropped, too, */
-    REFUSED_APART = 256, /* and how many go well in between, at most, */
-    REFUSED_EACH = 16,   /* with so many more for each variant */
-    RETRY_EVICTED = 64,  /* after one dropped for the budget, and twice as many each time, */
-    EVICTIONS = 10,      /* so often at most */
+    CUTS_AGAIN = 2,       /* and so many more for each time that it was forgotten and came back, */
+    CUTS_EACH_MIN = 4,    /* where there is one with so many begins, */
+    CUTS_EACH_MAX = 64,   /* or with so many at most: less than that is chance */
+    CUT_PASSES = 16,      /* passes without a break before a boundary is forgotten, twice as many */
+    RETURNS = 8,          /* each time that it came back soon, so often at most */
+    CUTS_MAX = 512,    /* breaks at a boundary that are remembered: times CUTS_EACH_MAX, 16 bits */
+    GAP_PASSES = 4096, /* passes before it is forgotten that the host paused there */
+    FORKS = 3,         /* divergences at one node that do, */
+    FORKS_EACH = 4,    /* where they are at least 1 of 4 */
+    LATELY = 64,       /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,    /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,      /* ... if it is at least this part of the time that the piece took */
+    GAPS = 8,          /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,    /* the begin at which a piece is timed for the first time */
+    LOST_MIN = 16,     /* begins before a piece is judged */
+    ASTRAY = 4096,     /* times that a path left a piece in its first ops for what no piece had,
+                          from which on, where these are most, it shall not: it is still learned
+                          how the path goes on */
+    RETRY_LOST = 256,  /* visits of a head before the next try, after a piece that was lost more
+                          often than not */
+    REFUSED_MAX = 2,   /* launches or patches refused before a piece is dropped, too, */
+    REFUSED_APART = 256,  /* and how many go well in between, at most, */
+    REFUSED_EACH = 16,    /* with so many more for each variant */
+    RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
+    EVICTIONS = 10,       /* so often at most */
     RETRY_NEVER = 1 << 20 /* after one that cannot be built */
 };
 
@@ -174,10 +180,10 @@ void cus_learn_shaping(struct cus_plan *plan) {
 }
 
 void cus_learn_call(struct cus_node *at) {
-    if (at->boundary || ++at->cuts < CUTS_BY_OWNER)
+    if (at->boundary || ++at->cuts < CUTS_BY_OWNER + CUTS_AGAIN * at->returns)
         return;
     at->boundary = CUS_BOUNDARY_CUT;
-    at->passes = 0;
+    at->passes = at->cuts = 0;
 }
 
 /* One more of what takes place at a node, lately: one less for each `each` begins of the piece
@@ -205,14 +211,56 @@ static bool befalls(struct cus_lately *of, const struct cus_piece *piece, uint32
     return cus_lately_mostly(of, piece);
 }
 
+/* A cut costs what is withheld, a boundary the launch of a graph, which is as much as one op: it is
+ * worth a cut of so many ops that comes with one of as many begins. */
+static uint32_t ops_per_cut(uint32_t ops) {
+    return ops < CUTS_EACH_MIN   ? (uint32_t)CUTS_EACH_MIN
+           : ops < CUTS_EACH_MAX ? ops
+                                 : (uint32_t)CUTS_EACH_MAX;
+}
+
+static uint32_t passes_until_forgotten(const struct cus_node *at) {
+    return at->boundary == CUS_BOUNDARY_GAP ? (uint32_t)GAP_PASSES
+                                            : (uint32_t)CUT_PASSES << at->returns;
+}
+
+/* It goes when its step has come again. */
+static void form_anew(struct cus_plan *plan, struct cus_piece *piece) {
+    if (!piece || piece->shaping != plan->shaping)
+        return;
+    cus_sizes_gone(plan, piece);
+    piece->shaping--;
+    plan->misshapen++;
+}
+
+void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
+    if (plan->broken) {
+        if (++at->cuts >= CUTS_MAX) {
+            at->cuts /= 2;
+            at->passes /= 2;
+        }
+        return;
+    }
+    if (++at->passes <= passes_until_forgotten(at) ||
+        at->passes <= ops_per_cut(at->piece ? at->piece->n : 0) * at->cuts)
+        return;
+    at->returns += at->boundary == CUS_BOUNDARY_CUT && at->returns < RETURNS;
+    at->boundary = CUS_BOUNDARY_NONE;
+    at->cuts = 0;
+    at->passes = 0;
+    form_anew(plan, at->piece);
+    if (at->expect)
+        form_anew(plan, at->expect->piece);
+}
+
 /* A piece ends at `at` from now on: all go that go on behind it. Where it is among their first
  * nodes, there may be several. */
 static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
                    struct cus_piece *piece) {
     uint32_t i = 0;
     at->boundary = (uint8_t)boundary;
-    at->passes = 0;
-    if (piece->begun > cus_learn_passes(at))
+    at->passes = at->cuts = 0;
+    if (piece->begun > (uint32_t)CUT_PASSES << at->returns)
         at->returns = 0; /* it was in nobody's way for long */
     while (i < CUS_LEAD_MAX && i < piece->n && piece->nodes[i] != at)
         i++;
@@ -255,11 +303,10 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     }
     bool lost = befalls(&piece->lost, piece, LATELY) && piece->begun >= LOST_MIN;
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
-    if ((cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) &&
-        count_lately(&at->cuts, &at->cut_at, piece, CUTS_EACH) >= CUTS_BY_OWNER)
-        boundary = CUS_BOUNDARY_CUT;
-    if (cut == CUS_CUT_WATCHDOG &&
-        count_lately(&at->cuts, &at->cut_at, piece, CUTS_EACH) >= CUTS_BY_WATCHDOG)
+    uint32_t least =
+        (cut == CUS_CUT_WATCHDOG ? CUTS_BY_WATCHDOG : CUTS_BY_OWNER) + CUTS_AGAIN * at->returns;
+    if ((cut == CUS_CUT_OWNER || cut == CUS_CUT_WATCHDOG || !CUS_HAZARD(F3)) &&
+        count_lately(&at->cuts, &at->cut_at, piece, ops_per_cut(n)) >= least)
         boundary = CUS_BOUNDARY_CUT;
     if (cut == CUS_CUT_DIVERGED &&
         count_lately(&at->forks, &at->fork_at, piece, FORKS_EACH) >= FORKS)

@@ -15,12 +15,9 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
 void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
 /* The graph of the piece was refused (plan.h, cus_plan_refused). May drop the piece. */
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
-/* Times that a path goes on behind a boundary without the break that made it until that is
- * forgotten: twice as many each time that it came back soon. */
-enum { CUS_CUT_PASSES = 16, CUS_RETURNS_MAX = 8 };
-static inline uint32_t cus_learn_passes(const struct cus_node *at) {
-    return (uint32_t)CUS_CUT_PASSES << at->returns;
-}
+/* The path goes on behind a boundary that a cut or a pause has made, with a break (plan->broken) or
+ * without. One that has lost its reason is forgotten, and what it keeps apart is formed anew. */
+void cus_learn_passed(struct cus_plan *plan, struct cus_node *at);
 /* A call came behind this node that would have cut a piece there. */
 void cus_learn_call(struct cus_node *at);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */

@@ -48,6 +48,66 @@ TEST_F(Lately, CutsThatAreFarApartAreChance) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_CUT);
 }
 
+// A cut costs the ops that are withheld: where these are few it must come more often.
+TEST_F(Lately, ACutOfManyOpsCountsMore) {
+    auto boundary = [](unsigned ops, int every) {
+        Program fresh{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE}};
+        for (int step = -10; step < 200; step++) {
+            for (unsigned i = 0; i < OPS; i++) {
+                if (i == ops && step >= 0 && step % every == 0)
+                    fresh.Break();
+                fresh.Op("k" + std::to_string(i));
+            }
+            fresh.Sync();
+        }
+        const cus_node *node = fresh.plan.tree.root.child;
+        for (unsigned op = 1; op < ops; op++)
+            node = node->child;
+        return node->boundary;
+    };
+    EXPECT_EQ(boundary(11, 10), CUS_BOUNDARY_CUT);
+    EXPECT_EQ(boundary(11, 13), CUS_BOUNDARY_NONE);
+    EXPECT_EQ(boundary(3, 10), CUS_BOUNDARY_NONE);
+    EXPECT_EQ(boundary(3, 4), CUS_BOUNDARY_CUT);
+}
+
+// A boundary where a piece ends anyway: both are formed anew, and counted once.
+TEST_F(Lately, PiecesThatAreFormedAnewAreCountedOnce) {
+    Program halves{{2, CUT, CUT, 0, 4, 100000, CUS_MODE_PIECEWISE}};
+    auto steps = [&](unsigned n, bool cut) {
+        for (; n; n--) {
+            for (int i = 0; i < OPS; i++) {
+                if (i == CUT && cut)
+                    halves.Break();
+                halves.Op("k" + std::to_string(i));
+            }
+            halves.Sync();
+        }
+    };
+    cus_plan_paced(&halves.plan, 64, 64 * 1000);
+    steps(10, false);
+    ASSERT_EQ(halves.plan.n_paced, 2u);
+    steps(4, true);
+    steps(60, false);
+    EXPECT_EQ(halves.dropped, 2u);
+    EXPECT_EQ(halves.plan.n_paced, 2u);
+}
+
+// As long as breaks come there, one for each as many passes as there are ops in front of it.
+TEST_F(Lately, ABoundaryWithABreakNowAndThenStays) {
+    Steps(10);
+    for (int step = 0; step < 4; step++)
+        Step(true);
+    ASSERT_EQ(Boundary(), CUS_BOUNDARY_CUT);
+    unsigned built = program.built;
+    for (int step = 0; step < 100000; step++)
+        Step(step % 4 == 0);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_CUT);
+    EXPECT_LE(program.built, built + 2);
+    Steps(40000);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE) << "nor for ever";
+}
+
 // Each time that a boundary that was forgotten comes back soon it is kept twice as long.
 TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
     auto passes = [this] {
@@ -56,7 +116,6 @@ TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
         unsigned n = 0;
         for (; Boundary() != CUS_BOUNDARY_NONE && n < 10000; n++)
             Step();
-        cus_plan_drop_handle(&program.plan, nullptr); // for a reason of its own
         return n;
     };
     Steps(10);
@@ -65,6 +124,7 @@ TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
         EXPECT_GE(n, expected);
         EXPECT_LE(n, expected + 4);
         Steps(4);
+        EXPECT_EQ(program.pieces.back(), 0u + OPS) << "what it kept apart is one again";
     }
     EXPECT_LE(passes(), 4096u + 4) << "at most";
     Steps(4200); // it was in nobody's way for long

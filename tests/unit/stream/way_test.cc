@@ -170,15 +170,14 @@ TEST_F(Way, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
     meanwhile = [&] {
         meanwhile = nullptr;
         ms = MsOf([&] {
-            for (int i = 0; i < 30; i++)
+            for (int i = 0; i < 6; i++)
                 std::thread([&] { Step(shared); }).join(); // four pieces
         });
         waited = builds_waited();
     };
     Build(1);
-    EXPECT_EQ(waited, 1u) << "streams";
-    EXPECT_GE(ms, 3.6);
-    EXPECT_LT(ms, 90) << "not 120 times";
+    EXPECT_EQ(waited, 1u) << "it is the stream that does, not its threads";
+    EXPECT_GE(ms, 3.6) << "four times";
 }
 
 // A complete piece waits no longer than its ops may be withheld: one that has been for so long
