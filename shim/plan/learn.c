@@ -180,10 +180,10 @@ void cus_learn_shaping(struct cus_plan *plan) {
 }
 
 void cus_learn_call(struct cus_node *at) {
-    if (at->boundary || ++at->cuts < CUTS_BY_OWNER + CUTS_AGAIN * at->returns)
+    if (at->boundary || ++at->cuts < CUTS_BY_OWNER)
         return;
     at->boundary = CUS_BOUNDARY_CUT;
-    at->passes = at->cuts = 0;
+    at->passes = 0;
 }
 
 /* One more of what takes place at a node, lately: one less for each `each` begins of the piece
@@ -259,7 +259,8 @@ static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary
                    struct cus_piece *piece) {
     uint32_t i = 0;
     at->boundary = (uint8_t)boundary;
-    at->passes = at->cuts = 0;
+    at->passes = 0;
+    at->cuts = CUTS_BY_OWNER;
     if (piece->begun > (uint32_t)CUT_PASSES << at->returns)
         at->returns = 0; /* it was in nobody's way for long */
     while (i < CUS_LEAD_MAX && i < piece->n && piece->nodes[i] != at)
