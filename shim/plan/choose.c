@@ -265,7 +265,7 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
 
 static bool may_have_more(const struct cus_plan *plan) {
     const struct cus_piece *piece = plan->piece;
-    bool first_ones_wait = plan->turns - plan->put_off < CUS_FIRST_EXECS;
+    bool first_ones_wait = cus_plan_put_off_lately(plan);
     bool formed_anew_soon = piece->shaping != plan->shaping;
     return !first_ones_wait && !formed_anew_soon && piece->n_variants < plan->limits.variants &&
            (piece->unbuilt < UNBUILT_MAX || piece->fired >= piece->unbuilt_until);

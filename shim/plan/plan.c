@@ -213,6 +213,10 @@ void cus_plan_put_off(struct cus_plan *plan) {
     plan->put_off = plan->turns;
 }
 
+bool cus_plan_put_off_lately(const struct cus_plan *plan) {
+    return plan->turns - plan->put_off < CUS_FIRST_EXECS;
+}
+
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_cursor_leave(plan);
     plan->piece = cus_plan_next_piece(plan);

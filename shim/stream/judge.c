@@ -31,6 +31,7 @@ enum {
      * is built. Where it pays, that goes faster by as much. */
     PATIENCE = 262144,
     PATIENCE_PAID = 8,
+    WASTED = 8,      /* times as fast where nothing can come of it */
     ROOM_FACTOR = 4, /* what has room for a graph in one of so many of its ops is worth that */
     /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
      * new; with what it gains from then on, at most, what its graphs took to build not counted.
@@ -166,6 +167,12 @@ static int64_t credit_most(struct cus_engine *engine) {
                                    (uint64_t)engine->plan.n_pieces * CUS_COST_ANEW);
 }
 
+/* Do no graphs come of what is known? Neither now, nor will they where none was put off. */
+static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
+    return !window->in_graphs && !window->built && window->fresh * 2 < window->ops &&
+           !cus_plan_put_off_lately(&engine->plan);
+}
+
 /* Does the stream lose too much? */
 static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived) {
     struct cus_judge *judge = &engine->judge;
@@ -189,6 +196,8 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
         return true;
     /* What is built now cannot have come again yet. */
     uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);
+    if (wasted(engine, window))
+        spent *= WASTED;
     judge->patience -= spent < judge->patience ? spent : judge->patience;
     if (judge->credit < 0)
         judge->credit = 0;

@@ -305,6 +305,39 @@ TEST_F(Pays, AGoodPhaseBehindStepsOfOneLaunchIsFound) {
     EXPECT_GT(Since().in_graphs, 2500u * OPS);
 }
 
+// What repeats itself is looked at patiently, but not where all of it is known and comes to nothing.
+TEST_F(Pays, PatienceEndsSoonWhereNothingCanComeOfIt) {
+    for (unsigned step = 0; step < 500000; step++, Wait())
+        Launch(0, 0);
+    EXPECT_LE(Observed(Since()), 180000u);
+}
+
+// While graphs may not be built nothing can be said of it.
+TEST_F(Pays, PatienceLastsWhileGraphsArePutOff) {
+    Bad(400);
+    cus_engine_copying(true);
+    Good(400);
+    cus_engine_copying(false);
+    Since();
+    Good(40);
+    EXPECT_GE(Since().in_graphs, 20u * OPS);
+}
+
+// Nor before a long turn has come as often as it takes.
+TEST_F(Pays, PatienceLastsForALongTurn) {
+    enum { LONG = 14000 };
+    std::vector<unsigned> turn;
+    for (unsigned i = 0; i < LONG; i++)
+        turn.push_back(random_() % CHOICE);
+    Bad(400);
+    for (int times = 0; times < 30; times++, Wait()) {
+        Since();
+        for (unsigned i = 0; i < LONG; i++)
+            Launch(turn[i], i);
+    }
+    EXPECT_GE(Since().in_graphs, 0u + LONG / 8) << "there is memory for a fourth";
+}
+
 // Nor does it cost much where that is nothing, either: it is looked at now and then, and the same
 // thing is not.
 TEST_F(Pays, HopelessLoopsInTurnAreSeldomLookedAt) {
