@@ -224,9 +224,9 @@ static uint32_t passes_until_forgotten(const struct cus_node *at) {
                                             : (uint32_t)CUT_PASSES << at->returns;
 }
 
-/* It goes when its step has come again. */
+/* It goes when its step has come again; where the host never waits, there is none. */
 static void form_anew(struct cus_plan *plan, struct cus_piece *piece) {
-    if (!piece || piece->shaping != plan->shaping)
+    if (!piece || piece->shaping != plan->shaping || !plan->longest)
         return;
     cus_sizes_gone(plan, piece);
     piece->shaping--;
@@ -244,10 +244,13 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     if (++at->passes <= passes_until_forgotten(at) ||
         at->passes <= ops_per_cut(at->piece ? at->piece->n : 0) * at->cuts)
         return;
-    at->returns += at->boundary == CUS_BOUNDARY_CUT && at->returns < RETURNS;
+    bool pause = at->boundary == CUS_BOUNDARY_GAP;
     at->boundary = CUS_BOUNDARY_NONE;
     at->cuts = 0;
     at->passes = 0;
+    if (pause) /* whether the host still makes one is not seen */
+        return;
+    at->returns += at->returns < RETURNS;
     form_anew(plan, at->piece);
     if (at->expect)
         form_anew(plan, at->expect->piece);

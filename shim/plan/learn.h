@@ -16,7 +16,7 @@ void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
 /* The graph of the piece was refused (plan.h, cus_plan_refused). May drop the piece. */
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
 /* The path goes on behind a boundary that a cut or a pause has made, with a break (plan->broken) or
- * without. One that has lost its reason is forgotten, and what it keeps apart is formed anew. */
+ * without. One that has lost its reason is forgotten, and what cuts kept apart is formed anew. */
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at);
 /* A call came behind this node that would have cut a piece there. */
 void cus_learn_call(struct cus_node *at);

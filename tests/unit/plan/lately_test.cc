@@ -93,6 +93,26 @@ TEST_F(Lately, PiecesThatAreFormedAnewAreCountedOnce) {
     EXPECT_EQ(halves.plan.n_paced, 2u);
 }
 
+// Where the host never waits they stay, and get further graphs.
+TEST_F(Lately, InALoopWithoutWaitsNothingIsFormedAnew) {
+    auto turns = [this](unsigned n, bool cut, unsigned grids) {
+        for (unsigned turn = 0; turn < n; turn++)
+            for (int i = 0; i < OPS; i++) {
+                if (i == CUT && cut)
+                    program.Break();
+                program.Op("k" + std::to_string(i), 0, 0, 1 + turn % grids);
+            }
+    };
+    turns(400, true, 1);
+    turns(20000, false, 1);
+    EXPECT_EQ(program.plan.misshapen, 0u);
+    unsigned built = program.built;
+    turns(4000, false, 2);
+    EXPECT_GT(program.built, built);
+    program.Break();
+    EXPECT_EQ(program.issued, program.asked);
+}
+
 // As long as breaks come there, one for each as many passes as there are ops in front of it.
 TEST_F(Lately, ABoundaryWithABreakNowAndThenStays) {
     Steps(10);

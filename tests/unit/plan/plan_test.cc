@@ -797,7 +797,7 @@ TEST(Plan, PieceEndsWhereTheHostPauses) {
     EXPECT_EQ(PiecesWithPause(program, 300000, 5, at), (std::vector<uint32_t>{4, 8, 16, 32, 4}));
     EXPECT_EQ(PiecesWithPause(program, 300000, 20, at)[1], 7u) << "ops 4 to 10";
     unsigned formed = (unsigned)program.plan.n_formed;
-    EXPECT_EQ(PiecesWithPause(program, 300000, 4000, at)[1], 7u);
+    EXPECT_EQ(PiecesWithPause(program, 300000, 10000, at)[1], 7u);
     EXPECT_EQ(program.plan.n_formed, formed) << "for as long as it does";
 }
 
