@@ -167,9 +167,10 @@ static int64_t credit_most(struct cus_engine *engine) {
                                    (uint64_t)engine->plan.n_pieces * CUS_COST_ANEW);
 }
 
-/* Do no graphs come of what is known? Neither now, nor will they where none was put off. */
+/* Do no graphs come of what is known for long? Neither now, nor will they where none was put off.
+ */
 static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
-    return !window->in_graphs && !window->built && window->fresh * 2 < window->ops &&
+    return !window->in_graphs && !window->built && window->ripe * 2 >= window->ops &&
            !cus_plan_put_off_lately(&engine->plan);
 }
 

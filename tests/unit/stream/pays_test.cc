@@ -305,7 +305,8 @@ TEST_F(Pays, AGoodPhaseBehindStepsOfOneLaunchIsFound) {
     EXPECT_GT(Since().in_graphs, 2500u * OPS);
 }
 
-// What repeats itself is looked at patiently, but not where all of it is known and comes to nothing.
+// What repeats itself is looked at patiently, but not where all of it is known and comes to
+// nothing.
 TEST_F(Pays, PatienceEndsSoonWhereNothingCanComeOfIt) {
     for (unsigned step = 0; step < 500000; step++, Wait())
         Launch(0, 0);
