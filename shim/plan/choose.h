@@ -9,10 +9,6 @@
 
 #include "shim/plan/plan.h"
 
-/* Steps, from one on in which a piece without an exec may not be built, in which no other piece has
- * a further one. */
-enum { CUS_FIRST_EXECS = 8 };
-
 /* ---- which withheld ops differ from the predicted variant's image ---- */
 
 static inline bool cus_choose_is_dirty(const struct cus_plan *plan, uint32_t i) {

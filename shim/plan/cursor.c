@@ -201,6 +201,9 @@ void cus_plan_step_end(struct cus_plan *plan) {
     bool looped = plan->looped;
     plan->unsynced = 0;
     plan->looped = false;
+    plan->broken = true;
+    if (plan->cur->boundary == CUS_BOUNDARY_CUT)
+        cus_learn_passed(plan, plan->cur);
     cus_learn_shaping(plan);
     cus_cursor_restart(plan);
     if (ops > plan->longest)

@@ -17,26 +17,25 @@ enum {
     CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary, */
     CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do, */
     CUTS_AGAIN = 2,       /* and so many more for each time that it was forgotten and came back, */
-    CUTS_EACH_MIN = 4,    /* where there is one with so many begins, */
-    CUTS_EACH_MAX = 64,   /* or with so many at most: less than that is chance */
+    CUTS_EACH = 64,       /* where there is one with so many begins: less than that is chance */
     CUT_PASSES = 16,      /* passes without a break before a boundary is forgotten, twice as many */
     RETURNS = 8,          /* each time that it came back soon, so often at most */
-    CUTS_MAX = 512,    /* breaks at a boundary that are remembered: times CUTS_EACH_MAX, 16 bits */
-    GAP_PASSES = 4096, /* passes before it is forgotten that the host paused there */
-    FORKS = 3,         /* divergences at one node that do, */
-    FORKS_EACH = 4,    /* where they are at least 1 of 4 */
-    LATELY = 64,       /* begins of a piece by which it is judged, at least */
-    GAP_NS = 50000,    /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,      /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,          /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,    /* the begin at which a piece is timed for the first time */
-    LOST_MIN = 16,     /* begins before a piece is judged */
-    ASTRAY = 4096,     /* times that a path left a piece in its first ops for what no piece had,
-                          from which on, where these are most, it shall not: it is still learned
-                          how the path goes on */
-    RETRY_LOST = 256,  /* visits of a head before the next try, after a piece that was lost more
-                          often than not */
-    REFUSED_MAX = 2,   /* launches or patches refused before a piece is dropped, too, */
+    CUTS_MAX = 512,       /* breaks at a boundary that are remembered: times CUTS_EACH, 16 bits */
+    GAP_PASSES = 4096,    /* passes before it is forgotten that the host paused there */
+    FORKS = 3,            /* divergences at one node that do, */
+    FORKS_EACH = 4,       /* where they are at least 1 of 4 */
+    LATELY = 64,          /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
+    GAPS = 8,             /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
+    LOST_MIN = 16,        /* begins before a piece is judged */
+    ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
+                             from which on, where these are most, it shall not: it is still learned
+                             how the path goes on */
+    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
+                             often than not */
+    REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too, */
     REFUSED_APART = 256,  /* and how many go well in between, at most, */
     REFUSED_EACH = 16,    /* with so many more for each variant */
     RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
@@ -214,9 +213,7 @@ static bool befalls(struct cus_lately *of, const struct cus_piece *piece, uint32
 /* A cut costs what is withheld, a boundary the launch of a graph, which is as much as one op: it is
  * worth a cut of so many ops that comes with one of as many begins. */
 static uint32_t ops_per_cut(uint32_t ops) {
-    return ops < CUTS_EACH_MIN   ? (uint32_t)CUTS_EACH_MIN
-           : ops < CUTS_EACH_MAX ? ops
-                                 : (uint32_t)CUTS_EACH_MAX;
+    return ops < CUTS_EACH ? ops : (uint32_t)CUTS_EACH;
 }
 
 static uint32_t passes_until_forgotten(const struct cus_node *at) {

@@ -19,6 +19,10 @@
 #include "shim/plan/twins.h"
 #include "shim/plan/variants.h"
 
+/* Steps, from one on in which a piece without an exec may not be built, in which no other piece has
+ * a further one. */
+enum { FIRST_EXECS = 8 };
+
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context) {
     memset(plan, 0, sizeof *plan);
@@ -30,7 +34,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->piece_first;
-    plan->put_off = 0u - CUS_FIRST_EXECS;
+    plan->put_off = 0u - FIRST_EXECS;
     cus_sizes_begin(plan);
 }
 
@@ -214,7 +218,7 @@ void cus_plan_put_off(struct cus_plan *plan) {
 }
 
 bool cus_plan_put_off_lately(const struct cus_plan *plan) {
-    return plan->turns - plan->put_off < CUS_FIRST_EXECS;
+    return plan->turns - plan->put_off < FIRST_EXECS;
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {

@@ -311,6 +311,7 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
 /* A piece without an exec may not be built in this step. What there is to build goes into such ones
  * first: patching what has an exec already costs less than issuing ops by themselves. */
 void cus_plan_put_off(struct cus_plan *plan);
+/* Was there one in this step or the last few? */
 bool cus_plan_put_off_lately(const struct cus_plan *plan);
 /* After BEGIN, of a piece without an exec: could it be launched by cus_plan_borrow? */
 bool cus_plan_can_borrow(struct cus_plan *plan);

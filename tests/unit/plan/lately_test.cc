@@ -67,8 +67,8 @@ TEST_F(Lately, ACutOfManyOpsCountsMore) {
     };
     EXPECT_EQ(boundary(11, 10), CUS_BOUNDARY_CUT);
     EXPECT_EQ(boundary(11, 13), CUS_BOUNDARY_NONE);
-    EXPECT_EQ(boundary(3, 10), CUS_BOUNDARY_NONE);
-    EXPECT_EQ(boundary(3, 4), CUS_BOUNDARY_CUT);
+    EXPECT_EQ(boundary(3, 5), CUS_BOUNDARY_NONE);
+    EXPECT_EQ(boundary(3, 3), CUS_BOUNDARY_CUT);
 }
 
 // A boundary where a piece ends anyway: both are formed anew, and counted once.
@@ -128,10 +128,44 @@ TEST_F(Lately, ABoundaryWithABreakNowAndThenStays) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE) << "nor for ever";
 }
 
+// Where it is one op that is lost, which would be in no graph by itself, it must come each time.
+TEST_F(Lately, NoBoundaryIsWorthASingleOp) {
+    for (int step = 0; step < 300; step++) {
+        program.Op("k0");
+        if (step % 3)
+            program.Op("k1");
+        program.Sync();
+    }
+    EXPECT_EQ(Boundary(0), CUS_BOUNDARY_NONE);
+    EXPECT_GE(program.in_graphs, 2 * 190u);
+    for (int step = 0; step < 30; step++) {
+        program.Op("k0");
+        program.Sync();
+    }
+    EXPECT_EQ(Boundary(0), CUS_BOUNDARY_CUT);
+}
+
+// So is one behind which a step ends now and then.
+TEST_F(Lately, WhereStepsEndABoundaryStays) {
+    Steps(10);
+    unsigned built = 0;
+    for (int step = 0; step < 10000; step++) {
+        for (int i = 0; i < (step % 4 ? OPS : CUT); i++)
+            program.Op("k" + std::to_string(i));
+        program.Sync();
+        if (step == 100)
+            built = program.built;
+    }
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_CUT);
+    EXPECT_EQ(program.built, built);
+    EXPECT_EQ(program.issued, program.asked);
+}
+
 // Each time that a boundary that was forgotten comes back soon it is kept twice as long.
 TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
-    auto passes = [this] {
-        while (Boundary() == CUS_BOUNDARY_NONE)
+    unsigned cuts = 0;
+    auto passes = [&] {
+        for (cuts = 0; Boundary() == CUS_BOUNDARY_NONE; cuts++)
             Step(true);
         unsigned n = 0;
         for (; Boundary() != CUS_BOUNDARY_NONE && n < 10000; n++)
@@ -139,10 +173,14 @@ TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
         return n;
     };
     Steps(10);
+    unsigned least = 2;
     for (unsigned expected = 16; expected <= 4096; expected *= 2) {
         unsigned n = passes();
         EXPECT_GE(n, expected);
         EXPECT_LE(n, expected + 4);
+        if (least <= 12) // or it goes for being lost
+            EXPECT_EQ(cuts, least) << "it takes more of them, too";
+        least += 2;
         Steps(4);
         EXPECT_EQ(program.pieces.back(), 0u + OPS) << "what it kept apart is one again";
     }
