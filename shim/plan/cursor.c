@@ -37,6 +37,8 @@ void cus_cursor_leave(struct cus_plan *plan) {
         cus_learn_call(at);
     if (at->boundary == CUS_BOUNDARY_CUT || at->boundary == CUS_BOUNDARY_GAP)
         cus_learn_passed(plan, at);
+    else if (at->boundary == CUS_BOUNDARY_FORK)
+        cus_learn_forked(plan, at);
     plan->broken = plan->called = false;
 }
 

@@ -23,19 +23,22 @@ enum {
     CUTS_MAX = 512,       /* breaks at a boundary that are remembered: times CUTS_EACH, 16 bits */
     GAP_PASSES = 4096,    /* passes before it is forgotten that the host paused there */
     FORKS = 3,            /* divergences at one node that do, */
-    FORKS_EACH = 4,       /* where they are at least 1 of 4 */
-    LATELY = 64,          /* begins of a piece by which it is judged, at least */
-    GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,             /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
-    LOST_MIN = 16,        /* begins before a piece is judged */
-    ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
-                             from which on, where these are most, it shall not: it is still learned
-                             how the path goes on */
-    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
-                             often than not */
-    REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too, */
+    FORKS_EACH = 4,       /* where they are at least 1 of 4, */
+    FORKS_MORE = 12,    /* and so many more once the piece has been begun so often as is lately: odd
+                           steps may come a few in a row */
+    FORK_PASSES = 4096, /* in a row that one way is taken before a fork is forgotten */
+    LATELY = 64,        /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,     /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,       /* ... if it is at least this part of the time that the piece took */
+    GAPS = 8,           /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,     /* the begin at which a piece is timed for the first time */
+    LOST_MIN = 16,      /* begins before a piece is judged */
+    ASTRAY = 4096,      /* times that a path left a piece in its first ops for what no piece had,
+                           from which on, where these are most, it shall not: it is still learned
+                           how the path goes on */
+    RETRY_LOST = 256,   /* visits of a head before the next try, after a piece that was lost more
+                           often than not */
+    REFUSED_MAX = 2,    /* launches or patches refused before a piece is dropped, too, */
     REFUSED_APART = 256,  /* and how many go well in between, at most, */
     REFUSED_EACH = 16,    /* with so many more for each variant */
     RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
@@ -230,6 +233,23 @@ static void form_anew(struct cus_plan *plan, struct cus_piece *piece) {
     plan->misshapen++;
 }
 
+static void forget(struct cus_plan *plan, struct cus_node *at) {
+    at->boundary = CUS_BOUNDARY_NONE;
+    at->cuts = 0;
+    at->passes = 0;
+    form_anew(plan, at->piece);
+    if (at->expect)
+        form_anew(plan, at->expect->piece);
+}
+
+void cus_learn_forked(struct cus_plan *plan, struct cus_node *at) {
+    if (at->way != at->expect)
+        at->passes = 0;
+    at->way = at->expect;
+    if (++at->passes > FORK_PASSES)
+        forget(plan, at);
+}
+
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     if (plan->broken) {
         if (++at->cuts >= CUTS_MAX) {
@@ -241,16 +261,13 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     if (++at->passes <= passes_until_forgotten(at) ||
         at->passes <= ops_per_cut(at->piece ? at->piece->n : 0) * at->cuts)
         return;
-    bool pause = at->boundary == CUS_BOUNDARY_GAP;
-    at->boundary = CUS_BOUNDARY_NONE;
-    at->cuts = 0;
-    at->passes = 0;
-    if (pause) /* whether the host still makes one is not seen */
+    if (at->boundary == CUS_BOUNDARY_GAP) {
+        at->boundary = CUS_BOUNDARY_NONE; /* whether the host still makes one is not seen */
+        at->cuts = at->passes = 0;
         return;
+    }
     at->returns += at->returns < RETURNS;
-    form_anew(plan, at->piece);
-    if (at->expect)
-        form_anew(plan, at->expect->piece);
+    forget(plan, at);
 }
 
 /* A piece ends at `at` from now on: all go that go on behind it. Where it is among their first
@@ -309,8 +326,9 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     if ((cut == CUS_CUT_OWNER || cut == CUS_CUT_WATCHDOG || !CUS_HAZARD(F3)) &&
         count_lately(&at->cuts, &at->cut_at, piece, ops_per_cut(n)) >= least)
         boundary = CUS_BOUNDARY_CUT;
+    uint32_t forks = FORKS + (piece->begun > LATELY ? FORKS_MORE : 0);
     if (cut == CUS_CUT_DIVERGED &&
-        count_lately(&at->forks, &at->fork_at, piece, FORKS_EACH) >= FORKS)
+        count_lately(&at->forks, &at->fork_at, piece, FORKS_EACH) >= forks)
         boundary = CUS_BOUNDARY_FORK;
     if (boundary) {
         end_at(plan, at, boundary, piece);

@@ -18,6 +18,8 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cu
 /* The path goes on behind a boundary that a cut or a pause has made, with a break (plan->broken) or
  * without. One that has lost its reason is forgotten, and what cuts kept apart is formed anew. */
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at);
+/* The path goes on behind a fork. One behind which one way alone is taken for long is forgotten. */
+void cus_learn_forked(struct cus_plan *plan, struct cus_node *at);
 /* A call came behind this node that would have cut a piece there. */
 void cus_learn_call(struct cus_node *at);
 /* The first `n` ops of the piece were issued one by one. May drop the piece. */

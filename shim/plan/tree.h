@@ -57,7 +57,8 @@ struct cus_node {
                                  begins */
     uint8_t returns;          /* times that this boundary was forgotten and came back soon */
     bool built;               /* it has been in a graph */
-    uint8_t pad[20];
+    uint8_t pad[10];
+    const struct cus_node *way; /* behind a fork: the one that was taken last, if it still is */
 };
 enum { CUS_NODE_BYTES = 128 };
 

@@ -230,9 +230,49 @@ TEST_F(Lately, PathsPartWhereAnotherWayIsTakenNowHoweverLongTheFirstOneWas) {
         Steps(7);
     }
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE) << "one of eight";
-    for (int step = 0; step < 4; step++)
+    for (int step = 0; step < 16; step++)
         another("other");
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_FORK);
+}
+
+// Some in a row that are odd, at another place each time.
+TEST_F(Lately, PathsDoNotPartForAFewOddSteps) {
+    for (int odd = 2; odd < OPS; odd++) {
+        Steps(1000);
+        for (int step = 0; step < 8; step++) {
+            for (int i = 0; i < OPS; i++)
+                program.Op(i == odd ? "odd" : "k" + std::to_string(i));
+            program.Sync();
+        }
+    }
+    program.ResetCounts();
+    Steps(10);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, OPS));
+}
+
+// Ways that are both taken stay apart; where it is one alone, for long, they do not.
+TEST_F(Lately, AForkIsForgotten) {
+    auto steps = [this](unsigned n, unsigned other) {
+        for (unsigned step = 0; step < n; step++) {
+            for (int i = 0; i < OPS; i++)
+                program.Op((other && step % other == 0 && i >= CUT ? "other" : "k") +
+                           std::to_string(i));
+            program.Sync();
+        }
+    };
+    steps(10, 0);
+    steps(40, 2);
+    ASSERT_EQ(Boundary(), CUS_BOUNDARY_FORK);
+    steps(20000, 100);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_FORK);
+    steps(4110, 0);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE);
+    program.ResetCounts();
+    Steps(10);
+    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, OPS)) << "one piece";
+    steps(200, 2);
+    EXPECT_EQ(Boundary(), CUS_BOUNDARY_FORK);
+    EXPECT_EQ(program.issued, program.asked);
 }
 
 // The same behind its first op, where it is not cut: which piece it is need not be known yet.

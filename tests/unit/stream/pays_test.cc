@@ -364,7 +364,7 @@ TEST_F(Pays, AnotherWayInTheMidstIsLearnedHoweverLongTheFirstOneWasTaken) {
     for (unsigned before : {1000u, 100000u}) {
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         Good(before);
-        for (unsigned step = 0; step < 12; step++, Wait()) {
+        for (unsigned step = 0; step < 24; step++, Wait()) {
             Since();
             for (unsigned i = 0; i < OPS; i++)
                 Launch(i == OPS / 2 ? CHOICE + 3 : Fixed(i), i);
