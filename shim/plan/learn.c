@@ -14,31 +14,33 @@
 #include "shim/plan/variants.h"
 
 enum {
-    CUTS_BY_OWNER = 2,    /* cuts by the owning thread's calls that make a boundary, */
-    CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that do, */
-    CUTS_AGAIN = 2,       /* and so many more for each time that it was forgotten and came back, */
-    CUTS_EACH = 64,       /* where there is one with so many begins: less than that is chance */
-    CUT_PASSES = 16,      /* passes without a break before a boundary is forgotten, twice as many */
-    RETURNS = 8,          /* each time that it came back soon, so often at most */
-    CUTS_MAX = 512,       /* breaks at a boundary that are remembered: times CUTS_EACH, 16 bits */
-    GAP_PASSES = 4096,    /* passes before it is forgotten that the host paused there */
-    FORKS = 3,            /* divergences at one node that do, */
-    FORKS_EACH = 4,       /* where they are at least 1 of 4, */
-    FORKS_MORE = 12,    /* and so many more once the piece has been begun so often as is lately: odd
-                           steps may come a few in a row */
-    FORK_PASSES = 4096, /* in a row that one way is taken before a fork is forgotten */
-    LATELY = 64,        /* begins of a piece by which it is judged, at least */
-    GAP_NS = 50000,     /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,       /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,           /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,     /* the begin at which a piece is timed for the first time */
-    LOST_MIN = 16,      /* begins before a piece is judged */
-    ASTRAY = 4096,      /* times that a path left a piece in its first ops for what no piece had,
-                           from which on, where these are most, it shall not: it is still learned
-                           how the path goes on */
-    RETRY_LOST = 256,   /* visits of a head before the next try, after a piece that was lost more
-                           often than not */
-    REFUSED_MAX = 2,    /* launches or patches refused before a piece is dropped, too, */
+    CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that make a boundary, */
+    WATCHDOG_EACH =
+        400,           /* where there is one with so many begins: it takes as long as so many ops */
+    CUTS_BY_OWNER = 2, /* cuts by the owning thread's calls that do, */
+    CUTS_AGAIN = 2,    /* and so many more for each time that it was forgotten and came back, */
+    CUTS_EACH = 64,    /* where there is one with so many begins: less than that is chance */
+    CUT_PASSES = 16,   /* passes without a break before a boundary is forgotten, twice as many */
+    RETURNS = 8,       /* each time that it came back soon, so often at most */
+    CUTS_MAX = 512,    /* breaks at a boundary that are remembered: times CUTS_EACH, 16 bits */
+    GAP_PASSES = 4096, /* passes before it is forgotten that the host paused there */
+    FORKS = 3,         /* divergences at one node that do, */
+    FORKS_EACH = 4,    /* where they are at least 1 of 4, */
+    FORKS_MORE = 12,   /* and so many more of a piece that is older than LATELY: odd steps may come
+                          a few in a row */
+    FORK_PASSES = 4096,   /* in a row that one way is taken before a fork is forgotten */
+    LATELY = 64,          /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
+    GAPS = 8,             /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
+    LOST_MIN = 16,        /* begins before a piece is judged */
+    ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
+                             from which on, where these are most, it shall not: it is still learned
+                             how the path goes on */
+    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
+                             often than not */
+    REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too, */
     REFUSED_APART = 256,  /* and how many go well in between, at most, */
     REFUSED_EACH = 16,    /* with so many more for each variant */
     RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
@@ -321,11 +323,14 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_piece *piece, uint32_t n, e
     }
     bool lost = befalls(&piece->lost, piece, LATELY) && piece->begun >= LOST_MIN;
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
-    uint32_t least =
-        (cut == CUS_CUT_WATCHDOG ? CUTS_BY_WATCHDOG : CUTS_BY_OWNER) + CUTS_AGAIN * at->returns;
-    if ((cut == CUS_CUT_OWNER || cut == CUS_CUT_WATCHDOG || !CUS_HAZARD(F3)) &&
-        count_lately(&at->cuts, &at->cut_at, piece, ops_per_cut(n)) >= least)
-        boundary = CUS_BOUNDARY_CUT;
+    if (cut == CUS_CUT_WATCHDOG) {
+        if (count_lately(&at->cuts, &at->cut_at, piece, WATCHDOG_EACH) >= CUTS_BY_WATCHDOG)
+            boundary = CUS_BOUNDARY_GAP; /* the host made a pause */
+    } else if (cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) {
+        uint32_t least = CUTS_BY_OWNER + CUTS_AGAIN * at->returns;
+        if (count_lately(&at->cuts, &at->cut_at, piece, ops_per_cut(n)) >= least)
+            boundary = CUS_BOUNDARY_CUT;
+    }
     uint32_t forks = FORKS + (piece->begun > LATELY ? FORKS_MORE : 0);
     if (cut == CUS_CUT_DIVERGED &&
         count_lately(&at->forks, &at->fork_at, piece, FORKS_EACH) >= forks)

@@ -130,6 +130,28 @@ TEST_F(Lately, ABoundaryWithABreakNowAndThenStays) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE) << "nor for ever";
 }
 
+// Where somebody waits until the watchdog issues what is withheld, pieces end for good: each time
+// takes as long as some hundred ops.
+TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
+    auto steps = [this](unsigned n, unsigned each) {
+        for (unsigned step = 0; step < n; step++) {
+            for (int i = 0; i < OPS; i++) {
+                if (i == 3 && step % each == 0 && program.plan.piece)
+                    program.Flush(CUS_CUT_WATCHDOG);
+                program.Op("k" + std::to_string(i));
+            }
+            program.Sync();
+        }
+    };
+    Steps(10);
+    steps(1000, 100);
+    EXPECT_EQ(Boundary(2), CUS_BOUNDARY_GAP);
+    unsigned flushes = program.flushes, dropped = program.dropped;
+    steps(20000, 100);
+    EXPECT_EQ(program.flushes, flushes) << "nobody waits there any more";
+    EXPECT_EQ(program.dropped, dropped);
+}
+
 // Where it is one op that is lost, which would be in no graph by itself, it must come each time.
 TEST_F(Lately, NoBoundaryIsWorthASingleOp) {
     for (int step = 0; step < 300; step++) {
