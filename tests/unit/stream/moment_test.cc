@@ -57,12 +57,18 @@ class Moment : public testing::Test {
             functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
     }
     void SetUp() override {
-        driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+        NothingFails();
         driver().calls.clear();
         stream_ = NewStream();
         fake::Launch(stream_, functions[0], 1);
     }
-    void TearDown() override { Gone(stream_); }
+    void TearDown() override {
+        NothingFails();
+        Gone(stream_);
+    }
+    static void NothingFails() {
+        driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    }
 
     CUstream stream_;
 };
