@@ -6,9 +6,9 @@
 
 #include "shim/plan/plan.h"
 
-/* The path goes on behind the last op. Where that is a boundary and no break came, the boundary
- * loses its reason; where the host pauses, only after a long while. Pieces that are formed from
- * then on may go across it. */
+/* The path goes on behind the last op. Where that is a boundary it may lose its reason so
+ * (learn.h).
+ */
 void cus_cursor_leave(struct cus_plan *plan);
 /* The path starts at the root again. */
 void cus_cursor_restart(struct cus_plan *plan);

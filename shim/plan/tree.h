@@ -17,7 +17,8 @@
 struct cus_piece;
 
 /* Why a piece must end at a node: a flush came behind it (forgotten when that stops), paths part
- * there, or the host pauses there. */
+ * there (forgotten when one alone is taken), or the host pauses there, be it until the watchdog
+ * issues what is withheld. */
 enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK, CUS_BOUNDARY_GAP };
 
 struct cus_node_key {

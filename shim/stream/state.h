@@ -531,7 +531,8 @@ void cus_build_start(void);
 bool cus_build_takes_way(void);
 void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns);
 /* In front of ops and graphs that this thread issues: no lock held, or that of its stream. For so
- * long at most, and never for long. False: it did not wait. */
+ * long at most, never for long, and a few times for one build: `ways` are the thread's, or those of
+ * the stream whose lock is held. False: it did not wait. */
 bool cus_build_wait(struct cus_ways *ways, uint64_t most_ns);
 static inline bool cus_build_give_way(struct cus_ways *ways, uint64_t most_ns) {
     return __builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0) &&
