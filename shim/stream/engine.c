@@ -443,8 +443,9 @@ static CUresult carry_out(struct cus_call *call) {
         /* Nothing withheld elsewhere, and no order with the legacy stream: nothing goes first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
-        arrives = thread->last != engine;
+        arrives = thread->last != engine || thread->away;
         thread->last = engine;
+        thread->away = false;
         if (thread->suspended) {
             /* Behind what other threads withhold there; a kernel that may spin is still one. */
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
@@ -471,6 +472,11 @@ static CUresult carry_out(struct cus_call *call) {
     CUresult result;
     engine->counters.ops[call->type]++;
     engine->arrived += arrives;
+    /* What it had withheld here before it went elsewhere was issued then; had it withheld nothing,
+     * the plan learns only now where that was. */
+    if (arrives && !engine->plan.piece &&
+        __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread)
+        cus_plan_break(&engine->plan);
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &asked, &result))
         cus_lock_give(&engine->lock);

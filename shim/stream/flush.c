@@ -71,15 +71,17 @@ static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break 
     cus_lock_give(&engine->lock);
 }
 
-/* The same, as far as counting goes, for the stream on which this thread worked last, by a call
- * that covers it without naming it. For the reports: whoever holds the lock is not waited for. */
-static void count_end(struct cus_thread *thread, unsigned row) {
+/* The same for the stream on which this thread worked last, by a call that covers it without naming
+ * it. For what is learned and the reports: whoever holds the lock is not waited for. */
+static void tell_end(struct cus_thread *thread, unsigned row) {
     struct cus_engine *engine = thread->last;
     if (!engine || __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread ||
         !cus_lock_try(&engine->lock))
         return;
-    if (!engine->pending)
+    if (!engine->pending) {
         engine->counters.cuts[row] += cus_run_ended(engine);
+        cus_plan_break(&engine->plan);
+    }
     cus_lock_give(&engine->lock);
 }
 
@@ -178,7 +180,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
         flush_all(NULL, false, row, CUS_BREAK_API);
         cus_thread_pends(thread, NULL);
-        count_end(thread, row);
+        tell_end(thread, row);
         return;
     }
     if (stream)
@@ -194,7 +196,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         cus_thread_pends(thread, NULL);
     }
     if (scope != CUS_SCOPE_S)
-        count_end(thread, row);
+        tell_end(thread, row);
 }
 
 void cus_engine_force_break(unsigned cause) {

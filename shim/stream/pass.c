@@ -13,6 +13,7 @@
  * another context withholds on this very stream. */
 static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
                                  CUcontext current, struct cus_context *context) {
+    thread->away = true;
     cus_flush_own(thread);
     struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
     if (engine) {

@@ -46,6 +46,7 @@ struct cus_thread {
     uint8_t depth; /* it is inside of a hook (hook/guard.h) */
     bool pends;    /* there is a `pending` */
     bool none;     /* nothing is withheld there: `found` is NULL and stays so */
+    bool away;     /* behind `last` it issued an op on a stream that has no engine */
 
     struct cus_engine
         *pending; /* the one stream on which this thread may have ops withheld (HAZARDS B6) */

@@ -39,7 +39,7 @@ const std::vector<Program> kPrograms = {
     {"copies", {"--steps", "12"}},
     {"memsets", {"--steps", "12"}},
     {"launch_ex", {"--steps", "12"}},
-    {"two_contexts", {"--steps", "6"}},
+    {"two_contexts", {"--steps", "12"}},
     {"legacy_blocking", {}},
     {"cooperative", {"--steps", "12"}},
     {"capture_once", {"--steps", "16"}},

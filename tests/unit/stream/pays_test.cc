@@ -232,6 +232,68 @@ TEST_F(Pays, StreamsInTurnAreLeftAlone) {
     EXPECT_LE(Observed(late) + late.eager_by[CUS_EAGER_FLUSHED], 1000 * 1024 / 50u);
 }
 
+// Where a thread goes to another stream, what it has withheld is issued: graphs end there, and are
+// not joined again for that nothing is withheld there any more. The other stream may be one on
+// which nothing is ever withheld.
+TEST_F(Pays, GraphsEndWhereTheThreadGoesToAnotherStream) {
+    static CUstream green;
+    green = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    auto real = driver().table.cuStreamGetGreenCtx;
+    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
+        *context = stream == green ? reinterpret_cast<CUgreenCtx>(1) : nullptr;
+        return CUDA_SUCCESS;
+    };
+    for (bool passes : {false, true}) {
+        SCOPED_TRACE(passes);
+        CUstream here = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        CUstream there = passes ? green : fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        auto steps = [&](unsigned n) {
+            for (; n; n--) {
+                for (unsigned i = 0; i < OPS; i++) {
+                    stream_ = i % 40 < 30 ? here : there;
+                    Launch(Fixed(i), i);
+                }
+                for (CUstream stream : {here, there}) {
+                    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+                    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+                    cus_engine_step_end(&ref);
+                }
+                Wait();
+            }
+        };
+        steps(20);
+        Since();
+        steps(400);
+        cus_counters late = Since();
+        EXPECT_EQ(late.in_graphs, 400 * OPS * (passes ? 3 : 4) / 4);
+        EXPECT_EQ(late.eager_by[CUS_EAGER_FLUSHED], 0u);
+        EXPECT_EQ(late.built, 0u);
+    }
+    driver().table.cuStreamGetGreenCtx = real;
+}
+
+// A call that issues all that is withheld, at the same places in each step: the same.
+TEST_F(Pays, GraphsEndWhereCallsCoverAllStreams) {
+    for (cus_scope scope : {CUS_SCOPE_P, CUS_SCOPE_C, CUS_SCOPE_T}) {
+        SCOPED_TRACE(scope);
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        auto steps = [&](unsigned n) {
+            for (; n; n--, Wait())
+                for (unsigned i = 0; i < OPS; i++) {
+                    if (i % 40 == 30)
+                        cus_engine_flush(scope, nullptr, 9);
+                    Launch(Fixed(i), i);
+                }
+        };
+        steps(20);
+        Since();
+        steps(400);
+        cus_counters late = Since();
+        EXPECT_EQ(late.in_graphs, 400u * OPS);
+        EXPECT_EQ(late.built, 0u);
+    }
+}
+
 // What was learned with patience, because it repeated itself, is given up as soon as anything else.
 TEST_F(Pays, ABadPhaseBehindOneThatWasFoundByItsRepetitionIsLeftAloneToo) {
     Bad(100);
