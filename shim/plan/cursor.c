@@ -39,7 +39,7 @@ void cus_cursor_leave(struct cus_plan *plan) {
         cus_learn_passed(plan, at);
     else if (at->boundary == CUS_BOUNDARY_FORK)
         cus_learn_forked(plan, at);
-    plan->broken = plan->called = false;
+    plan->broken = plan->called = plan->covered = false;
 }
 
 void cus_cursor_restart(struct cus_plan *plan) {
@@ -53,7 +53,7 @@ void cus_cursor_restart(struct cus_plan *plan) {
     plan->loop_ops = 0;
     plan->looking = false;
     plan->broken = true;
-    plan->called = false;
+    plan->called = plan->covered = false;
     plan->turns++;
     cus_joins_gap(&plan->joins);
     if (plan->now.graphs)

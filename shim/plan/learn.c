@@ -147,6 +147,7 @@ static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {
     take_out(plan, piece);
     cus_sizes_gone(plan, piece);
     plan->n_pieces--;
+    plan->n_waiting -= piece->waits;
     plan->misshapen -= piece->shaping != plan->shaping && plan->misshapen;
     cus_piece_free(piece);
 }
@@ -253,7 +254,7 @@ void cus_learn_forked(struct cus_plan *plan, struct cus_node *at) {
 }
 
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
-    if (plan->broken) {
+    if (plan->broken || plan->covered) {
         if (++at->cuts >= CUTS_MAX) {
             at->cuts /= 2;
             at->passes /= 2;

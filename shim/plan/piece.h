@@ -92,6 +92,7 @@ struct cus_piece {
     bool advised;             /* formed by advice, and no graph of it was tried yet */
     bool memory;              /* holds memsets or copies */
     bool cold;                /* it ends where it was not known yet how the path goes on */
+    bool waits;               /* its first exec might not be built when it came last */
     struct cus_place *places; /* lie behind the nodes */
     struct cus_variant *newest, *oldest; /* by their last launch */
     struct cus_variant *guest;           /* was patched to other shapes last, and is next time */

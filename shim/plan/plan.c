@@ -214,11 +214,14 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
 }
 
 void cus_plan_put_off(struct cus_plan *plan) {
+    struct cus_piece *piece = cus_plan_next_piece(plan);
     plan->put_off = plan->turns;
+    plan->n_waiting += !piece->waits;
+    piece->waits = true;
 }
 
 bool cus_plan_put_off_lately(const struct cus_plan *plan) {
-    return plan->turns - plan->put_off < FIRST_EXECS;
+    return plan->n_waiting && plan->turns - plan->put_off < FIRST_EXECS;
 }
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
@@ -229,6 +232,8 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_choose_set_clean(plan);
     plan->reshaped = false;
     plan->head_patched = false;
+    plan->n_waiting -= plan->piece->waits;
+    plan->piece->waits = false;
     plan->predicted = cus_choose_predict(plan, plan->piece, op);
     if (plan->predicted)
         cus_choose_trust(plan, plan->predicted);

@@ -66,6 +66,7 @@ struct cus_plan {
     enum cus_step_class step;     /* from the last marker on */
     bool broken;                  /* a break came since the last op */
     bool called;                  /* it was a call, while nothing was withheld */
+    bool covered;                 /* or one that does not name the stream, but covers it */
     bool looking;                 /* the loop finder is fed */
     bool looped;                  /* a loop was found since the host waited last */
     bool again; /* the step before was forgotten: this one's nodes are made once more */
@@ -101,7 +102,8 @@ struct cus_plan {
     bool advised;                     /* a piece was formed by it */
     uint64_t steps[CUS_STEP_CLASSES]; /* markers met, by what they said */
     uint32_t share;     /* ops that a new piece may have to be built in one step; 0: any */
-    uint32_t put_off;   /* the step in which a piece's first exec might not be built, last */
+    uint32_t put_off;   /* the step in which a piece's first exec might not be built, last, */
+    uint32_t n_waiting; /* and the pieces that wait for theirs */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
     /* Of pieces alive that were formed since it was decided last to form all anew: */
     uint64_t paces;                   /* the paces of those whose size one has set, added up, */
@@ -311,7 +313,7 @@ uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
 /* A piece without an exec may not be built in this step. What there is to build goes into such ones
  * first: patching what has an exec already costs less than issuing ops by themselves. */
 void cus_plan_put_off(struct cus_plan *plan);
-/* Was there one in this step or the last few? */
+/* Does one that came in this step or the last few still wait? */
 bool cus_plan_put_off_lately(const struct cus_plan *plan);
 /* After BEGIN, of a piece without an exec: could it be launched by cus_plan_borrow? */
 bool cus_plan_can_borrow(struct cus_plan *plan);
@@ -399,6 +401,11 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut);
 static inline void cus_plan_break(struct cus_plan *plan) {
     plan->called |= !plan->broken; /* a piece that was cut has counted it */
     plan->broken = true;
+}
+/* The same of a call that does not name the stream: it keeps a boundary and makes none, since many
+ * such come while a program warms up, and then never again. */
+static inline void cus_plan_covered(struct cus_plan *plan) {
+    plan->covered = true;
 }
 /* The step ended: the path starts at the root again. */
 void cus_plan_step_end(struct cus_plan *plan);

@@ -15,6 +15,8 @@ enum {
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
+    PACED_PART = 4,     /* of the pieces have the size that the pace allows; where fewer do, breaks
+                           shape them, at any pace */
     SETTLE_LARGER = 2,  /* times the share that pieces had */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
@@ -71,10 +73,12 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
     cus_learn_add(plan, piece);
     if (advised)
         cus_advice_formed(plan, piece);
-    else if (piece->n == size) /* one that ends for another reason is the same at any pace */
+    /* One that ends for another reason is the same at any pace. */
+    bool bounded = piece->nodes[piece->n - 1]->boundary || advised;
+    if (!bounded && piece->n == size)
         piece->formed_ns = plan->ns_per_op;
     uint32_t first = sizes_of(plan).first, bound = plan->share > first ? plan->share : first;
-    if (!advised && plan->share && piece->n == bound)
+    if (!bounded && plan->share && piece->n == bound)
         piece->formed_share = bound;
     plan->paces += piece->formed_ns;
     plan->n_paced += piece->formed_ns > 0;
@@ -96,7 +100,9 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece) {
  * What counts is how most were formed: of a thousand steps one always met a host that was busy. */
 static bool outgrown(const struct cus_plan *plan, bool first) {
     struct cus_ramp_limits now = sizes_of(plan), before = now;
-    uint64_t pace = plan->ns_per_op, formed = plan->n_paced ? plan->paces / plan->n_paced : pace;
+    uint64_t pace = plan->ns_per_op, formed = pace;
+    if (plan->n_paced * PACED_PART >= plan->n_pieces)
+        formed = plan->paces / plan->n_paced;
     if (formed <= (first ? pace / 2 * 3 : pace * SETTLE_FASTER))
         formed = pace;
     uint64_t share = plan->n_shared * 2 > plan->n_paced ? plan->shares / plan->n_shared : now.max;

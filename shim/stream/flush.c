@@ -80,7 +80,7 @@ static void tell_end(struct cus_thread *thread, unsigned row) {
         return;
     if (!engine->pending) {
         engine->counters.cuts[row] += cus_run_ended(engine);
-        cus_plan_break(&engine->plan);
+        cus_plan_covered(&engine->plan);
     }
     cus_lock_give(&engine->lock);
 }

@@ -715,6 +715,55 @@ TEST(Plan, PiecesOfFiveShapesInTurnAreSettledInThreeRounds) {
     }
 }
 
+// First execs that may not be built in a step wait until they are begun, or are gone.
+TEST(Plan, WhatIsPutOffWaitsUntilItIsBegun) {
+    Program program;
+    auto steps = [&](const char *name, int n) {
+        for (; n; n--) {
+            for (unsigned i = 0; i < 20; i++)
+                program.Op(name + std::to_string(i), i, i);
+            program.Sync();
+        }
+    };
+    EXPECT_FALSE(cus_plan_put_off_lately(&program.plan));
+    program.later = true;
+    program.may_begin = false;
+    steps("a", 5);
+    EXPECT_TRUE(cus_plan_put_off_lately(&program.plan));
+    uint32_t waiting = program.plan.n_waiting;
+    EXPECT_GT(waiting, 0u);
+    steps("a", 5);
+    EXPECT_EQ(program.plan.n_waiting, waiting) << "each counts once";
+    program.may_begin = true;
+    steps("a", 1);
+    EXPECT_FALSE(cus_plan_put_off_lately(&program.plan));
+    program.may_begin = false;
+    steps("b", 5);
+    EXPECT_TRUE(cus_plan_put_off_lately(&program.plan));
+    cus_plan_clear(&program.plan);
+    EXPECT_EQ(program.plan.n_waiting, 0u);
+}
+
+// Where breaks shape nearly all pieces they would be the same at another pace.
+TEST(Plan, PiecesThatBreaksShapeAreNotFormedAnew) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    uint64_t formed = 0;
+    for (int step = 0; step < 200; step++) {
+        for (unsigned i = 0; i < 400; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 2000 : 100));
+            program.Op("k" + std::to_string(i % 7), i, i);
+            if (i % 4 == 3 && i < 360)
+                program.Break();
+        }
+        program.Sync();
+        if (step == 5)
+            formed = program.plan.n_formed;
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(formed, 90u);
+    EXPECT_EQ(program.plan.n_formed, formed);
+}
+
 // A thread that waits for a processor in the midst of a piece has not become slow.
 TEST(Plan, OneStallSaysNothingOfTheHostsPace) {
     Program program;

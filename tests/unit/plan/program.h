@@ -89,6 +89,8 @@ class Program {
                     cus_plan_begin(&plan, &op);
                     break;
                 }
+                if (later)
+                    cus_plan_put_off(&plan);
                 [[fallthrough]];
             case CUS_OFFER_EAGER:
                 Eager(kind, op);

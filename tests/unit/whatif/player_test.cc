@@ -337,18 +337,23 @@ TEST(Player, GraphsTakeAsLongToBuildAsAtThatTime) {
 // What a step may build goes into pieces that have no exec yet, also where those in front of them
 // earned a second one.
 TEST(Player, FirstExecsComeBeforeSecondOnes) {
-    Program program;
-    uint32_t stream = program.Stream();
-    auto kernels = Kernels(program, 3000);
-    for (int step = 0; step < 40; step++) {
-        for (size_t i = 0; i < kernels.size(); i++)
-            program.Launch(kernels[i], stream, 100 + i + (i % 2 ? step % 3 * 10000 : 0));
-        program.Sync(stream);
-    }
-    cus_counters c =
-        Play(program, {{"piece_max", "64"}, {"build_us", "0"}, {"build_nodes", "128"}}).counters;
+    auto play = [](int steps) {
+        Program program;
+        uint32_t stream = program.Stream();
+        auto kernels = Kernels(program, 3000);
+        for (int step = 0; step < steps; step++) {
+            for (size_t i = 0; i < kernels.size(); i++)
+                program.Launch(kernels[i], stream, 100 + i + (i % 2 ? step % 3 * 10000 : 0));
+            program.Sync(stream);
+        }
+        return Play(program, {{"piece_max", "64"}, {"build_us", "0"}, {"build_nodes", "128"}})
+            .counters;
+    };
+    cus_counters c = play(40), first = play(14), later = play(20);
     EXPECT_GT(c.built, 3000u / 64 * 2) << "second ones come in the end";
     EXPECT_GT(c.in_graphs, 33u * 3000) << "384 nodes a step: all have an exec after eight";
+    EXPECT_LE(first.built, 55u);
+    EXPECT_GT(later.built, 70u) << "and then the others come, as soon as their params have";
 }
 
 TEST(Player, NothingIsWithheldWhileTheProgramCaptures) {
