@@ -15,8 +15,9 @@ void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
 void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
 /* The graph of the piece was refused (plan.h, cus_plan_refused). May drop the piece. */
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
-/* The path goes on behind a boundary that a cut or a pause has made, with a break (plan->broken) or
- * without. One that has lost its reason is forgotten, and what cuts kept apart is formed anew. */
+/* The path goes on behind a boundary that a cut or a pause has made, with a break (plan->broken,
+ * plan->covered) or without. One that has lost its reason is forgotten, and what cuts kept apart is
+ * formed anew. */
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at);
 /* The path goes on behind a fork. One behind which one way alone is taken for long is forgotten. */
 void cus_learn_forked(struct cus_plan *plan, struct cus_node *at);
