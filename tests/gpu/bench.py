@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and points")
     parser.add_argument("--reps", type=int, metavar="N", help="repetitions of a point at most (2 with --quick, else what its case says, 2 to 5)")
     parser.add_argument("--plain", action="store_true", help="without the variant preloaded, to try the programs and the machine")
+    parser.add_argument("--against", metavar="FILE", help="another libcusplice.so (of an earlier commit), which each point is measured under as well")
     parser.add_argument("--merge", metavar="DIR", nargs="+", help="run nothing: one report of what these folders hold; of a case that several measured, "
                         "the last one's")
     parser.add_argument("--out", metavar="DIR", default=os.path.join(run_all.ROOT, "tests", "gpu", "bench"), help="where the report goes (tests/gpu/bench)")
@@ -34,6 +35,9 @@ def arguments():
     parser.add_argument("--limit", type=float, help="seconds that no single program may exceed")
     parser.add_argument("--deadline", type=int, default=480, help="seconds after which no further point or repetition begins (480)")
     args = parser.parse_args()
+    if args.against and not os.path.isfile(args.against):
+        parser.error(f"--against {args.against}: there is no such file")
+    args.against = args.against and os.path.abspath(args.against)
     args.names = list(catalogue.CASES)
     if args.only:
         args.names = list(dict.fromkeys(one for n in args.only.split(",") for one in catalogue.GROUPS.get(n, (n,))))
@@ -44,7 +48,7 @@ def arguments():
 
 
 def run_case(name, args, runner, left):
-    bench = catalogue.Bench(runner, name, args.quick, args.plain, left, args.reps or (2 if args.quick else 9))
+    bench = catalogue.Bench(runner, name, args.quick, args.plain, left, args.reps or (2 if args.quick else 9), args.against)
     started = time.monotonic()
     try:
         catalogue.CASES[name](bench)

@@ -12,6 +12,7 @@ import statistics
 from cases import Lab, tokens_per_second
 
 PLAIN, PRELOADED, GRAPH, PIECES = "plain", "preloaded", "graph", "pieces"
+OTHER = f"{PRELOADED}, the other library"
 EAGER_RULE = {"CUSPLICE_EAGER": "bench_eager"}
 
 
@@ -22,9 +23,9 @@ class OutOfTime(Exception):
 class Bench(Lab):
     """A Lab that keeps points: the figures of each run by variant, and whether all variants came to the same result."""
 
-    def __init__(self, runner, name, quick, plain_only, left, most):
+    def __init__(self, runner, name, quick, plain_only, left, most, against=None):
         super().__init__(runner, name, quick, plain_only)
-        self.points, self.left, self.most, self.optional = [], left, most, ()
+        self.points, self.left, self.most, self.optional, self.against = [], left, most, (), against
 
     def fail(self, done):
         """A variant that may be missing (a framework may refuse the capture) is a note, anything else a failed check."""
@@ -41,6 +42,9 @@ class Bench(Lab):
         if self.left() <= 0:
             raise OutOfTime(label)
         self.optional = optional
+        if self.against and PRELOADED in variants:
+            argv, env, native, limit = variants[PRELOADED]
+            variants = {**variants, OTHER: (argv, {**(env or {}), "LD_PRELOAD": self.against}, native, limit)}
 
         def call(name, how):
             self.running = name

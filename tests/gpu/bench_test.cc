@@ -129,6 +129,22 @@ TEST_F(Bench, SlowerThanABoundFails) {
     EXPECT_NE(Row(kEager).find("| pass |"), std::string::npos) << Row(kEager);
 }
 
+/* Two builds of the library are measured beside each other; the bounds are those of the first. */
+TEST_F(Bench, AnotherLibraryIsMeasuredBeside) {
+    ASSERT_EQ(std::system(("cp " + dir_ + "/carry/libcusplice.so " + dir_ + "/before.so").c_str()),
+              0);
+    Hostloop({"3000"}, {"$(case \"$LD_PRELOAD\" in */before.so) echo 1800;; *) echo 900;; esac)"},
+             {"1000"}, {"1200"});
+    EXPECT_EQ(Run("--only loop-whole --against " + dir_ + "/before.so"), 0) << Read("log");
+    EXPECT_NE(Row(kWhole).find("| 0.900 | 0.900 to 0.900 |"), std::string::npos) << Row(kWhole);
+    EXPECT_NE(Read("log").find("preloaded 900 "), std::string::npos) << Read("log");
+    EXPECT_NE(Read("log").find("preloaded, the other library 1,800 "), std::string::npos)
+        << Read("log");
+    EXPECT_EQ(Run("--only loop-whole --against " + dir_ + "/nowhere.so"), 2);
+    EXPECT_NE(Read("log").find("nowhere.so: there is no such file"), std::string::npos)
+        << Read("log");
+}
+
 /* Of the repetitions the range is said too. */
 TEST_F(Bench, RepetitionsThatVaryAreSaid) {
     Hostloop({"3000"}, {"$((880 + n % 8 * 10))"}, {"1000"}, {"1200"});
