@@ -20,7 +20,7 @@
 #include "shim/plan/variants.h"
 
 /* Steps, from one on in which a piece without an exec may not be built, in which no other piece has
- * a further one. */
+ * a further one as long as it waits: it may not come again. */
 enum { FIRST_EXECS = 8 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -34,7 +34,6 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->piece_first;
-    plan->put_off = 0u - FIRST_EXECS;
     cus_sizes_begin(plan);
 }
 

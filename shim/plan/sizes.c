@@ -15,9 +15,9 @@ enum {
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    PACED_PART = 4,     /* of the pieces have the size that the pace allows; where fewer do, breaks
-                           shape them, at any pace */
     SETTLE_LARGER = 2,  /* times the share that pieces had */
+    PACED_PART = 4,     /* one of so many pieces has the size that the pace allows; where fewer do,
+                           breaks shape them, at any pace */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
 

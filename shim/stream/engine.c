@@ -474,8 +474,7 @@ static CUresult carry_out(struct cus_call *call) {
     engine->arrived += arrives;
     /* What it had withheld here before it went elsewhere was issued then; had it withheld nothing,
      * the plan learns only now where that was. */
-    if (arrives && !engine->plan.piece &&
-        __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread)
+    if (arrives && !engine->pending && __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread)
         cus_plan_break(&engine->plan);
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &asked, &result))

@@ -126,6 +126,7 @@ void Reset() {
     driver().journal.clear();
     driver().calls.clear();
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    driver().building = [](unsigned) {};
     legacy_stream.program_captures = false;
     cus_driver t = {};
     // What no test calls must not be NULL all the same.
@@ -233,9 +234,10 @@ void Reset() {
         return CUDA_SUCCESS;
     };
     t.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph, unsigned long long) {
+        auto *from = reinterpret_cast<Graph *>(graph);
+        driver().building((unsigned)from->nodes.size());
         if (CUresult failed = Enter("cuGraphInstantiateWithFlags"))
             return failed;
-        auto *from = reinterpret_cast<Graph *>(graph);
         auto *made = new Exec{{}, from};
         for (Node *node : from->nodes)
             made->nodes.push_back(*node);

@@ -45,6 +45,8 @@ struct Driver {
     std::function<CUresult(const std::string &)> fail = [](const std::string &) {
         return CUDA_SUCCESS;
     };
+    // A graph of so many nodes is about to be instantiated.
+    std::function<void(unsigned)> building = [](unsigned) {};
 };
 
 Driver &driver();

@@ -26,15 +26,11 @@ using fake::driver;
 
 enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
 
-// What a node takes to build; half of it when it is captured, half when the graph is instantiated.
-uint64_t node_ns;
-decltype(cus_driver::cuGraphInstantiateWithFlags) real_instantiate;
+uint64_t node_ns; // what a node takes to build
 decltype(cus_driver::cuStreamBeginCapture_v2) real_begin_capture;
-decltype(cus_driver::cuStreamEndCapture) real_end_capture;
 uint64_t begin_ns; // what a graph waits for other threads until it is begun
 uint64_t eager_ns; // what a launch by itself takes
 decltype(cus_driver::cuLaunchKernel) real_launch;
-unsigned captured;
 unsigned built; // nodes
 
 cus_counters Counters() {
@@ -66,17 +62,9 @@ class Pays : public ::testing::Test {
             cus_virtual_ns += begin_ns;
             return real_begin_capture(stream, mode);
         };
-        real_end_capture = table.cuStreamEndCapture;
-        table.cuStreamEndCapture = [](CUstream stream, CUgraph *graph) {
-            captured = (unsigned)fake::Of(stream)->captured.size();
-            return real_end_capture(stream, graph);
-        };
-        real_instantiate = table.cuGraphInstantiateWithFlags;
-        table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
-                                               unsigned long long flags) {
-            cus_virtual_ns += captured * node_ns;
-            built += captured;
-            return real_instantiate(exec, graph, flags);
+        driver().building = [](unsigned nodes) {
+            cus_virtual_ns += nodes * node_ns;
+            built += nodes;
         };
         ASSERT_TRUE(cus_engine_start(&driver().table));
         for (int i = 0; i < FUNCTIONS; i++)
@@ -292,6 +280,48 @@ TEST_F(Pays, GraphsEndWhereCallsCoverAllStreams) {
         EXPECT_EQ(late.in_graphs, 400u * OPS);
         EXPECT_EQ(late.built, 0u);
     }
+}
+
+// ... but many such come while a program warms up alone: none of them is where a graph ends.
+TEST_F(Pays, CallsOfTheFirstStepsEndNoGraphs) {
+    auto launched = [this](bool calls) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Since();
+        for (unsigned step = 0; step < 12; step++, Wait())
+            for (unsigned i = 0; i < OPS; i++) {
+                if (calls && step < 2 && i % 10 == 5)
+                    cus_engine_flush(CUS_SCOPE_P, nullptr, 9);
+                Launch(Fixed(i), i);
+            }
+        return Since().graph_launches;
+    };
+    uint64_t without = launched(false);
+    EXPECT_GT(without, 0u);
+    EXPECT_EQ(launched(true), without);
+}
+
+// A thread that comes to a stream where another one was has left nothing behind there.
+TEST_F(Pays, AnotherThreadThatComesEndsNoGraphs) {
+    auto launched = [this](bool threads) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Since();
+        for (unsigned step = 0; step < 40; step++, Wait()) {
+            auto third = [this](unsigned which) {
+                for (unsigned i = which * OPS / 3; i < (which + 1) * OPS / 3; i++)
+                    Launch(Fixed(i), i);
+            };
+            third(0);
+            if (threads)
+                std::thread(third, 1).join();
+            else
+                third(1);
+            third(2); // whoever waits was there last, or no step ends
+        }
+        return Since().graph_launches;
+    };
+    uint64_t without = launched(false);
+    EXPECT_GT(without, 0u);
+    EXPECT_EQ(launched(true), without);
 }
 
 // What was learned with patience, because it repeated itself, is given up as soon as anything else.

@@ -32,10 +32,7 @@ enum { FUNCTIONS = 300, OPS = 400000, PROGRAMS = 60 };
 
 decltype(cus_driver::cuLaunchKernel) real_launch;
 decltype(cus_driver::cuGraphLaunch) real_graph;
-decltype(cus_driver::cuStreamEndCapture) real_end_capture;
-decltype(cus_driver::cuGraphInstantiateWithFlags) real_instantiate;
 decltype(cus_driver::cuGraphExecKernelNodeSetParams_v2) real_patch;
-unsigned captured;
 uint64_t built; // nodes
 
 struct Program {
@@ -111,17 +108,9 @@ class Worth : public testing::Test {
             __atomic_add_fetch(&cus_virtual_ns, PATCH, __ATOMIC_RELAXED);
             return real_patch(arguments...);
         };
-        real_end_capture = table.cuStreamEndCapture;
-        table.cuStreamEndCapture = [](CUstream stream, CUgraph *graph) {
-            captured = (unsigned)fake::Of(stream)->captured.size();
-            return real_end_capture(stream, graph);
-        };
-        real_instantiate = table.cuGraphInstantiateWithFlags;
-        table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
-                                               unsigned long long flags) {
-            cus_virtual_ns += BUILD + captured * BUILD_NODE;
-            built += captured;
-            return real_instantiate(exec, graph, flags);
+        driver().building = [](unsigned nodes) {
+            cus_virtual_ns += BUILD + nodes * BUILD_NODE;
+            built += nodes;
         };
         ASSERT_TRUE(cus_engine_start(&driver().table));
         for (int i = 0; i < FUNCTIONS; i++)
