@@ -1,9 +1,6 @@
 // What does not pay is left alone and costs next to nothing from then on; what paid before is known
-// again at once; building is spread over steps by time. Counted, with a clock that stands still
-// unless a driver call of the test moves it.
-#include "tests/unit/stream/fake_driver.h"
-
-#include <gtest/gtest.h>
+// again at once; building is spread over steps by time.
+#include "tests/unit/stream/pays.h"
 
 #include <unistd.h>
 
@@ -11,143 +8,18 @@
 #include <fstream>
 #include <functional>
 #include <future>
-#include <random>
 #include <thread>
-#include <vector>
 
 extern "C" {
 #include "shim/base/mem.h"
-uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
 }
 
 namespace {
-
-using fake::driver;
-
-enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
-
-uint64_t node_ns; // what a node takes to build
-decltype(cus_driver::cuStreamBeginCapture_v2) real_begin_capture;
-uint64_t begin_ns; // what a graph waits for other threads until it is begun
-uint64_t eager_ns; // what a launch by itself takes
-decltype(cus_driver::cuLaunchKernel) real_launch;
-unsigned built; // nodes
-
-cus_counters Counters() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters;
-}
 
 uint64_t Observed(const cus_counters &c) {
     return c.eager_by[CUS_EAGER_OBSERVING] + c.eager_by[CUS_EAGER_DIVERGED] +
            c.eager_by[CUS_EAGER_FLUSHED];
 }
-
-class Pays : public ::testing::Test {
-  protected:
-    static void SetUpTestSuite() {
-        setenv("CUSPLICE_BUILD_US", "700", 1);
-        setenv("CUSPLICE_GRAPH_MB", "12", 1);
-        fake::Reset();
-        cus_virtual_ns = 1000000;
-        auto &table = driver().table;
-        real_launch = table.cuLaunchKernel;
-        table.cuLaunchKernel = [](auto... arguments) {
-            __atomic_add_fetch(&cus_virtual_ns, eager_ns, __ATOMIC_RELAXED); // from two threads
-            return real_launch(arguments...);
-        };
-        real_begin_capture = table.cuStreamBeginCapture_v2;
-        table.cuStreamBeginCapture_v2 = [](CUstream stream, CUstreamCaptureMode mode) {
-            cus_virtual_ns += begin_ns;
-            return real_begin_capture(stream, mode);
-        };
-        driver().building = [](unsigned nodes) {
-            cus_virtual_ns += nodes * node_ns;
-            built += nodes;
-        };
-        ASSERT_TRUE(cus_engine_start(&driver().table));
-        for (int i = 0; i < FUNCTIONS; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
-    }
-    void SetUp() override {
-        node_ns = 2500;
-        eager_ns = 0;
-        begin_ns = 0;
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        before_ = Counters();
-    }
-    void TearDown() override {
-        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
-        cus_engine_code_gone();
-    }
-
-    void Launch(unsigned function, uint64_t a) {
-        cus_virtual_ns += launch_ns_;
-        ASSERT_EQ(Issue(function, a), CUDA_SUCCESS);
-        expected_.push_back(function);
-    }
-    CUresult Issue(unsigned function, uint64_t a) {
-        uint32_t b = 0;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.form = CUS_LAUNCH_PLAIN;
-        launch.stream = {stream_, CUS_ABI_LEGACY};
-        launch.f = functions_[function];
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        return fake::Issue(launch);
-    }
-    void Wait() {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-        ASSERT_EQ(driver().journal.size(), expected_.size()) << "each op once";
-        driver().journal.clear();
-        expected_.clear();
-    }
-    static unsigned Fixed(unsigned i) { return (i * 2654435761u >> 7) % 1021 % FUNCTIONS; }
-
-    // Steps that are alike.
-    void Good(unsigned steps, unsigned ops = OPS) {
-        for (; steps; steps--, Wait())
-            for (unsigned i = 0; i < ops; i++)
-                Launch(Fixed(i), i);
-    }
-    // In an order that never repeats, but for the first `alike` ops of each step.
-    void Bad(unsigned steps, unsigned alike = 0) {
-        for (; steps; steps--, Wait())
-            for (unsigned i = 0; i < OPS; i++)
-                Launch(i < alike ? Fixed(i) : random_() % CHOICE, i);
-    }
-    // ... but for three of 16.
-    void Three(unsigned steps) {
-        for (; steps; steps--, Wait())
-            for (unsigned i = 0; i < OPS; i++)
-                Launch(i % 16 < 3 ? CHOICE + i % 16 : random_() % CHOICE, i % 16);
-    }
-    // Since the last call, or the beginning of the test.
-    cus_counters Since() {
-        cus_counters now = Counters(), since = now;
-        since.in_graphs -= before_.in_graphs;
-        since.built -= before_.built;
-        since.graph_launches -= before_.graph_launches;
-        for (int i = 0; i < CUS_EAGERS; i++)
-            since.eager_by[i] -= before_.eager_by[i];
-        since.fallbacks[CUS_FALLBACK_DEMOTED] -= before_.fallbacks[CUS_FALLBACK_DEMOTED];
-        before_ = now;
-        return since;
-    }
-
-    static inline std::vector<CUfunction> functions_;
-    std::vector<unsigned> expected_;
-    uint64_t launch_ns_ = 0; // between two launches
-    std::mt19937 random_{1};
-    cus_counters before_ = {};
-    CUstream stream_;
-};
 
 TEST_F(Pays, WhatNeverRepeatsIsLookedAtSeldom) {
     Bad(400);
@@ -220,110 +92,6 @@ TEST_F(Pays, StreamsInTurnAreLeftAlone) {
     EXPECT_LE(Observed(late) + late.eager_by[CUS_EAGER_FLUSHED], 1000 * 1024 / 50u);
 }
 
-// Where a thread goes to another stream, what it has withheld is issued: graphs end there, and are
-// not joined again for that nothing is withheld there any more. The other stream may be one on
-// which nothing is ever withheld.
-TEST_F(Pays, GraphsEndWhereTheThreadGoesToAnotherStream) {
-    static CUstream green;
-    green = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    auto real = driver().table.cuStreamGetGreenCtx;
-    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
-        *context = stream == green ? reinterpret_cast<CUgreenCtx>(1) : nullptr;
-        return CUDA_SUCCESS;
-    };
-    for (bool passes : {false, true}) {
-        SCOPED_TRACE(passes);
-        CUstream here = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        CUstream there = passes ? green : fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        auto steps = [&](unsigned n) {
-            for (; n; n--) {
-                for (unsigned i = 0; i < OPS; i++) {
-                    stream_ = i % 40 < 30 ? here : there;
-                    Launch(Fixed(i), i);
-                }
-                for (CUstream stream : {here, there}) {
-                    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-                    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-                    cus_engine_step_end(&ref);
-                }
-                Wait();
-            }
-        };
-        steps(20);
-        Since();
-        steps(400);
-        cus_counters late = Since();
-        EXPECT_EQ(late.in_graphs, 400 * OPS * (passes ? 3 : 4) / 4);
-        EXPECT_EQ(late.eager_by[CUS_EAGER_FLUSHED], 0u);
-        EXPECT_EQ(late.built, 0u);
-    }
-    driver().table.cuStreamGetGreenCtx = real;
-}
-
-// A call that issues all that is withheld, at the same places in each step: the same.
-TEST_F(Pays, GraphsEndWhereCallsCoverAllStreams) {
-    for (cus_scope scope : {CUS_SCOPE_P, CUS_SCOPE_C, CUS_SCOPE_T}) {
-        SCOPED_TRACE(scope);
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        auto steps = [&](unsigned n) {
-            for (; n; n--, Wait())
-                for (unsigned i = 0; i < OPS; i++) {
-                    if (i % 40 == 30)
-                        cus_engine_flush(scope, nullptr, 9);
-                    Launch(Fixed(i), i);
-                }
-        };
-        steps(20);
-        Since();
-        steps(400);
-        cus_counters late = Since();
-        EXPECT_EQ(late.in_graphs, 400u * OPS);
-        EXPECT_EQ(late.built, 0u);
-    }
-}
-
-// ... but many such come while a program warms up alone: none of them is where a graph ends.
-TEST_F(Pays, CallsOfTheFirstStepsEndNoGraphs) {
-    auto launched = [this](bool calls) {
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        Since();
-        for (unsigned step = 0; step < 12; step++, Wait())
-            for (unsigned i = 0; i < OPS; i++) {
-                if (calls && step < 2 && i % 10 == 5)
-                    cus_engine_flush(CUS_SCOPE_P, nullptr, 9);
-                Launch(Fixed(i), i);
-            }
-        return Since().graph_launches;
-    };
-    uint64_t without = launched(false);
-    EXPECT_GT(without, 0u);
-    EXPECT_EQ(launched(true), without);
-}
-
-// A thread that comes to a stream where another one was has left nothing behind there.
-TEST_F(Pays, AnotherThreadThatComesEndsNoGraphs) {
-    auto launched = [this](bool threads) {
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        Since();
-        for (unsigned step = 0; step < 40; step++, Wait()) {
-            auto third = [this](unsigned which) {
-                for (unsigned i = which * OPS / 3; i < (which + 1) * OPS / 3; i++)
-                    Launch(Fixed(i), i);
-            };
-            third(0);
-            if (threads)
-                std::thread(third, 1).join();
-            else
-                third(1);
-            third(2); // whoever waits was there last, or no step ends
-        }
-        return Since().graph_launches;
-    };
-    uint64_t without = launched(false);
-    EXPECT_GT(without, 0u);
-    EXPECT_EQ(launched(true), without);
-}
-
 // What was learned with patience, because it repeated itself, is given up as soon as anything else.
 TEST_F(Pays, ABadPhaseBehindOneThatWasFoundByItsRepetitionIsLeftAloneToo) {
     Bad(100);
@@ -351,41 +119,6 @@ TEST_F(Pays, ARepeatedOrderIsFoundWithoutAWait) {
     cus_counters loop = Since();
     EXPECT_GT(loop.in_graphs, 365000u) << "long before it would be looked at anyway";
     Wait();
-}
-
-// A step that ends behind its first op now and then: where a graph ends does not change for it
-// again and again.
-TEST_F(Pays, WhatEndsEarlyNowAndThenIsNotBuiltAnewForEver) {
-    auto steps = [this](unsigned n) {
-        for (unsigned step = 0; step < n; step++, Wait()) {
-            Launch(0, 0);
-            if (step % 17)
-                Launch(1 + step % 13, step % 13);
-        }
-    };
-    steps(20000);
-    Since();
-    steps(100000);
-    EXPECT_LE(Since().built, 1000u);
-}
-
-// A call that issues what is withheld, at another place each time.
-TEST_F(Pays, CallsAnywhereMakeNoGraphsAnewForEver) {
-    eager_ns = 2400;
-    auto steps = [this](unsigned n) {
-        for (; n; n--, Wait())
-            for (unsigned i = 0; i < OPS; i++) {
-                if (random_() % 64 == 0) {
-                    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-                    cus_engine_flush(CUS_SCOPE_S, &ref, 9);
-                }
-                Launch(Fixed(i), i);
-            }
-    };
-    steps(2000);
-    Since();
-    steps(4000);
-    EXPECT_LE(Since().built * 30000, 4000ull * OPS * 2400 / 50) << "a fiftieth of the time";
 }
 
 // A stream that repeated something of which nothing could be made is not deaf to something else.
