@@ -2,6 +2,7 @@
 
 A case is a function that takes a Bench and measures points. A point is one program at one setting, in up to four variants that
 alternate: as it is (plain), preloaded, with one whole graph made by hand (graph), and with graphs of pieces made by hand (pieces).
+They run one after the other, or, where the host's pace is most of what is measured, all at once and in turns.
 The cases come in the order of their weight: what the bounds need first, then the sweeps, then other people's frameworks, then large models.
 """
 
@@ -35,10 +36,12 @@ class Bench(Lab):
             super().fail(done)
 
     def point(self, label, variants, figure, unit, reps=5, x=None, more_is_better=False, result="checksum", apart=(), optional=(),
-              read=None, series="", settled=True):
+              read=None, series="", settled=True, turns=False):
         """Measures one point. `variants`: name -> (argv, environment, native program, limit). `figure` is what counts of a run's JSON line,
         `result` its checksum; variants in `apart` compute something else on purpose, those in `optional` may fail. `read` makes that
-        of a run whose program prints none. `settled`: each run is on the four CPUs that are fastest when it begins."""
+        of a run whose program prints none, or another figure. `settled`: each run is on the four CPUs that are fastest when it begins.
+        `turns`: the variants of a repetition run at once, each for 0.3 s while the others are stopped (child.Turns), for `figure` is
+        that of a median step, which a stop does not touch; the programs stop by themselves where they are ready."""
         if self.left() <= 0:
             raise OutOfTime(label)
         self.optional = optional
@@ -46,16 +49,19 @@ class Bench(Lab):
             argv, env, native, limit = variants[PRELOADED]
             variants = {**variants, OTHER: (argv, {**(env or {}), "LD_PRELOAD": self.against}, native, limit)}
 
-        def call(name, how):
-            self.running = name
-            argv, env, native, limit = variants[name]
-            done = self.runner.run(argv, variant=how, env=env if how == "preload" else None, native=native, limit=limit, settled=settled)
-            if read and done.ok:
-                done.result = read(done)
-            return done
-
         how = {name: "preload" if name.startswith(PRELOADED) else "plain" for name in variants}
-        runs = {name: of for name, of in self.alternate(how, call, min(reps, self.most)).items() if of}
+
+        def call(names):
+            jobs = [(argv, how[name], env if how[name] == "preload" else None) for name in names for argv, env, _, _ in [variants[name]]]
+            native, limit = variants[names[0]][2], max(variants[name][3] for name in names)
+            found = (self.runner.in_turn(jobs, limit, native=native) if turns
+                     else [self.runner.run(*job, limit, native, settled) for job in jobs])
+            for done in found:
+                if read and done.ok:
+                    done.result = read(done)
+            return found
+
+        runs = {name: of for name, of in self.repeat(how, call, turns, min(reps, self.most)).items() if of}
         results = {name: sorted({str(d.result.get(result)) for d in of}) for name, of in runs.items() if name not in apart}
         distinct = {value for of in results.values() for value in of}
         equal = (len(distinct) == 1 and "None" not in distinct) if results else None
@@ -63,34 +69,41 @@ class Bench(Lab):
             self.check(f"{label}: results", False, "; ".join(f"{k}: {', '.join(v)}" for k, v in results.items())[:300], "equal")
         self.points.append({
             "label": label, "x": x, "series": series, "figure": figure, "unit": unit, "more_is_better": more_is_better, "equal": equal,
-            "results": results, "apart": [name for name in apart if name in runs],
+            "results": results, "apart": [name for name in apart if name in runs], "turns": turns,
             "variants": {name: variant_of(of, figure) for name, of in runs.items()}})
 
-    def alternate(self, variants, call, reps):
-        """The runs by variant: there, then back. Another repetition begins only while there is time."""
+    def repeat(self, variants, call, at_once, reps):
+        """The runs by variant: there, then back; `call` takes one name, or all of a repetition `at_once`. Another begins only while there is time."""
         names = [name for name, how in variants.items() if how == "plain" or not self.plain_only]
         runs = {name: [] for name in names}
         for rep in range(reps):
             if rep and self.left() <= 0:
                 self.notes.append(f"{rep} of {reps} repetitions: no time for more")
                 break
-            for name in names if rep % 2 == 0 else names[::-1]:
-                done = call(name, variants[name])
-                if done.ok and done.result is not None:
-                    runs[name].append(done)
-                    self.see(name, done)
-                else:
-                    self.fail(done)
-                    names = [n for n in names if n != name]
+            order = names if rep % 2 == 0 else names[::-1]
+            for some in [order] if at_once else [[name] for name in order]:
+                for name, done in zip(some, call(some)):
+                    self.running = name
+                    if done.ok and done.result is not None:
+                        runs[name].append(done)
+                        self.see(name, done)
+                    else:
+                        self.fail(done)
+                        names = [n for n in names if n != name]
         return runs
 
 
 KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "gpu_us", "median_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
 
 
+def yardsticks(seen):
+    """Those before and behind a run; of one that took turns the least and the greatest."""
+    return [round(ms, 3) for ms in (seen if len(seen) <= 2 else (min(seen), max(seen)))]
+
+
 def variant_of(runs, figure):
     """What is kept of a variant's runs: figures, and the last run's account of the library."""
-    numbers = [{**{k: d.result[k] for k in KEPT if k in d.result}, "host_ms": [round(ms, 3) for ms in d.host_ms]} for d in runs]
+    numbers = [{**{k: d.result[k] for k in KEPT if k in d.result}, "host_ms": yardsticks(d.host_ms)} for d in runs]
     kept = {"median": statistics.median(n[figure] for n in numbers), "runs": numbers}
     stats = runs[-1].stats
     if stats:
@@ -196,7 +209,12 @@ LLAMAS = {
 }
 
 
-def llama(bench, size, cache, tokens, runs, reps, graph=False):
+def by_median_token(done):
+    """Tokens per second by the median token: of a program that takes turns, those of a whole generation count the time of the others."""
+    return {**done.result, "tokens_per_s": 1e3 / done.result["median_ms"]}
+
+
+def llama(bench, size, cache, tokens, runs, reps, graph=False, turns=False):
     if bench.lacks("torch", "transformers"):
         return
     names = ("--hidden", "--layers", "--heads", "--kv-heads", "--ffn", "--vocab")
@@ -208,7 +226,7 @@ def llama(bench, size, cache, tokens, runs, reps, graph=False):
         variants[GRAPH] = script(bench, "hf_llama.py", *args, "--graph")
     hidden, layers = LLAMAS[size][:2]
     bench.point(f"{size}, {layers} layers, hidden {hidden}, {cache} cache", variants, "tokens_per_s", "tokens/s", reps=reps, more_is_better=True, result="hash",
-                x=round(parameters(*LLAMAS[size]) / 1e6), series=f"{cache} cache", optional=(GRAPH,))
+                x=round(parameters(*LLAMAS[size]) / 1e6), series=f"{cache} cache", optional=(GRAPH,), turns=turns, read=by_median_token if turns else None)
 
 
 def parameters(hidden, layers, heads, kv_heads, ffn, words):
@@ -217,24 +235,24 @@ def parameters(hidden, layers, heads, kv_heads, ffn, words):
 
 
 def case_llama_static(bench):
-    """Hugging Face Llama, eager, 16 layers, hidden 1024, bf16, static cache."""
-    llama(bench, "270m", "static", 128, 3, 3, graph=True)
+    """Hugging Face Llama, eager, 16 layers, hidden 1024, bf16, static cache; in turns, by the median token."""
+    llama(bench, "270m", "static", 128, 3, 3, graph=True, turns=True)
 
 
 def case_llama_dynamic(bench):
     """The same with a cache that grows by concatenation."""
-    llama(bench, "270m", "dynamic", 128, 3, 3)
+    llama(bench, "270m", "dynamic", 128, 3, 3, turns=True)
 
 
 def case_training(bench):
     """A training step in eager PyTorch: transformer encoder of 4 layers, forward, backward, AdamW without foreach. The hand-written graph holds
-    the whole step, its optimizer with capturable=True, which rounds otherwise."""
+    the whole step, its optimizer with capturable=True, which rounds otherwise. In turns."""
     if bench.lacks("torch"):
         return
     args = ["--steps", 100 if bench.quick else 200]
     bench.point("4 layers, width 256", {PLAIN: script(bench, "train_loop.py", *args), PRELOADED: script(bench, "train_loop.py", *args),
                                         GRAPH: script(bench, "train_loop.py", *args, "--graph")},
-                "median_ms", "ms a step", reps=3, result="hash", apart=(GRAPH,), optional=(GRAPH,))
+                "median_ms", "ms a step", reps=3, result="hash", apart=(GRAPH,), optional=(GRAPH,), turns=True)
 
 
 # Sweeps of the host loop

@@ -253,11 +253,11 @@ class Runner:
         done.result = last_json(done.stdout)
         return done
 
-    def in_turn(self, jobs, limit=60, ready=True, meet=False):
+    def in_turn(self, jobs, limit=60, ready=True, meet=False, native=True):
         """Runs all of (argv, variant, env), in turns: Turns. `ready`: they stop by themselves before what is timed; `meet`: and before each part of it."""
         turns = Turns(len(jobs), ready, meet)
         with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
-            runs = [pool.submit(self.run, argv, variant, {**(env or {}), **({Turns.ASKED: "1"} if ready else {})}, limit * len(jobs), turns=turns)
+            runs = [pool.submit(self.run, argv, variant, {**(env or {}), **({Turns.ASKED: "1"} if ready else {})}, limit * len(jobs), native, turns=turns)
                     for argv, variant, env in jobs]
             turns.give()
         found = [run.result() for run in runs]

@@ -20,6 +20,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from child import ready
+
 
 class Block(nn.Module):
     def __init__(self, width, heads):
@@ -155,6 +157,7 @@ def main():
     models = [Model(args.words, args.width, args.layers, args.heads, args.length).cuda() for _ in range(args.models)]
     torch.cuda.synchronize()
     results = {}
+    ready()
     threads = [threading.Thread(target=train, args=(args, n, models[n], results)) for n in range(1, args.models)]
     for thread in threads:
         thread.start()
