@@ -28,10 +28,6 @@ struct Known {
     cus_advice advice;
 };
 
-void ExpectFaithful(const Program &program) {
-    ASSERT_EQ(program.asked, program.issued);
-}
-
 void Step(Program &program, unsigned ops, const std::string &names = "k") {
     for (unsigned i = 0; i < ops; i++)
         program.Op(names + std::to_string(i % 7), i);

@@ -15,12 +15,6 @@ extern "C" {
 
 namespace {
 
-void ExpectFaithful(const Program &program) {
-    ASSERT_EQ(program.asked.size(), program.issued.size());
-    for (size_t i = 0; i < program.asked.size(); i++)
-        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
-}
-
 // A step of its own: another order of kernels than any other.
 void OwnStep(Program &program, unsigned which, unsigned ops) {
     std::mt19937 random(which);

@@ -69,12 +69,6 @@ void ExpectWhole(const cus_plan &plan) {
     }
 }
 
-void ExpectFaithful(const Program &program) {
-    ASSERT_EQ(program.asked.size(), program.issued.size());
-    for (size_t i = 0; i < program.asked.size(); i++)
-        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
-}
-
 TEST(Parting, RandomStepsThatBeginAlikeAreFaithful) {
     unsigned turned = 0, graphs = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {

@@ -4,6 +4,8 @@
 #ifndef CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 #define CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -223,5 +225,12 @@ class Program {
         cus_plan_record(&plan, &op);
     }
 };
+
+// What was issued is what was asked for, in order.
+inline void ExpectFaithful(const Program &program) {
+    ASSERT_EQ(program.asked.size(), program.issued.size());
+    for (size_t i = 0; i < program.asked.size(); i++)
+        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
+}
 
 #endif

@@ -34,10 +34,6 @@ void Rounds(Program &program, int rounds, unsigned shapes) {
             Turn(program, shape);
 }
 
-void ExpectFaithful(const Program &program) {
-    EXPECT_EQ(program.issued, program.asked);
-}
-
 TEST(Variants, ManyInTurnAreAllAsTheyWereInTheEnd) {
     Program program(Limits(1000));
     Rounds(program, ENOUGH, MANY);

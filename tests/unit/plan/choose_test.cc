@@ -1,0 +1,144 @@
+// Which exec is launched where params or grids differ: a second one where addresses take turns or
+// sizes come again, none for what never does.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+void Step(Program &program, unsigned ops, uint64_t pointer = 100) {
+    for (unsigned i = 0; i < ops; i++)
+        program.Op("k" + std::to_string(i % 5), pointer + i, i);
+    program.Sync();
+}
+
+TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
+    Program program;
+    for (int step = 0; step < 20; step++) {
+        if (step == 10)
+            program.ResetCounts();
+        Step(program, 28, step % 2 ? 5000 : 100);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 10u * 28);
+    EXPECT_EQ(program.patched, 0u);
+}
+
+// Layers are alike, and in each of them the same ops have other addresses: what stands for all must
+// not be the same op of each layer, whichever that is.
+TEST(Choose, AddressesOfAnyOpsOfALayerThatTakeTurnEarnASecondExec) {
+    for (unsigned first = 0; first < 8; first++) {
+        Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+        for (int step = 0; step < 20; step++) {
+            if (step == 10)
+                program.ResetCounts();
+            for (unsigned i = 0; i < 256; i++) {
+                bool moves = (i + 8 - first) % 8 < 2;
+                program.Op("k" + std::to_string(i % 8), i + (moves ? step % 2 * 5000 : 0));
+            }
+            program.Sync();
+        }
+        ExpectFaithful(program);
+        EXPECT_EQ(program.in_graphs, 10u * 256);
+        EXPECT_EQ(program.patched, 0u) << "ops " << first << " and " << first + 1 << " of 8";
+    }
+}
+
+TEST(Choose, OneNewScalarDoesNotHideThatAddressesTakeTurns) {
+    Program program;
+    for (int step = 0; step < 20; step++) {
+        if (step == 12)
+            program.ResetCounts();
+        for (unsigned i = 0; i < 28; i++)
+            program.Op("k" + std::to_string(i % 5), i < 2 ? 1 : i + (step % 2) * 5000,
+                       i % 14 == 13 ? step : 0);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.patched, 8u * (2 + 2)) << "the new scalars, and two nodes of the first piece";
+}
+
+// The holes of a params struct hold what the stack held: every third op differs each time.
+void StepWithHoles(Program &program, int step) {
+    for (unsigned i = 0; i < 28; i++)
+        program.Op("k" + std::to_string(i % 5), i + (step % 2) * 5000, i % 3 ? 7 : 100000 + step);
+    program.Sync();
+}
+
+TEST(Choose, HolesThatAreNeverTheSameDoNotHideThatAddressesTakeTurns) {
+    Program program;
+    for (int step = 0; step < 40; step++) {
+        if (step == 20)
+            program.ResetCounts();
+        StepWithHoles(program, step);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.patched, 20u * (10 + 2)) << "the holes, and two nodes of the first piece";
+    EXPECT_EQ(program.dropped, 0u);
+}
+
+TEST(Choose, TheVariantThatCameNextBeforeIsPredicted) {
+    Program program;
+    for (int step = 0; step < 40; step++) {
+        if (step == 20)
+            program.ResetCounts();
+        StepWithHoles(program, step);
+    }
+    // The first ops of the pieces (0, 4, 12) have holes but for one: they say nothing.
+    EXPECT_EQ(program.mispredicted, 0u);
+    EXPECT_EQ(program.exact, 20u * 3);
+}
+
+TEST(Choose, NoVariantIsBuiltForHolesAlone) {
+    Program program;
+    for (int step = 0; step < 300; step++) {
+        for (unsigned i = 0; i < 28; i++)
+            program.Op("k" + std::to_string(i % 5), i, i % 2 ? 7 : 100000 + step);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 3u);
+}
+
+TEST(Choose, AddressesThatNeverComeAgainEarnNone) {
+    Program program;
+    for (int step = 0; step < 20; step++)
+        Step(program, 28, 1000 * step);
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 3u);
+}
+
+TEST(Choose, GrowingGridIsPatchedNotMissed) {
+    Program program;
+    for (uint32_t step = 0; step < 20; step++) {
+        for (int i = 0; i < 12; i++)
+            program.Op("k" + std::to_string(i), 1, 2, i == 5 ? step + 1 : 1);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 18u * 12);
+    EXPECT_EQ(program.built, 2u) << "one exec a piece: a size that never comes again earns none";
+    EXPECT_EQ(program.patched, 17u);
+}
+
+TEST(Choose, BatchSizesInTurnHitExactlyFromTheThirdRound) {
+    Program program;
+    const uint32_t batches[] = {1, 2, 4, 8};
+    for (int round = 0; round < 6; round++) {
+        if (round == 2)
+            program.ResetCounts();
+        for (uint32_t batch : batches) {
+            for (int i = 0; i < 12; i++)
+                program.Op("k" + std::to_string(i), 1, 2, batch);
+            program.Sync();
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.in_graphs, 4u * 4 * 12);
+    EXPECT_EQ(program.exact, 4u * 4 * 2);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.patched, 0u);
+}
+
+} // namespace

@@ -1,0 +1,366 @@
+// How large pieces get: as large as the host's pace, what a step may build and the end of the step
+// allow; when they are formed anew; where they end because the host pauses.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <set>
+
+namespace {
+
+// Sizes of the pieces of a step of `ops` ops, learned at a host pace of `ns` per op.
+std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    for (int step = 0; step < 4; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < ops; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * ns);
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    return program.pieces;
+}
+
+TEST(Sizes, FastHostFillsFewLargePieces) {
+    EXPECT_EQ(PiecesAtPace(100, 1000), (std::vector<uint32_t>{4, 17, 94, 550, 335}));
+    EXPECT_EQ(PiecesAtPace(160, 240), (std::vector<uint32_t>{4, 15, 51, 170}))
+        << "as the step ends there no piece is smaller than it need be";
+}
+
+TEST(Sizes, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
+    std::vector<uint32_t> pieces = PiecesAtPace(5000, 300);
+    EXPECT_EQ(pieces.front(), 4u);
+    EXPECT_EQ(*std::max_element(pieces.begin(), pieces.end()), 64u);
+    EXPECT_LE(pieces.back(), 4u) << "what is withheld last is what the host then waits for";
+}
+
+TEST(Sizes, PiecesShapedByAColdHostAreFormedAnewOnce) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    for (int step = 0; step < 40; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 1000; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 900 : 100));
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
+}
+
+// The host's pace is never quite the same.
+TEST(Sizes, PiecesDoNotFollowAPaceThatWobbles) {
+    for (uint64_t ns : {75, 130, 250, 500})
+        for (unsigned ops : {60, 240, 1000}) {
+            Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+            std::mt19937 random(ops);
+            std::set<std::vector<uint32_t>> seen;
+            for (int step = 0; step < 400; step++) {
+                program.pieces.clear();
+                uint64_t pace = ns * (80 + random() % 41) / 100;
+                for (unsigned i = 0; i < ops; i++) {
+                    if (i % 20 == 19)
+                        cus_plan_paced(&program.plan, 1000, 1000 * pace);
+                    program.Op("k" + std::to_string(i % 7), i, i);
+                }
+                program.Sync();
+                if (step >= 5)
+                    seen.insert(program.pieces);
+            }
+            ExpectFaithful(program);
+            EXPECT_EQ(seen.size(), 1u) << ops << " ops at " << ns;
+        }
+}
+
+// Forming pieces anew costs every graph of the stream.
+TEST(Sizes, PiecesAreFormedAnewWhereThatIsWorthIt) {
+    auto formed = [](uint32_t piece_first, unsigned ops, uint64_t cold, uint64_t warm) {
+        Program program({2, piece_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        uint64_t before = 0;
+        for (int step = 0; step < 100; step++) {
+            for (unsigned i = 0; i < ops; i++) {
+                cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? cold : warm));
+                program.Op("k" + std::to_string(i % 7), i, i);
+            }
+            program.Sync();
+            if (step == 6)
+                before = program.plan.n_formed;
+        }
+        ExpectFaithful(program);
+        return program.plan.n_formed - before;
+    };
+    EXPECT_EQ(formed(4, 500, 2400, 1300), 0u) << "sizes double at either pace";
+    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "larger pieces are filled in time";
+    EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one piece at either pace";
+    EXPECT_EQ(formed(4, 1000, 100, 60), 0u) << "four pieces, and the GPU waits for none";
+    EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "fewer pieces";
+    EXPECT_GT(formed(64, 500, 2000, 100), 0u);
+}
+
+// Of many steps some are always formed while the host is busy: the others need not go for these.
+TEST(Sizes, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
+    auto formed = [](unsigned slow) {
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        for (int round = 0; round < 30; round++)
+            for (unsigned which = 0; which < 40; which++) {
+                for (unsigned i = 0; i < 100; i++) {
+                    cus_plan_paced(&program.plan, 64, 64 * (round < 4 && which < slow ? 900 : 100));
+                    program.Op("k" + std::to_string(i ? i % 7 : 10 + which), i, i);
+                }
+                program.Sync();
+            }
+        ExpectFaithful(program);
+        EXPECT_GT(program.plan.n_paced, 0u);
+        cus_plan_clear(&program.plan);
+        EXPECT_EQ(program.plan.n_paced, 0u) << "they are gone";
+        EXPECT_EQ(program.plan.paces, 0u);
+        return program.plan.n_formed;
+    };
+    uint64_t once = formed(0);
+    EXPECT_LT(formed(4), once * 5 / 4);
+    EXPECT_GT(formed(36), once * 7 / 4);
+}
+
+// What one step may build is never quite the same either.
+void FollowShare(bool small) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    auto formed = [&](uint32_t share) {
+        uint64_t before = program.plan.n_formed;
+        program.plan.share = share;
+        for (int step = 0; step < 400; step++) {
+            for (unsigned i = 0; i < 1000; i++) {
+                if (i % 20 == 19)
+                    cus_plan_paced(&program.plan, 64, 64 * 100);
+                program.Op("k" + std::to_string(i % 7), i, i);
+            }
+            program.Sync();
+        }
+        return program.plan.n_formed - before;
+    };
+    EXPECT_GT(formed(small ? 1 : 100), 0u);
+    EXPECT_GT(program.plan.n_shared, 0u);
+    EXPECT_EQ(formed(small ? 7 : 150), 0u);
+    EXPECT_EQ(formed(small ? 3 : 50), 0u);
+    EXPECT_GT(formed(small ? 8 : 200), 0u);
+    ExpectFaithful(program);
+    cus_plan_clear(&program.plan);
+    EXPECT_EQ(program.plan.n_shared, 0u) << "they are gone";
+    EXPECT_EQ(program.plan.shares, 0u);
+}
+TEST(Sizes, PiecesFollowAShareThatIsTwiceAsLarge) {
+    FollowShare(false);
+    FollowShare(true); // less than the first piece may have: pieces have that
+}
+
+// Each piece that is formed anew misses once for every shape: not after the third round of five.
+// Where it ends at an op at which none ended before, shapes come there unknown: they are patched
+// into the graphs of others, the last of which is built again at the beginning of the fourth round.
+TEST(Sizes, PiecesOfFiveShapesInTurnAreSettledInThreeRounds) {
+    for (uint64_t warm : {900, 350, 200, 100}) {
+        Program program({2, 4, 1024, 500000, 8, 100000, CUS_MODE_PIECEWISE});
+        uint64_t before = 0;
+        unsigned built = 0, patched = 0;
+        for (int step = 0; step < 500; step++) {
+            for (unsigned i = 0; i < 60; i++) {
+                cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 2000 : warm));
+                program.Op("k" + std::to_string(i % 7), i, i, 1 + step % 5);
+            }
+            program.Sync();
+            if (step == 14) {
+                before = program.plan.n_formed;
+                patched = program.patched;
+            }
+            if (step == 15)
+                built = program.built;
+        }
+        ExpectFaithful(program);
+        EXPECT_GT(built, 5u);
+        EXPECT_EQ(program.plan.n_formed, before) << warm;
+        EXPECT_EQ(program.patched, patched) << warm;
+        EXPECT_EQ(program.built, built) << warm;
+    }
+}
+
+// First execs that may not be built in a step wait until they are begun, or are gone.
+TEST(Sizes, WhatIsPutOffWaitsUntilItIsBegun) {
+    Program program;
+    auto steps = [&](const char *name, int n) {
+        for (; n; n--) {
+            for (unsigned i = 0; i < 20; i++)
+                program.Op(name + std::to_string(i), i, i);
+            program.Sync();
+        }
+    };
+    EXPECT_FALSE(cus_plan_put_off_lately(&program.plan));
+    program.later = true;
+    program.may_begin = false;
+    steps("a", 5);
+    EXPECT_TRUE(cus_plan_put_off_lately(&program.plan));
+    uint32_t waiting = program.plan.n_waiting;
+    EXPECT_GT(waiting, 0u);
+    steps("a", 5);
+    EXPECT_EQ(program.plan.n_waiting, waiting) << "each counts once";
+    program.may_begin = true;
+    steps("a", 1);
+    EXPECT_FALSE(cus_plan_put_off_lately(&program.plan));
+    program.may_begin = false;
+    steps("b", 5);
+    EXPECT_TRUE(cus_plan_put_off_lately(&program.plan));
+    cus_plan_clear(&program.plan);
+    EXPECT_EQ(program.plan.n_waiting, 0u);
+}
+
+// Where breaks shape nearly all pieces they would be the same at another pace.
+TEST(Sizes, PiecesThatBreaksShapeAreNotFormedAnew) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    uint64_t formed = 0;
+    for (int step = 0; step < 200; step++) {
+        for (unsigned i = 0; i < 400; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 2000 : 100));
+            program.Op("k" + std::to_string(i % 7), i, i);
+            if (i % 4 == 3 && i < 360)
+                program.Break();
+        }
+        program.Sync();
+        if (step == 5)
+            formed = program.plan.n_formed;
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(formed, 90u);
+    EXPECT_EQ(program.plan.n_formed, formed);
+}
+
+// A thread that waits for a processor in the midst of a piece has not become slow.
+TEST(Sizes, OneStallSaysNothingOfTheHostsPace) {
+    Program program;
+    for (int i = 0; i < 10; i++)
+        cus_plan_paced(&program.plan, 64, 64 * 100);
+    cus_plan_paced(&program.plan, 64, 3000000);
+    EXPECT_LT(program.plan.ns_per_op, 200u);
+    for (int i = 0; i < 50; i++)
+        cus_plan_paced(&program.plan, 64, 64 * 8000);
+    EXPECT_GT(program.plan.ns_per_op, 7000u) << "but many do";
+}
+
+// The smallest pieces say least, but not nothing.
+TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallPieces) {
+    Program program;
+    for (int i = 0; i < 10; i++)
+        cus_plan_paced(&program.plan, 1000, 1000 * 40);
+    for (int i = 0; i < 1000; i++)
+        cus_plan_paced(&program.plan, 1, 8000);
+    EXPECT_GT(program.plan.ns_per_op, 7000u);
+}
+
+// Threads in the way of each other shape small pieces, again when they are formed anew.
+TEST(Sizes, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    std::vector<unsigned> formed;
+    for (int step = 0; step < 2000; step++) {
+        bool slow = step < 5 || (step > 7 && step < 15);
+        program.pieces.clear();
+        for (unsigned i = 0; i < 1000; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 100));
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+        if (step == 15 || step == 100)
+            formed.push_back((unsigned)program.plan.n_formed);
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
+    EXPECT_GT(formed[1], formed[0]);
+    EXPECT_EQ(program.plan.n_formed, formed[1]) << "and then no more";
+}
+
+// The first and the last op of a piece cost the host more than those between them.
+TEST(Sizes, SmallPiecesSayLittleOfTheHostsPace) {
+    Program program;
+    for (int step = 0; step < 10; step++) {
+        cus_plan_paced(&program.plan, 3, 3 * 400);
+        cus_plan_paced(&program.plan, 23, 23 * 200);
+        cus_plan_paced(&program.plan, 900, 900 * 100);
+    }
+    EXPECT_LT(program.plan.ns_per_op, 120u);
+}
+
+TEST(Sizes, NoPieceTakesTheHostLongToFill) {
+    for (uint32_t size : PiecesAtPace(50000, 300))
+        EXPECT_LE(size, 10u) << "500 us at 50 us an op";
+}
+
+// Steps of 64 ops between which the host pauses behind op `at(step)` for `ns`. Returns the sizes of
+// the pieces of the last step.
+std::vector<uint32_t> PiecesWithPause(Program &program, uint64_t ns, unsigned steps,
+                                      const std::function<unsigned(unsigned)> &at) {
+    for (unsigned step = 0; step < steps; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 64; i++) {
+            program.Op("k" + std::to_string(i % 7), i, i);
+            if (i == at(step))
+                program.now += ns;
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    return program.pieces;
+}
+
+TEST(Sizes, PieceEndsWhereTheHostPauses) {
+    Program program;
+    auto at = [](unsigned) { return 10u; };
+    EXPECT_EQ(PiecesWithPause(program, 300000, 5, at), (std::vector<uint32_t>{4, 8, 16, 32, 4}));
+    EXPECT_EQ(PiecesWithPause(program, 300000, 20, at)[1], 7u) << "ops 4 to 10";
+    unsigned formed = (unsigned)program.plan.n_formed;
+    EXPECT_EQ(PiecesWithPause(program, 300000, 10000, at)[1], 7u);
+    EXPECT_EQ(program.plan.n_formed, formed) << "for as long as it does";
+}
+
+TEST(Sizes, PieceEndsAtEachOfTwoPauses) {
+    Program program;
+    for (unsigned step = 0; step < 200; step++) {
+        program.pieces.clear();
+        for (unsigned i = 0; i < 64; i++) {
+            program.Op("k" + std::to_string(i % 7), i, i);
+            if (i == 32 || i == 50)
+                program.now += 300000 + step * (i == 32 ? 7919 : 104729) % 20000;
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    uint32_t at = 0;
+    std::set<uint32_t> ends;
+    for (uint32_t n : program.pieces)
+        ends.insert(at += n);
+    EXPECT_EQ(ends.count(33), 1u);
+    EXPECT_EQ(ends.count(51), 1u);
+}
+
+TEST(Sizes, ShortPausesAndThoseOfChanceCutNothing) {
+    Program brief, chance;
+    PiecesWithPause(brief, 30000, 300, [](unsigned) { return 10u; });
+    EXPECT_EQ(brief.plan.n_formed, 5u);
+    PiecesWithPause(chance, 300000, 300, [](unsigned step) { return step * 7 % 64; });
+    EXPECT_EQ(chance.plan.n_formed, 5u);
+}
+
+TEST(Sizes, OpsAreTimedSeldom) {
+    Program program;
+    unsigned timed = 0, steps = 1024;
+    for (unsigned step = 0; step < steps; step++) {
+        program.Op("a");
+        timed += program.plan.timed;
+        program.Op("b");
+        program.Sync();
+    }
+    EXPECT_GT(timed, 0u);
+    EXPECT_LE(timed, 10u);
+    EXPECT_EQ(program.in_graphs, 2 * (steps - 2));
+}
+
+} // namespace
