@@ -52,7 +52,7 @@ class Bench(Lab):
         how = {name: "preload" if name.startswith(PRELOADED) else "plain" for name in variants}
 
         def call(names):
-            jobs = [(argv, how[name], env if how[name] == "preload" else None) for name in names for argv, env, _, _ in [variants[name]]]
+            jobs = [(variants[name][0], how[name], variants[name][1] if how[name] == "preload" else None) for name in names]
             native, limit = variants[names[0]][2], max(variants[name][3] for name in names)
             found = (self.runner.in_turn(jobs, limit, native=native) if turns
                      else [self.runner.run(*job, limit, native, settled) for job in jobs])
@@ -81,7 +81,7 @@ class Bench(Lab):
                 self.notes.append(f"{rep} of {reps} repetitions: no time for more")
                 break
             order = names if rep % 2 == 0 else names[::-1]
-            for some in [order] if at_once else [[name] for name in order]:
+            for some in [order] if at_once and order else [[name] for name in order]:
                 for name, done in zip(some, call(some)):
                     self.running = name
                     if done.ok and done.result is not None:

@@ -172,6 +172,13 @@ TEST_F(Bench, LlamaTakesTurns) {
         << Read("log");
 }
 
+TEST_F(Bench, ProgramsThatFailInTheirTurnAreSaid) {
+    Script("python", "[ \"$1\" = -c ] && exit 0\n[ -n \"$TESTS_TURNS\" ] && kill -STOP 0\nexit 3");
+    EXPECT_EQ(Run("--only llama-dynamic --reps 2 --python " + dir_ + "/python"), 1) << Read("log");
+    EXPECT_NE(Read("log").find("FAIL: runs to its end: preload"), std::string::npos) << Read("log");
+    EXPECT_EQ(Read("log").find("the case itself"), std::string::npos) << Read("log");
+}
+
 /* Of the repetitions the range is said too. */
 TEST_F(Bench, RepetitionsThatVaryAreSaid) {
     Hostloop({"3000"}, {"$((880 + n % 8 * 10))"}, {"1000"}, {"1200"});
