@@ -269,22 +269,11 @@ static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_p
     for (const uint8_t *end = asked + (size_t)8 * at->words; asked < end; asked += 8)
         memcpy(asked, *params++, 8);
 }
-/* An image is read once in a step, and the program's own code has pushed it out of the caches
- * since: the lines of the next op are asked for while the program makes up its mind. Four hold most
- * launches; of longer ones the processor sees the rest coming. */
-static inline __attribute__((always_inline)) void cus_plan_soon(const struct cus_expected *next) {
-    uintptr_t line = (uintptr_t)next;
-    __builtin_prefetch((const void *)line);
-    __builtin_prefetch((const void *)(line + 64));
-    __builtin_prefetch((const void *)(line + 128));
-    __builtin_prefetch((const void *)(line + 192));
-}
 /* The op is withheld. */
 static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan *plan) {
     plan->n++;
     plan->at =
         (const struct cus_expected *)(const void *)((const uint8_t *)plan->at + plan->at->bytes);
-    cus_plan_soon(plan->at);
 }
 /* What the program asked for when the last op was withheld: what the node held `before`, or beside
  * it what differs. */
