@@ -23,17 +23,20 @@ class Finished:
     def __init__(self, argv, variant, env):
         self.argv, self.variant, self.env = argv, variant, env
         self.rc, self.seconds, self.hung = None, 0.0, False
+        self.unready = False  # it ended before its turns began, for it never stopped where it is ready
         self.stdout, self.stderr = "", ""
         self.stats, self.result = None, None
         self.host_ms = ()  # with `settled`, or in turns: the yardstick before and after
 
     @property
     def ok(self):
-        return self.rc == 0 and not self.hung
+        return self.rc == 0 and not self.hung and not self.unready
 
     def why(self):
         """One line on what went wrong, the end of stderr included."""
         head = "hung" if self.hung else f"exit status {self.rc}"
+        if self.rc == 0 and self.unready:
+            head = "ended before its turn: it does not say where it is ready"
         tail = " | ".join(self.stderr.strip().splitlines()[-4:])
         return f"{self.variant}: {os.path.basename(self.argv[0])} {' '.join(self.argv[1:4])}: {head}: {tail}"[:700]
 
@@ -152,6 +155,7 @@ class Turns:
     def __init__(self, n, ready, meet):
         self.ready, self.meet, self.left, self.leaders = ready, meet, n, []
         self.host_ms, self.seen = (), []
+        self.begun = False  # each has stopped where it is ready
         self.changed = threading.Condition()
 
     def began(self, leader):
@@ -175,6 +179,7 @@ class Turns:
             self.changed.wait_for(lambda: len(self.leaders) == self.left)
         while not all(state(leader)[0] == "T" for leader in self.leaders):
             time.sleep(0.05)
+        self.begun = True
         waiting = set()
         while self.left:
             groups = {leader: group(leader) for leader in self.leaders}
@@ -296,6 +301,7 @@ class Runner:
             done.stderr = f"{done.stderr or ''}\nno end after {limit} s\n{threads}"
         if turns:
             turns.ended(process.pid)
+            done.unready = turns.ready and not turns.begun
         done.rc = process.returncode
         done.seconds = time.monotonic() - begin
 

@@ -44,6 +44,11 @@ results = [done.result for done in runner.in_turn(jobs, 20, ready=False)]
 runs = sorted(run for result in results for run in result["runs"])
 assert all(a[1] <= b[0] for a, b in zip(runs, runs[1:])) and len(runs) >= 6, runs
 
+# One that never says that it is ready has run beside the others: what it says is not taken.
+found = runner.in_turn([([sys.executable, "-c", "print('{}')"], "plain", None), (jobs[0][0], "plain", None)], 20)
+assert (found[0].rc, found[0].ok, found[1].ok) == (0, False, True), [(done.rc, done.ok) for done in found]
+assert "does not say where it is ready" in found[0].why(), found[0].why()
+
 # One that hangs, and does not hold the other.
 slow = ([sys.executable, "-c", "import time; time.sleep(60)"], "plain", None)
 found = runner.in_turn([slow, jobs[0]], 3, ready=False)

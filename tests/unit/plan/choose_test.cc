@@ -6,18 +6,12 @@
 
 namespace {
 
-void Step(Program &program, unsigned ops, uint64_t pointer = 100) {
-    for (unsigned i = 0; i < ops; i++)
-        program.Op("k" + std::to_string(i % 5), pointer + i, i);
-    program.Sync();
-}
-
 TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
     Program program;
     for (int step = 0; step < 20; step++) {
         if (step == 10)
             program.ResetCounts();
-        Step(program, 28, step % 2 ? 5000 : 100);
+        program.Step(28, step % 2 ? 5000 : 100);
     }
     ExpectFaithful(program);
     EXPECT_EQ(program.in_graphs, 10u * 28);
@@ -104,7 +98,7 @@ TEST(Choose, NoVariantIsBuiltForHolesAlone) {
 TEST(Choose, AddressesThatNeverComeAgainEarnNone) {
     Program program;
     for (int step = 0; step < 20; step++)
-        Step(program, 28, 1000 * step);
+        program.Step(28, 1000 * step);
     ExpectFaithful(program);
     EXPECT_EQ(program.built, 3u);
 }

@@ -9,16 +9,10 @@
 
 namespace {
 
-void Step(Program &program, unsigned ops, uint64_t pointer = 100) {
-    for (unsigned i = 0; i < ops; i++)
-        program.Op("k" + std::to_string(i % 5), pointer + i, i);
-    program.Sync();
-}
-
 TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
     Program program;
     for (int step = 0; step < 5; step++)
-        Step(program, 28);
+        program.Step(28);
     ExpectFaithful(program);
     EXPECT_EQ(program.pieces.size(), 9u);
     EXPECT_EQ(program.pieces[0], 4u);
@@ -46,7 +40,7 @@ TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
     Program program;
     for (int step = 0; step < 5; step++) {
         program.may_begin = step == 4; // until then other threads build
-        Step(program, 28);
+        program.Step(28);
     }
     ExpectFaithful(program);
     EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 16}));
@@ -84,16 +78,16 @@ TEST(Plan, EachWordThatDiffersIsSeen) {
 TEST(Plan, WarmupIsHonoured) {
     Program program({5, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 5; step++)
-        Step(program, 12);
+        program.Step(12);
     EXPECT_EQ(program.in_graphs, 0u);
-    Step(program, 12);
+    program.Step(12);
     EXPECT_EQ(program.in_graphs, 12u);
 }
 
 TEST(Plan, UnchangedOpsPatchNothing) {
     Program program;
     for (int step = 0; step < 10; step++)
-        Step(program, 28);
+        program.Step(28);
     EXPECT_EQ(program.patched, 0u);
     EXPECT_EQ(program.exact, 7u * 3);
 }
@@ -101,7 +95,7 @@ TEST(Plan, UnchangedOpsPatchNothing) {
 TEST(Plan, ChangedParamsArePatchedAndRunAsAsked) {
     Program program;
     for (int step = 0; step < 10; step++)
-        Step(program, 28, step == 7 ? 100000 : 100);
+        program.Step(28, step == 7 ? 100000 : 100);
     ExpectFaithful(program);
     EXPECT_EQ(program.patched, 2u * 28) << "there and back";
 }
@@ -109,7 +103,7 @@ TEST(Plan, ChangedParamsArePatchedAndRunAsAsked) {
 TEST(Plan, NewBlockSizeRunsEagerlyFirst) {
     Program program;
     for (int step = 0; step < 4; step++)
-        Step(program, 12);
+        program.Step(12);
     program.ResetCounts();
     for (int i = 0; i < 12; i++)
         program.Op("k" + std::to_string(i % 5), 100 + i, i, 1, i == 2 ? 64 : 32);
@@ -122,7 +116,7 @@ TEST(Plan, NewBlockSizeRunsEagerlyFirst) {
 TEST(Plan, BadGridIsNeverWithheld) {
     Program program;
     for (int step = 0; step < 4; step++)
-        Step(program, 12);
+        program.Step(12);
     size_t before = program.issued.size();
     for (uint32_t bad : {0u, 0x80000000u}) {
         program.Op("k0", 100, 0);
@@ -138,7 +132,7 @@ TEST(Plan, CooperativeLaunchIsWithheldWithAGridThatRanOnly) {
     Program program;
     program.Kind("k2")->cooperative = true;
     for (int step = 0; step < 4; step++)
-        Step(program, 12);
+        program.Step(12);
     for (uint32_t grid : {1u, 9u}) { // whether 9 blocks fit the device is for its own call to say
         program.ResetCounts();
         size_t before = program.issued.size();
@@ -153,7 +147,7 @@ TEST(Plan, CooperativeLaunchIsWithheldWithAGridThatRanOnly) {
 TEST(Plan, DivergenceIssuesWhatWasWithheldInOrder) {
     Program program;
     for (int step = 0; step < 4; step++)
-        Step(program, 28);
+        program.Step(28);
     program.Op("k0", 100, 0);
     program.Op("k1", 101, 1);
     program.Op("other", 7, 7);
@@ -364,7 +358,7 @@ TEST(Plan, DroppingAHandleDropsItsPiecesOnly) {
 TEST(Plan, OldestPieceIsDroppedFirst) {
     Program program;
     for (int step = 0; step < 4; step++)
-        Step(program, 12);
+        program.Step(12);
     for (int step = 0; step < 4; step++) {
         for (int i = 0; i < 4; i++)
             program.Op("z" + std::to_string(i), i, i);
@@ -377,7 +371,7 @@ TEST(Plan, OldestPieceIsDroppedFirst) {
 TEST(Plan, WhatTheNextStepWantsIsNotDropped) {
     Program program;
     for (int step = 0; step < 6; step++)
-        Step(program, 28);
+        program.Step(28);
     EXPECT_FALSE(cus_plan_drop_oldest(&program.plan));
     EXPECT_EQ(program.dropped, 0u);
 }
@@ -386,7 +380,7 @@ TEST(Plan, NothingBeginsWhileTheCallerMayNot) {
     Program program;
     program.may_begin = false;
     for (int step = 0; step < 10; step++)
-        Step(program, 28);
+        program.Step(28);
     EXPECT_EQ(program.in_graphs, 0u);
     ExpectFaithful(program);
 }

@@ -125,6 +125,13 @@ class Program {
         cus_plan_step_end(&plan);
     }
 
+    // Ops whose names repeat, each with an address of its own from `pointer` on, and a wait.
+    void Step(unsigned ops, uint64_t pointer = 100) {
+        for (unsigned i = 0; i < ops; i++)
+            Op("k" + std::to_string(i % 5), pointer + i, i);
+        Sync();
+    }
+
     // A call that is not an op.
     void Break() {
         if (plan.piece)
