@@ -15,7 +15,8 @@ enum {
                          variants are made anew with them; then after twice as many, and so on */
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    SETTLE_LARGER = 2,  /* times the share that pieces had */
+    SETTLE_LARGER = 2,      /* times the share that pieces had, */
+    SETTLE_LARGER_PART = 4, /* or so much of it more, the first time: builds are cold before */
     PACED_PART = 4,     /* one of so many pieces has the size that the pace allows; where fewer do,
                            breaks shape them, at any pace */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
@@ -106,7 +107,7 @@ static bool outgrown(const struct cus_plan *plan, bool first) {
     if (formed <= (first ? pace / 2 * 3 : pace * SETTLE_FASTER))
         formed = pace;
     uint64_t share = plan->n_shared * 2 > plan->n_paced ? plan->shares / plan->n_shared : now.max;
-    if (share * SETTLE_LARGER <= now.max)
+    if (share + (first ? share / SETTLE_LARGER_PART : share * (SETTLE_LARGER - 1)) <= now.max)
         before.max = (uint32_t)share;
     return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->ns_per_op, plan->longest);
 }

@@ -179,7 +179,9 @@ enum {
     NODE_NS_MIN = 500, /* never less, */
     NODE_NS_MAX = 1000000,
     GRAPH_NS = 30000,   /* what a graph takes beside */
-    MEASURED_FROM = 8,  /* nodes of a graph that is measured */
+    MEASURED_FROM = 8,  /* nodes of a graph that is measured: a step may always build so many */
+    STALE_STEPS = 64,   /* in which nothing was measured: what was is believed less from then on, or
+                           one bad moment would keep graphs small for good */
     ADVISED_TIMES = 20, /* what an earlier run advises may take so many times the share of time: it
                            is done once, behind a first step in which code is loaded */
     PARTS = 4,          /* of the estimate: the last graph is one of them where it was faster, */
@@ -218,10 +220,20 @@ static uint32_t nodes_in(uint64_t ops) {
     uint64_t nodes = nodes_of(ops), ns = cus_options()->build_us * ops;
     uint64_t each = beyond(1, node_ns());
     if (cus_options()->build_us && each) {
-        uint64_t n = ns > GRAPH_NS ? (ns - GRAPH_NS) / each + 1 : 1; /* 0 would mean any */
+        uint64_t n = ns > GRAPH_NS ? (ns - GRAPH_NS) / each + 1 : 0;
+        n = n > MEASURED_FROM ? n : MEASURED_FROM;
         nodes = n < nodes ? n : nodes;
     }
     return nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
+}
+
+/* It comes nearer to what it is taken for where nothing was measured. */
+static void doubt(struct cus_building *building) {
+    uint64_t ns = node_ns();
+    if (++building->unmeasured < STALE_STEPS || ns <= NODE_NS)
+        return;
+    building->unmeasured = 0;
+    __atomic_store_n(&cus_process.build_node_ns, (ns + NODE_NS) / 2, __ATOMIC_RELAXED);
 }
 
 void cus_build_allow(struct cus_engine *engine) {
@@ -234,6 +246,7 @@ void cus_build_allow(struct cus_engine *engine) {
     building->began = now;
     building->nodes = building->advised = 0;
     building->ns = 0;
+    doubt(building);
     engine->plan.share = nodes_in(building->length);
 }
 
@@ -286,6 +299,7 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint
     note_wait(waited_ns);
     if (nodes < MEASURED_FROM)
         return;
+    engine->building.unmeasured = 0;
     uint64_t each = ns > GRAPH_NS + waited_ns ? (ns - waited_ns - GRAPH_NS) / nodes : 0;
     if (each > SLOWER_MAX * before)
         each = SLOWER_MAX * before;

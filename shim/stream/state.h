@@ -87,6 +87,7 @@ struct cus_engine {
         uint64_t length;          /* ops of a step, of the longest lately */
         uint64_t ns;              /* what building took */
         uint32_t nodes, advised;  /* built; what an earlier run speaks for apart */
+        uint32_t unmeasured;      /* steps since a build was measured, or what was doubted */
     } building;
     uint64_t built_nodes; /* lock: of all graphs so far */
     struct cus_ways ways; /* lock: whoever waits with it holds up the stream's threads */

@@ -157,6 +157,31 @@ TEST(Sizes, PiecesFollowAShareThatIsTwiceAsLarge) {
     FollowShare(true); // less than the first piece may have: pieces have that
 }
 
+// The first builds are cold, and what a step may build is the less: it is looked at once more,
+// soon.
+TEST(Sizes, FirstPiecesFollowAShareThatIsSomewhatLarger) {
+    for (uint32_t share : {120, 160}) {
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        uint64_t formed = 0;
+        program.plan.share = 100;
+        for (int step = 0; step < 400; step++) {
+            if (step == 4) {
+                formed = program.plan.n_formed;
+                program.plan.share = share;
+            }
+            for (unsigned i = 0; i < 1000; i++) {
+                if (i % 20 == 19)
+                    cus_plan_paced(&program.plan, 64, 64 * 100);
+                program.Op("k" + std::to_string(i % 7), i, i);
+            }
+            program.Sync();
+        }
+        ASSERT_GT(formed, 8u);
+        EXPECT_EQ(program.plan.n_formed > formed, share == 160) << share;
+        ExpectFaithful(program);
+    }
+}
+
 // Each piece that is formed anew misses once for every shape: not after the third round of five.
 // Where it ends at an op at which none ended before, shapes come there unknown: they are patched
 // into the graphs of others, the last of which is built again at the beginning of the fourth round.

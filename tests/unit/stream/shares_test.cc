@@ -199,6 +199,26 @@ TEST(Shares, PiecesHaveTheShareOfTheLongestStepLately) {
     }
 }
 
+// Beside other load a node may take a hundred times as long. What is formed then is large enough to
+// be measured, and where nothing is built any more that moment is forgotten.
+TEST(Shares, OneBadMomentDoesNotKeepPiecesSmall) {
+    Settle();
+    uint32_t usual = shares_piece();
+    for (int i = 0; i < 40; i++) {
+        shares_build(20, 20 * 250000, false);
+        shares_step();
+    }
+    EXPECT_EQ(shares_piece(), 8u);
+    for (int i = 0; i < 40; i++) {
+        EXPECT_TRUE(shares_build(8, 8 * 250000, false)) << "one fits always";
+        shares_step();
+    }
+    EXPECT_EQ(shares_piece(), 8u) << "it is slow still";
+    for (int i = 0; i < 1000; i++)
+        shares_step();
+    EXPECT_EQ(shares_piece(), usual);
+}
+
 // What graphs save in a step may be spent on more of them: it takes no longer than without any.
 TEST(Shares, AStepThatIsInGraphsMayBuildMore) {
     for (int i = 0; i < 40; i++)
