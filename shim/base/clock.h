@@ -5,10 +5,13 @@
 #ifndef CUSPLICE_BASE_CLOCK_H
 #define CUSPLICE_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 #ifdef CUS_VIRTUAL_CLOCK
+
+#define CUS_CLOCK_IS_VIRTUAL true
 
 /* For tools that play a recorded program again (stream/virtual.h): it is what they say it is. */
 extern uint64_t cus_virtual_ns;
@@ -26,6 +29,8 @@ static inline uint64_t cus_clock_unseen_ns(void) {
 }
 
 #else
+
+#define CUS_CLOCK_IS_VIRTUAL false
 
 static inline uint64_t cus_clock_ns(void) {
     struct timespec now;

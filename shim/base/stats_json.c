@@ -189,6 +189,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "graph_launches", c->graph_launches);
     cus_json_number(w, "pieces", c->pieces);
     cus_json_number(w, "built", c->built);
+    cus_json_number(w, "handed", c->handed);
     cus_json_number(w, "lent", c->lent);
     cus_json_number(w, "segments", c->segments);
     cus_json_number(w, "steps", c->steps);

@@ -1,7 +1,8 @@
 /*
  * Building, patching and launching executable graphs.
  *
- * Runs on the thread that completes a piece, under the lock of the engine that owns the piece.
+ * Runs on the thread that completes a piece, under the lock of the engine that owns the piece; of a
+ * piece that was handed over patching and launching on the thread that has it (stream/handed.h).
  * Building happens on a private stream under RELAXED capture mode, so that it neither disturbs nor
  * is disturbed by captures of the program (HAZARDS D2). Never called while the program captures in
  * this context.

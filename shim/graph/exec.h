@@ -2,8 +2,8 @@
  * Executable graphs: building one from withheld ops, patching its nodes, launching, destroying. The
  * only caller of graph APIs.
  *
- * An exec belongs to one (context, stream) pair and is guarded by that stream's engine lock
- * (HAZARDS A1, A18). The context is current in every call. The graph is kept beside the exec:
+ * An exec belongs to one (context, stream) pair and is guarded by that stream's engine lock, or
+ * belongs to who has it handed over (HAZARDS A1, A18). The context is current in every call. The graph is kept beside the exec:
  * patching needs its nodes.
  */
 #ifndef CUSPLICE_GRAPH_EXEC_H

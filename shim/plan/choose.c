@@ -205,15 +205,8 @@ void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
     plan->predicted = variant;
 }
 
-static uint32_t count_dirty(const struct cus_plan *plan) {
-    uint32_t n = 0;
-    for (uint32_t word = 0; word < (plan->piece->n + 63) / 64; word++)
-        n += (uint32_t)__builtin_popcountll(plan->dirty[word]);
-    return n;
-}
-
 static bool many_dirty(const struct cus_plan *plan) {
-    uint32_t dirty = count_dirty(plan);
+    uint32_t dirty = cus_plan_n_dirty(plan);
     return dirty >= TWIN_MIN && dirty * 4 >= plan->piece->n;
 }
 
@@ -236,7 +229,7 @@ static uint32_t count_differing(const struct cus_plan *plan, struct cus_variant 
 static void find_nearer(struct cus_plan *plan) {
     const struct cus_piece *piece = plan->piece;
     struct cus_variant *nearest = plan->predicted;
-    uint32_t least = count_dirty(plan), looks = CUS_VARIANTS_FEW;
+    uint32_t least = cus_plan_n_dirty(plan), looks = CUS_VARIANTS_FEW;
     for (struct cus_variant *variant = piece->newest; variant && looks--;
          variant = variant->older) {
         uint32_t differ =
@@ -297,7 +290,7 @@ static bool earns_twin(struct cus_plan *plan) {
     if (piece->begun > PROBE_ALWAYS && piece->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
     make_room(plan);
-    uint32_t asked = 0, again = 0, dirty = count_dirty(plan);
+    uint32_t asked = 0, again = 0, dirty = cus_plan_n_dirty(plan);
     uint32_t probes = piece->n < PROBES ? piece->n : PROBES;
     for (uint32_t probe = 0; probe < probes; probe++) {
         uint32_t end = (probe + 1) * piece->n / probes;

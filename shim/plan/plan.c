@@ -73,6 +73,13 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
     return n;
 }
 
+uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t word = 0; word < (plan->piece->n + 63) / 64; word++)
+        n += (uint32_t)__builtin_popcountll(plan->dirty[word]);
+    return n;
+}
+
 /* ---- matching ---- */
 
 static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op *op) {
@@ -365,4 +372,8 @@ bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
     bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
     cus_learn_refused(plan, piece, broken);
     return turned;
+}
+
+void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken) {
+    cus_learn_refused(plan, (struct cus_piece *)(uintptr_t)broken->piece, broken);
 }

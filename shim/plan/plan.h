@@ -372,6 +372,8 @@ struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan);
 /* The first op from `from` on that differs from the predicted variant's image; n where none does.
  */
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);
+/* How many do. */
+uint32_t cus_plan_n_dirty(const struct cus_plan *plan);
 /* Withheld op `i` as the program asked for it. */
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
 /* After FULL: which variant to launch. With PATCH and EXACT, `dirty` then says which nodes of it
@@ -425,6 +427,9 @@ bool cus_plan_drop_oldest(struct cus_plan *plan);
  * launch, NULL where none could be built and none shall be tried again soon. Returns true where a
  * turn of a loop ended with them. */
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
+/* The same of a piece that was `fired` already and may not have begun again: nothing of it is
+ * withheld any more. */
+void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken);
 /* The same, where there was no room for a graph: another try is made after a while. */
 bool cus_plan_no_room(struct cus_plan *plan);
 /* Drops so many pieces, or graphs of one that has many, launched least recently first; where none

@@ -86,6 +86,7 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     why_not->why = CUS_WHY_GONE;
     if (!cus_registry_same(engine)) {
         /* The handle is that of another stream by now, with other flags: its next op finds out. */
+        cus_withheld_settle(engine);
         cus_registry_close(engine);
         return false;
     }
@@ -120,10 +121,12 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_begin(&engine->plan, op);
     tell_piece(engine);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
-    if (engine->blocking && !engine->legacy)
-        __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
-    /* Sequentially consistent, against the watchdog that is about to sleep. */
-    __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
+    if (!engine->pending) { /* nothing handed over */
+        if (engine->blocking && !engine->legacy)
+            __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
+        /* Sequentially consistent, against the watchdog that is about to sleep. */
+        __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
+    }
     __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
     /* Waking it takes as long as some ops, and is no pace of the program's. */
     if (cus_watchdog_kick())
@@ -236,6 +239,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         case CUS_OFFER_FULL:
             call->withheld = true;
             *result = cus_withheld_fire(engine);
+            if (engine->pending)
+                cus_thread_pends(thread, engine);
             return true;
         case CUS_OFFER_OTHER:
             if (may_turn(engine)) {
@@ -467,6 +472,8 @@ static CUresult carry_out(struct cus_call *call) {
             break;
         cus_lock_give(&engine->lock);
     }
+    if (cus_handed_ended(&engine->handed) && !engine->plan.piece)
+        cus_withheld_settle(engine);
 
     struct asked asked;
     CUresult result;
@@ -479,8 +486,10 @@ static CUresult carry_out(struct cus_call *call) {
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &asked, &result))
         cus_lock_give(&engine->lock);
-    else
+    else {
+        cus_withheld_settle(engine);
         result = issue_now(engine, call, &asked);
+    }
     return cus_call_answer(engine, result);
 }
 

@@ -57,6 +57,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_mem_budget((uint64_t)options->host_mb << 20);
     cus_build_start();
+    cus_handed_start();
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     cus_process.learns = cus_process.may_build || cus_rules_steps(cus_rules()) > 0;
@@ -81,6 +82,16 @@ enum { PATIENCE_NS = 2000000000 };
 
 static uint32_t gave_up; /* atomic: at exit a lock could not be had */
 
+static uint64_t patience(void) {
+    return __atomic_load_n(&gave_up, __ATOMIC_RELAXED) ? PATIENCE_NS / 1000 : PATIENCE_NS;
+}
+
+static bool give_up(void) {
+    __atomic_store_n(&gave_up, 1, __ATOMIC_RELAXED);
+    CUS_LOG_ONCE(CUS_WARN, "stream", "a thread sleeps in the driver: the program ends without it");
+    return false;
+}
+
 /* At exit a thread may sleep in the driver for ever with its engine locked. What it issues there is
  * all that the engine withheld; the program ends without it, as it would without the library. */
 bool cus_engine_take_in_time(struct cus_engine *engine) {
@@ -88,12 +99,7 @@ bool cus_engine_take_in_time(struct cus_engine *engine) {
         cus_lock_take(&engine->lock);
         return true;
     }
-    bool again = __atomic_load_n(&gave_up, __ATOMIC_RELAXED);
-    if (cus_lock_take_for(&engine->lock, again ? PATIENCE_NS / 1000 : PATIENCE_NS))
-        return true;
-    __atomic_store_n(&gave_up, 1, __ATOMIC_RELAXED);
-    CUS_LOG_ONCE(CUS_WARN, "stream", "a thread sleeps in the driver: the program ends without it");
-    return false;
+    return cus_lock_take_for(&engine->lock, patience()) || give_up();
 }
 
 /* Those first that can be had at once, then all: who is waited for holds nobody up. */
@@ -103,7 +109,11 @@ static void drain_all(void) {
         struct cus_engine *engine = cus_process.engines[i % n];
         if (i < n ? !cus_lock_try(&engine->lock) : !cus_engine_take_in_time(engine))
             continue;
-        cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
+        /* The thread that has a piece of it may sleep there, too. */
+        if (cus_handed_wait_for(&engine->handed, i < n ? 0 : patience()))
+            cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
+        else if (i >= n)
+            give_up();
         cus_lock_give(&engine->lock);
     }
 }

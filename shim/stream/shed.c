@@ -40,8 +40,7 @@ static bool idle(struct cus_engine *engine, uint64_t now) {
     }
     /* Nothing is destroyed while the program may capture there. */
     bool alone = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
-    return !engine->closed && !engine->plan.piece &&
-           (alone || now - engine->idle_since >= IDLE_NS) &&
+    return !engine->closed && !engine->pending && (alone || now - engine->idle_since >= IDLE_NS) &&
            !__atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) &&
            (engine->plan.n_pieces || engine->plan.tree.n_nodes);
 }

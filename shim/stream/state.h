@@ -7,7 +7,8 @@
  * which is held while another is taken (enum cus_rank in base/lock.h). No thread holds two engine
  * locks (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
  * calls are made under an engine lock only to issue, build, patch and launch what that engine
- * withholds; the program's own eager calls run with no lock held.
+ * withholds; the program's own eager calls run with no lock held, and so does what was handed over
+ * (handed.h).
  */
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H
@@ -24,6 +25,7 @@
 #include "shim/plan/plan.h"
 #include "shim/plan/repeat.h"
 #include "shim/stream/engine.h"
+#include "shim/stream/handed.h"
 #include "shim/stream/kinds.h"
 #include "shim/stream/thread.h"
 
@@ -60,7 +62,7 @@ struct cus_engine {
     _Atomic bool legacy, blocking;
     bool closed; /* atomic: nothing is withheld here any more; the stream is gone or belongs to a
                     green context */
-    uint32_t pending;              /* atomic: not 0 while ops are withheld */
+    uint32_t pending;              /* atomic: not 0 while ops are withheld or handed over */
     uint64_t dormant;              /* atomic: ops to let pass, for the stream does not pay */
     uint64_t passed[CUS_OP_TYPES]; /* atomic: ops let pass, in no other counter */
     CUresult late_error;           /* atomic: of an op issued later than asked for */
@@ -78,8 +80,9 @@ struct cus_engine {
     uint32_t epoch; /* lock: the registry's epoch at which the stream's identity was checked last */
     uint32_t traced_epoch; /* lock; 0: it has no number yet */
 
-    struct cus_plan plan;         /* lock */
-    struct cus_exec *dropped;     /* lock: by the plan, not destroyed yet */
+    struct cus_plan plan;     /* lock */
+    struct cus_exec *dropped; /* lock: by the plan, not destroyed yet */
+    struct cus_handed handed;
     CUstream capture_stream;      /* lock: private, made at the first build */
     bool capture_refused;         /* lock: it could not be made: nothing is built */
     struct cus_building {         /* lock: in the running step (building.c) */
@@ -468,6 +471,8 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 /* The piece is complete: launches it, or issues its ops one by one where that fails. Returns what
  * the last op's call shall return. */
 CUresult cus_withheld_fire(struct cus_engine *engine);
+/* Waits for what was handed over. What could not be launched goes out op by op. */
+void cus_withheld_settle(struct cus_engine *engine);
 /* Drops graphs until `bytes` more fit into the budget. */
 bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
 /* Is there room for a graph of so many nodes? */

@@ -4,9 +4,9 @@
  *
  * One thread per process, started when ops are first withheld. It sleeps for good while nothing is
  * withheld, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
- * that is free: its holder is issuing work itself); it blocks all signals and is the only thread of
- * the library that calls the driver on its own. It also answers those who look at the process
- * (live.c).
+ * that is free: its holder is issuing work itself), and blocks all signals. It calls the driver on
+ * its own, as no other thread of the library does but the one of handed.c. It also answers those
+ * who look at the process (live.c).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -50,7 +50,10 @@ static bool look(void) {
             continue;
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
-            if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now))
+            /* What is being launched in front of it may wait for the GPU, and is waited for by its
+             * own stream alone. */
+            if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now) &&
+                cus_handed_wait_for(&engine->handed, 0))
                 cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
             cus_lock_give(&engine->lock);
         }
@@ -62,6 +65,7 @@ static bool look(void) {
 
 static void *run(void *unused) {
     (void)unused;
+    cus_thread_self.depth = 1; /* what the driver calls back passes */
     pthread_setname_np(pthread_self(), "cusplice");
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);

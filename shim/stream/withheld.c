@@ -3,6 +3,7 @@
  *
  * Runs on the thread that completes a piece or flushes (program thread or watchdog), with the
  * engine's lock held and its context current. Calls the driver; never takes another engine's lock.
+ * A piece that was handed over (handed.h) comes before all that is issued here.
  */
 #include <pthread.h>
 #include <string.h>
@@ -30,27 +31,6 @@ static void cancel_back(int before) {
     int unused;
     if (before == PTHREAD_CANCEL_ENABLE)
         pthread_setcancelstate(before, &unused);
-}
-
-void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
-    struct cus_engine *engine = context;
-    uint64_t bytes = cus_exec_bytes(exec);
-    engine->graph_bytes -= bytes;
-    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
-    cus_exec_put_off(&engine->dropped, exec);
-    cus_withheld_destroy_dropped(engine, false);
-}
-
-/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
- * (HAZARDS A16). */
-void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must) {
-    if (!engine->dropped ||
-        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
-        return;
-    bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
-    int cancel = cancel_off();
-    cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
-    cancel_back(cancel);
 }
 
 /* Nothing is withheld any more: whoever orders by `pending` may go on. */
@@ -93,13 +73,107 @@ static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     return result;
 }
 
+/* ---- what was handed over ---- */
+
+/* What the second thread could not launch goes out now. It was counted as launched. */
+static void issue_handed(struct cus_engine *engine) {
+    struct cus_handed *handed = &engine->handed;
+    struct cus_variant *variant = handed->variant;
+    const struct cus_piece *piece = variant->piece;
+    bool refused = handed->refused < piece->n;
+    cus_fallback(refused ? CUS_FALLBACK_SETPARAMS : CUS_FALLBACK_GRAPH_LAUNCH);
+    for (uint32_t i = 0; i < piece->n; i++)
+        note_late(engine, cus_issue(cus_process.driver, piece->places[i].kind,
+                                    cus_image_op(variant->image, piece, i), engine->handle));
+    cus_tally_cut(piece->places[refused ? handed->refused : 0].kind->tally, CUS_WHY_REFUSED,
+                  piece->n);
+    engine->counters.graph_launches--;
+    engine->counters.in_graphs -= piece->n;
+    if (engine->cut_at > engine->counters.in_graphs)
+        engine->cut_at = engine->counters.in_graphs;
+    if (engine->step_graphs > engine->counters.in_graphs)
+        engine->step_graphs = engine->counters.in_graphs;
+    engine->counters.eager_by[CUS_EAGER_UNSUPPORTED] += piece->n;
+    engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
+}
+
+/* Waits for it. What was not launched is `broken` from here on, and nothing of it out yet. */
+static enum cus_handed_state take_back(struct cus_engine *engine) {
+    struct cus_handed *handed = &engine->handed;
+    if (!cus_handed_any(handed))
+        return CUS_HANDED_NONE;
+    cus_handed_wait(handed);
+    enum cus_handed_state state = __atomic_load_n(&handed->state, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&handed->state, CUS_HANDED_NONE, __ATOMIC_RELAXED);
+    if (state != CUS_HANDED_LAUNCHED)
+        handed->broken = handed->variant;
+    return state;
+}
+
+/* Behind it all that was handed over is issued. True where anything was. */
+static bool finish(struct cus_engine *engine) {
+    enum cus_handed_state state = take_back(engine);
+    if (state > CUS_HANDED_LAUNCHED)
+        issue_handed(engine);
+    return state != CUS_HANDED_NONE;
+}
+
+/* What it may hold in that node is not known (HAZARDS A28). Returns the node, or the first one. */
+static uint32_t note_refused(struct cus_engine *engine, struct cus_variant *broken) {
+    uint32_t refused = engine->handed.refused;
+    if (refused == broken->piece->n)
+        return 0;
+    cus_variant_know(broken, broken->piece, refused, !CUS_HAZARD(A28));
+    return refused;
+}
+
+/* The plan is told of a graph that did not do; not while the piece has begun again, what is
+ * withheld of which would be lost. */
+static void mend(struct cus_engine *engine) {
+    struct cus_variant *broken = engine->handed.broken;
+    if (!broken || broken->piece == engine->plan.piece)
+        return;
+    engine->handed.broken = NULL;
+    note_refused(engine, broken);
+    cus_plan_failed(&engine->plan, broken);
+}
+
+void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
+    struct cus_engine *engine = context;
+    uint64_t bytes = cus_exec_bytes(exec);
+    int cancel = cancel_off();
+    finish(engine);
+    cancel_back(cancel);
+    if (engine->handed.broken && engine->handed.broken->exec == exec)
+        engine->handed.broken = NULL;
+    engine->graph_bytes -= bytes;
+    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
+    cus_exec_put_off(&engine->dropped, exec);
+    cus_withheld_destroy_dropped(engine, false);
+}
+
+/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
+ * (HAZARDS A16). */
+void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must) {
+    if (!engine->dropped ||
+        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
+        return;
+    bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    int cancel = cancel_off();
+    cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
+    cancel_back(cancel);
+}
+
 void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                         enum cus_cut cut, enum cus_eager counted) {
     struct cus_plan *plan = &engine->plan;
-    if (!plan->piece)
+    if (!plan->piece) {
+        cus_withheld_settle(engine);
         return;
+    }
     uint32_t n = plan->n;
     int cancel = cancel_off();
+    finish(engine);
     note_late(engine, issue_all(engine, n));
     cancel_back(cancel);
     cus_tap_flush(engine, n, cus_tap_cause(cause), reason);
@@ -112,18 +186,36 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     engine->counters.segments++;
     if (cus_plan_flushed(plan, cut))
         turn_ended(engine);
+    mend(engine);
     nothing_pends(engine);
+}
+
+void cus_withheld_settle(struct cus_engine *engine) {
+    if (!engine->pending)
+        return;
+    int cancel = cancel_off();
+    finish(engine);
+    mend(engine);
+    if (!engine->plan.piece)
+        nothing_pends(engine);
+    cancel_back(cancel);
 }
 
 void cus_withheld_lose(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
-    if (!plan->piece)
+    if (take_back(engine) > CUS_HANDED_LAUNCHED)
+        note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    mend(engine);
+    if (!plan->piece) {
+        nothing_pends(engine);
         return;
+    }
     note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     cus_tap_flush(engine, plan->n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
     cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
     cus_plan_flushed(plan, CUS_CUT_REFUSED);
+    mend(engine);
     nothing_pends(engine);
 }
 
@@ -242,6 +334,15 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
     return variant;
 }
 
+/* Node `i` is about to be patched. */
+static void note_reshaped(struct cus_engine *engine, struct cus_variant *variant, uint32_t i) {
+    const struct cus_plan *plan = &engine->plan;
+    struct cus_tally *tally = plan->piece->places[i].kind->tally;
+    if (tally && !cus_dims_same(cus_plan_held(plan, i)->dims,
+                                cus_image_op(variant->image, plan->piece, i)->dims))
+        __atomic_add_fetch(&tally->reshaped, 1, __ATOMIC_RELAXED);
+}
+
 /* False: node `*refused` refused, and what it holds is unknown from now on (HAZARDS A28). */
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
@@ -249,9 +350,7 @@ static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
         const struct cus_kind *kind = plan->piece->places[i].kind;
         const struct cus_held *held = cus_plan_held(plan, i);
-        if (kind->tally &&
-            !cus_dims_same(held->dims, cus_image_op(variant->image, plan->piece, i)->dims))
-            __atomic_add_fetch(&kind->tally->reshaped, 1, __ATOMIC_RELAXED);
+        note_reshaped(engine, variant, i);
         if (!relaxed->exchanged && !cus_exec_is_read(variant->exec, i))
             *relaxed = cus_relax(cus_process.driver);
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
@@ -358,6 +457,33 @@ static struct found find_graph(struct cus_engine *engine) {
     return found;
 }
 
+/* Where the program itself takes longer from launch to launch than a small kernel does, it is what
+ * everybody waits for. */
+static bool may_hand_over(const struct cus_engine *engine, const struct found *found) {
+    uint32_t from = cus_options()->hand_over_ns;
+    return from && engine->plan.ns_per_op >= from && found->variant && !found->tried &&
+           !cus_prove_on() && !cus_recording();
+}
+
+/* It is patched and launched by the second thread, while this one goes on. From here on the image
+ * says what its nodes will hold. */
+static bool hand_over(struct cus_engine *engine, const struct found *found, uint64_t now) {
+    struct cus_plan *plan = &engine->plan;
+    struct cus_handed *handed = &engine->handed;
+    if (!cus_handed_pays(handed) || !cus_handed_claim(engine))
+        return false;
+    memset(handed->nodes, 0, sizeof handed->nodes);
+    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
+        note_reshaped(engine, found->variant, i);
+        handed->nodes[i / 64] |= (uint64_t)1 << i % 64;
+        cus_plan_patched(plan, found->variant, i, true);
+        engine->counters.patched_nodes++;
+    }
+    engine->counters.handed++;
+    cus_handed_give(engine, found->variant, now);
+    return true;
+}
+
 /* The graph was launched by what was begun at `now`, and at `moment` (0: nobody records). */
 static void launched(struct cus_engine *engine, struct found *found, uint64_t now,
                      uint64_t moment) {
@@ -408,7 +534,11 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
     uint64_t now = cus_clock_ns();
     cus_plan_paced(plan, n - 1, now - since);
-    struct found found = find_graph(engine);
+    if (finish(engine))
+        now = cus_clock_ns();
+    mend(engine);
+    struct cus_variant *broken = engine->handed.broken; /* of this very piece */
+    struct found found = broken ? (struct found){.put_off = REFUSED} : find_graph(engine);
     struct cus_variant *variant = found.variant;
     /* Withheld no longer than it may be, and what is waited is not what launching takes. */
     uint64_t left = now - since < cus_process.hold_ns ? cus_process.hold_ns - (now - since) : 0;
@@ -418,10 +548,19 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
-    bool turned = false;
+    bool turned = false, handed = false, may_hand = may_hand_over(engine, &found);
     if (variant && engine->shadow)
         cus_prove_ready(engine, variant, found.choice == CUS_CHOICE_BUILD);
-    if (!variant) {
+    if (broken) {
+        engine->handed.broken = NULL;
+        refused = note_refused(engine, broken);
+        result = fire_eagerly(engine, broken, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED,
+                              refused, &turned);
+    } else if (may_hand && hand_over(engine, &found, now)) {
+        handed = true;
+        launched(engine, &found, now, moment);
+        turned = cus_plan_fired(plan, variant);
+    } else if (!variant) {
         result =
             fire_eagerly(engine, NULL, found.put_off, CUS_EAGER_OBSERVING,
                          found.put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0, &turned);
@@ -442,6 +581,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (found.choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
             engine->counters.graph_launches % CUS_SAMPLE_EVERY == 0)
             cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
+        if (may_hand)
+            cus_handed_took(&engine->handed, cus_clock_ns() - now);
         launched(engine, &found, now, moment);
         turned = cus_plan_fired(plan, variant);
     }
@@ -449,7 +590,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         charge(engine, &found, n);
     if (turned) /* what was built belongs to the turn that ends */
         turn_ended(engine);
-    nothing_pends(engine);
+    if (!handed)
+        nothing_pends(engine);
     cancel_back(cancel);
     return result;
 }

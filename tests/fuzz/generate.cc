@@ -232,6 +232,7 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     }
     env["CUSIM_GRAPH_RULES"] = r.Of<const char *>({"documented", "measured"});
     env["CUSIM_QUEUE_DEPTH"] = r.Of<const char *>({"1024", "1024", "64"});
+    env["CUSPLICE_HAND_OVER_NS"] = r.Of<const char *>({"0", "1", "1", "1000"});
     return env;
 }
 

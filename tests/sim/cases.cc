@@ -60,7 +60,8 @@ std::vector<Case> MakeCases() {
         {"capture_unknown", 20, "", "", {}},
         {"graph_program", 30, "", "", {}},
         {"steady", 70, "", "", {}},
-        {"launch_bound", 80, "", "", {}, true, {"--steps", "40"}}, // 256 of 1000 nodes are built in a step
+        {"launch_bound", 80, "", "", {}, true, {"--steps", "40"}}, // 256 of 1000 nodes are built in
+                                                                   // a step
         {"matched", 70, "", "", {}},
         {"soak", 40, "", "", {}},
         {"long_short", 60, "", "", {}},
@@ -164,6 +165,8 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
         {"CUSIM_DEVICES", "2"},
         // The same graphs are built in the same steps, however slow the machine is.
         {"CUSPLICE_BUILD_US", "0"},
+        // They are launched by the program's own threads.
+        {"CUSPLICE_HAND_OVER_NS", "0"},
         {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
         {"TSAN_OPTIONS",
          "exitcode=98:die_after_fork=0:suppressions=" + Runfile("tests/sim/tsan.supp")},

@@ -120,7 +120,8 @@ TEST(NewLookup, StillLeadsToTheKnown) {
 TEST(UnknownCalls, AreSeenAsSuch) {
     const Case &c = CaseOf("unknown_calls");
     Outcome plain = RunCase(c, {});
-    ASSERT_GT(CountOps(plain.log), 24u * 36 - 3 * 8) << "the driver has them not: this shows nothing";
+    ASSERT_GT(CountOps(plain.log), 24u * 36 - 3 * 8)
+        << "the driver has them not: this shows nothing";
     Setting setting;
     setting.preload = true;
     Outcome run = RunCase(c, setting);

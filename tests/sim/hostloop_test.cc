@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 #include <tuple>
 
 namespace sim {
@@ -90,7 +91,16 @@ TEST_P(Forms, LeaveTheSame) {
     EXPECT_EQ(Said(preloaded).text.at("checksum"), wanted) << "preloaded";
     EXPECT_EQ(Said(preloaded).Number("issued"), preloaded.stats.Number("ops.launches"));
     EXPECT_GE(preloaded.stats.Number("issued.in_graphs"), pattern.graphs ? 1 : 0);
-    for (const Outcome *one : {&plain, &whole, &pieces, &preloaded})
+
+    Outcome handed = Hostloop(program, pattern.args, true,
+                              {{"CUSPLICE_HAND_OVER_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}});
+    ASSERT_EQ(handed.result.status, 0) << handed.Describe();
+    ASSERT_STATS(handed);
+    EXPECT_EQ(Said(handed).text.at("checksum"), wanted) << "handed over";
+    bool second = std::thread::hardware_concurrency() > 1;
+    EXPECT_EQ(handed.stats.Number("handed") > 0, pattern.graphs && second);
+    EXPECT_EQ(preloaded.stats.Number("handed"), 0);
+    for (const Outcome *one : {&plain, &whole, &pieces, &preloaded, &handed})
         EXPECT_EQ(Said(*one).Number("gpu_us") > 0, pattern.name == "events");
 }
 

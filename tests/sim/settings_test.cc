@@ -21,6 +21,7 @@ const Knobs kKnobs[] = {
       {"CUSPLICE_HOLD_US", "1000000"},
       {"CUSPLICE_WARMUP", "1"}}},
     {"OneVariant", {{"CUSPLICE_VARIANTS", "1"}, {"CUSPLICE_WARMUP", "1"}}},
+    {"HandedOver", {{"CUSPLICE_HAND_OVER_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}}},
     {"NoGraphs", {{"CUSPLICE_GRAPH_MB", "0"}}},
     {"ModeEager", {{"CUSPLICE_MODE", "eager"}}},
     {"ModeObserve", {{"CUSPLICE_MODE", "observe"}}},

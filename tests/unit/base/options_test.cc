@@ -128,6 +128,8 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"cache_dir", "/tmp/c"},
                                                        {"cache_mb", "1"},
                                                        {"cache_every", "0"},
+                                                       {"hand_over_ns", "2000"},
+                                                       {"hand_over_look_us", "50"},
                                                        {"demote", "no"},
                                                        {"runtime_fast_path", "no"},
                                                        {"trust_driver", "yes"},

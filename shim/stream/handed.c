@@ -1,0 +1,269 @@
+/*
+ * The thread that patches and launches what is handed over.
+ *
+ * Started with the first piece; blocks all signals, has no context current between two pieces and
+ * takes no lock of the library. For a moment after a piece it looks for the next one, then it
+ * sleeps until it is woken.
+ */
+#include "shim/stream/handed.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/log.h"
+#include "shim/base/processors.h"
+#include "shim/graph/relax.h"
+#include "shim/stream/state.h"
+
+enum {
+    PROCESSORS = 2,    /* without so many nothing is gained, */
+    SPARE = 4,         /* and with so many one may be busy with looking */
+    LOOKS = 64,        /* between two looks at the clock */
+    SPINS = 4096,      /* of who waits, before it sleeps */
+    WAIT_NS = 100000,  /* and for how long at most at a time: it may have missed the end */
+    MEASURED = 4,      /* pieces before the first one that is handed over, */
+    MEASURE = 64,      /* and one of so many later on */
+    PARTS = 8,         /* of the mean that each one is */
+    LOSS_NS = 100000,  /* from which on nothing is handed over for a while, */
+    GAIN_NS = 1000000, /* and what is remembered of a gain */
+    REST = 256,        /* pieces; each time twice as many, unless it has paid meanwhile */
+    REST_MAX = 1 << 16
+};
+
+static struct {
+    cpu_set_t may_use;      /* the processors of the process, when it began */
+    bool alone;             /* these are too few */
+    uint64_t look_ns;       /* after a piece, for the next one, before it sleeps */
+    struct cus_engine *has; /* atomic: whose piece it has or is about to have; NULL: none */
+    uint32_t asleep;        /* atomic, futex */
+    enum { NOT, STARTED, NEVER } started; /* atomic */
+} second __attribute__((aligned(CUS_LINE)));
+
+/* ---- the thread ---- */
+
+static enum cus_handed_state carry_out(struct cus_handed *handed) {
+    struct cus_variant *variant = handed->variant;
+    const struct cus_piece *piece = variant->piece;
+    for (uint32_t word = 0; word < (piece->n + 63) / 64; word++)
+        for (uint64_t left = handed->nodes[word]; left; left &= left - 1) {
+            uint32_t i = word * 64 + (uint32_t)__builtin_ctzll(left);
+            if (cus_exec_patch(cus_process.driver, handed->context, variant->exec, i,
+                               piece->places[i].kind,
+                               cus_image_op(variant->image, piece, i)) != CUDA_SUCCESS) {
+                handed->refused = i;
+                return CUS_HANDED_FAILED;
+            }
+        }
+    return cus_exec_launch(cus_process.driver, variant->exec, handed->stream) == CUDA_SUCCESS
+               ? CUS_HANDED_LAUNCHED
+               : CUS_HANDED_FAILED;
+}
+
+/* By whoever made its state BUSY. */
+static void work(struct cus_handed *handed) {
+    bool pushed;
+    enum cus_handed_state became = CUS_HANDED_FAILED;
+    handed->refused = handed->variant->piece->n;
+    if (cus_context_enter(handed->context, &pushed)) {
+        became = carry_out(handed);
+        cus_context_leave(pushed);
+    }
+    __atomic_store_n(&second.has, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&handed->state, became, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&handed->sleeps, __ATOMIC_SEQ_CST))
+        cus_futex_wake(&handed->state, 1);
+}
+
+static bool take(struct cus_handed *handed) {
+    uint32_t given = CUS_HANDED_GIVEN;
+    return __atomic_compare_exchange_n(&handed->state, &given, CUS_HANDED_BUSY, false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* What is there to be taken; NULL: nothing. */
+static struct cus_handed *given(void) {
+    struct cus_engine *engine = __atomic_load_n(&second.has, __ATOMIC_SEQ_CST);
+    bool is =
+        engine && __atomic_load_n(&engine->handed.state, __ATOMIC_SEQ_CST) == CUS_HANDED_GIVEN;
+    return is ? &engine->handed : NULL;
+}
+
+static struct cus_handed *given_soon(void) {
+    uint64_t until = cus_clock_ns() + second.look_ns;
+    struct cus_handed *handed;
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if ((handed = given()))
+                return handed;
+            __builtin_ia32_pause();
+        }
+    } while (cus_clock_ns() < until);
+    return NULL;
+}
+
+/* Whoever gives makes it GIVEN, then reads `asleep`; here the other way round. */
+static struct cus_handed *given_late(void) {
+    struct cus_handed *handed;
+    for (;;) {
+        __atomic_store_n(&second.asleep, 1, __ATOMIC_SEQ_CST);
+        if ((handed = given()))
+            break;
+        cus_futex_wait(&second.asleep, 1, 0);
+    }
+    __atomic_store_n(&second.asleep, 0, __ATOMIC_SEQ_CST);
+    return handed;
+}
+
+static void *run(void *unused) {
+    (void)unused;
+    cus_thread_self.depth = 1; /* what the driver calls back, a program's log, say, passes */
+    pthread_setname_np(pthread_self(), "cusplice-launch");
+    sched_setaffinity(0, sizeof second.may_use, &second.may_use);
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    for (;;) {
+        struct cus_handed *handed = given_soon();
+        if (!handed)
+            handed = given_late();
+        if (take(handed))
+            work(handed);
+    }
+    return NULL;
+}
+
+/* ---- who hands over ---- */
+
+void cus_handed_start(void) {
+    unsigned n = 0, quota = cus_processors_quota("");
+    CPU_ZERO(&second.may_use);
+    if (sched_getaffinity(0, sizeof second.may_use, &second.may_use) == 0)
+        n = (unsigned)CPU_COUNT(&second.may_use);
+    if (quota && quota < n)
+        n = quota;
+    second.alone = n < PROCESSORS || CUS_CLOCK_IS_VIRTUAL;
+    second.look_ns = n < SPARE ? 0 : (uint64_t)cus_options()->hand_over_look_us * 1000;
+}
+
+static void start(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    bool failed = pthread_create(&thread, &attr, run, NULL) != 0;
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        cus_log(CUS_INFO, "stream", "no second thread could be started: nothing is handed over");
+    __atomic_store_n(&second.started, failed ? NEVER : STARTED, __ATOMIC_RELEASE);
+}
+
+bool cus_handed_claim(struct cus_engine *engine) {
+    struct cus_engine *nobody = NULL;
+    if (second.alone || __atomic_load_n(&second.started, __ATOMIC_ACQUIRE) == NEVER ||
+        !__atomic_compare_exchange_n(&second.has, &nobody, engine, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED))
+        return false;
+    /* One thread at a time is here. */
+    if (__atomic_load_n(&second.started, __ATOMIC_RELAXED) == NOT)
+        start();
+    if (second.started == STARTED)
+        return true;
+    __atomic_store_n(&second.has, NULL, __ATOMIC_RELEASE);
+    return false;
+}
+
+void cus_handed_give(struct cus_engine *engine, struct cus_variant *variant, uint64_t began) {
+    struct cus_handed *handed = &engine->handed;
+    handed->variant = variant;
+    handed->context = engine->context->handle;
+    handed->stream = engine->handle;
+    __atomic_store_n(&handed->state, CUS_HANDED_GIVEN, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&second.asleep, __ATOMIC_SEQ_CST)) {
+        __atomic_store_n(&second.asleep, 0, __ATOMIC_SEQ_CST);
+        cus_futex_wake(&second.asleep, 1);
+    }
+    handed->credit_ns += (int64_t)(handed->alone_ns - (cus_clock_ns() - began));
+}
+
+static bool is_busy(const struct cus_handed *handed) {
+    return __atomic_load_n(&handed->state, __ATOMIC_ACQUIRE) == CUS_HANDED_BUSY;
+}
+
+static void sleep_on(struct cus_handed *handed) {
+    __atomic_store_n(&handed->sleeps, 1, __ATOMIC_SEQ_CST);
+    while (is_busy(handed))
+        cus_futex_wait(&handed->state, CUS_HANDED_BUSY, WAIT_NS);
+    __atomic_store_n(&handed->sleeps, 0, __ATOMIC_RELAXED);
+}
+
+/* What the other thread has not begun yet is not waited for. */
+static void do_it_here(struct cus_handed *handed) {
+    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
+    work(handed);
+    cus_relax_end(cus_process.driver, relaxed);
+}
+
+void cus_handed_wait(struct cus_handed *handed) {
+    if (cus_handed_ended(handed))
+        return;
+    uint64_t since = cus_clock_ns();
+    if (take(handed))
+        do_it_here(handed);
+    for (int i = 0; i < SPINS && is_busy(handed); i++)
+        __builtin_ia32_pause();
+    if (is_busy(handed))
+        sleep_on(handed);
+    handed->credit_ns -= (int64_t)(cus_clock_ns() - since);
+}
+
+bool cus_handed_wait_for(struct cus_handed *handed, uint64_t ns) {
+    uint64_t until = cus_clock_ns() + ns;
+    while (is_busy(handed) && cus_clock_ns() < until)
+        cus_futex_wait(&handed->state, CUS_HANDED_BUSY, WAIT_NS);
+    return !is_busy(handed);
+}
+
+/* ---- does it pay? ----
+ *
+ * A piece that is handed over saves the program's thread what it would have taken there, and costs
+ * what waking the other thread takes and what is waited for it: where processors are wanted by
+ * others that may be more. */
+
+static void rest(struct cus_handed *handed) {
+    handed->rests = handed->rests ? handed->rests * 2 : REST;
+    if (handed->rests > REST_MAX)
+        handed->rests = REST_MAX;
+    handed->rest = handed->rests;
+    handed->credit_ns = 0;
+    handed->alone = 0;
+}
+
+bool cus_handed_pays(struct cus_handed *handed) {
+    if (!cus_options()->demote)
+        return true;
+    if (handed->credit_ns < -LOSS_NS)
+        rest(handed);
+    if (handed->credit_ns > GAIN_NS) {
+        handed->credit_ns = GAIN_NS;
+        handed->rests = 0;
+    }
+    if (handed->rest) {
+        handed->rest--;
+        return false;
+    }
+    if (handed->alone < MEASURED || !handed->due)
+        return false;
+    handed->due--;
+    return true;
+}
+
+void cus_handed_took(struct cus_handed *handed, uint64_t ns) {
+    handed->alone_ns = handed->alone ? (handed->alone_ns * (PARTS - 1) + ns) / PARTS : ns;
+    handed->alone += handed->alone < MEASURED;
+    handed->due = MEASURE;
+}

@@ -1,0 +1,379 @@
+// A piece is patched and launched by a thread of the library, while the program goes on. What comes
+// next must find it launched; what that thread cannot launch goes out op by op, in its place.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "tests/unit/stream/fake_driver.h"
+
+namespace {
+
+using fake::driver;
+
+constexpr int kOps = 12;
+
+class Handed : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_HOLD_US", "1000000", 1);
+        setenv("CUSPLICE_HAND_OVER_NS", "1", 1);
+        setenv("CUSPLICE_DEMOTE", "no", 1); // handed over whether that pays or not
+        setenv("CUSPLICE_LOG", "error", 1);
+        fake::Reset();
+        static bool started = cus_engine_start(&driver().table); // a process does so once
+        ASSERT_TRUE(started);
+    }
+    void SetUp() override {
+        if (std::thread::hardware_concurrency() < 2)
+            GTEST_SKIP() << "nothing is handed over where there is one processor";
+        fake::Reset();
+        driver().fail = [this](const std::string &name) { return Meet(name); };
+        stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
+        for (int i = 0; i < kOps; i++)
+            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        other_ = fake::MakeFunction("other");
+        LaunchOther(stream_); // no function's first time any more
+        for (int step = 0; step < 8; step++) {
+            Ops(0, kOps);
+            Sync();
+        }
+        ASSERT_GT(driver().calls["cuGraphLaunch"], 0);
+        driver().journal.clear();
+        expected_.clear();
+        before_ = Counters();
+    }
+    void TearDown() override {
+        Open();
+        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+        cus_engine_code_gone();
+    }
+
+    // What each call of the driver meets that is made by another thread than the test's: the one
+    // named `stops_at_` waits until the gate is opened, and then fails if it is to.
+    CUresult Meet(const std::string &name) {
+        if (std::this_thread::get_id() == test_ || name != stops_at_ || met_.exchange(true))
+            return fails_issued_ && name == "cuLaunchKernel" ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+                                                             : CUDA_SUCCESS;
+        while (!open_)
+            usleep(100);
+        return fails_ ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    }
+    void StopAt(const char *name, bool fails) {
+        stops_at_ = name;
+        fails_ = fails;
+        open_ = met_ = false;
+    }
+    void Open() { open_ = true; }
+    void OpenSoon() {
+        opener_ = std::thread([this] {
+            usleep(20 * 1000);
+            Open();
+        });
+    }
+    void Join() {
+        if (opener_.joinable())
+            opener_.join();
+    }
+
+    // Ops [from, to) of a step, each with other params than ever before.
+    void Ops(int from, int to) {
+        for (int i = from; i < to; i++) {
+            value_++;
+            ASSERT_EQ(fake::Launch(stream_, functions_[i], value_), CUDA_SUCCESS);
+            expected_.push_back(Text(stream_, "k" + std::to_string(i), value_));
+        }
+    }
+    static std::string Text(CUstream stream, const std::string &name, uint64_t value) {
+        return "S" + std::to_string(fake::Of(stream)->id) + " " + name + "(1," +
+               std::to_string(value) + ",0)";
+    }
+    void LaunchOther(CUstream stream) {
+        value_++;
+        ASSERT_EQ(fake::Launch(stream, other_, value_), CUDA_SUCCESS);
+        expected_.push_back(Text(stream, "other", value_));
+    }
+    void StepEnd() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_step_end(&ref);
+    }
+    void Sync() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        StepEnd();
+    }
+    // The ops of a step, one by one, until some have been handed over, and the thread that has them
+    // is stopped. Nothing else of the step has been issued then. Returns how many there were.
+    int UntilHanded() {
+        uint64_t handed = Counters().handed;
+        for (int i = 0; i < kOps; i++) {
+            Ops(i, i + 1);
+            if (Counters().handed > handed) {
+                while (!met_)
+                    usleep(100);
+                return i + 1;
+            }
+        }
+        return 0;
+    }
+    static cus_counters Counters() {
+        cus_counters counters;
+        cus_engine_counters(&counters);
+        return counters;
+    }
+    void ExpectAllOut() {
+        Join();
+        EXPECT_EQ(driver().journal, expected_);
+    }
+    // Steps go on in graphs, and as they were asked for.
+    void ExpectRight() {
+        stops_at_ = "";
+        uint64_t handed = Counters().handed;
+        for (int step = 0; step < 6; step++) {
+            Ops(0, kOps);
+            Sync();
+            ASSERT_EQ(driver().journal, expected_) << "step " << step;
+        }
+        EXPECT_GT(Counters().handed, handed);
+        cus_counters now = Counters();
+        uint64_t ops = 0, went = now.in_graphs;
+        for (uint64_t n : now.ops)
+            ops += n;
+        for (uint64_t n : now.eager_by)
+            went += n;
+        EXPECT_EQ(ops, went);
+    }
+
+    CUstream stream_;
+    std::vector<CUfunction> functions_;
+    CUfunction other_;
+    uint64_t value_ = 0;
+    std::vector<std::string> expected_;
+    cus_counters before_;
+    std::thread::id test_ = std::this_thread::get_id();
+    std::string stops_at_;
+    std::atomic<bool> open_{true}, met_{false}, fails_{false}, fails_issued_{false};
+    std::thread opener_;
+};
+
+TEST_F(Handed, TheProgramGoesOnMeanwhile) {
+    StopAt("cuGraphLaunch", false);
+    int n = UntilHanded();
+    ASSERT_GT(n, 0);
+    EXPECT_TRUE(driver().journal.empty());
+    Ops(n, n + 2 < kOps ? n + 2 : kOps); // withheld, or issued behind it
+    Open();
+    Sync();
+    ExpectAllOut();
+    ExpectRight();
+}
+
+TEST_F(Handed, ASynchronisationWaitsForIt) {
+    StopAt("cuGraphExecKernelNodeSetParams_v2", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    Sync();
+    ExpectAllOut();
+    ExpectRight();
+}
+
+TEST_F(Handed, AnOpThatIsNoPartOfAPieceWaitsForIt) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    LaunchOther(stream_);
+    ExpectAllOut();
+    Sync();
+    ExpectRight();
+}
+
+TEST_F(Handed, AnOpOnAnotherStreamOfTheThreadWaitsForIt) {
+    CUstream elsewhere = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    LaunchOther(elsewhere);
+    ExpectAllOut();
+    Sync();
+    ExpectRight();
+}
+
+TEST_F(Handed, ThePieceBehindItWaitsForIt) {
+    StopAt("cuGraphLaunch", false);
+    int n = UntilHanded();
+    ASSERT_GT(n, 0);
+    OpenSoon();
+    Ops(n, kOps);
+    for (int step = 0; step < 3; step++)
+        Ops(0, kOps);
+    Sync();
+    ExpectAllOut();
+    ExpectRight();
+}
+
+// An op of another thread on the legacy stream is ordered behind those of blocking streams.
+TEST_F(Handed, TheLegacyStreamWaitsForIt) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    std::thread([this] {
+        EXPECT_EQ(fake::Launch(CU_STREAM_LEGACY, other_, 7), CUDA_SUCCESS);
+    }).join();
+    expected_.push_back("L other(1,7,0)");
+    ExpectAllOut();
+    Sync();
+    ExpectRight();
+}
+
+TEST_F(Handed, CodeThatGoesWaitsForIt) {
+    StopAt("cuGraphExecKernelNodeSetParams_v2", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    cus_engine_code_gone();
+    ExpectAllOut();
+    for (int step = 0; step < 8; step++) {
+        Ops(0, kOps);
+        Sync();
+    }
+    ExpectRight();
+}
+
+TEST_F(Handed, AStreamThatGoesWaitsForIt) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, 7);
+    cus_engine_stream_gone(&ref);
+    ExpectAllOut();
+}
+
+TEST_F(Handed, WhatOthersCannotSeeIsDroppedBehindIt) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    cus_engine_function_changed(functions_[0]); // its graphs are dropped
+    ExpectAllOut();
+    Sync();
+    for (int step = 0; step < 8; step++) {
+        Ops(0, kOps);
+        Sync();
+    }
+    ExpectRight();
+}
+
+TEST_F(Handed, AnotherThreadOfTheSameStreamWaitsForIt) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    std::thread([this] { LaunchOther(stream_); }).join();
+    ExpectAllOut();
+    Sync();
+    ExpectRight();
+}
+
+class HandedFails : public Handed, public testing::WithParamInterface<const char *> {
+  protected:
+    void ExpectCounted() {
+        cus_counters now = Counters();
+        bool patch = GetParam() != std::string("cuGraphLaunch");
+        auto why = patch ? CUS_FALLBACK_SETPARAMS : CUS_FALLBACK_GRAPH_LAUNCH;
+        EXPECT_EQ(now.fallbacks[why], before_.fallbacks[why] + 1);
+        EXPECT_EQ(now.fallbacks[CUS_FALLBACK_LATE_ERROR],
+                  before_.fallbacks[CUS_FALLBACK_LATE_ERROR]);
+    }
+};
+
+TEST_P(HandedFails, ItGoesOutOpByOp) {
+    StopAt(GetParam(), true);
+    int n = UntilHanded();
+    ASSERT_GT(n, 0);
+    Open();
+    Sync();
+    ExpectAllOut();
+    ExpectCounted();
+    ExpectRight();
+}
+
+TEST_P(HandedFails, ItGoesOutInFrontOfWhatIsWithheldThen) {
+    StopAt(GetParam(), true);
+    int n = UntilHanded();
+    ASSERT_GT(n, 0);
+    OpenSoon();
+    Ops(n, kOps);
+    for (int step = 0; step < 3; step++)
+        Ops(0, kOps);
+    Sync();
+    ExpectAllOut();
+    ExpectCounted();
+    ExpectRight();
+}
+
+TEST_P(HandedFails, ItGoesOutInFrontOfAnotherOp) {
+    StopAt(GetParam(), true);
+    ASSERT_GT(UntilHanded(), 0);
+    OpenSoon();
+    LaunchOther(stream_);
+    ExpectAllOut();
+    Sync();
+    ExpectCounted();
+    ExpectRight();
+}
+
+// The piece begins again before it is known that it failed: what is withheld of it is not lost.
+TEST_P(HandedFails, ThePieceThatHasBegunAgainGoesOutBehindIt) {
+    enum { STEP = 4 }; // ops: one piece
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int n = 1; n <= STEP; n++) {
+        stops_at_ = "";
+        cus_engine_code_gone(); // what was learned of the last round
+        for (int step = 0; step < 8; step++) {
+            Ops(0, STEP);
+            Sync();
+        }
+        driver().journal.clear();
+        expected_.clear();
+        StopAt(GetParam(), true);
+        Ops(0, STEP);
+        while (!met_)
+            usleep(100);
+        StepEnd();
+        Ops(0, n < STEP ? n : STEP - 1);
+        EXPECT_TRUE(driver().journal.empty());
+        OpenSoon();
+        if (n == STEP)
+            Ops(STEP - 1, STEP);
+        Sync();
+        ExpectAllOut();
+    }
+    stops_at_ = "";
+    for (int step = 0; step < 8; step++) {
+        Ops(0, STEP);
+        Sync();
+    }
+    ExpectAllOut();
+}
+
+TEST_P(HandedFails, WhatFailsThenIsHeardOfLater) {
+    StopAt(GetParam(), true);
+    ASSERT_GT(UntilHanded(), 0);
+    fails_issued_ = true;
+    Open();
+    Sync();
+    fails_issued_ = false;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_SUCCESS);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, HandedFails,
+                         testing::Values("cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"),
+                         [](const auto &info) {
+                             return std::string(info.param) == "cuGraphLaunch" ? "Launch" : "Patch";
+                         });
+
+} // namespace
