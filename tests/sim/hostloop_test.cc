@@ -133,6 +133,24 @@ TEST(Hostloop, TheChecksumShowsWhatAGraphDoesWrong) {
     }
 }
 
+// What is recorded or verified is launched by who completes it, as the trace says and the proof
+// asks.
+TEST(Hostloop, NothingIsHandedOverWhileItIsRecordedOrVerified) {
+    std::string trace = TempDir() + "/trace";
+    for (const std::map<std::string, std::string> &env :
+         std::vector<std::map<std::string, std::string>>{{{"CUSPLICE_RECORD", trace}},
+                                                         {{"CUSPLICE_MODE", "verify"}}}) {
+        auto all = env;
+        all["CUSPLICE_HAND_OVER_NS"] = "1";
+        all["CUSPLICE_DEMOTE"] = "no";
+        Outcome run = Hostloop("hostloop_driver", {"--scalar-every", "1"}, true, all);
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        EXPECT_GT(run.stats.Number("graph_launches"), 0);
+        EXPECT_EQ(run.stats.Number("handed"), 0);
+    }
+    unlink(trace.c_str());
+}
+
 // A step's scalars and grids are in the sum: a graph by hand that is not patched would not do.
 TEST(Hostloop, WhatChangesFromStepToStepIsInTheChecksum) {
     const std::vector<std::vector<std::string>> patterns = {

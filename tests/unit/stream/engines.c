@@ -14,6 +14,14 @@ uint64_t last_engine_steps(void) {
     return last_engine()->counters.steps;
 }
 
+uint32_t last_engine_group_pending(void) {
+    return __atomic_load_n(cus_group_pending(last_engine()), __ATOMIC_RELAXED);
+}
+
+uint32_t last_engine_blocking_pending(void) {
+    return __atomic_load_n(&last_engine()->context->blocking_pending, __ATOMIC_RELAXED);
+}
+
 uint64_t last_engine_built(void) {
     return last_engine()->building.nodes;
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/fake_driver.h"
 
 namespace {
@@ -82,11 +83,12 @@ class Handed : public testing::Test {
 
     // Ops [from, to) of a step, each with other params than ever before.
     void Ops(int from, int to) {
-        for (int i = from; i < to; i++) {
-            value_++;
-            ASSERT_EQ(fake::Launch(stream_, functions_[i], value_), CUDA_SUCCESS);
-            expected_.push_back(Text(stream_, "k" + std::to_string(i), value_));
-        }
+        for (int i = from; i < to; i++)
+            Op(i, ++value_);
+    }
+    void Op(int i, uint64_t value) {
+        ASSERT_EQ(fake::Launch(stream_, functions_[i], value), CUDA_SUCCESS);
+        expected_.push_back(Text(stream_, "k" + std::to_string(i), value));
     }
     static std::string Text(CUstream stream, const std::string &name, uint64_t value) {
         return "S" + std::to_string(fake::Of(stream)->id) + " " + name + "(1," +
@@ -129,6 +131,11 @@ class Handed : public testing::Test {
         Join();
         EXPECT_EQ(driver().journal, expected_);
     }
+    // No stream is looked at for ever, for what it withheld once.
+    static void ExpectNothingPends() {
+        EXPECT_EQ(last_engine_group_pending(), 0u);
+        EXPECT_EQ(last_engine_blocking_pending(), 0u);
+    }
     // Steps go on in graphs, and as they were asked for.
     void ExpectRight() {
         stops_at_ = "";
@@ -169,6 +176,34 @@ TEST_F(Handed, TheProgramGoesOnMeanwhile) {
     Open();
     Sync();
     ExpectAllOut();
+    ExpectNothingPends();
+    ExpectRight();
+    ExpectNothingPends();
+}
+
+// The thread that only completed the piece has it to wait for as well.
+TEST_F(Handed, AnOpOfWhoCompletedThePieceOnAnotherStreamWaitsForIt) {
+    StopAt("cuGraphLaunch", false);
+    int n = UntilHanded();
+    ASSERT_GT(n, 1);
+    Open();
+    Ops(n, kOps);
+    Sync();
+    CUstream elsewhere = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    StopAt("cuGraphLaunch", false);
+    Ops(0, n - 1);
+    std::thread([&] {
+        auto test = test_;
+        test_ = std::this_thread::get_id();
+        Ops(n - 1, n);
+        while (!met_)
+            usleep(100);
+        OpenSoon();
+        LaunchOther(elsewhere);
+        ExpectAllOut();
+        test_ = test;
+    }).join();
+    Sync();
     ExpectRight();
 }
 
@@ -276,6 +311,31 @@ TEST_F(Handed, AnotherThreadOfTheSameStreamWaitsForIt) {
     ExpectRight();
 }
 
+// A node that is refused each time is left alone; the others go on in graphs.
+TEST_F(Handed, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
+    std::atomic<int> patched{0};
+    driver().fail = [&](const std::string &name) {
+        if (name == "cuGraphLaunch")
+            patched = 0;
+        return name == "cuGraphExecKernelNodeSetParams_v2" && ++patched == 3
+                   ? (patched = 0, CUDA_ERROR_INVALID_VALUE)
+                   : CUDA_SUCCESS;
+    };
+    for (int step = 0; step < 60; step++) {
+        Ops(0, 4);
+        Sync();
+        ASSERT_EQ(driver().journal, expected_) << step;
+    }
+    uint64_t before = Counters().in_graphs;
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    for (int step = 0; step < 20; step++) {
+        Ops(0, 4);
+        Sync();
+    }
+    ExpectAllOut();
+    EXPECT_GT(Counters().in_graphs, before + 20);
+}
+
 class HandedFails : public Handed, public testing::WithParamInterface<const char *> {
   protected:
     void ExpectCounted() {
@@ -358,6 +418,29 @@ TEST_P(HandedFails, ThePieceThatHasBegunAgainGoesOutBehindIt) {
     ExpectAllOut();
 }
 
+// What comes next is just what the graph was to hold, and does not.
+TEST_P(HandedFails, ThePieceThatComesAgainAsItIsGoesOutAsItIs) {
+    enum { STEP = 4 }; // ops: one piece
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 8; step++) {
+        Ops(0, STEP);
+        Sync();
+    }
+    StopAt(GetParam(), true);
+    for (int i = 0; i < STEP; i++)
+        Op(i, 777);
+    while (!met_)
+        usleep(100);
+    StepEnd();
+    OpenSoon();
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < STEP; i++)
+            Op(i, 777);
+        step ? Sync() : StepEnd();
+    }
+    ExpectAllOut();
+}
+
 TEST_P(HandedFails, WhatFailsThenIsHeardOfLater) {
     StopAt(GetParam(), true);
     ASSERT_GT(UntilHanded(), 0);
@@ -368,6 +451,28 @@ TEST_P(HandedFails, WhatFailsThenIsHeardOfLater) {
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_SUCCESS);
+}
+
+// Nobody can issue it any more: the program hears of it.
+TEST_P(HandedFails, WhereItsContextIsDeadItIsLost) {
+    StopAt(GetParam(), true);
+    ASSERT_GT(UntilHanded(), 0);
+    auto current = driver().table.cuCtxGetCurrent;
+    auto push = driver().table.cuCtxPushCurrent_v2;
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = nullptr;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuCtxPushCurrent_v2 = [](CUcontext) { return CUDA_ERROR_CONTEXT_IS_DESTROYED; };
+    OpenSoon();
+    cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+    Join();
+    driver().table.cuCtxGetCurrent = current;
+    driver().table.cuCtxPushCurrent_v2 = push;
+    EXPECT_TRUE(driver().journal.empty());
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    ExpectNothingPends();
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, HandedFails,

@@ -1,0 +1,73 @@
+// Handing over goes on as long as it saves the program's thread more than it costs that.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+extern "C" {
+#include "shim/stream/handed.h"
+}
+#include "tests/unit/stream/fake_driver.h"
+
+namespace {
+
+// Pieces of which so many are handed over, each with such a gain; the others are measured.
+struct Played {
+    int handed = 0, before = 0; // before: in front of the first one
+};
+Played Play(cus_handed *handed, int pieces, uint64_t alone_ns, int64_t gain_ns) {
+    Played played;
+    for (int i = 0; i < pieces; i++) {
+        if (cus_handed_pays(handed)) {
+            played.handed++;
+            handed->credit_ns += gain_ns;
+        } else {
+            played.before += !played.handed;
+            cus_handed_took(handed, alone_ns);
+        }
+    }
+    return played;
+}
+
+class Pays : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        setenv("CUSPLICE_LOG", "error", 1);
+        fake::Reset();
+    }
+    cus_handed handed_ = {};
+};
+
+TEST_F(Pays, SomeAreMeasuredFirstAndOneOfManyLaterOn) {
+    Played played = Play(&handed_, 6504, 20000, 15000);
+    EXPECT_EQ(played.before, 4);
+    EXPECT_EQ(played.handed, 6400) << "64 of 65";
+    EXPECT_EQ(handed_.alone_ns, 20000u);
+}
+
+TEST_F(Pays, WhatOneTakesFollowsWhatIsMeasured) {
+    Play(&handed_, 100, 20000, 0);
+    Play(&handed_, 4000, 40000, 0);
+    EXPECT_GT(handed_.alone_ns, 38000u);
+    EXPECT_LE(handed_.alone_ns, 40000u);
+}
+
+TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
+    EXPECT_EQ(Play(&handed_, 100, 20000, -50000).handed, 3) << "100 us, and one piece to notice";
+    EXPECT_EQ(Play(&handed_, 160, 20000, -50000).handed, 0) << "256 in all, and 4 to measure";
+    EXPECT_EQ(Play(&handed_, 60, 20000, -50000).handed, 3);
+    EXPECT_EQ(Play(&handed_, 450, 20000, -50000).handed, 0) << "512";
+    int often = Play(&handed_, 1 << 20, 20000, -50000).handed;
+    EXPECT_GT(often, 3 * 8);
+    EXPECT_LT(often, 3 * 32) << "it doubles up to 65536";
+}
+
+TEST_F(Pays, AGainMakesUpForWhatWasBefore) {
+    Play(&handed_, 100, 20000, -50000);
+    Play(&handed_, 400, 20000, -50000);
+    Play(&handed_, 2000, 20000, 15000);
+    EXPECT_EQ(handed_.rests, 0u);
+    EXPECT_LE(handed_.credit_ns, 1015000) << "but no gain is kept for ever";
+    EXPECT_EQ(Play(&handed_, 1 << 10, 20000, 15000).before, 0);
+}
+
+} // namespace
