@@ -50,7 +50,7 @@ struct cus_counters {
     uint64_t graph_launches;
     uint64_t pieces;   /* pieces formed */
     uint64_t built;    /* executable graphs instantiated */
-    uint64_t handed;   /* pieces patched and launched by the library's thread */
+    uint64_t handed;   /* pieces handed over to the library's thread, and launched */
     uint64_t lent;     /* pieces launched by the graph of another piece, for want of memory */
     uint64_t segments; /* runs of ops between two breaks */
     uint64_t steps;

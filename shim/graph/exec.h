@@ -3,8 +3,8 @@
  * only caller of graph APIs.
  *
  * An exec belongs to one (context, stream) pair and is guarded by that stream's engine lock, or
- * belongs to who has it handed over (HAZARDS A1, A18). The context is current in every call. The graph is kept beside the exec:
- * patching needs its nodes.
+ * belongs to who has it handed over (HAZARDS A1, A18). The context is current in every call. The
+ * graph is kept beside the exec: patching needs its nodes.
  */
 #ifndef CUSPLICE_GRAPH_EXEC_H
 #define CUSPLICE_GRAPH_EXEC_H

@@ -374,6 +374,15 @@ bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
     return turned;
 }
 
+static struct cus_piece *piece_of(const struct cus_variant *variant) {
+    return (struct cus_piece *)(uintptr_t)variant->piece;
+}
+
+/* Where the tallies know of it already they are told of one less. */
+void cus_plan_unfired(struct cus_variant *variant) {
+    piece_of(variant)->fired--;
+}
+
 void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken) {
-    cus_learn_refused(plan, (struct cus_piece *)(uintptr_t)broken->piece, broken);
+    cus_learn_refused(plan, piece_of(broken), broken);
 }

@@ -427,8 +427,9 @@ bool cus_plan_drop_oldest(struct cus_plan *plan);
  * launch, NULL where none could be built and none shall be tried again soon. Returns true where a
  * turn of a loop ended with them. */
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
-/* The same of a piece that was `fired` already and may not have begun again: nothing of it is
- * withheld any more. */
+/* A piece that was `fired` was not launched after all. */
+void cus_plan_unfired(struct cus_variant *variant);
+/* Refused, of such a piece, which may not have begun again: nothing of it is withheld any more. */
 void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken);
 /* The same, where there was no room for a graph: another try is made after a while. */
 bool cus_plan_no_room(struct cus_plan *plan);

@@ -1,9 +1,10 @@
 /*
- * The thread that patches and launches what is handed over.
+ * The thread that patches and launches what is handed over, and those who hand over and wait.
  *
- * Started with the first piece; blocks all signals, has no context current between two pieces and
- * takes no lock of the library. For a moment after a piece it looks for the next one, then it
- * sleeps until it is woken.
+ * The thread is started with the first piece; it blocks all signals, has no context current between
+ * two pieces and takes no lock of the library. For a moment after a piece it looks for the next
+ * one, then it sleeps until it is woken. Whoever waits holds the engine's lock, and may take the
+ * piece instead.
  */
 #include "shim/stream/handed.h"
 
@@ -33,7 +34,7 @@ enum {
 };
 
 static struct {
-    cpu_set_t may_use;      /* the processors of the process, when it began */
+    cpu_set_t may_use;      /* by the thread that made the first call of CUDA, then */
     bool alone;             /* these are too few */
     uint64_t look_ns;       /* after a piece, for the next one, before it sleeps */
     struct cus_engine *has; /* atomic: whose piece it has or is about to have; NULL: none */
@@ -262,8 +263,14 @@ bool cus_handed_pays(struct cus_handed *handed) {
     return true;
 }
 
+/* One that was held up, by another thread or a full queue, says nothing of those behind it: of the
+ * first ones the fastest counts, of a later one twice the mean at most. */
 void cus_handed_took(struct cus_handed *handed, uint64_t ns) {
-    handed->alone_ns = handed->alone ? (handed->alone_ns * (PARTS - 1) + ns) / PARTS : ns;
+    uint64_t mean = handed->alone_ns, most = 2 * mean;
+    if (handed->alone < MEASURED)
+        handed->alone_ns = handed->alone && mean < ns ? mean : ns;
+    else
+        handed->alone_ns = (mean * (PARTS - 1) + (ns < most ? ns : most)) / PARTS;
     handed->alone += handed->alone < MEASURED;
     handed->due = MEASURE;
 }

@@ -6,7 +6,7 @@
  * stream launches by itself, so that no stream ever waits for another one's launch. Until a piece
  * that was handed over is launched its stream counts as one that withholds ops (`pending`): what
  * would issue those waits for it. A piece that the thread could not launch goes out op by op from
- * whoever asks for it next (cus_withheld_settle).
+ * whoever asks for it next (finish in withheld.c).
  */
 #ifndef CUSPLICE_STREAM_HANDED_H
 #define CUSPLICE_STREAM_HANDED_H
@@ -27,7 +27,8 @@ enum cus_handed_state {
 };
 
 /* The piece of a stream that was handed over last. While it is GIVEN or BUSY the graph is whose who
- * takes it, and the images of `nodes` are written by nobody; else all is the engine lock's. */
+ * takes it, and nobody writes dims or params of the images of `nodes`; else all is the engine
+ * lock's. */
 struct cus_handed {
     uint32_t state;    /* atomic, futex: enum cus_handed_state */
     uint32_t sleeps;   /* atomic: somebody sleeps until it is not BUSY any more */
@@ -47,7 +48,7 @@ struct cus_handed {
     int64_t credit_ns; /* what the program's thread was saved, and has waited, lately */
 };
 
-/* The process has just begun: which processors it may use. */
+/* The first call of CUDA is made, by the thread that makes it: which processors there are. */
 void cus_handed_start(void);
 /* Is this engine's next piece to be handed over, by what that saved it so far? Asked once for each
  * piece that could be. Lock held, here and below. */

@@ -7,8 +7,8 @@
  * which is held while another is taken (enum cus_rank in base/lock.h). No thread holds two engine
  * locks (HAZARDS B5): whoever must flush another stream does so before it locks its own. Driver
  * calls are made under an engine lock only to issue, build, patch and launch what that engine
- * withholds; the program's own eager calls run with no lock held, and so does what was handed over
- * (handed.h).
+ * withholds; the program's own eager calls run with no lock held, and so does what the second
+ * thread launches (handed.h).
  */
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H

@@ -50,8 +50,8 @@ static bool look(void) {
             continue;
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
-            /* What is being launched in front of it may wait for the GPU, and is waited for by its
-             * own stream alone. */
+            /* What a thread is launching in front of it may wait for the GPU: it is not waited for
+             * here, unless it was begun this very moment. */
             if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now) &&
                 cus_handed_wait_for(&engine->handed, 0))
                 cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);

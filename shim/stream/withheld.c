@@ -87,7 +87,9 @@ static void issue_handed(struct cus_engine *engine) {
                                     cus_image_op(variant->image, piece, i), engine->handle));
     cus_tally_cut(piece->places[refused ? handed->refused : 0].kind->tally, CUS_WHY_REFUSED,
                   piece->n);
+    cus_plan_unfired(variant);
     engine->counters.graph_launches--;
+    engine->counters.handed--;
     engine->counters.in_graphs -= piece->n;
     if (engine->cut_at > engine->counters.in_graphs)
         engine->cut_at = engine->counters.in_graphs;
@@ -95,6 +97,7 @@ static void issue_handed(struct cus_engine *engine) {
         engine->step_graphs = engine->counters.in_graphs;
     engine->counters.eager_by[CUS_EAGER_UNSUPPORTED] += piece->n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
+    engine->counters.segments++;
 }
 
 /* Waits for it. What was not launched is `broken` from here on, and nothing of it out yet. */
@@ -203,8 +206,10 @@ void cus_withheld_settle(struct cus_engine *engine) {
 
 void cus_withheld_lose(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
-    if (take_back(engine) > CUS_HANDED_LAUNCHED)
+    int cancel = cancel_off();
+    if (take_back(engine) > CUS_HANDED_LAUNCHED) /* it stays counted as launched */
         note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    cancel_back(cancel);
     mend(engine);
     if (!plan->piece) {
         nothing_pends(engine);

@@ -51,6 +51,18 @@ TEST_F(Pays, WhatOneTakesFollowsWhatIsMeasured) {
     EXPECT_LE(handed_.alone_ns, 40000u);
 }
 
+// A thread that had to wait for a processor, or for the GPU, says nothing of the next one.
+TEST_F(Pays, OneThatWasHeldUpIsNotBelieved) {
+    cus_handed_pays(&handed_);
+    cus_handed_took(&handed_, 10000000);
+    Play(&handed_, 3, 20000, 0);
+    EXPECT_EQ(handed_.alone_ns, 20000u);
+    EXPECT_EQ(Play(&handed_, 64, 20000, 0).handed, 64);
+    ASSERT_FALSE(cus_handed_pays(&handed_));
+    cus_handed_took(&handed_, 10000000);
+    EXPECT_EQ(handed_.alone_ns, 22500u);
+}
+
 TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
     EXPECT_EQ(Play(&handed_, 100, 20000, -50000).handed, 3) << "100 us, and one piece to notice";
     EXPECT_EQ(Play(&handed_, 160, 20000, -50000).handed, 0) << "256 in all, and 4 to measure";

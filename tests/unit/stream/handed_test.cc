@@ -338,6 +338,18 @@ TEST_F(Handed, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
 
 class HandedFails : public Handed, public testing::WithParamInterface<const char *> {
   protected:
+    // Of all kernels, once their pieces are gone.
+    static uint64_t Tallied() {
+        unsigned at = 0;
+        uint64_t sum = 0;
+        for (cus_tally *tally = nullptr; (tally = cus_tally_next(tally, &at));)
+            sum += tally->in_graphs;
+        return sum;
+    }
+    void TearDown() override {
+        Handed::TearDown();
+        EXPECT_EQ(Tallied(), Counters().in_graphs);
+    }
     void ExpectCounted() {
         cus_counters now = Counters();
         bool patch = GetParam() != std::string("cuGraphLaunch");
