@@ -55,7 +55,9 @@ TEST_F(Pays, WhatOneTakesFollowsWhatIsMeasured) {
 TEST_F(Pays, OneThatWasHeldUpIsNotBelieved) {
     cus_handed_pays(&handed_);
     cus_handed_took(&handed_, 10000000);
-    Play(&handed_, 3, 20000, 0);
+    Play(&handed_, 2, 20000, 0);
+    ASSERT_FALSE(cus_handed_pays(&handed_));
+    cus_handed_took(&handed_, 10000000);
     EXPECT_EQ(handed_.alone_ns, 20000u);
     EXPECT_EQ(Play(&handed_, 64, 20000, 0).handed, 64);
     ASSERT_FALSE(cus_handed_pays(&handed_));
