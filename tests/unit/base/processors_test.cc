@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -13,9 +12,8 @@ namespace {
 class Processors : public testing::Test {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/processors-XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        root_ = name;
+        root_ = testing::TempDir() + "processors";
+        std::filesystem::create_directories(root_);
     }
     void TearDown() override { std::filesystem::remove_all(root_); }
     void Write(const std::string &path, const std::string &text) {

@@ -1,4 +1,5 @@
-// Handing over goes on as long as it saves the program's thread more than it costs that.
+// Handing over goes on as long as it saves the program's thread more than it costs that; and nobody
+// waits for a thread that has not begun.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -82,6 +83,28 @@ TEST_F(Pays, AGainMakesUpForWhatWasBefore) {
     EXPECT_EQ(handed_.rests, 0u);
     EXPECT_LE(handed_.credit_ns, 1015000) << "but no gain is kept for ever";
     EXPECT_EQ(Play(&handed_, 1 << 10, 20000, 15000).before, 0);
+}
+
+// No thread knows of this one, which has no context either: waiting for another would be for ever.
+TEST(Wait, WhatNobodyHasBegunIsDoneByWhoWaits) {
+    fake::Reset();
+    ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+    fake::driver().table.cuCtxPushCurrent_v2 = [](CUcontext) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    };
+    auto *piece = static_cast<cus_piece *>(calloc(1, sizeof(cus_piece)));
+    auto *variant = static_cast<cus_variant *>(calloc(1, sizeof(cus_variant)));
+    piece->n = 3;
+    variant->piece = piece;
+    cus_handed handed = {};
+    handed.variant = variant;
+    handed.context = (CUcontext)0x77;
+    handed.state = CUS_HANDED_GIVEN;
+    cus_handed_wait(&handed);
+    EXPECT_EQ(handed.state, (uint32_t)CUS_HANDED_FAILED);
+    EXPECT_EQ(handed.refused, 3u) << "no node was";
+    free(variant);
+    free(piece);
 }
 
 } // namespace
