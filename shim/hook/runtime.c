@@ -420,7 +420,9 @@ void *cus_runtime_export(int which) {
 #undef EXPORTED
     case CUS_RUNTIME___cudaPushCallConfiguration:
         return cus_runtime_push_export;
-    default:
+    case CUS_RUNTIME___cudaPopCallConfiguration:
         return cus_runtime_pop_export;
+    default:
+        return cus_runtime_device_export;
     }
 }

@@ -19,7 +19,8 @@
     X(cudaLaunchKernelExC)                                                                         \
     X(cudaLaunchKernelExC_ptsz)                                                                    \
     X(__cudaPushCallConfiguration)                                                                 \
-    X(__cudaPopCallConfiguration)
+    X(__cudaPopCallConfiguration)                                                                  \
+    X(cudaGetDevice)
 enum cus_runtime {
 #define CUS_RUNTIME_ENUM(name) CUS_RUNTIME_##name,
     CUS_RUNTIME_FUNCTIONS(CUS_RUNTIME_ENUM)
@@ -72,8 +73,9 @@ struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void 
 int cus_runtime_find(const char *name);
 /* Do both addresses lie in one object of the loader? */
 bool cus_runtime_same_object(const void *one, const void *other);
-/* ---- configuration.c ---- */
+/* ---- configuration.c, device.c ---- */
 extern void *const cus_runtime_push_export, *const cus_runtime_pop_export;
+extern void *const cus_runtime_device_export;
 
 /* ---- again runtime.c ---- */
 /* Our own export of the function. */

@@ -113,6 +113,7 @@ struct cus_runtime_slot *cus_runtime_add(uint32_t tag, const void *kernel,
         CUS_RUNTIME_PUT(slot->settled, handle || !origin.known);
         CUS_RUNTIME_PUT(slot->attrs, false);
         CUS_RUNTIME_PUT(slot->paired, false);
+        CUS_RUNTIME_PUT(slot->devices, 0);
         CUS_RUNTIME_PUT(slot->handle, handle);
         __atomic_store_n(&slot->tag, tag, __ATOMIC_RELEASE);
     }

@@ -1,6 +1,6 @@
 /*
  * What is known of the kernels that a shared runtime launches, and of the places in the program
- * from which it is asked to: private to runtime.c, runtime_table.c and configuration.c.
+ * from which it is asked to: private to runtime.c, runtime_table.c, configuration.c and device.c.
  */
 #ifndef CUSPLICE_HOOK_RUNTIME_TABLE_H
 #define CUSPLICE_HOOK_RUNTIME_TABLE_H
@@ -34,6 +34,8 @@ struct cus_runtime_slot {
     bool known;        /* it is of a version that may be met here */
     bool attrs;        /* atomic: attributes are handed on by address */
     bool paired;       /* atomic: of a place that pushes configurations: they are fetched here */
+    uint32_t devices;  /* atomic, a bit each: of a place that asks for the device: the runtime's
+                          number is the driver's */
 } __attribute__((aligned(CUS_LINE)));
 
 enum {

@@ -110,6 +110,8 @@ std::vector<std::string> Command(const Program &program) {
     if (what == "unload")
         command.insert(command.end(), {Runfile("tests/sim/libruntime_add.so"),
                                        Runfile("tests/sim/libruntime_iota.so")});
+    if (what == "device")
+        command.push_back(Runfile("tests/cupti/whole/libcupti.so.13"));
     if (what == "two")
         command.insert(command.end(), {Runfile("harness/sim/rt/libcudart.so.12"),
                                        Runfile("tests/sim/libruntime_old.so")});
@@ -219,6 +221,62 @@ TEST(Strange, AToolBehindHearsOfEachCall) {
                             {{"LD_PRELOAD", begin + Runfile("shim/libcusplice.so") + ":" + tool}});
         EXPECT_SAME(kAsItIs, plain, run);
         EXPECT_GT(Met(run), 0);
+    }
+}
+
+// Which device a thread works on is what the runtime says, whatever changes it; and it is not asked
+// where the driver knows as much and nobody listens: the first time for each device, and again
+// where all is forgotten.
+TEST(Device, IsTheRuntimes) {
+    const std::map<std::string, std::string> two = {{"CUSIM_DEVICES", "2"}};
+    Outcome plain = RunIt({"device", 0, 0}, nullptr, two);
+    ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+    ASSERT_NE(plain.result.out.find("own, destroyed"), std::string::npos) << plain.Describe();
+    for (const char *fast : kFast) {
+        SCOPED_TRACE(fast);
+        Outcome run = RunIt({"device", 0, 0}, fast, two);
+        EXPECT_SAME(kAsItIs, plain, run);
+        double asked = run.calls.Number("cuCtxGetDevice_v2");
+        if (*fast == 'y') {
+            EXPECT_GE(asked, 100); // while somebody listens
+            EXPECT_LT(asked, 140);
+        } else {
+            EXPECT_EQ(asked, plain.calls.Number("cuCtxGetDevice_v2"));
+        }
+    }
+    for (const auto &[name, value] : std::map<std::string, std::string>{
+             {"CUSPLICE", "off"}, {"CUDA_INJECTION64_PATH", "/no"}}) {
+        SCOPED_TRACE(name);
+        auto env = two;
+        env[name] = value;
+        Outcome run = RunIt({"device", 0, 0}, "yes", env);
+        EXPECT_SAME(kAsItIs, plain, run);
+        EXPECT_EQ(run.calls.Number("cuCtxGetDevice_v2"), plain.calls.Number("cuCtxGetDevice_v2"));
+    }
+}
+
+// A runtime with numbers of its own is asked each time.
+TEST(Device, NumbersAreNotGuessedAt) {
+    const std::map<std::string, std::string> strange = {{"CUSIM_DEVICES", "2"},
+                                                        {"CUSIM_RUNTIME_NAMES", "1"}};
+    Outcome plain = RunIt({"device", 0, 0}, nullptr, strange);
+    Outcome run = RunIt({"device", 0, 0}, "yes", strange);
+    EXPECT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(run.calls.Number("cuCtxGetDevice_v2"), plain.calls.Number("cuCtxGetDevice_v2"));
+}
+
+TEST(Device, AToolBeforeTheRuntimeHearsOfEachQuestion) {
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    std::string begin = first && *first ? std::string(first) + ":" : "";
+    std::string tool = Runfile("tests/sim/libruntime_between.so");
+    std::string library = Runfile("shim/libcusplice.so");
+    std::map<std::string, std::string> two = {{"CUSIM_DEVICES", "2"}};
+    two["LD_PRELOAD"] = begin + tool;
+    Outcome plain = RunIt({"device", 0, 0}, nullptr, two);
+    ASSERT_NE(plain.result.out.find("between: asked"), std::string::npos) << plain.Describe();
+    for (const std::string &both : {library + ":" + tool, tool + ":" + library}) {
+        two["LD_PRELOAD"] = begin + both;
+        EXPECT_SAME(kAsItIs, plain, RunIt({"device", 0, 0}, "yes", two));
     }
 }
 

@@ -4,6 +4,7 @@
  * calls that may wait for nothing but the driver itself.
  */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/sim/rt/rt.h"
@@ -22,6 +23,14 @@ cudaError_t rt_enter_bare(const struct rt_driver **d) {
     CUresult why;
     *d = rt_driver(RT_LEGACY, &why);
     return *d ? cudaSuccess : rt_error(why);
+}
+
+bool rt_strange(void) {
+    static int strange = -1;
+    if (strange < 0) {
+        strange = getenv("CUSIM_RUNTIME_NAMES") != NULL;
+    }
+    return strange;
 }
 
 /* Makes the primary context of a device current on this thread. */
@@ -88,12 +97,23 @@ RT_EXPORT cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsi
     return error;
 }
 
+/* The device of the context that is current; where none is, the one that the thread has set. */
 RT_EXPORT cudaError_t cudaGetDevice(int *device) {
-    if (!device) {
-        return rt_leave(cudaErrorInvalidValue);
+    const struct rt_driver *d;
+    cudaError_t error = rt_enter_bare(&d);
+    if (error || !device) {
+        return rt_leave(error ? error : cudaErrorInvalidValue);
     }
-    *device = current;
-    return cudaSuccess;
+    CUdevice handle;
+    CUresult r = RT_CALL(d, cuCtxGetDevice, &handle, NULL);
+    if (r == CUDA_ERROR_INVALID_CONTEXT) {
+        *device = current;
+        return cudaSuccess;
+    }
+    if (!r) {
+        *device = handle ^ rt_strange();
+    }
+    return rt_leave(rt_error(r));
 }
 
 RT_EXPORT cudaError_t cudaGetDeviceCount(int *count) {

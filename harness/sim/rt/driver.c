@@ -24,6 +24,7 @@ static const struct {
     size_t field;
 } names[] = {
     {"cuCtxSynchronize", offsetof(struct rt_driver, p_cuCtxSynchronize)},
+    {"cuCtxGetDevice", offsetof(struct rt_driver, p_cuCtxGetDevice)},
 #define RT_DRIVER(fn) {#fn, offsetof(struct rt_driver, p_##fn)},
 #include "harness/sim/rt/driver.def"
 #undef RT_DRIVER

@@ -17,6 +17,7 @@ struct rt_driver {
     /* cuCtxSynchronize takes the context since version 13000; an older driver's takes none and
      * ignores it. */
     CUresult (*p_cuCtxSynchronize)(CUcontext);
+    CUresult (*p_cuCtxGetDevice)(CUdevice *, CUcontext); /* likewise */
 #define RT_DRIVER(fn) __typeof__(&fn) p_##fn;
 #include "harness/sim/rt/driver.def"
 #undef RT_DRIVER

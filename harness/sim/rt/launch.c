@@ -71,13 +71,8 @@ RT_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *funct
 /* How a launch reaches the driver. */
 enum how { PLAIN, COOPERATIVE };
 
-/* With CUSIM_RUNTIME_NAMES stream 0 is handed on by its own name. No runtime is known to do so. */
 static cudaStream_t named(cudaStream_t stream) {
-    static int names = -1;
-    if (names < 0) {
-        names = getenv("CUSIM_RUNTIME_NAMES") != NULL;
-    }
-    return names && !stream ? cudaStreamLegacy : stream;
+    return rt_strange() && !stream ? cudaStreamLegacy : stream;
 }
 
 static cudaError_t launch(const struct rt_driver *d, enum how how, CUkernel kernel, dim3 grid,

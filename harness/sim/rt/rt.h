@@ -6,6 +6,7 @@
 #define HARNESS_SIM_RT_RT_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 #include "harness/sim/rt/driver.h"
 
@@ -20,6 +21,10 @@ cudaError_t rt_enter_bare(const struct rt_driver **d);
 cudaError_t rt_leave(cudaError_t error);
 /* A driver's result as an error of the runtime: the numbers are the same but for a few. */
 cudaError_t rt_error(CUresult result);
+
+/* With CUSIM_RUNTIME_NAMES stream 0 and devices go by other names than in the driver. No runtime is
+ * known to do so. */
+bool rt_strange(void);
 
 /* The device of the calling thread. */
 int rt_device(void);

@@ -4,6 +4,7 @@
  * a line for any other code.
  */
 #define _GNU_SOURCE
+#include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +17,15 @@
 
 #include "tests/sim/programs/runtime_plugin.h"
 
-enum { N = 256, STEPS = 40, EACH = 24, THREADS = 4, TRACED = 0x100, LIBRARY_BYTES = 1 << 20 };
+enum {
+    N = 256,
+    STEPS = 40,
+    EACH = 24,
+    THREADS = 4,
+    ASKED = 100,
+    TRACED = 0x100,
+    LIBRARY_BYTES = 1 << 20
+};
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
@@ -152,6 +161,121 @@ static void reset(void) {
         say(&work, "reset");
         CHECK(cudaDeviceReset());
     }
+}
+
+/* All from one place. */
+static __attribute__((noinline)) cudaError_t ask(int *device) {
+    cudaError_t error = cudaGetDevice(device);
+    __asm__ volatile(""); /* nor is this call the last thing here */
+    return error;
+}
+
+/* What cudaGetDevice says and leaves. */
+static void say_device(const char *where, int times) {
+    int device = -1;
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < times; i++) {
+        int now = -1;
+        error = ask(&now);
+        if (i && now != device)
+            printf("(%d) ", now);
+        device = now;
+    }
+    printf("%s %d %d %d\n", where, device, error, cudaGetLastError());
+}
+
+static struct {
+    CUresult (*get)(CUdevice *device, int ordinal);
+    CUresult (*retain)(CUcontext *context, CUdevice device);
+    CUresult (*create)(CUcontext *context, unsigned flags, CUdevice device);
+    CUresult (*destroy)(CUcontext context);
+    CUresult (*push)(CUcontext context);
+    CUresult (*pop)(CUcontext *context);
+    CUresult (*set)(CUcontext context);
+} driver;
+
+static void find_driver(void) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    CHECK(!library);
+    driver.get = (__typeof__(driver.get))dlsym(library, "cuDeviceGet");
+    driver.retain = (__typeof__(driver.retain))dlsym(library, "cuDevicePrimaryCtxRetain");
+    driver.create = (__typeof__(driver.create))dlsym(library, "cuCtxCreate_v2");
+    driver.destroy = (__typeof__(driver.destroy))dlsym(library, "cuCtxDestroy_v2");
+    driver.push = (__typeof__(driver.push))dlsym(library, "cuCtxPushCurrent_v2");
+    driver.pop = (__typeof__(driver.pop))dlsym(library, "cuCtxPopCurrent_v2");
+    driver.set = (__typeof__(driver.set))dlsym(library, "cuCtxSetCurrent");
+}
+
+static void *destroy(void *context) {
+    CHECK(driver.destroy(context));
+    return NULL;
+}
+
+/* On a thread that has set none. */
+static void *device_of_thread(void *context) {
+    say_device("thread", 3);
+    CHECK(driver.set(context));
+    say_device("thread with a context", 3);
+    return NULL;
+}
+
+static void join(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, body, argument));
+    CHECK(pthread_join(thread, NULL));
+}
+
+/* Somebody listens to calls of the runtime for a while. */
+static void listen(const char *path) {
+    typedef int activity_fn(int kind);
+    enum { RUNTIME = 5 };
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(!library);
+    activity_fn *enable = (activity_fn *)dlsym(library, "cuptiActivityEnable");
+    activity_fn *disable = (activity_fn *)dlsym(library, "cuptiActivityDisable");
+    say_device("before", ASKED);
+    CHECK(enable(RUNTIME));
+    say_device("listened to", ASKED);
+    CHECK(disable(RUNTIME));
+    say_device("behind", ASKED);
+}
+
+/* Which device the thread works on, by all that changes it. `path`: of CUPTI. */
+static void device(const char *path) {
+    CUcontext primary[2], own, popped;
+    find_driver();
+    say_device("nothing yet", 2);
+    for (int i = 0; i < 2; i++) {
+        CUdevice handle;
+        CHECK(cudaSetDevice(i));
+        say_device("set", ASKED);
+        CHECK(driver.get(&handle, i) || driver.retain(&primary[i], handle));
+    }
+    for (int i = 0; i < STEPS; i++) {
+        CHECK(cudaSetDevice(i % 2));
+        say_device("set", 2);
+        CHECK(driver.push(primary[(i + 1) % 2]));
+        say_device("pushed", 2);
+        CHECK(driver.pop(&popped));
+        say_device("popped", 2);
+    }
+    CHECK(driver.set(NULL));
+    say_device("none", 2);
+    join(device_of_thread, primary[1]);
+    CHECK(driver.create(&own, 0, 0));
+    say_device("own", ASKED);
+    join(destroy, own);
+    say_device("own, destroyed by another thread", 2);
+    driver.pop(&popped);
+    CHECK(cudaSetDevice(1));
+    say_device("set", ASKED);
+    CHECK(ask(NULL) != cudaErrorInvalidValue);
+    say_device("nowhere", 2);
+    listen(path);
+    CHECK(cudaDeviceReset());
+    say_device("reset", 2);
+    CHECK(cudaSetDevice(1));
+    say_device("set", ASKED);
 }
 
 /* One library, then another that may lie where it lay. */
@@ -325,6 +449,8 @@ int main(int argc, char **argv) {
         errors();
     else if (strcmp(what, "devices") == 0)
         devices();
+    else if (strcmp(what, "device") == 0 && argc == 3)
+        device(argv[2]);
     else if (strcmp(what, "reset") == 0)
         reset();
     else if (strcmp(what, "unload") == 0 && argc == 4)
