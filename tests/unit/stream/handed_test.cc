@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <random>
 #include <thread>
 
 #include "tests/unit/stream/engines.h"
@@ -86,13 +87,14 @@ class Handed : public testing::Test {
         for (int i = from; i < to; i++)
             Op(i, ++value_);
     }
-    void Op(int i, uint64_t value) {
-        ASSERT_EQ(fake::Launch(stream_, functions_[i], value), CUDA_SUCCESS);
-        expected_.push_back(Text(stream_, "k" + std::to_string(i), value));
+    void Op(int i, uint64_t value, unsigned grid = 1) {
+        ASSERT_EQ(fake::Launch(stream_, functions_[i], value, 0, grid), CUDA_SUCCESS);
+        expected_.push_back(Text(stream_, "k" + std::to_string(i), value, grid));
     }
-    static std::string Text(CUstream stream, const std::string &name, uint64_t value) {
-        return "S" + std::to_string(fake::Of(stream)->id) + " " + name + "(1," +
-               std::to_string(value) + ",0)";
+    static std::string Text(CUstream stream, const std::string &name, uint64_t value,
+                            unsigned grid = 1) {
+        return "S" + std::to_string(fake::Of(stream)->id) + " " + name + "(" +
+               std::to_string(grid) + "," + std::to_string(value) + ",0)";
     }
     void LaunchOther(CUstream stream) {
         value_++;
@@ -121,6 +123,9 @@ class Handed : public testing::Test {
             }
         }
         return 0;
+    }
+    static uint64_t Reshaped(int i) {
+        return cus_tally_of(("k" + std::to_string(i)).c_str(), true)->reshaped;
     }
     static cus_counters Counters() {
         cus_counters counters;
@@ -248,6 +253,77 @@ TEST_F(Handed, ThePieceBehindItWaitsForIt) {
     Sync();
     ExpectAllOut();
     ExpectRight();
+}
+
+// A loop that never waits is one piece, again and again: what its ops are compared with, and where
+// they are put, is what was handed over a moment ago, whether that was begun meanwhile or not.
+TEST_F(Handed, ThePieceItselfGoesOnFromWhatItHandedOver) {
+    CUstream loop = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    Sync();
+    expected_.clear();
+    driver().journal.clear();
+    std::swap(stream_, loop);
+    uint64_t handed = Counters().handed;
+    for (int turn = 0; turn < 20000; turn++)
+        for (int i = 0; i < 3; i++)
+            Op(i, turn % 3 == i ? value_ : ++value_); // some as before, in turn
+    Sync();
+    std::swap(stream_, loop);
+    EXPECT_GT(Counters().handed - handed, 100u);
+    ASSERT_EQ(driver().journal.size(), expected_.size());
+    for (size_t i = 0; i < expected_.size(); i++)
+        ASSERT_EQ(driver().journal[i], expected_[i]) << i;
+    ExpectRight();
+}
+
+// So does one that begins as the one does for which it was taken.
+TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
+    CUstream steps = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    Sync();
+    expected_.clear();
+    driver().journal.clear();
+    std::swap(stream_, steps);
+    uint64_t handed = Counters().handed, diverged = Counters().eager_by[CUS_EAGER_DIVERGED];
+    const int kWays[][4] = {{0, 1, 2, 3}, {0, 1, 4, 5}};
+    std::minstd_rand random(7);
+    for (int step = 0; step < 4000; step++) {
+        const int *ops = kWays[random() / 64 % 2];
+        for (int i = 0; i < 4; i++)
+            Op(ops[i], i % 2 ? value_ : ++value_);
+        StepEnd();
+    }
+    Sync();
+    std::swap(stream_, steps);
+    EXPECT_GT(Counters().handed - handed, 3000u);
+    EXPECT_LT(Counters().eager_by[CUS_EAGER_DIVERGED] - diverged, 100u) << "they have one head";
+    ASSERT_EQ(driver().journal.size(), expected_.size());
+    for (size_t i = 0; i < expected_.size(); i++)
+        ASSERT_EQ(driver().journal[i], expected_[i]) << i;
+    ExpectRight();
+}
+
+// Of each node it is counted how often it takes another shape, whoever patches it.
+TEST_F(Handed, ShapesThatChangeAreCounted) {
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    const int changing[] = {0, 3};
+    uint64_t reshaped[kOps] = {};
+    uint64_t handed = 0;
+    for (unsigned step = 1; step <= 300; step++) {
+        if (step == 100) { // it is known how they change
+            handed = Counters().handed;
+            for (int i = 0; i < kOps; i++)
+                reshaped[i] = Reshaped(i);
+        }
+        for (int i = 0; i < kOps; i++)
+            Op(i, ++value_, i == changing[0] || i == changing[1] ? step : 1);
+        Sync();
+    }
+    ExpectAllOut();
+    EXPECT_GT(Counters().handed - handed, 200u);
+    for (int i = 0; i < kOps; i++)
+        EXPECT_EQ(Reshaped(i) - reshaped[i], i == changing[0] || i == changing[1] ? 201u : 0u) << i;
 }
 
 // An op of another thread on the legacy stream is ordered behind those of blocking streams.
