@@ -1,13 +1,25 @@
 """The case about programs with a shared CUDA runtime: what a launch costs the host where it is met before the runtime is entered, and
-where it is met in the driver alone.
+where it is met in the driver alone; and what the runtime says of the thread's device.
 """
 
 # Short patterns of the host loop, each with the same results whichever way its launches are met.
 PATTERNS = {"1000 small launches a step": [], "every 4th kernel a new scalar": ["--scalar-every", 4], "the legacy stream": ["--stream", "legacy"]}
 
 
+def device(lab):
+    program = lab.runner.program("device")
+    if not program:
+        lab.skip("device is not built")
+        return
+    runs = lab.measure({"plain": "plain", "preload": "preload"}, lambda name, variant: lab.runner.run([program], variant=variant, limit=60), "ns",
+                       2 if lab.quick else 5)
+    lab.same("cudaGetDevice, in all that a context can be: what it says and leaves", runs, lambda d: d.result["said"])
+    lab.compare("ns of cudaGetDevice, preloaded / plain", "preload", "plain", 0.7)
+
+
 def case_runtime(lab):
-    """hostloop_shared: plain, with runtime_fast_path and without, in turn."""
+    """hostloop_shared: plain, with runtime_fast_path and without, in turn; cudaGetDevice, plain and preloaded."""
+    device(lab)
     program = lab.runner.program("hostloop_shared")
     if not program:
         lab.skip("hostloop_shared is not built")
