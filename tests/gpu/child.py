@@ -92,9 +92,23 @@ def yardstick(cpus):
     return took
 
 
-def ready():
-    """For a program, right before what it times: one that takes turns with others (Turns) stops here until they have come as far."""
+over = threading.Event()  # of a program that takes turns: the others wait for theirs
+
+
+def ready(steps=False):
+    """For a program, right before what it times: one that takes turns with others (Turns) stops here until they have come as far.
+    `steps`: it will say where each of its steps has ended."""
     if os.environ.get(Turns.ASKED):
+        if steps:
+            signal.signal(Turns.OVER, lambda *_: over.set())
+            signal.siginterrupt(Turns.OVER, False)
+        os.kill(0, signal.SIGSTOP)
+
+
+def step_ended():
+    """For a program that was `ready` so, between two steps that it times: one whose turn is over stops here."""
+    if over.is_set():
+        over.clear()
         os.kill(0, signal.SIGSTOP)
 
 
@@ -106,6 +120,16 @@ def state(pid):
     except OSError:
         return None, None
     return letter, int(group)
+
+
+def catches(pid, number):
+    """Has the process a handler for that signal?"""
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            caught = next(line.split()[1] for line in f if line.startswith("SigCgt:"))
+    except (OSError, StopIteration):
+        return False
+    return bool(int(caught, 16) >> number - 1 & 1)
 
 
 def group(leader):
@@ -146,11 +170,14 @@ class Turns:
     """Children of which one runs at a time, while the others are stopped, on the CPUs that are fastest then.
 
     The host of a virtual machine keeps its speed for seconds, and then has another. Programs that are compared have to meet the
-    same of it, and those that run one after the other do not.
+    same of it, and those that run one after the other do not. One that says where its steps end is stopped there: in the midst
+    of one the library would issue what it withholds, as for a program that has gone to sleep, and learn from that.
     """
 
     ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`
+    OVER = signal.SIGUSR2  # to such a one: it is to stop behind its step
     TURN = 0.3  # seconds: many of the steps that are timed
+    STEP = 1  # seconds that one of them may take
 
     def __init__(self, n, ready, meet):
         self.ready, self.meet, self.left, self.leaders = ready, meet, n, []
@@ -197,13 +224,22 @@ class Turns:
     def turn(self, leader):
         """The leader if it stopped by itself."""
         self.tell(leader, signal.SIGCONT)
-        end, stopped = time.monotonic() + self.TURN, False
+        stopped = self.wait(leader, self.TURN, self.meet)
+        if not stopped and state(leader)[0] != "T" and catches(leader, self.OVER):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(leader, self.OVER)
+            self.wait(leader, self.STEP, True)
+        self.tell(leader, signal.SIGSTOP)
+        return {leader} if stopped else set()
+
+    def wait(self, leader, seconds, stops):
+        """Until then, or its end, or (`stops`) until it stops. True: it has stopped."""
+        end, stopped = time.monotonic() + seconds, False
         while leader in self.leaders and not stopped and time.monotonic() < end:
             with self.changed:
                 self.changed.wait_for(lambda: leader not in self.leaders, timeout=0.01)
-            stopped = self.meet and state(leader)[0] == "T"
-        self.tell(leader, signal.SIGSTOP)
-        return {leader} if stopped else set()
+            stopped = stops and state(leader)[0] == "T"
+        return stopped
 
     def tell(self, leader, number):
         with contextlib.suppress(ProcessLookupError):

@@ -16,7 +16,7 @@ import time
 import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
 
-from child import ready
+from child import ready, step_ended
 
 
 def build(args):
@@ -84,6 +84,7 @@ def generate(args, model, prompt, captured):
         token, logits = captured(token) if captured and ids else step(model, cache, token)
         ids.append(int(token.item()))
         times.append(time.perf_counter())
+        step_ended()
         if args.graph and not captured:
             captured = Captured(model, cache, token)
     return ids, logits[:, -1], times, captured
@@ -115,7 +116,7 @@ def main():
     rates, steps = [], []
     captured = None
     with torch.inference_mode():
-        ready()
+        ready(steps=True)
         for run in range(1 + args.runs):
             ids, logits, times, captured = generate(args, model, prompt, captured)
             digest.update(json.dumps(ids).encode())

@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from child import ready
+from child import ready, step_ended
 
 
 def build(layers):
@@ -95,7 +95,7 @@ def main():
 
     with torch.inference_mode():
         graphs, captured = capture(model, x, args.pieces or args.layers) if args.graph or args.pieces else ([], None)
-        ready()
+        ready(steps=True)
         for step in range(args.warmup + args.steps):
             x.copy_(inputs[step % len(inputs)])
             torch.cuda.synchronize()
@@ -107,6 +107,7 @@ def main():
             if step >= args.warmup:
                 times.append((time.perf_counter() - begin) * 1e3)
             digest.update(out.cpu().numpy().tobytes())
+            step_ended()
 
     print(json.dumps({
         "program": "linear1000",

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from child import ready
+from child import ready, step_ended
 
 
 class Block(nn.Module):
@@ -131,6 +131,7 @@ def train(args, number, model, results):
             losses.append(loss.item())
             if step >= args.steps // 4:
                 times.append((time.perf_counter() - begin) * 1e3)
+            step_ended()
         thread.join()
         digest = hashlib.sha256(json.dumps([value.hex() for value in losses]).encode())
         for parameter in model.parameters():
@@ -157,7 +158,7 @@ def main():
     models = [Model(args.words, args.width, args.layers, args.heads, args.length).cuda() for _ in range(args.models)]
     torch.cuda.synchronize()
     results = {}
-    ready()
+    ready(steps=True)
     threads = [threading.Thread(target=train, args=(args, n, models[n], results)) for n in range(1, args.models)]
     for thread in threads:
         thread.start()

@@ -49,6 +49,30 @@ found = runner.in_turn([([sys.executable, "-c", "print('{}')"], "plain", None), 
 assert (found[0].rc, found[0].ok, found[1].ok) == (0, False, True), [(done.rc, done.ok) for done in found]
 assert "does not say where it is ready" in found[0].why(), found[0].why()
 
+# Those that say where their steps end are stopped nowhere else, and go on; at the end of its time one is that has no more of them.
+STEPS = """import json, sys, time
+sys.path.insert(0, sys.argv[1])
+from child import ready, step_ended
+ready(steps=True)
+steps = []
+for n in range(int(sys.argv[2])):
+    begin = now = time.monotonic()
+    while now - begin < 0.06:
+        now = time.monotonic()
+    steps.append([begin, now])
+    step_ended()
+ran, last = 0, time.monotonic()
+while ran < 0.6:
+    now = time.monotonic()
+    ran, last = ran + min(now - last, 0.002), now
+print(json.dumps({'steps': steps}))
+"""
+stepping = [([sys.executable, "-c", STEPS, HERE, str(n)], "plain", None) for n in (16, 24, 24)]
+for mine in [done.result["steps"] for done in runner.in_turn(stepping, 30)]:
+    assert max(end - begin for begin, end in mine) < 0.3, mine  # a turn of one of the others is as long
+    stops = sum(b[0] - a[1] > 0.3 for a, b in zip(mine, mine[1:]))
+    assert 2 <= stops <= len(mine) / 2, mine
+
 # One that hangs, and does not hold the other.
 slow = ([sys.executable, "-c", "import time; time.sleep(60)"], "plain", None)
 found = runner.in_turn([slow, jobs[0]], 3, ready=False)
