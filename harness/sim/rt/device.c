@@ -4,6 +4,7 @@
  * calls that may wait for nothing but the driver itself.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +27,11 @@ cudaError_t rt_enter_bare(const struct rt_driver **d) {
 }
 
 bool rt_strange(void) {
-    static int strange = -1;
-    if (strange < 0) {
-        strange = getenv("CUSIM_RUNTIME_NAMES") != NULL;
+    static atomic_int known; /* 0: not asked yet; 1: no; 2: yes */
+    if (!known) {
+        known = getenv("CUSIM_RUNTIME_NAMES") ? 2 : 1;
     }
-    return strange;
+    return known == 2;
 }
 
 /* Makes the primary context of a device current on this thread. */
