@@ -26,7 +26,7 @@ typedef int device_fn(int *device);
 /* cudaErrorInitializationError: there is no runtime. A slot has a bit for each device. */
 enum { ABSENT = 3, DEVICES = 32 };
 
-static inline __attribute__((always_inline)) bool open(void) {
+static inline __attribute__((always_inline)) bool may_answer(void) {
     return __builtin_expect(__atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE), 1) &&
            cus_guard_ready();
 }
@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) bool is_of(uint32_t devices, CUdevi
 static void learn(uint32_t tag, const struct cus_runtime_look *look, int answer) {
     CUdevice current;
     struct cus_runtime_slot *slot = look->at;
-    if (!slot || !CUS_RUNTIME_GET(slot->known) || !open() || !is_of(UINT32_MAX, &current) ||
+    if (!slot || !CUS_RUNTIME_GET(slot->known) || !may_answer() || !is_of(UINT32_MAX, &current) ||
         (CUS_HAZARD(E13) && current != answer) || !cus_lock_try(&cus_runtime_lock))
         return;
     if (__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) == tag)
@@ -70,7 +70,7 @@ __attribute__((visibility("default"))) int cudaGetDevice(int *device) {
     device_fn *real = (device_fn *)CUS_RUNTIME_GET(slot->real);
     if (__builtin_expect(!known || __atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag, 0))
         return far(tag, device, site);
-    if (__builtin_expect(!device || !open(), 0))
+    if (__builtin_expect(!device || !may_answer(), 0))
         return real(device);
     CUdevice current;
     if (__builtin_expect(!is_of(devices, &current), 0))

@@ -136,6 +136,23 @@ class Handed : public testing::Test {
         Join();
         EXPECT_EQ(driver().journal, expected_);
     }
+    // From here on all is asked for on a stream of its own, and nothing is stopped. Returns the one
+    // before.
+    CUstream Elsewhere() {
+        CUstream before = stream_;
+        driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+        Sync();
+        expected_.clear();
+        driver().journal.clear();
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        return before;
+    }
+    // Of many: the first one that is not.
+    void ExpectEachAsAsked() {
+        ASSERT_EQ(driver().journal.size(), expected_.size());
+        for (size_t i = 0; i < expected_.size(); i++)
+            ASSERT_EQ(driver().journal[i], expected_[i]) << i;
+    }
     // No stream is looked at for ever, for what it withheld once.
     static void ExpectNothingPends() {
         EXPECT_EQ(last_engine_group_pending(), 0u);
@@ -258,33 +275,21 @@ TEST_F(Handed, ThePieceBehindItWaitsForIt) {
 // A loop that never waits is one piece, again and again: what its ops are compared with, and where
 // they are put, is what was handed over a moment ago, whether that was begun meanwhile or not.
 TEST_F(Handed, ThePieceItselfGoesOnFromWhatItHandedOver) {
-    CUstream loop = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
-    Sync();
-    expected_.clear();
-    driver().journal.clear();
-    std::swap(stream_, loop);
+    CUstream before = Elsewhere();
     uint64_t handed = Counters().handed;
     for (int turn = 0; turn < 20000; turn++)
         for (int i = 0; i < 3; i++)
             Op(i, turn % 3 == i ? value_ : ++value_); // some as before, in turn
     Sync();
-    std::swap(stream_, loop);
     EXPECT_GT(Counters().handed - handed, 100u);
-    ASSERT_EQ(driver().journal.size(), expected_.size());
-    for (size_t i = 0; i < expected_.size(); i++)
-        ASSERT_EQ(driver().journal[i], expected_[i]) << i;
+    ExpectEachAsAsked();
+    stream_ = before;
     ExpectRight();
 }
 
 // So does one that begins as the one does for which it was taken.
 TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
-    CUstream steps = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
-    Sync();
-    expected_.clear();
-    driver().journal.clear();
-    std::swap(stream_, steps);
+    CUstream before = Elsewhere();
     uint64_t handed = Counters().handed, diverged = Counters().eager_by[CUS_EAGER_DIVERGED];
     const int kWays[][4] = {{0, 1, 2, 3}, {0, 1, 4, 5}};
     std::minstd_rand random(7);
@@ -295,12 +300,10 @@ TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
         StepEnd();
     }
     Sync();
-    std::swap(stream_, steps);
     EXPECT_GT(Counters().handed - handed, 3000u);
     EXPECT_LT(Counters().eager_by[CUS_EAGER_DIVERGED] - diverged, 100u) << "they have one head";
-    ASSERT_EQ(driver().journal.size(), expected_.size());
-    for (size_t i = 0; i < expected_.size(); i++)
-        ASSERT_EQ(driver().journal[i], expected_[i]) << i;
+    ExpectEachAsAsked();
+    stream_ = before;
     ExpectRight();
 }
 
