@@ -13,14 +13,15 @@
 enum {
     TWINS = 4,    /* variants of a piece from which on none is made for other params alone */
     TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
-    PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
-    PROBE_ALWAYS = 64,  /* begins of a piece at which that is asked; later on, */
-    PROBE_RUN = 8,      /* at so many in a row */
-    PROBE_EVERY = 64,   /* of so many */
-    UNBUILT_MAX = 4,    /* further variants of a piece that fail to build in a row, before none is
-                           tried for */
-    UNBUILT_WAIT = 64,  /* launches, and twice as many with each that fails behind, */
-    UNBUILT_TIMES = 10, /* so often at most */
+    NEARER_TRIES = 16, /* in vain, to find a variant from which fewer differ, before that is done */
+    PROBES = 8,        /* ops of a piece that are asked whether they came like this before */
+    PROBE_ALWAYS = 64, /* begins of a piece at which that is asked; later on, */
+    PROBE_RUN = 8,     /* at so many in a row */
+    PROBE_EVERY = 64,  /* of so many */
+    UNBUILT_MAX = 4,   /* further variants of a piece that fail to build in a row, before none is
+                          tried for */
+    UNBUILT_WAIT = 64, /* launches, and twice as many with each that fails behind, */
+    UNBUILT_TIMES = 10,                      /* so often at most */
     OFTEN = CUS_COST_BUILT / CUS_COST_PATCH, /* times that shapes came from which on patching has
                                                 cost what building would have */
     STALE = 16,      /* launches of a piece, for each variant, in which one of them was not */
@@ -28,7 +29,8 @@ enum {
     SEEN_MAX = 1 << 18,
     SHAPES_MAX = 1 << 16, /* to which shapes alone make it grow */
     GROUP = 4,            /* slots in which a signature may be; a power of two */
-    LIKELY = 7,           /* all that can be said of a variant speaks for it */
+    SAME_HEAD = 2,        /* that a variant begins with the very op that came, */
+    LIKELY = 7,           /* and all that can be said of it speaks for it */
     LOST_PART = 16,       /* of the slots: so many shapes lost make it twice as large */
     COUNT = 15,           /* the bits of a slot that count; the others are the signature's */
 };
@@ -49,20 +51,24 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
 /* How likely `variant` is the one whose nodes hold what the program is about to ask for: the step
  * began as before its last launch; its first op is this one; it came next when the variant launched
  * just now was launched before. Where a params struct has holes the first op says nothing: nobody
- * writes them, and they hold something else each time. */
+ * writes them, and they hold something else each time. What is no likelier `than` that need not be
+ * exact. */
 static unsigned likeness(const struct cus_plan *plan, const struct cus_piece *piece,
-                         struct cus_variant *variant, const struct cus_op *op) {
+                         struct cus_variant *variant, const struct cus_op *op, unsigned than) {
     const struct cus_held *head = cus_image_op(variant->image, piece, 0);
-    unsigned same_head = cus_op_same_dims(op, head) && cus_op_same_params(op, head);
-    unsigned came_next = variant->used == plan->then;
-    return (unsigned)cus_signature_same(variant->in, plan->sig) * 4 + same_head * 2 + came_next;
+    bool came_next = variant->used == plan->then;
+    unsigned likely = cus_signature_same(variant->in, plan->sig) * 4u + came_next;
+    if (likely + SAME_HEAD <= than)
+        return likely;
+    bool same_head = cus_op_same_dims(op, head) && cus_op_same_params(op, head);
+    return likely + same_head * SAME_HEAD;
 }
 
 /* The likelier one of two. */
 static struct cus_variant *likelier(const struct cus_plan *plan, const struct cus_piece *piece,
                                     struct cus_variant *best, struct cus_variant *other,
                                     const struct cus_op *op, unsigned *most) {
-    unsigned now = other ? likeness(plan, piece, other, op) : 0;
+    unsigned now = other ? likeness(plan, piece, other, op, *most) : 0;
     if (now <= *most)
         return best;
     *most = now;
@@ -74,7 +80,7 @@ static struct cus_variant *predict_of_many(const struct cus_plan *plan,
                                            const struct cus_piece *piece, const struct cus_op *op) {
     struct cus_variant *next = plan->launched ? plan->launched->behind : NULL;
     struct cus_variant *best = next && next->piece == piece ? next : piece->newest;
-    unsigned most = likeness(plan, piece, best, op);
+    unsigned most = likeness(plan, piece, best, op, 0);
     if (most >= LIKELY)
         return best;
     return likelier(plan, piece, best, cus_variants_of_place(piece, plan->sig, op->dims), op,
@@ -89,7 +95,7 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct
         return best;
     if (piece->n_variants > CUS_VARIANTS_FEW)
         return predict_of_many(plan, piece, op);
-    unsigned most = likeness(plan, piece, best, op);
+    unsigned most = likeness(plan, piece, best, op, 0);
     for (struct cus_variant *other = best->older; other && most < LIKELY; other = other->older)
         best = likelier(plan, piece, best, other, op, &most);
     return best;
@@ -106,11 +112,14 @@ struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, ui
     return behind(plan, plan->sig, n);
 }
 
-struct cus_signature cus_choose_own(const struct cus_plan *plan) {
+struct cus_signature cus_choose_own(struct cus_plan *plan) {
     const struct cus_variant *predicted = plan->predicted;
     if (predicted && !plan->reshaped)
         return predicted->own;
-    return behind(plan, (struct cus_signature){0, 0}, plan->piece->n);
+    if (!plan->has_own)
+        plan->own = behind(plan, (struct cus_signature){0, 0}, plan->piece->n);
+    plan->has_own = true;
+    return plan->own;
 }
 
 /* As many slots as the tree has nodes, or a step would take the place of its own signatures before
@@ -191,6 +200,7 @@ void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
         return;
     uint64_t differs[CUS_PIECE_MAX / 64] = {0};
     cus_choose_trust(plan, variant);
+    memset(plan->reshapes, 0, sizeof plan->reshapes);
     for (uint32_t i = 0; i < piece->n; i++) {
         uint32_t bytes = cus_held_bytes(piece->places[i].kind);
         struct cus_held *asked = cus_image_op(piece->asked, piece, i);
@@ -198,8 +208,11 @@ void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
             memcpy(asked, cus_image_op(plan->predicted->image, piece, i), bytes);
             asked->unknown = 0;
         }
-        if (memcmp(asked, cus_image_op(variant->image, piece, i), bytes) != 0)
+        const struct cus_held *has = cus_image_op(variant->image, piece, i);
+        if (memcmp(asked, has, bytes) != 0)
             differs[i / 64] |= (uint64_t)1 << i % 64;
+        if (!cus_dims_same(asked->dims, has->dims))
+            cus_choose_set_reshapes(plan, i);
     }
     memcpy(plan->dirty, differs, sizeof differs);
     plan->predicted = variant;
@@ -224,10 +237,16 @@ static uint32_t count_differing(const struct cus_plan *plan, struct cus_variant 
     return n;
 }
 
+static bool probes_now(const struct cus_piece *piece) {
+    return piece->begun % PROBE_EVERY < PROBE_RUN;
+}
+
 /* Most nodes differ from the predicted variant: is there one, of those launched last, from which
- * fewer do? */
+ * fewer do? Where there was none so often, that is asked at times only. */
 static void find_nearer(struct cus_plan *plan) {
-    const struct cus_piece *piece = plan->piece;
+    struct cus_piece *piece = plan->piece;
+    if (piece->n_variants < 2 || (piece->alone >= NEARER_TRIES && !probes_now(piece)))
+        return;
     struct cus_variant *nearest = plan->predicted;
     uint32_t least = cus_plan_n_dirty(plan), looks = CUS_VARIANTS_FEW;
     for (struct cus_variant *variant = piece->newest; variant && looks--;
@@ -239,10 +258,13 @@ static void find_nearer(struct cus_plan *plan) {
             nearest = variant;
         }
     }
+    piece->alone = nearest == plan->predicted ? piece->alone + 1 : 0;
     if (nearest == plan->predicted)
         return;
+    plan->own = plan->predicted->own;
+    plan->has_own = true;
     cus_choose_compare(plan, nearest);
-    plan->reshaped = true; /* its shapes may have been others: the signature is computed anew */
+    plan->reshaped = true; /* its shapes may have been others */
 }
 
 /* Was withheld op `i` asked for with these very params before, behind the same beginning of the
@@ -287,7 +309,7 @@ static bool earns_twin(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
     if (piece->n_variants >= TWINS || !may_have_more(plan))
         return false;
-    if (piece->begun > PROBE_ALWAYS && piece->begun % PROBE_EVERY >= PROBE_RUN)
+    if (piece->begun > PROBE_ALWAYS && !probes_now(piece))
         return false;
     make_room(plan);
     uint32_t asked = 0, again = 0, dirty = cus_plan_n_dirty(plan);

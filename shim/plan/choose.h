@@ -20,8 +20,15 @@ static inline void cus_choose_set_dirty(struct cus_plan *plan, uint32_t i, bool 
     plan->dirty[i / 64] = dirty ? plan->dirty[i / 64] | bit : plan->dirty[i / 64] & ~bit;
 }
 
+/* The node of op `i` has another shape. */
+static inline void cus_choose_set_reshapes(struct cus_plan *plan, uint32_t i) {
+    plan->reshapes[i / 64] |= (uint64_t)1 << i % 64;
+}
+
 static inline void cus_choose_set_clean(struct cus_plan *plan) {
-    memset(plan->dirty, 0, (plan->piece->n + 63) / 64 * sizeof plan->dirty[0]);
+    size_t bytes = (plan->piece->n + 63) / 64 * sizeof plan->dirty[0];
+    memset(plan->dirty, 0, bytes);
+    memset(plan->reshapes, 0, bytes);
 }
 
 /* What memset and copy nodes of the variant hold is not relied upon once memory may have gone. */
@@ -34,7 +41,7 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct
 /* The step's signature behind the first `n` withheld ops; that of a whole piece of them by
  * themselves. */
 struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n);
-struct cus_signature cus_choose_own(const struct cus_plan *plan);
+struct cus_signature cus_choose_own(struct cus_plan *plan);
 /* Makes `dirty` say what differs from `variant`, after another one was predicted. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
 /* This signature was met once more. */

@@ -34,6 +34,8 @@ enum {
     GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
     GAPS = 8,             /* pauses at one place in a row that make a boundary */
     TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
+    OTHERWISE = 4,        /* launches in a row that began otherwise than the one before, from which
+                             on a piece is not found by that */
     LOST_MIN = 16,        /* begins before a piece is judged */
     ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
                              from which on, where these are most, it shall not: it is still learned
@@ -95,7 +97,15 @@ static uint64_t hash_of_head(const struct cus_piece *piece) {
     return cus_op_hash(&op);
 }
 
-void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece) {
+void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece, bool otherwise) {
+    piece->otherwise = otherwise ? piece->otherwise + 1 : 0;
+    if (!otherwise && piece->hashed)
+        return;
+    if (piece->otherwise > OTHERWISE) {
+        unindex(plan, piece);
+        piece->hashed = false;
+        return;
+    }
     uint64_t hash = hash_of_head(piece);
     if (piece->hashed && hash == piece->head_hash)
         return;

@@ -10,9 +10,9 @@
 
 /* A piece was formed. */
 void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
-/* The first op of the piece is another one than when it was launched last: its head is found by
- * that op from now on. */
-void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece);
+/* The piece was launched: it is found by its first op from now on, unless it has begun
+ * `otherwise` than the time before again and again. */
+void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece, bool otherwise);
 /* The graph of the piece was refused (plan.h, cus_plan_refused). May drop the piece. */
 void cus_learn_refused(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *broken);
 /* The path goes on behind a boundary that a cut or a pause has made, with a break (plan->broken,

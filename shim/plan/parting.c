@@ -71,6 +71,8 @@ void cus_plan_turn(struct cus_plan *plan) {
             plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
         bool same = has && cus_dims_same(held[i]->dims, has->dims);
         plan->reshaped |= !same;
+        if (!same)
+            cus_choose_set_reshapes(plan, i);
         if (!same || has->unknown || memcmp(held[i]->params, has->params, kind->param_bytes) != 0) {
             struct cus_held *asked = cus_image_op(piece->asked, piece, i);
             memcpy(asked, held[i], cus_held_bytes(kind));

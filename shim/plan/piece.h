@@ -79,8 +79,9 @@ struct cus_piece {
     uint32_t refused; /* times that a graph of it could not be patched or launched, not far apart */
     uint64_t unbuilt_until; /* launch from which on that is tried again, where these are many */
     uint64_t refused_at;    /* the launches when that was last */
-    uint32_t gaps;          /* times in a row that the host paused at the same place */
-    uint32_t gap;           /* the op behind which it did */
+    uint32_t alone; /* times in a row that most nodes differed, and from no other variant fewer */
+    uint32_t gaps;  /* times in a row that the host paused at the same place */
+    uint32_t gap;   /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;
@@ -98,6 +99,7 @@ struct cus_piece {
     struct cus_variant *guest;           /* was patched to other shapes last, and is next time */
     struct cus_variant *by_shape, *by_place;
     uint64_t used;
+    uint32_t otherwise; /* launches in a row that began otherwise than the one before */
     uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's
                            head index */
     bool hashed;        /* head_hash is set */

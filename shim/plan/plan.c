@@ -73,6 +73,10 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
     return n;
 }
 
+bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i) {
+    return plan->reshapes[i / 64] >> i % 64 & 1;
+}
+
 uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
     uint32_t n = 0;
     for (uint32_t word = 0; word < (plan->piece->n + 63) / 64; word++)
@@ -99,6 +103,7 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
         if (CUS_HAZARD(A12) && !cus_kind_allows(op->kind, op->dims))
             return CUS_OFFER_UNSUPPORTED;
         plan->reshaped = true;
+        cus_choose_set_reshapes(plan, i);
     }
     if (!same_dims || held->unknown || !cus_op_same_params(op, held)) {
         cus_op_store(op, cus_image_op(piece->asked, piece, i));
@@ -236,8 +241,7 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->n = 0;
     plan->then++;
     cus_choose_set_clean(plan);
-    plan->reshaped = false;
-    plan->head_patched = false;
+    plan->reshaped = plan->has_own = plan->head_patched = false;
     plan->n_waiting -= plan->piece->waits;
     plan->piece->waits = false;
     plan->predicted = cus_choose_predict(plan, plan->piece, op);
@@ -306,7 +310,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     cus_variants_add(piece, variant);
     cus_twins_add(plan, piece);
     plan->predicted = variant;
-    plan->head_patched = true;
+    piece->hashed = false;
     cus_choose_set_clean(plan);
     return variant;
 }
@@ -333,8 +337,7 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     variant->fired = piece->fired;
     plan->head_patched |= piece->newest != variant && piece->n_variants <= CUS_VARIANTS_FEW;
     cus_variants_launched(plan, piece, variant, moved);
-    if (plan->head_patched || !piece->hashed)
-        cus_learn_index(plan, piece);
+    cus_learn_index(plan, piece, plan->head_patched);
     plan->sig = variant->out;
     plan->piece = NULL;
     plan->at = &cus_expect_nothing;

@@ -54,9 +54,12 @@ struct cus_plan {
     struct cus_piece *piece;
     bool timed;        /* the caller says when each op of this piece came */
     bool reshaped;     /* a withheld op's shape differs from the predicted variant's */
-    bool head_patched; /* the first node of the piece was patched: the head index is out of date */
-    uint64_t dirty[CUS_PIECE_MAX / 64]; /* one bit per withheld op */
-    struct cus_variant *predicted;      /* NULL: the piece has no exec yet */
+    bool head_patched; /* the piece begins otherwise than the head index has it */
+    uint64_t dirty[CUS_PIECE_MAX / 64];    /* one bit per withheld op, */
+    uint64_t reshapes[CUS_PIECE_MAX / 64]; /* and one where its shape is another, too */
+    struct cus_variant *predicted;         /* NULL: the piece has no exec yet */
+    struct cus_signature own;              /* of the complete piece's ops, */
+    bool has_own;                          /* once it was asked for */
 
     struct cus_plan_limits limits;
     /* Where the path is: what an op that is recorded looks at comes first. */
@@ -274,6 +277,9 @@ static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan 
     plan->n++;
     plan->at =
         (const struct cus_expected *)(const void *)((const uint8_t *)plan->at + plan->at->bytes);
+    /* What the program does until its next launch may put out of the caches what was there. */
+    __builtin_prefetch(plan->at);
+    __builtin_prefetch((const uint8_t *)plan->at + CUS_LINE);
 }
 /* What the program asked for when the last op was withheld: what the node held `before`, or beside
  * it what differs. */
@@ -374,6 +380,8 @@ struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan);
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);
 /* How many do. */
 uint32_t cus_plan_n_dirty(const struct cus_plan *plan);
+/* Does its shape? */
+bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i);
 /* Withheld op `i` as the program asked for it. */
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);
 /* After FULL: which variant to launch. With PATCH and EXACT, `dirty` then says which nodes of it

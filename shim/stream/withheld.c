@@ -340,11 +340,10 @@ static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
 }
 
 /* Node `i` is about to be patched. */
-static void note_reshaped(struct cus_engine *engine, struct cus_variant *variant, uint32_t i) {
-    const struct cus_plan *plan = &engine->plan;
-    struct cus_tally *tally = plan->piece->places[i].kind->tally;
-    if (tally && !cus_dims_same(cus_plan_held(plan, i)->dims,
-                                cus_image_op(variant->image, plan->piece, i)->dims))
+static void note_reshaped(const struct cus_plan *plan, uint32_t i) {
+    struct cus_tally *tally =
+        cus_plan_reshapes(plan, i) ? plan->piece->places[i].kind->tally : NULL;
+    if (tally)
         __atomic_add_fetch(&tally->reshaped, 1, __ATOMIC_RELAXED);
 }
 
@@ -355,7 +354,7 @@ static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
         const struct cus_kind *kind = plan->piece->places[i].kind;
         const struct cus_held *held = cus_plan_held(plan, i);
-        note_reshaped(engine, variant, i);
+        note_reshaped(plan, i);
         if (!relaxed->exchanged && !cus_exec_is_read(variant->exec, i))
             *relaxed = cus_relax(cus_process.driver);
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
@@ -479,7 +478,7 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
         return false;
     memset(handed->nodes, 0, sizeof handed->nodes);
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
-        note_reshaped(engine, found->variant, i);
+        note_reshaped(plan, i);
         handed->nodes[i / 64] |= (uint64_t)1 << i % 64;
         cus_plan_patched(plan, found->variant, i, true);
         engine->counters.patched_nodes++;

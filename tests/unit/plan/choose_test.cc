@@ -135,4 +135,79 @@ TEST(Choose, BatchSizesInTurnHitExactlyFromTheThirdRound) {
     EXPECT_EQ(program.patched, 0u);
 }
 
+// One piece, which begins with the same op each time; the sixth is of this grid.
+void StepBehindFirst(Program &program, uint64_t pointer, uint32_t grid = 1) {
+    for (unsigned i = 1; i < 28; i++)
+        program.Op("k" + std::to_string(i % 5), pointer + i, i, i == 5 ? grid : 1);
+    program.Sync();
+}
+
+void StepAt(Program &program, uint64_t pointer, uint32_t grid = 1) {
+    program.Op("k0");
+    StepBehindFirst(program, pointer, grid);
+}
+
+const cus_plan_limits ONE_PIECE = {2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE};
+
+TEST(Choose, ANearerOneIsLookedForAtTimesWhereThereWasNone) {
+    Program program(ONE_PIECE);
+    for (int step = 0; step < 20; step++)
+        StepAt(program, step % 2 ? 5000 : 100);
+    const cus_piece *piece = program.plan.pieces;
+    ASSERT_EQ(piece->n_variants, 2u);
+    uint64_t fresh = 100000;
+    // How many nodes are patched where, behind some addresses that never came before, those come
+    // that the graph has which is not predicted.
+    auto patched = [&](unsigned some) {
+        while (some--)
+            StepAt(program, fresh += 1000);
+        program.ResetCounts();
+        program.Op("k0");
+        cus_variant *other =
+            program.plan.predicted == piece->newest ? piece->oldest : piece->newest;
+        uint64_t pointer;
+        memcpy(&pointer, cus_image_op(other->image, piece, 1)->params, sizeof pointer);
+        StepBehindFirst(program, pointer - 1);
+        return program.patched;
+    };
+    auto until = [&](uint32_t begin) { return (begin + 64 - piece->begun % 64) % 64; };
+    EXPECT_EQ(patched(3), 0u);
+    EXPECT_EQ(patched(64 + until(30)), 27u) << "after so many in vain that is not looked for";
+    EXPECT_EQ(patched(until(2)), 0u) << "but at times";
+    EXPECT_EQ(patched(until(12)), 0u) << "and where it was found, for a while";
+    EXPECT_EQ(patched(until(50)), 27u) << "and no longer";
+    ExpectFaithful(program);
+}
+
+// The nearest one had another shape, and becomes one of this.
+TEST(Choose, ANearerOneOfAnotherShapeBecomesOneOfThis) {
+    Program program(ONE_PIECE);
+    for (int step = 0; step < 20; step++)
+        StepAt(program, step % 2 ? 5000 : 100, 1 + step % 2);
+    const cus_piece *piece = program.plan.pieces;
+    ASSERT_EQ(piece->n_variants, 2u);
+    cus_signature own = piece->oldest->own; // the one of grid 1
+    program.ResetCounts();
+    StepAt(program, 5000, 1);
+    EXPECT_EQ(program.patched, 1u);
+    EXPECT_EQ(program.reshaped, 1u);
+    EXPECT_TRUE(cus_signature_same(piece->newest->own, own));
+    ExpectFaithful(program);
+}
+
+// Another graph is launched than the one that was predicted, from which other ops differ.
+TEST(Choose, OnlyNodesOfAnotherShapeAreReshaped) {
+    Program program(ONE_PIECE);
+    for (int step = 0; step < 20; step++)
+        StepAt(program, step % 2 ? 5000 : 100, 1 + step % 2);
+    program.ResetCounts();
+    StepAt(program, 9000, 2); // grid 1 was predicted
+    EXPECT_EQ(program.mispredicted, 1u);
+    EXPECT_EQ(program.patched, 27u);
+    EXPECT_EQ(program.reshaped, 0u);
+    StepAt(program, 9000, 3);
+    EXPECT_EQ(program.reshaped, 1u);
+    ExpectFaithful(program);
+}
+
 } // namespace

@@ -196,6 +196,26 @@ TEST(Parting, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
     ExpectFaithful(program);
 }
 
+// The graph of the other piece has one shape for it, too.
+TEST(Parting, AShapeOfWhatTheyHaveInCommonThatNeverCameIsPatched) {
+    Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    auto step = [&](const char *tail, uint32_t grid) {
+        program.Op("head");
+        program.Op("second", 1, 1, grid);
+        Tail(program, tail, 2);
+        program.Sync();
+    };
+    for (int i = 0; i < 24; i++)
+        step(i % 2 ? "k" : "j", 1);
+    step("k", 1); // twice, and it is expected next
+    program.ResetCounts();
+    step("j", 2);
+    EXPECT_EQ(program.patched, 1u);
+    EXPECT_EQ(program.reshaped, 1u);
+    EXPECT_EQ(program.eager, 0u);
+    ExpectFaithful(program);
+}
+
 TEST(Parting, AtABoundaryAllOfThemEnd) {
     Program program;
     for (int i = 0; i < 8; i++) {

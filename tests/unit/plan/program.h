@@ -169,6 +169,7 @@ class Program {
         }
         for (uint32_t i = 0; (i = cus_plan_next_dirty(&plan, i)) < n; i++) {
             variant->exec->ops[i] = Text(i);
+            reshaped += cus_plan_reshapes(&plan, i);
             cus_plan_patched(&plan, variant, i, true);
             patched++;
         }
@@ -189,11 +190,12 @@ class Program {
     std::vector<std::string> asked, issued, launched; // the last: in graphs
     std::vector<uint32_t> pieces;                     // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
-             flushes = 0, dropped = 0, mispredicted = 0, lent = 0;
+             flushes = 0, dropped = 0, mispredicted = 0, lent = 0,
+             reshaped = 0; // of these that are patched
 
     void ResetCounts() {
         in_graphs = eager = built = exact = near = patched = diverged = flushes = mispredicted =
-            lent = 0;
+            lent = reshaped = 0;
         pieces.clear();
     }
 
