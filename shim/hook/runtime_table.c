@@ -134,7 +134,7 @@ struct cus_runtime_look cus_runtime_known(uint32_t tag, const void *kernel, cons
         return look;
     look.at = cus_runtime_add(tag, kernel, origin, NULL, NULL);
     look.worth = look.at && origin.known;
-    if (look.at && !origin.known)
+    if (look.at && !origin.known && tag % CUS_RUNTIME_EPOCH != CUS_RUNTIME_cudaGetDevice)
         cus_runtime_give_up("it is none of version 12 or newer");
     return look;
 }

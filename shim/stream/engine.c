@@ -102,13 +102,13 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     if (!to_build || (cus_build_fits(engine, to_build, advised) && may_build()))
         return true;
     cus_plan_put_off(&engine->plan);
-    return !cus_withheld_fits(to_build) && cus_plan_can_borrow(&engine->plan);
+    return !cus_graphs_fit(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
 /* What is withheld already may go on as another piece, if a graph of it may be built. */
 static bool may_turn(struct cus_engine *engine) {
     uint32_t to_build = cus_plan_other(&engine->plan)->n;
-    return cus_withheld_fits(to_build) && cus_build_fits(engine, to_build, false) && may_build();
+    return cus_graphs_fit(to_build) && cus_build_fits(engine, to_build, false) && may_build();
 }
 
 static void tell_piece(struct cus_engine *engine) {

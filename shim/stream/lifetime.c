@@ -295,7 +295,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_withheld_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine, true);
 }
 
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
@@ -342,7 +342,7 @@ void cus_engine_memory_gone(void) {
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    cus_withheld_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine, true);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
@@ -395,7 +395,7 @@ void cus_engine_function_changed(const void *handle) {
 static void forget_stream(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    cus_withheld_drop_capture_stream(engine);
+    cus_graphs_drop_stream(engine);
 }
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {

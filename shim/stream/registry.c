@@ -432,8 +432,8 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_withheld_destroy_dropped(engine, true);
-    cus_withheld_drop_capture_stream(engine);
+    cus_graphs_destroy_dropped(engine, true);
+    cus_graphs_drop_stream(engine);
     cus_spinner_forget(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
 

@@ -473,18 +473,23 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Waits for what was handed over. What could not be launched goes out op by op. */
 void cus_withheld_settle(struct cus_engine *engine);
-/* Drops graphs until `bytes` more fit into the budget. */
-bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes);
-/* Is there room for a graph of so many nodes? */
-bool cus_withheld_fits(uint32_t nodes);
 /* Destroys it, but not while a thread may sleep in a copy. */
 void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
-/* Destroys what was dropped; if it `must`, during such a copy, too. */
-void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must);
 /* What is withheld can be issued no more, for its context is dead: counted and answered for as a
  * late error. */
 void cus_withheld_lose(struct cus_engine *engine);
-void cus_withheld_drop_capture_stream(struct cus_engine *engine);
+
+/* ---- graphs.c; engine lock held, the engine's context current ---- */
+
+/* Is there room for a graph of so many nodes? */
+bool cus_graphs_fit(uint32_t nodes);
+/* Builds a graph of the complete piece from the ops that are being issued (HAZARDS A15). NULL: none
+ * came of it, for want of memory where there is `no_room`. Build lock held. */
+struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
+/* The stream on which they are captured goes. */
+void cus_graphs_drop_stream(struct cus_engine *engine);
+/* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */
+void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must);
 
 /* ---- flush.c ---- */
 

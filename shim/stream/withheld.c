@@ -5,33 +5,17 @@
  * engine's lock held and its context current. Calls the driver; never takes another engine's lock.
  * A piece that was handed over (handed.h) comes before all that is issued here.
  */
-#include <pthread.h>
 #include <string.h>
 
+#include "shim/base/cancel.h"
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
-#include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/prove.h"
 #include "shim/stream/tap.h"
-
-/* A thread that is cancelled in the driver would never give the engine's lock back (HAZARDS E11). A
- * thread that may be cancelled at any instruction must not call the driver anyway. */
-static int cancel_off(void) {
-    int before = PTHREAD_CANCEL_ENABLE;
-    if (CUS_HAZARD(E11))
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-static void cancel_back(int before) {
-    int unused;
-    if (before == PTHREAD_CANCEL_ENABLE)
-        pthread_setcancelstate(before, &unused);
-}
 
 /* Nothing is withheld any more: whoever orders by `pending` may go on. */
 static void nothing_pends(struct cus_engine *engine) {
@@ -144,27 +128,15 @@ static void mend(struct cus_engine *engine) {
 void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
     struct cus_engine *engine = context;
     uint64_t bytes = cus_exec_bytes(exec);
-    int cancel = cancel_off();
+    int cancel = cus_cancel_off();
     finish(engine);
-    cancel_back(cancel);
+    cus_cancel_back(cancel);
     if (engine->handed.broken && engine->handed.broken->exec == exec)
         engine->handed.broken = NULL;
     engine->graph_bytes -= bytes;
     __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
     cus_exec_put_off(&engine->dropped, exec);
-    cus_withheld_destroy_dropped(engine, false);
-}
-
-/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
- * (HAZARDS A16). */
-void cus_withheld_destroy_dropped(struct cus_engine *engine, bool must) {
-    if (!engine->dropped ||
-        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
-        return;
-    bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
-    int cancel = cancel_off();
-    cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
-    cancel_back(cancel);
+    cus_graphs_destroy_dropped(engine, false);
 }
 
 void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
@@ -175,10 +147,10 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
         return;
     }
     uint32_t n = plan->n;
-    int cancel = cancel_off();
+    int cancel = cus_cancel_off();
     finish(engine);
     note_late(engine, issue_all(engine, n));
-    cancel_back(cancel);
+    cus_cancel_back(cancel);
     cus_tap_flush(engine, n, cus_tap_cause(cause), reason);
     engine->counters.eager_by[counted] += n;
     engine->counters.flushes[cause] += n > 0;
@@ -196,20 +168,20 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 void cus_withheld_settle(struct cus_engine *engine) {
     if (!engine->pending)
         return;
-    int cancel = cancel_off();
+    int cancel = cus_cancel_off();
     finish(engine);
     mend(engine);
     if (!engine->plan.piece)
         nothing_pends(engine);
-    cancel_back(cancel);
+    cus_cancel_back(cancel);
 }
 
 void cus_withheld_lose(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
-    int cancel = cancel_off();
+    int cancel = cus_cancel_off();
     if (take_back(engine) > CUS_HANDED_LAUNCHED) /* it stays counted as launched */
         note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    cancel_back(cancel);
+    cus_cancel_back(cancel);
     mend(engine);
     if (!plan->piece) {
         nothing_pends(engine);
@@ -225,119 +197,6 @@ void cus_withheld_lose(struct cus_engine *engine) {
 }
 
 /* ---- firing ---- */
-
-bool cus_withheld_fits(uint32_t nodes) {
-    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
-    return !CUS_HAZARD(A19) ||
-           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + cus_exec_estimate(nodes) <=
-               limit;
-}
-
-bool cus_withheld_make_room(struct cus_engine *engine, uint64_t bytes) {
-    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
-    while (CUS_HAZARD(A19) &&
-           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
-        if (!cus_plan_drop_oldest(&engine->plan)) {
-            __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
-            return false;
-        }
-        cus_fallback(CUS_FALLBACK_BUDGET);
-    }
-    return true;
-}
-
-void cus_withheld_drop_capture_stream(struct cus_engine *engine) {
-    if (engine->capture_stream) {
-        int cancel = cancel_off();
-        struct cus_relaxed relaxed = cus_relax(cus_process.driver);
-        cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
-        cus_relax_end(cus_process.driver, relaxed);
-        cancel_back(cancel);
-    }
-    engine->capture_stream = NULL;
-    engine->capture_refused = false;
-}
-
-static bool have_capture_stream(struct cus_engine *engine) {
-    const struct cus_driver *driver = cus_process.driver;
-    if (engine->capture_stream || engine->capture_refused)
-        return engine->capture_stream != NULL;
-    struct cus_relaxed relaxed = cus_relax(driver);
-    int priority = 0;
-    bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
-                driver->cuStreamCreateWithPriority(&engine->capture_stream,
-                                                   CUS_HAZARD(D1) ? CU_STREAM_NON_BLOCKING
-                                                                  : CU_STREAM_DEFAULT,
-                                                   CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
-    /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
-     * there are none. */
-    bool attributes =
-        !engine->legacy || __atomic_load_n(&engine->context->legacy_attributes, __ATOMIC_ACQUIRE);
-    if (CUS_HAZARD(A7) && made && attributes && driver->cuStreamCopyAttributes &&
-        driver->cuStreamCopyAttributes(engine->capture_stream, engine->handle) != CUDA_SUCCESS) {
-        driver->cuStreamDestroy_v2(engine->capture_stream);
-        made = false;
-    }
-    cus_relax_end(driver, relaxed);
-    if (!made) {
-        engine->capture_stream = NULL;
-        engine->capture_refused = true;
-    }
-    return made;
-}
-
-static uint64_t clock_ns(void) {
-    return cus_clock_ns();
-}
-
-/* Builds an exec of the complete piece from the ops that are being issued (HAZARDS A15). */
-static struct cus_variant *build(struct cus_engine *engine, bool *no_room) {
-    struct cus_plan *plan = &engine->plan;
-    uint32_t n = plan->piece->n;
-    struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
-    for (uint32_t i = 0; ops && i < n; i++) {
-        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->places[i].kind;
-        ops[i].held = cus_plan_held(plan, i);
-    }
-    bool advised = plan->piece->advised;
-    plan->piece->advised = false; /* one try */
-    enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
-    struct cus_exec *exec;
-    uint64_t start = cus_clock_ns();
-    cus_withheld_destroy_dropped(engine, false);
-    bool room = ops && cus_withheld_make_room(engine, cus_exec_estimate(n));
-    if (room)
-        why = CUS_FALLBACK_CAPTURE;
-    bool built =
-        room && have_capture_stream(engine) &&
-        cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, clock_ns, &exec, &why);
-    cus_mem_free(ops);
-    engine->counters.build_ns += cus_clock_ns() - start;
-    *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);
-    if (!built) {
-        if (why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
-            cus_fallback(why);
-        return NULL;
-    }
-    struct cus_variant *variant = cus_plan_built(plan, exec);
-    if (!variant) {
-        *no_room = true;
-        cus_exec_destroy(cus_process.driver, exec);
-        return NULL;
-    }
-    engine->counters.built++;
-    if (advised)
-        cus_advice_built();
-    engine->graph_bytes += cus_exec_bytes(exec);
-    if (engine->graph_bytes > engine->counters.graph_bytes)
-        engine->counters.graph_bytes = engine->graph_bytes;
-    /* One thread builds at a time. */
-    uint64_t now =
-        __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
-    if (now > __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED))
-        __atomic_store_n(&cus_process.graph_bytes_most, now, __ATOMIC_RELAXED);
-    return variant;
-}
 
 /* Node `i` is about to be patched. */
 static void note_reshaped(const struct cus_plan *plan, uint32_t i) {
@@ -419,7 +278,7 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
     if (cus_build_safe()) {
         bool no_room, way = cus_build_takes_way();
         uint64_t before = engine->counters.build_ns;
-        variant = build(engine, &no_room);
+        variant = cus_graphs_build(engine, &no_room);
         cus_build_had_way(way, piece->n, engine->counters.build_ns - before);
         *put_off = no_room ? NO_ROOM : REFUSED;
     }
@@ -446,7 +305,7 @@ static struct found find_graph(struct cus_engine *engine) {
     found.choice = cus_plan_choose(plan, &found.variant);
     if (found.choice != CUS_CHOICE_BUILD)
         return found;
-    if (!cus_withheld_fits(plan->piece->n) && (found.variant = cus_plan_borrow(plan))) {
+    if (!cus_graphs_fit(plan->piece->n) && (found.variant = cus_plan_borrow(plan))) {
         engine->counters.lent++;
         found.choice = CUS_CHOICE_PATCH;
         return found;
@@ -533,7 +392,7 @@ static void charge(struct cus_engine *engine, const struct found *found, uint32_
 CUresult cus_withheld_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     uint32_t n = plan->piece->n, refused = 0;
-    int cancel = cancel_off();
+    int cancel = cus_cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
     uint64_t now = cus_clock_ns();
@@ -596,6 +455,6 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         turn_ended(engine);
     if (!handed)
         nothing_pends(engine);
-    cancel_back(cancel);
+    cus_cancel_back(cancel);
     return result;
 }

@@ -276,7 +276,9 @@ TEST(Device, AToolBeforeTheRuntimeHearsOfEachQuestion) {
     ASSERT_NE(plain.result.out.find("between: asked"), std::string::npos) << plain.Describe();
     for (const std::string &both : {library + ":" + tool, tool + ":" + library}) {
         two["LD_PRELOAD"] = begin + both;
-        EXPECT_SAME(kAsItIs, plain, RunIt({"device", 0, 0}, "yes", two));
+        Outcome run = RunIt({"device", 0, 0}, "yes", two);
+        EXPECT_SAME(kAsItIs, plain, run);
+        EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 0) << "which counts kernels";
     }
 }
 

@@ -1,0 +1,144 @@
+/*
+ * The graphs of an engine: built of what is withheld, kept within the budget, destroyed.
+ *
+ * Runs on the thread that completes a piece or flushes, with the engine's lock held and its context
+ * current; a build with the build lock, too. Calls the driver.
+ */
+#include "shim/base/cancel.h"
+#include "shim/base/clock.h"
+#include "shim/base/hazard.h"
+#include "shim/base/mem.h"
+#include "shim/base/options.h"
+#include "shim/graph/relax.h"
+#include "shim/stream/state.h"
+
+/* ---- the budget ---- */
+
+bool cus_graphs_fit(uint32_t nodes) {
+    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
+    return !CUS_HAZARD(A19) ||
+           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + cus_exec_estimate(nodes) <=
+               limit;
+}
+
+/* Drops graphs until `bytes` more fit. */
+static bool make_room(struct cus_engine *engine, uint64_t bytes) {
+    uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
+    while (CUS_HAZARD(A19) &&
+           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
+        if (!cus_plan_drop_oldest(&engine->plan)) {
+            __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
+            return false;
+        }
+        cus_fallback(CUS_FALLBACK_BUDGET);
+    }
+    return true;
+}
+
+/* ---- building ---- */
+
+void cus_graphs_drop_stream(struct cus_engine *engine) {
+    if (engine->capture_stream) {
+        int cancel = cus_cancel_off();
+        struct cus_relaxed relaxed = cus_relax(cus_process.driver);
+        cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
+        cus_relax_end(cus_process.driver, relaxed);
+        cus_cancel_back(cancel);
+    }
+    engine->capture_stream = NULL;
+    engine->capture_refused = false;
+}
+
+static bool have_capture_stream(struct cus_engine *engine) {
+    const struct cus_driver *driver = cus_process.driver;
+    if (engine->capture_stream || engine->capture_refused)
+        return engine->capture_stream != NULL;
+    struct cus_relaxed relaxed = cus_relax(driver);
+    int priority = 0;
+    bool made = driver->cuStreamGetPriority(engine->handle, &priority) == CUDA_SUCCESS &&
+                driver->cuStreamCreateWithPriority(&engine->capture_stream,
+                                                   CUS_HAZARD(D1) ? CU_STREAM_NON_BLOCKING
+                                                                  : CU_STREAM_DEFAULT,
+                                                   CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
+    /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
+     * there are none. */
+    bool attributes =
+        !engine->legacy || __atomic_load_n(&engine->context->legacy_attributes, __ATOMIC_ACQUIRE);
+    if (CUS_HAZARD(A7) && made && attributes && driver->cuStreamCopyAttributes &&
+        driver->cuStreamCopyAttributes(engine->capture_stream, engine->handle) != CUDA_SUCCESS) {
+        driver->cuStreamDestroy_v2(engine->capture_stream);
+        made = false;
+    }
+    cus_relax_end(driver, relaxed);
+    if (!made) {
+        engine->capture_stream = NULL;
+        engine->capture_refused = true;
+    }
+    return made;
+}
+
+static uint64_t clock_ns(void) {
+    return cus_clock_ns();
+}
+
+struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
+    struct cus_plan *plan = &engine->plan;
+    uint32_t n = plan->piece->n;
+    struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
+    for (uint32_t i = 0; ops && i < n; i++) {
+        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->places[i].kind;
+        ops[i].held = cus_plan_held(plan, i);
+    }
+    bool advised = plan->piece->advised;
+    plan->piece->advised = false; /* one try */
+    enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
+    struct cus_exec *exec;
+    uint64_t start = cus_clock_ns();
+    cus_graphs_destroy_dropped(engine, false);
+    bool room = ops && make_room(engine, cus_exec_estimate(n));
+    if (room)
+        why = CUS_FALLBACK_CAPTURE;
+    bool built =
+        room && have_capture_stream(engine) &&
+        cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, clock_ns, &exec, &why);
+    cus_mem_free(ops);
+    engine->counters.build_ns += cus_clock_ns() - start;
+    *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);
+    if (!built) {
+        if (why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
+            cus_fallback(why);
+        return NULL;
+    }
+    struct cus_variant *variant = cus_plan_built(plan, exec);
+    if (!variant) {
+        *no_room = true;
+        cus_exec_destroy(cus_process.driver, exec);
+        return NULL;
+    }
+    engine->counters.built++;
+    if (advised)
+        cus_advice_built();
+    engine->graph_bytes += cus_exec_bytes(exec);
+    if (engine->graph_bytes > engine->counters.graph_bytes)
+        engine->counters.graph_bytes = engine->graph_bytes;
+    /* One thread builds at a time. */
+    uint64_t now =
+        __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED))
+        __atomic_store_n(&cus_process.graph_bytes_most, now, __ATOMIC_RELAXED);
+    return variant;
+}
+
+/* ---- destroying ---- */
+
+/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
+ * (HAZARDS A16). */
+void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
+    if (!engine->dropped ||
+        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
+        return;
+    bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    int cancel = cus_cancel_off();
+    cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
+    cus_cancel_back(cancel);
+}
