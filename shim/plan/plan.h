@@ -277,9 +277,6 @@ static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan 
     plan->n++;
     plan->at =
         (const struct cus_expected *)(const void *)((const uint8_t *)plan->at + plan->at->bytes);
-    /* What the program does until its next launch may put out of the caches what was there. */
-    __builtin_prefetch(plan->at);
-    __builtin_prefetch((const uint8_t *)plan->at + CUS_LINE);
 }
 /* What the program asked for when the last op was withheld: what the node held `before`, or beside
  * it what differs. */
