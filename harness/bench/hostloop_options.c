@@ -13,7 +13,7 @@ static const char usage_text[] =
     "                [--stream own|nonblocking|legacy] [--events]\n"
     "                [--eager-every N] [--scalar-every N] [--grid-every N] [--memset-every N]\n"
     "                [--copy-every N] [--graph [--piece N]]\n"
-    "                [--streams N [--run N]] [--threads N]\n"
+    "                [--streams N [--run N]] [--threads N] [--stops]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
     "       hostloop --loop N --turns N      never synchronises before the end\n";
 
@@ -63,13 +63,14 @@ static enum stream_kind stream_kind(const char *word) {
 }
 
 void options_parse(int argc, char **argv, struct options *o) {
-    struct option names[NUMERICS + 5] = {{0}};
+    struct option names[NUMERICS + 6] = {{0}};
     for (unsigned i = 0; i < NUMERICS; i++)
         names[i] = (struct option){numerics[i].name, 1, NULL, 256 + (int)i};
     names[NUMERICS] = (struct option){"graph", 0, NULL, 'g'};
     names[NUMERICS + 1] = (struct option){"events", 0, NULL, 'e'};
     names[NUMERICS + 2] = (struct option){"stream", 1, NULL, 's'};
     names[NUMERICS + 3] = (struct option){"help", 0, NULL, 'h'};
+    names[NUMERICS + 4] = (struct option){"stops", 0, NULL, 'z'};
     *o = (struct options){.launches = 1000,
                           .steps = 300,
                           .warmup = 50,
@@ -85,6 +86,8 @@ void options_parse(int argc, char **argv, struct options *o) {
             o->graph = true;
         } else if (c == 'e') {
             o->events = true;
+        } else if (c == 'z') {
+            o->stops = true;
         } else if (c == 's') {
             o->stream = stream_kind(optarg);
         } else if (c == 'h') {
@@ -95,10 +98,11 @@ void options_parse(int argc, char **argv, struct options *o) {
         }
     }
     /* Streams and threads are non-blocking ones of their own, a loop has no steps, an order that
-     * never repeats has no graph, and pieces are graphs. */
+     * never repeats has no graph, pieces are graphs, and what stops does so between steps. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->piece && !o->graph) ||
-        (o->events && (o->loop || o->threads || o->streams > 1)))
+        (o->events && (o->loop || o->threads || o->streams > 1)) ||
+        (o->stops && (o->loop || o->threads)))
         wrong();
     if (o->loop)
         o->launches = o->loop;

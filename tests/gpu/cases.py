@@ -91,11 +91,28 @@ class Lab:
                     continue
                 runs[name].append(done)
                 self.see(name, done)
+        self.file(runs, key)
+        return runs
+
+    def beside(self, jobs, key, reps, turn):
+        """The same of programs that stop by themselves, (argv, variant, environment) by name: they run at once, in turns of so many seconds."""
+        runs = {name: [] for name in jobs if not (self.plain_only and jobs[name][1] != "plain")}
+        for rep in range(reps if runs else 0):
+            names = list(runs) if rep % 2 == 0 else list(reversed(runs))
+            for name, done in zip(names, self.runner.in_turn([jobs[name] for name in names], turn=turn)):
+                if not done.ok or done.result is None:
+                    self.fail(done)
+                    continue
+                runs[name].append(done)
+                self.see(name, done)
+        self.file(runs, key)
+        return runs
+
+    def file(self, runs, key):
         for name, all_of in runs.items():
             values = [done.result[key] for done in all_of] if key else []
             if values:
                 self.figures[name] = {"key": key, "median": statistics.median(values), "all": values}
-        return runs
 
     def see(self, name, done):
         """Keeps the library's account of a preloaded run and checks what must always hold in it."""

@@ -176,11 +176,11 @@ class Turns:
 
     ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`
     OVER = signal.SIGUSR2  # to such a one: it is to stop behind its step
-    TURN = 0.3  # seconds: many of the steps that are timed
+    TURN = 0.3  # seconds, where nothing else is said: many of the steps that are timed
     STEP = 1  # seconds that one of them may take
 
-    def __init__(self, n, ready, meet):
-        self.ready, self.meet, self.left, self.leaders = ready, meet, n, []
+    def __init__(self, n, ready, meet, turn=TURN):
+        self.ready, self.meet, self.seconds, self.left, self.leaders = ready, meet, turn, n, []
         self.host_ms, self.seen = (), []
         self.begun = False  # each has stopped where it is ready
         self.changed = threading.Condition()
@@ -224,7 +224,7 @@ class Turns:
     def turn(self, leader):
         """The leader if it stopped by itself."""
         self.tell(leader, signal.SIGCONT)
-        stopped = self.wait(leader, self.TURN, self.meet)
+        stopped = self.wait(leader, self.seconds, self.meet)
         if not stopped and state(leader)[0] != "T" and catches(leader, self.OVER):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(leader, self.OVER)
@@ -294,9 +294,9 @@ class Runner:
         done.result = last_json(done.stdout)
         return done
 
-    def in_turn(self, jobs, limit=60, ready=True, meet=False, native=True):
+    def in_turn(self, jobs, limit=60, ready=True, meet=False, native=True, turn=Turns.TURN):
         """Runs all of (argv, variant, env), in turns: Turns. `ready`: they stop by themselves before what is timed; `meet`: and before each part of it."""
-        turns = Turns(len(jobs), ready, meet)
+        turns = Turns(len(jobs), ready, meet, turn)
         with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
             runs = [pool.submit(self.run, argv, variant, {**(env or {}), **({Turns.ASKED: "1"} if ready else {})}, limit * len(jobs), native, turns=turns)
                     for argv, variant, env in jobs]

@@ -2,6 +2,9 @@
 where it is met in the driver alone; and what the runtime says of the thread's device.
 """
 
+# Seconds: the pace of a host may be another one in the next.
+TURN = 0.1
+
 # Short patterns of the host loop, each with the same results whichever way its launches are met.
 PATTERNS = {"1000 small launches a step": [], "every 4th kernel a new scalar": ["--scalar-every", 4], "the legacy stream": ["--stream", "legacy"]}
 
@@ -18,20 +21,22 @@ def device(lab):
 
 
 def case_runtime(lab):
-    """hostloop_shared: plain, with runtime_fast_path and without, in turn; cudaGetDevice, plain and preloaded."""
+    """hostloop_shared: plain; with runtime_fast_path and without, in turns; cudaGetDevice, plain and preloaded."""
     device(lab)
     program = lab.runner.program("hostloop_shared")
     if not program:
         lab.skip("hostloop_shared is not built")
         return
-    common = [program, "--steps", 100 if lab.quick else 300, "--warmup", 50]
+    common = [program, "--steps", 800 if lab.quick else 2000, "--warmup", 50]
     env = {"met": {"CUSPLICE_RUNTIME_FAST_PATH": "yes"}, "in the driver": {"CUSPLICE_RUNTIME_FAST_PATH": "no"}}
     for pattern, more in PATTERNS.items():
 
-        def call(name, variant, more=more):
-            return lab.runner.run([*common, *more], variant=variant, env=env.get(name), limit=60)
+        def plain(_, variant, more=more):
+            return lab.runner.run([*common, *more], variant=variant, limit=60)
 
-        runs = lab.measure({"plain": "plain", "met": "preload", "in the driver": "preload"}, call, "host_ns", 3 if lab.quick else 7)
+        runs = lab.measure({"plain": "plain"}, plain, "host_ns", 1)
+        jobs = {name: ([*common, "--stops", *more], "preload", settings) for name, settings in env.items()}
+        runs |= lab.beside(jobs, "host_ns", 1 if lab.quick else 3, TURN)
         lab.same(f"{pattern}: result", runs, lambda d: d.result["checksum"])
         first = pattern == next(iter(PATTERNS))
         lab.compare(f"shared runtime, {pattern}: ns of the host for a launch, met before it / in the driver", "met", "in the driver", 0.5, issue=first)

@@ -197,6 +197,31 @@ TEST_F(SimCases, TheBenchSuiteComparesResults) {
         << Read("out/BENCH.md");
 }
 
+/* What is met before the runtime beside what is met in the driver, in turns: all leave the same,
+ * and each is met where it says. */
+TEST_F(SimCases, LaunchesAreMetBeforeTheRuntimeInTurnsWithOthers) {
+    std::string sim = Path("SIMULATOR");
+    Script("carry/hostloop_shared", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                                        " CUSIM_KERNELS=" + Path("LOOP_KERNELS") +
+                                        " CUSIM_DELAY_US=0 " + Path("LOOP") + " \"$@\"");
+    Run("runtime --quick", "");
+    std::string results = Read("out/RESULTS.md");
+    for (const char *pattern :
+         {"1000 small launches a step", "every 4th kernel a new scalar", "the legacy stream"}) {
+        size_t at = results.find(std::string("| ") + pattern + ": result |");
+        ASSERT_NE(at, std::string::npos) << pattern << results << Read("log");
+        EXPECT_NE(results.substr(at, results.find('\n', at) - at).find("| pass |"),
+                  std::string::npos)
+            << results;
+        EXPECT_NE(results.find(std::string("shared runtime, ") + pattern + ": ns of the host"),
+                  std::string::npos)
+            << results;
+    }
+    EXPECT_EQ(results.find("not measured"), std::string::npos) << results << Read("log");
+    EXPECT_EQ(results.find("share of launches met"), std::string::npos) << results;
+    EXPECT_EQ(results.find("runs to its end"), std::string::npos) << results << Read("log");
+}
+
 /* The second run of each program that there is here: in graphs from its second step on. */
 TEST_F(SimCases, ColdStartsAreShorterTheSecondTime) {
     CarryDecode();

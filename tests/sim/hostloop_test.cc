@@ -6,6 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <set>
 #include <thread>
 #include <tuple>
@@ -161,11 +165,37 @@ TEST(Hostloop, WhatChangesFromStepToStepIsInTheChecksum) {
     EXPECT_EQ(sums.size(), patterns.size());
 }
 
+// Before what is timed, and behind the step in which its turn is over: nowhere else.
+TEST(Hostloop, StopsBetweenStepsForOthers) {
+    for (int turns_over : {0, 2}) {
+        pid_t child = fork();
+        if (child == 0) {
+            setenv("CUSIM_DELAY_US", "0", 1);
+            setenv("CUSIM_KERNELS", Runfile("harness/bench/libhostloop_kernels.so").c_str(), 1);
+            std::string driver = Runfile("harness/sim/lib/libcuda.so.1");
+            setenv("LD_LIBRARY_PATH", driver.substr(0, driver.rfind('/')).c_str(), 1);
+            std::string program = Runfile("harness/bench/hostloop_driver");
+            execl(program.c_str(), program.c_str(), "--steps", "20", "--stops", nullptr);
+            _exit(127);
+        }
+        int status, stops = 0;
+        while (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
+            EXPECT_EQ(WSTOPSIG(status), SIGSTOP);
+            if (stops++ < turns_over)
+                kill(child, SIGUSR2);
+            kill(child, SIGCONT);
+        }
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+        EXPECT_EQ(stops, 1 + turns_over);
+    }
+}
+
 TEST(Hostloop, RefusesWhatDoesNotGoTogether) {
     const std::vector<std::vector<std::string>> wrong = {
         {"--piece", "4"},
         {"--random", "5", "--graph"},
         {"--events", "--threads", "2"},
+        {"--stops", "--threads", "2"},
         {"--streams", "2", "--threads", "2"},
         {"--streams", "2", "--stream", "legacy"},
         {"--launches", "0"},
