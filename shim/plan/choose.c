@@ -245,7 +245,7 @@ static bool probes_now(const struct cus_piece *piece) {
  * fewer do? Where there was none so often, that is asked at times only. */
 static void find_nearer(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
-    if (piece->n_variants < 2 || (piece->alone >= NEARER_TRIES && !probes_now(piece)))
+    if (piece->n_variants < 2 || (piece->in_vain >= NEARER_TRIES && !probes_now(piece)))
         return;
     struct cus_variant *nearest = plan->predicted;
     uint32_t least = cus_plan_n_dirty(plan), looks = CUS_VARIANTS_FEW;
@@ -258,7 +258,7 @@ static void find_nearer(struct cus_plan *plan) {
             nearest = variant;
         }
     }
-    piece->alone = nearest == plan->predicted ? piece->alone + 1 : 0;
+    piece->in_vain = nearest == plan->predicted ? piece->in_vain + 1 : 0;
     if (nearest == plan->predicted)
         return;
     plan->own = plan->predicted->own;

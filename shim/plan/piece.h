@@ -79,9 +79,9 @@ struct cus_piece {
     uint32_t refused; /* times that a graph of it could not be patched or launched, not far apart */
     uint64_t unbuilt_until; /* launch from which on that is tried again, where these are many */
     uint64_t refused_at;    /* the launches when that was last */
-    uint32_t alone; /* times in a row that most nodes differed, and from no other variant fewer */
-    uint32_t gaps;  /* times in a row that the host paused at the same place */
-    uint32_t gap;   /* the op behind which it did */
+    uint32_t in_vain;       /* looks in a row for a variant from which fewer nodes differ */
+    uint32_t gaps;          /* times in a row that the host paused at the same place */
+    uint32_t gap;           /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;
