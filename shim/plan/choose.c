@@ -11,17 +11,18 @@
 #include "shim/plan/variants.h"
 
 enum {
-    TWINS = 4,    /* variants of a piece from which on none is made for other params alone */
+    NEARER_TRIES = 16, /* looks in vain for a variant from which fewer nodes differ, before that is
+                          done like PROBES */
+    TWINS = 4,         /* variants of a piece from which on none is made for other params alone */
     TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
-    NEARER_TRIES = 16, /* in vain, to find a variant from which fewer differ, before that is done */
-    PROBES = 8,        /* ops of a piece that are asked whether they came like this before */
-    PROBE_ALWAYS = 64, /* begins of a piece at which that is asked; later on, */
-    PROBE_RUN = 8,     /* at so many in a row */
-    PROBE_EVERY = 64,  /* of so many */
-    UNBUILT_MAX = 4,   /* further variants of a piece that fail to build in a row, before none is
-                          tried for */
-    UNBUILT_WAIT = 64, /* launches, and twice as many with each that fails behind, */
-    UNBUILT_TIMES = 10,                      /* so often at most */
+    PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
+    PROBE_ALWAYS = 64,  /* begins of a piece at which that is asked; later on, */
+    PROBE_RUN = 8,      /* at so many in a row */
+    PROBE_EVERY = 64,   /* of so many */
+    UNBUILT_MAX = 4,    /* further variants of a piece that fail to build in a row, before none is
+                           tried for */
+    UNBUILT_WAIT = 64,  /* launches, and twice as many with each that fails behind, */
+    UNBUILT_TIMES = 10, /* so often at most */
     OFTEN = CUS_COST_BUILT / CUS_COST_PATCH, /* times that shapes came from which on patching has
                                                 cost what building would have */
     STALE = 16,      /* launches of a piece, for each variant, in which one of them was not */
@@ -258,9 +259,11 @@ static void find_nearer(struct cus_plan *plan) {
             nearest = variant;
         }
     }
-    piece->in_vain = nearest == plan->predicted ? piece->in_vain + 1 : 0;
-    if (nearest == plan->predicted)
+    if (nearest == plan->predicted) {
+        piece->in_vain++;
         return;
+    }
+    piece->in_vain = 0;
     plan->own = plan->predicted->own;
     plan->has_own = true;
     cus_choose_compare(plan, nearest);

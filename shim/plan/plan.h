@@ -377,7 +377,7 @@ struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan);
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);
 /* How many do. */
 uint32_t cus_plan_n_dirty(const struct cus_plan *plan);
-/* Does its shape? */
+/* Has the node of withheld op `i` another shape? */
 bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i);
 /* Withheld op `i` as the program asked for it. */
 const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i);

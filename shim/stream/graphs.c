@@ -131,6 +131,14 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
 
 /* ---- destroying ---- */
 
+void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
+    uint64_t bytes = cus_exec_bytes(exec);
+    engine->graph_bytes -= bytes;
+    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
+    cus_exec_put_off(&engine->dropped, exec);
+    cus_graphs_destroy_dropped(engine, false);
+}
+
 /* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
  * (HAZARDS A16). */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {

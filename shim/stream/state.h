@@ -473,7 +473,7 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 CUresult cus_withheld_fire(struct cus_engine *engine);
 /* Waits for what was handed over. What could not be launched goes out op by op. */
 void cus_withheld_settle(struct cus_engine *engine);
-/* Destroys it, but not while a thread may sleep in a copy. */
+/* What the plan drops (cus_plan_drop_fn), behind what was handed over. */
 void cus_withheld_drop_exec(void *engine, struct cus_exec *exec);
 /* What is withheld can be issued no more, for its context is dead: counted and answered for as a
  * late error. */
@@ -486,6 +486,8 @@ bool cus_graphs_fit(uint32_t nodes);
 /* Builds a graph of the complete piece from the ops that are being issued (HAZARDS A15). NULL: none
  * came of it, for want of memory where there is `no_room`. Build lock held. */
 struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
+/* One is no more: destroyed, but not while a thread may sleep in a copy. */
+void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* The stream on which they are captured goes. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
 /* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */

@@ -127,16 +127,12 @@ static void mend(struct cus_engine *engine) {
 
 void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
     struct cus_engine *engine = context;
-    uint64_t bytes = cus_exec_bytes(exec);
     int cancel = cus_cancel_off();
     finish(engine);
     cus_cancel_back(cancel);
     if (engine->handed.broken && engine->handed.broken->exec == exec)
         engine->handed.broken = NULL;
-    engine->graph_bytes -= bytes;
-    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
-    cus_exec_put_off(&engine->dropped, exec);
-    cus_graphs_destroy_dropped(engine, false);
+    cus_graphs_drop(engine, exec);
 }
 
 void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,

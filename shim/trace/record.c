@@ -463,7 +463,7 @@ static bool write_data(void) {
 static void write_lost(struct ring *ring) {
     uint64_t records = __atomic_load_n(&ring->lost_records, __ATOMIC_RELAXED);
     uint64_t ops = __atomic_load_n(&ring->lost_ops, __ATOMIC_RELAXED);
-    /* One after the other, as they are counted: the second of a pair may come later. */
+    /* Who loses an op counts the record first: what is told in between is short of the op. */
     if (records == ring->told_records && ops == ring->told_ops)
         return;
     struct cst_lost *lost = cst_sink_add(&sink, CST_LOST, sizeof *lost);

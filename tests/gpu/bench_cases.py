@@ -10,7 +10,8 @@ import hashlib
 import os
 import statistics
 
-from cases import Lab, tokens_per_second
+from cases import tokens_per_second
+from lab import Lab
 
 PLAIN, PRELOADED, GRAPH, PIECES = "plain", "preloaded", "graph", "pieces"
 OTHER = f"{PRELOADED}, the other library"

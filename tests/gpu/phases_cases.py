@@ -37,28 +37,24 @@ def case_phases(lab):
         json.dump(kept, f, indent=1)
 
 
-def play(lab, name, argv, reps):
-    """Plain and preloaded one behind the other, results compared. Returns the runs by variant; none where one failed."""
-    runs = lab.measure({f"{name}, plain": "plain", f"{name}, preloaded": "preload"}, lambda which, variant: lab.runner.run(argv, variant=variant, limit=60, settled=True),
-                       None, reps)
+def compared(lab, name, runs):
+    """Runs of the two, results compared, under 'plain' and 'preload'."""
     lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
-    return {name.rsplit(", ", 1)[1].replace("preloaded", "preload"): all_of for name, all_of in runs.items()}
+    return {which.rsplit(", ", 1)[1].replace("preloaded", "preload"): all_of for which, all_of in runs.items()}
+
+
+def play(lab, name, argv, reps):
+    """Plain and preloaded one behind the other."""
+    return compared(lab, name, lab.measure(
+        {f"{name}, plain": "plain", f"{name}, preloaded": "preload"}, lambda _, variant: lab.runner.run(argv, variant=variant, limit=60, settled=True), None, reps))
 
 
 def beside(lab, name, argv, reps):
-    """The same in turns of less than a second: both begin each phase together and meet the same of the host."""
-    runs = {"plain": [], "preload": []}
+    """The same in turns of less than a second: both begin each phase together and meet the same of the host. None where one failed."""
     if lab.plain_only:
         return {}
-    for rep in range(reps):
-        for done in lab.runner.in_turn([(argv, variant, None) for variant in (runs if rep % 2 == 0 else reversed(runs))], limit=90, meet=True):
-            if not done.ok or done.result is None:
-                lab.fail(done)
-                return {}
-            runs[done.variant].append(done)
-            lab.see(f"{name}, {'plain' if done.variant == 'plain' else 'preloaded'}", done)
-    lab.same(f"{name}: result", runs, lambda d: d.result["checksum"])
-    return runs
+    runs = lab.beside({f"{name}, plain": (argv, "plain", None), f"{name}, preloaded": (argv, "preload", None)}, None, reps, limit=90, meet=True)
+    return compared(lab, name, runs) if all(len(of) == reps for of in runs.values()) else {}
 
 
 def ratios(by_variant):

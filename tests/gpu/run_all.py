@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases as catalogue  # noqa: E402
 import report  # noqa: E402
 from child import Runner  # noqa: E402
+from lab import Lab  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -88,7 +89,7 @@ def facts_of(found, runner, program):
 
 
 def run_case(name, args, runner, begin):
-    lab = catalogue.Lab(runner, name, args.quick, args.plain, {"ops": args.ops, "samples": args.samples, "programs": args.programs})
+    lab = Lab(runner, name, args.quick, args.plain, {"ops": args.ops, "samples": args.samples, "programs": args.programs})
     started = time.monotonic()
     if started - begin > args.deadline:
         lab.check("run before the deadline", False, f"not begun after {args.deadline} s")

@@ -36,7 +36,7 @@ def case_runtime(lab):
 
         runs = lab.measure({"plain": "plain"}, plain, "host_ns", 1)
         jobs = {name: ([*common, "--stops", *more], "preload", settings) for name, settings in env.items()}
-        runs |= lab.beside(jobs, "host_ns", 1 if lab.quick else 3, TURN)
+        runs |= lab.beside(jobs, "host_ns", 1 if lab.quick else 3, turn=TURN)
         lab.same(f"{pattern}: result", runs, lambda d: d.result["checksum"])
         first = pattern == next(iter(PATTERNS))
         lab.compare(f"shared runtime, {pattern}: ns of the host for a launch, met before it / in the driver", "met", "in the driver", 0.5, issue=first)

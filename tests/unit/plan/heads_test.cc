@@ -1,0 +1,82 @@
+// Behind what nobody knew the path is found again: by the op that a piece begins with.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+TEST(Heads, RejoinsBehindADivergence) {
+    Program program;
+    auto step = [&](int odd_at) {
+        for (int i = 0; i < 60; i++) {
+            if (i == odd_at)
+                program.Op("odd", 9, 9);
+            program.Op("k" + std::to_string(i), 100 + i, i);
+        }
+        program.Sync();
+    };
+    for (int i = 0; i < 5; i++)
+        step(-1);
+    program.ResetCounts();
+    step(9);
+    ExpectFaithful(program);
+    EXPECT_GE(program.in_graphs, 4u + 32) << "the pieces behind the odd op are found again";
+}
+
+// What begins with another address each time is not looked for by its last one; as soon as it
+// begins as before it is found again.
+TEST(Heads, RejoinsWhatBeginsAsTheTimeBefore) {
+    Program program;
+    uint64_t pointer = 0;
+    auto step = [&](bool odd, bool moves) {
+        pointer += moves;
+        for (int i = 0; i < 60; i++) {
+            if (odd && i == 9)
+                program.Op("odd", 9 + pointer, 9);
+            program.Op("k" + std::to_string(i), i < 12 ? i : pointer, i);
+        }
+        program.Sync();
+    };
+    auto indexed = [&] { return HASH_COUNT(program.plan.heads); };
+    for (int i = 0; i < 5; i++)
+        step(false, false);
+    unsigned all = indexed();
+    ASSERT_EQ(all, program.plan.n_pieces);
+    step(false, true);
+    EXPECT_EQ(indexed(), all) << "by what it began with now";
+    for (int i = 0; i < 6; i++)
+        step(false, true);
+    EXPECT_EQ(indexed(), 2u) << "those that begin with the first twelve ops";
+    step(false, false);
+    EXPECT_EQ(indexed(), all);
+    step(false, true);
+    EXPECT_EQ(indexed(), all) << "once is not again and again";
+    program.ResetCounts();
+    step(true, false);
+    EXPECT_GE(program.in_graphs, 4u + 32);
+    ExpectFaithful(program);
+}
+
+// Where addresses take turns a second graph is built soon: that, too, is found by what it begins
+// with.
+TEST(Heads, IsFoundByWhatItsNewGraphBeginsWith) {
+    Program program;
+    for (int step = 0; step < 8 && program.built < 2; step++) {
+        uint64_t pointer = step % 2 ? 5000 : 100;
+        for (int i = 0; i < 4; i++)
+            program.Op("k" + std::to_string(i), pointer + i, 7);
+        program.Sync();
+        if (!program.in_graphs)
+            continue;
+        uint8_t flat[12] = {};
+        uint32_t scalar = 7;
+        memcpy(flat, &pointer, 8);
+        memcpy(flat + 8, &scalar, 4);
+        cus_op head = {program.Kind("k0"), {1, 1, 1, 32, 1, 1, 0}, nullptr, flat};
+        EXPECT_EQ(program.plan.pieces->head_hash, cus_op_hash(&head)) << "step " << step;
+    }
+    EXPECT_EQ(program.built, 2u);
+    ExpectFaithful(program);
+}
+
+} // namespace
