@@ -91,10 +91,14 @@ uint64_t cus_mem_refused(void) {
     return __atomic_load_n(&refused, __ATOMIC_RELAXED);
 }
 
-/* In front of it, in a line that is only read, stands what was allocated. */
-void *cus_mem_lines(size_t bytes) {
+/* So many bytes in lines of their own need a block of so many. */
+static size_t block_bytes(size_t bytes) {
     size_t whole = (bytes + CUS_LINE - 1) & ~(size_t)(CUS_LINE - 1);
-    uint8_t *block = bytes ? cus_mem_alloc(whole + CUS_LINE + sizeof block) : NULL;
+    return bytes ? whole + CUS_LINE + sizeof(uint8_t *) : 0;
+}
+
+/* In front of it, in a line that is only read, stands what was allocated. */
+static void *lines_of(uint8_t *block) {
     if (!block)
         return NULL;
     uintptr_t after = (uintptr_t)block + sizeof block + CUS_LINE - 1;
@@ -103,11 +107,27 @@ void *cus_mem_lines(size_t bytes) {
     return memory;
 }
 
-void cus_mem_free_lines(void *memory) {
+static void *block_of(void *memory) {
     uint8_t *block = NULL;
     if (memory)
         memcpy(&block, (uint8_t *)memory - sizeof block, sizeof block);
-    cus_mem_free(block);
+    return block;
+}
+
+void *cus_mem_lines(size_t bytes) {
+    return lines_of(cus_mem_alloc(block_bytes(bytes)));
+}
+
+void *cus_mem_grow_lines(size_t bytes) {
+    return lines_of(cus_mem_grow(block_bytes(bytes)));
+}
+
+void cus_mem_free_lines(void *memory) {
+    cus_mem_free(block_of(memory));
+}
+
+void cus_mem_shrink_lines(void *memory) {
+    cus_mem_shrink(block_of(memory));
 }
 
 uint64_t cus_mem_failures(void) {

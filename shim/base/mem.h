@@ -32,11 +32,14 @@ uint64_t cus_mem_held(void);
 uint64_t cus_mem_most(void);
 uint64_t cus_mem_refused(void);
 
-/* The same in cache lines of its own: for what one thread writes at every op. */
+/* Of cus_mem_alloc and cus_mem_grow, the same in cache lines of its own: for what one thread writes
+ * at every op. */
 enum { CUS_LINE = 64 };
 void *cus_mem_lines(size_t bytes);
-/* Of cus_mem_lines, or NULL. */
+void *cus_mem_grow_lines(size_t bytes);
+/* Of these, or NULL. */
 void cus_mem_free_lines(void *memory);
+void cus_mem_shrink_lines(void *memory);
 /* A copy of `text` to be freed with cus_mem_free; NULL when there is no memory. */
 char *cus_mem_text(const char *text);
 /* How often there was none, so far. Reported as the fallback no_memory. */

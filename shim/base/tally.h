@@ -55,6 +55,11 @@ static inline void cus_tally_cut(struct cus_tally *tally, enum cus_why why, uint
     __atomic_add_fetch(&tally->cut_ops[why], ops, __ATOMIC_RELAXED);
     __atomic_add_fetch(&tally->cuts[why], 1, __ATOMIC_RELAXED);
 }
+/* A node is patched to another shape. Of a memset or copy (NULL) that is not counted. */
+static inline void cus_tally_reshaped(struct cus_tally *tally) {
+    if (tally)
+        __atomic_add_fetch(&tally->reshaped, 1, __ATOMIC_RELAXED);
+}
 
 const char *cus_why_key(enum cus_why why);
 const char *cus_why_what(enum cus_why why);

@@ -137,7 +137,7 @@ static void drop_variant(struct cus_plan *plan, struct cus_piece *piece,
                          struct cus_variant *variant) {
     take_variant(plan, piece, variant);
     plan->drop(plan->context, variant->exec);
-    cus_mem_shrink(variant);
+    cus_variant_free(variant);
 }
 
 static void drop_variants(struct cus_plan *plan, struct cus_piece *piece) {

@@ -43,6 +43,37 @@ static uint32_t op_bytes(const struct cus_kind *kind) {
     return (uint32_t)sizeof(struct cus_expected) + cus_held_bytes(kind);
 }
 
+const struct cus_expected cus_expect_nothing = {.plain = &cus_expect_nothing};
+
+static struct cus_expected expect(const struct cus_kind *kind) {
+    struct cus_expected expected = {.plain = &cus_expect_nothing, .kind = kind};
+    const struct cus_layout *layout = kind->type == CUS_OP_LAUNCH ? kind->layout : NULL;
+    if (layout && !kind->n_attrs && !kind->cooperative)
+        expected.plain = kind->handle;
+    uint32_t words = 0;
+    while (layout && words < layout->n && layout->arguments[words].size == 8 &&
+           layout->arguments[words].offset == 8 * words)
+        words++;
+    expected.words = (uint16_t)words;
+    expected.others = layout ? (uint16_t)(layout->n - words) : 0;
+    expected.bytes = op_bytes(kind);
+    return expected;
+}
+
+/* The last op of a piece never takes the hot path, for the piece is launched with it. */
+static void fill_expected(uint8_t *image, const struct cus_piece *piece, uint32_t i, bool known) {
+    *cus_image_expected(image, piece, i) =
+        known && i + 1 < piece->n ? expect(piece->places[i].kind) : cus_expect_nothing;
+}
+
+/* The hot path writes to what was asked: no line of it is anybody else's. */
+static uint8_t *image_new(const struct cus_piece *piece) {
+    uint8_t *image = cus_mem_grow_lines(piece->image_bytes);
+    for (uint32_t i = 0; image && i < piece->n; i++)
+        fill_expected(image, piece, i, true);
+    return image;
+}
+
 struct cus_piece *cus_piece_form(struct cus_node *first, uint32_t lead, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch) {
     uint32_t n = lead, bytes = 0;
@@ -61,15 +92,8 @@ struct cus_piece *cus_piece_form(struct cus_node *first, uint32_t lead, uint32_t
         return NULL;
     struct cus_piece *piece =
         cus_mem_grow(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
-    /* The hot path writes there: no line of it is anybody else's. */
-    uint8_t *asked = cus_mem_grow(bytes + 2 * CUS_LINE);
-    if (!piece || !asked) {
-        cus_mem_shrink(piece);
-        cus_mem_shrink(asked);
+    if (!piece)
         return NULL;
-    }
-    piece->asked_block = asked;
-    piece->asked = asked + (CUS_LINE - (uintptr_t)asked % CUS_LINE) % CUS_LINE;
     piece->n = n;
     piece->image_bytes = bytes;
     piece->power = cus_signature_power(n);
@@ -89,6 +113,11 @@ struct cus_piece *cus_piece_form(struct cus_node *first, uint32_t lead, uint32_t
         piece->memory |= node->key.kind->type != CUS_OP_LAUNCH;
         at += op_bytes(node->key.kind);
     }
+    piece->asked = image_new(piece);
+    if (!piece->asked) {
+        cus_mem_shrink(piece);
+        return NULL;
+    }
     for (uint32_t i = lead; i < n; i++)
         piece->nodes[i]->piece = piece;
     return piece;
@@ -98,7 +127,7 @@ void cus_piece_free(struct cus_piece *piece) {
     for (uint32_t i = 0; i < piece->n; i++)
         if (piece->nodes[i]->piece == piece)
             piece->nodes[i]->piece = NULL;
-    cus_mem_shrink(piece->asked_block);
+    cus_mem_shrink_lines(piece->asked);
     cus_mem_shrink(piece);
 }
 
@@ -110,42 +139,40 @@ void cus_piece_tally(struct cus_piece *piece) {
             __atomic_add_fetch(&piece->places[i].kind->tally->in_graphs, more, __ATOMIC_RELAXED);
 }
 
-const struct cus_expected cus_expect_nothing = {.plain = &cus_expect_nothing};
-
-static struct cus_expected expect(const struct cus_kind *kind) {
-    struct cus_expected expected = {.plain = &cus_expect_nothing, .kind = kind};
-    const struct cus_layout *layout = kind->type == CUS_OP_LAUNCH ? kind->layout : NULL;
-    if (layout && !kind->n_attrs && !kind->cooperative)
-        expected.plain = kind->handle;
-    uint32_t words = 0;
-    while (layout && words < layout->n && layout->arguments[words].size == 8 &&
-           layout->arguments[words].offset == 8 * words)
-        words++;
-    expected.words = (uint16_t)words;
-    expected.others = layout ? (uint16_t)(layout->n - words) : 0;
-    expected.bytes = op_bytes(kind);
-    return expected;
-}
-
-/* The last op of a piece never takes the hot path, for the piece is launched with it. */
-static void fill_expected(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
-                          bool known) {
-    *cus_image_expected(variant->image, piece, i) =
-        known && i + 1 < piece->n ? expect(piece->places[i].kind) : cus_expect_nothing;
-}
-
 struct cus_variant *cus_variant_new(const struct cus_piece *piece) {
-    struct cus_variant *variant = cus_mem_grow(sizeof *variant + piece->image_bytes);
-    for (uint32_t i = 0; variant && i < piece->n; i++)
-        fill_expected(variant, piece, i, true);
+    struct cus_variant *variant = cus_mem_grow(sizeof *variant);
+    uint8_t *image = image_new(piece);
+    if (!variant || !image) {
+        cus_mem_shrink(variant);
+        cus_mem_shrink_lines(image);
+        return NULL;
+    }
+    variant->image = image;
     return variant;
+}
+
+void cus_variant_free(struct cus_variant *variant) {
+    if (variant)
+        cus_mem_shrink_lines(variant->image);
+    cus_mem_shrink(variant);
 }
 
 void cus_variant_know(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
                       bool known) {
     struct cus_held *held = cus_image_op(variant->image, piece, i);
+    variant->doubted |= !known;
     if (held->unknown == !known)
         return;
     held->unknown = !known;
-    fill_expected(variant, piece, i, known);
+    fill_expected(variant->image, piece, i, known);
+}
+
+void cus_variant_swap(struct cus_variant *variant, struct cus_piece *piece, const uint64_t *dirty) {
+    uint8_t *asked = piece->asked;
+    for (uint32_t i = 0; i < piece->n; i++)
+        if (!(dirty[i / 64] >> i % 64 & 1))
+            memcpy(cus_image_op(asked, piece, i), cus_image_op(variant->image, piece, i),
+                   cus_held_bytes(piece->places[i].kind));
+    piece->asked = variant->image;
+    variant->image = asked;
 }

@@ -7,7 +7,8 @@
  * need not be known before they part. It keeps up to `variants` executable graphs (one per
  * signature that came by again and again; plan/variants.h); for each an *image*: what its nodes
  * hold, op by op, laid out in the order in which it is compared. `asked` has the same layout and
- * takes what the program asked for where that differs from the image.
+ * takes what the program asked for where that differs from the image. Where most does, the two
+ * change places in the end (cus_variant_swap), and nothing is copied.
  *
  * Guarded by the lock of the engine that owns the plan. `struct cus_exec` belongs to shim/graph;
  * here it is only handed on.
@@ -33,12 +34,13 @@ struct cus_variant {
         memory_epoch;  /* the plan's when its memset and copy nodes were last known to be good */
     uint32_t verified; /* 1: it was launched in mode verify */
     uint32_t number;   /* counts the variants of the piece, those that went included */
+    bool doubted;      /* a node of it may hold something else than the image says */
     uint64_t fired;    /* the piece's at its last launch */
     struct cus_variant *newer, *older;   /* in the order of their last launch */
     struct cus_variant *before, *behind; /* of any piece: launched next to it, the last time */
     uint64_t shape_key, place_key;
-    UT_hash_handle by_shape, by_place;           /* where the piece has more than a few */
-    uint8_t image[] __attribute__((aligned(8))); /* it is compared by words */
+    UT_hash_handle by_shape, by_place; /* where the piece has more than a few */
+    uint8_t *image;
 };
 
 struct cus_place {
@@ -84,17 +86,16 @@ struct cus_piece {
     uint32_t gap;           /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
-    uint8_t *asked;
-    void *asked_block;        /* that it lies in */
-    uint32_t shaping;         /* the plan's when it was formed */
-    uint32_t formed_ns;       /* the pace that set its size; 0: something else did */
-    uint32_t formed_share;    /* the share that kept it from being larger; 0: none did */
-    uint32_t advice;          /* the entry by which it was formed; 0: none */
-    bool advised;             /* formed by advice, and no graph of it was tried yet */
-    bool memory;              /* holds memsets or copies */
-    bool cold;                /* it ends where it was not known yet how the path goes on */
-    bool waits;               /* its first exec might not be built when it came last */
-    struct cus_place *places; /* lie behind the nodes */
+    uint8_t *asked;             /* as an image of which all is known */
+    uint32_t shaping;           /* the plan's when it was formed */
+    uint32_t formed_ns;         /* the pace that set its size; 0: something else did */
+    uint32_t formed_share;      /* the share that kept it from being larger; 0: none did */
+    uint32_t advice;            /* the entry by which it was formed; 0: none */
+    bool advised;               /* formed by advice, and no graph of it was tried yet */
+    bool memory;                /* holds memsets or copies */
+    bool cold;                  /* it ends where it was not known yet how the path goes on */
+    bool waits;                 /* its first exec might not be built when it came last */
+    struct cus_place *places;   /* lie behind the nodes */
     struct cus_variant *newest, *oldest; /* by their last launch */
     struct cus_variant *guest;           /* was patched to other shapes last, and is next time */
     struct cus_variant *by_shape, *by_place;
@@ -131,20 +132,31 @@ static inline bool cus_lately_mostly(const struct cus_lately *of, const struct c
 /* Tells the tallies of its kinds how often it was launched since it was told last. */
 void cus_piece_tally(struct cus_piece *piece);
 
-/* A variant without a graph yet, room for its image included. NULL when memory ran out. Not yet
- * part of the piece. */
+/* A variant without a graph yet, with an image. NULL when memory ran out. Not yet part of the
+ * piece.
+ */
 struct cus_variant *cus_variant_new(const struct cus_piece *piece);
+/* Of a variant that is part of no piece, or NULL. */
+void cus_variant_free(struct cus_variant *variant);
 
 /* The node of op `i` holds what the image says, or something else. */
 void cus_variant_know(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
                       bool known);
 
+/* What was asked becomes the image, and the other way round: of all ops, those apart that are not
+ * `dirty`, a bit each, whose nodes hold what they are asked for. Of a variant that is not doubted.
+ */
+void cus_variant_swap(struct cus_variant *variant, struct cus_piece *piece, const uint64_t *dirty);
+
 static inline const struct cus_held *cus_expected_held(const struct cus_expected *expected) {
     return (const struct cus_held *)(const void *)(expected + 1);
 }
+static inline struct cus_held *cus_place_op(uint8_t *image, const struct cus_place *place) {
+    return (struct cus_held *)(void *)(image + place->offset);
+}
 static inline struct cus_held *cus_image_op(uint8_t *image, const struct cus_piece *piece,
                                             uint32_t i) {
-    return (struct cus_held *)(void *)(image + piece->places[i].offset);
+    return cus_place_op(image, &piece->places[i]);
 }
 static inline struct cus_expected *cus_image_expected(uint8_t *image, const struct cus_piece *piece,
                                                       uint32_t i) {

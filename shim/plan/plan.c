@@ -22,6 +22,8 @@
 /* Steps, from one on in which a piece without an exec may not be built, in which no other piece has
  * a further one as long as it waits: it may not come again. */
 enum { FIRST_EXECS = 8 };
+/* The part of a piece's nodes from which on it is cheaper to copy those that do not differ. */
+enum { SWAP_PART = 4 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context) {
@@ -283,6 +285,23 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
     plan->head_patched |= i == 0;
     if (known)
         cus_choose_set_dirty(plan, i, false);
+}
+
+uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant,
+                              uint64_t nodes[CUS_PIECE_MAX / 64]) {
+    struct cus_piece *piece = plan->piece;
+    uint32_t n = cus_plan_n_dirty(plan);
+    memcpy(nodes, plan->dirty, (piece->n + 63) / 64 * sizeof *nodes);
+    if (!variant->doubted && n * SWAP_PART >= piece->n) {
+        plan->head_patched |= cus_choose_is_dirty(plan, 0);
+        cus_variant_swap(variant, piece, plan->dirty);
+        cus_choose_set_clean(plan);
+        return n;
+    }
+    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < piece->n; i++)
+        cus_plan_patched(plan, variant, i, true);
+    variant->doubted = false; /* what is unknown differs from anything */
+    return n;
 }
 
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {

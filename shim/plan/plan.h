@@ -394,6 +394,10 @@ struct cus_variant *cus_plan_borrow(struct cus_plan *plan);
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later);
 /* Node `i` of the chosen variant now holds what was asked; or, `known` false, something unknown. */
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known);
+/* The same of all that differ, which are to be patched before anything else is done with the
+ * variant: `nodes` says which, a bit each. Returns how many. */
+uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant,
+                              uint64_t nodes[CUS_PIECE_MAX / 64]);
 /* A new exec for the complete piece, holding the withheld ops. NULL when memory ran out (the exec
  * stays the caller's). */
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec);

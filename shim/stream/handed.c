@@ -44,20 +44,24 @@ static struct {
 
 /* ---- the thread ---- */
 
+static CUresult patch(const struct cus_handed *handed, uint32_t i) {
+    const struct cus_place *place = &handed->places[i];
+    if (handed->shapes[i / 64] >> i % 64 & 1)
+        cus_tally_reshaped(place->kind->tally);
+    return cus_exec_patch(cus_process.driver, handed->context, handed->exec, i, place->kind,
+                          cus_place_op(handed->image, place));
+}
+
 static enum cus_handed_state carry_out(struct cus_handed *handed) {
-    struct cus_variant *variant = handed->variant;
-    const struct cus_piece *piece = variant->piece;
-    for (uint32_t word = 0; word < (piece->n + 63) / 64; word++)
+    for (uint32_t word = 0; word < (handed->n + 63) / 64; word++)
         for (uint64_t left = handed->nodes[word]; left; left &= left - 1) {
             uint32_t i = word * 64 + (uint32_t)__builtin_ctzll(left);
-            if (cus_exec_patch(cus_process.driver, handed->context, variant->exec, i,
-                               piece->places[i].kind,
-                               cus_image_op(variant->image, piece, i)) != CUDA_SUCCESS) {
+            if (patch(handed, i) != CUDA_SUCCESS) {
                 handed->refused = i;
                 return CUS_HANDED_FAILED;
             }
         }
-    return cus_exec_launch(cus_process.driver, variant->exec, handed->stream) == CUDA_SUCCESS
+    return cus_exec_launch(cus_process.driver, handed->exec, handed->stream) == CUDA_SUCCESS
                ? CUS_HANDED_LAUNCHED
                : CUS_HANDED_FAILED;
 }
@@ -66,7 +70,7 @@ static enum cus_handed_state carry_out(struct cus_handed *handed) {
 static void work(struct cus_handed *handed) {
     bool pushed;
     enum cus_handed_state became = CUS_HANDED_FAILED;
-    handed->refused = handed->variant->piece->n;
+    handed->refused = handed->n;
     if (cus_context_enter(handed->context, &pushed)) {
         became = carry_out(handed);
         cus_context_leave(pushed);
@@ -181,8 +185,12 @@ bool cus_handed_claim(struct cus_engine *engine) {
 void cus_handed_give(struct cus_engine *engine, struct cus_variant *variant, uint64_t began) {
     struct cus_handed *handed = &engine->handed;
     handed->variant = variant;
+    handed->n = variant->piece->n;
     handed->context = engine->context->handle;
     handed->stream = engine->handle;
+    handed->exec = variant->exec;
+    handed->places = variant->piece->places;
+    handed->image = variant->image;
     __atomic_store_n(&handed->state, CUS_HANDED_GIVEN, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&second.asleep, __ATOMIC_SEQ_CST)) {
         __atomic_store_n(&second.asleep, 0, __ATOMIC_SEQ_CST);

@@ -27,18 +27,25 @@ enum cus_handed_state {
 };
 
 /* The piece of a stream that was handed over last. While it is GIVEN or BUSY the graph is whose who
- * takes it, and nobody writes dims or params of the images of `nodes`; else all is the engine
+ * takes it, and nobody writes dims or params of the image of `nodes`; else all is the engine
  * lock's. */
 struct cus_handed {
-    uint32_t state;    /* atomic, futex: enum cus_handed_state */
-    uint32_t sleeps;   /* atomic: somebody sleeps until it is not BUSY any more */
-    uint32_t refused;  /* a node; as many as there are: the launch was */
-    CUcontext context; /* the engine's, as of then: what it lies beside each op writes */
+    /* What the other thread looks at is here, and in no line with anything else: the program's
+     * thread writes to engine, piece and variant meanwhile. */
+    uint32_t state __attribute__((aligned(CUS_LINE))); /* atomic, futex: enum cus_handed_state */
+    uint32_t sleeps;  /* atomic: somebody sleeps until it is not BUSY any more */
+    uint32_t refused; /* a node; as many as there are: the launch was */
+    uint32_t n;       /* nodes of the graph */
+    CUcontext context;
     CUstream stream;
-    struct cus_variant *variant;
-    struct cus_variant *broken;         /* of one that was not launched, until the plan was told */
-    uint64_t nodes[CUS_PIECE_MAX / 64]; /* those to be patched, a bit each: the image has them as
-                                           they are to be */
+    struct cus_exec *exec;
+    const struct cus_place *places;
+    uint8_t *image;
+    uint64_t nodes[CUS_PIECE_MAX / 64];  /* those to be patched, a bit each: the image has them as
+                                            they are to be */
+    uint64_t shapes[CUS_PIECE_MAX / 64]; /* of these, those to be given another shape */
+    /* Whose graph it is; that of one that was not launched, until the plan was told. */
+    struct cus_variant *variant __attribute__((aligned(CUS_LINE))), *broken;
     /* Does it pay? */
     uint64_t alone_ns; /* what the program's thread takes for a piece by itself, smoothed */
     uint32_t alone;    /* pieces of which that was measured */
@@ -58,7 +65,8 @@ void cus_handed_took(struct cus_handed *handed, uint64_t ns);
 /* May this engine hand a piece over now? The thread is its own then, until cus_handed_give. False
  * also where there is no second processor. */
 bool cus_handed_claim(struct cus_engine *engine);
-/* `variant` with `nodes` set: the thread has it from here on. It was begun at `began`, in ns. */
+/* `variant`, with `nodes` and `shapes` set: the thread has it from here on. It was begun at
+ * `began`, in ns. */
 void cus_handed_give(struct cus_engine *engine, struct cus_variant *variant, uint64_t began);
 /* Waits until it is out, or cannot be. */
 void cus_handed_wait(struct cus_handed *handed);

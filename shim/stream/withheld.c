@@ -194,14 +194,6 @@ void cus_withheld_lose(struct cus_engine *engine) {
 
 /* ---- firing ---- */
 
-/* Node `i` is about to be patched. */
-static void note_reshaped(const struct cus_plan *plan, uint32_t i) {
-    struct cus_tally *tally =
-        cus_plan_reshapes(plan, i) ? plan->piece->places[i].kind->tally : NULL;
-    if (tally)
-        __atomic_add_fetch(&tally->reshaped, 1, __ATOMIC_RELAXED);
-}
-
 /* False: node `*refused` refused, and what it holds is unknown from now on (HAZARDS A28). */
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
@@ -209,7 +201,8 @@ static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
         const struct cus_kind *kind = plan->piece->places[i].kind;
         const struct cus_held *held = cus_plan_held(plan, i);
-        note_reshaped(plan, i);
+        if (cus_plan_reshapes(plan, i))
+            cus_tally_reshaped(kind->tally);
         if (!relaxed->exchanged && !cus_exec_is_read(variant->exec, i))
             *relaxed = cus_relax(cus_process.driver);
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
@@ -331,13 +324,8 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
     struct cus_handed *handed = &engine->handed;
     if (!cus_handed_pays(handed) || !cus_handed_claim(engine))
         return false;
-    memset(handed->nodes, 0, sizeof handed->nodes);
-    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
-        note_reshaped(plan, i);
-        handed->nodes[i / 64] |= (uint64_t)1 << i % 64;
-        cus_plan_patched(plan, found->variant, i, true);
-        engine->counters.patched_nodes++;
-    }
+    memcpy(handed->shapes, plan->reshapes, (plan->piece->n + 63) / 64 * sizeof *handed->shapes);
+    engine->counters.patched_nodes += cus_plan_patched_all(plan, found->variant, handed->nodes);
     engine->counters.handed++;
     cus_handed_give(engine, found->variant, now);
     return true;

@@ -167,12 +167,24 @@ class Program {
         } else {
             (choice == CUS_CHOICE_EXACT ? exact : near)++;
         }
+        // One by one, or all at once, as what is handed over is.
+        bool at_once = pieces.size() % 2;
+        uint64_t nodes[CUS_PIECE_MAX / 64] = {}, differ[CUS_PIECE_MAX / 64] = {};
+        uint32_t n_differ = 0;
         for (uint32_t i = 0; (i = cus_plan_next_dirty(&plan, i)) < n; i++) {
             variant->exec->ops[i] = Text(i);
             reshaped += cus_plan_reshapes(&plan, i);
-            cus_plan_patched(&plan, variant, i, true);
-            patched++;
+            differ[i / 64] |= uint64_t{1} << i % 64;
+            n_differ++;
+            if (!at_once)
+                cus_plan_patched(&plan, variant, i, true);
         }
+        if (at_once) {
+            EXPECT_EQ(cus_plan_patched_all(&plan, variant, nodes), n_differ);
+            EXPECT_EQ(memcmp(nodes, differ, sizeof nodes), 0);
+            EXPECT_EQ(cus_plan_next_dirty(&plan, 0), n);
+        }
+        patched += n_differ;
         // What the graph holds is what runs: a node that was not patched shows up in the journal.
         for (const std::string &text : variant->exec->ops)
             issued.push_back(text);

@@ -92,19 +92,13 @@ TEST(Wait, WhatNobodyHasBegunIsDoneByWhoWaits) {
     fake::driver().table.cuCtxPushCurrent_v2 = [](CUcontext) {
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     };
-    auto *piece = static_cast<cus_piece *>(calloc(1, sizeof(cus_piece)));
-    auto *variant = static_cast<cus_variant *>(calloc(1, sizeof(cus_variant)));
-    piece->n = 3;
-    variant->piece = piece;
     cus_handed handed = {};
-    handed.variant = variant;
+    handed.n = 3;
     handed.context = (CUcontext)0x77;
     handed.state = CUS_HANDED_GIVEN;
     cus_handed_wait(&handed);
     EXPECT_EQ(handed.state, (uint32_t)CUS_HANDED_FAILED);
     EXPECT_EQ(handed.refused, 3u) << "no node was";
-    free(variant);
-    free(piece);
 }
 
 } // namespace

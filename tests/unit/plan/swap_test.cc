@@ -1,0 +1,104 @@
+// Where most nodes of a piece differ, what was asked becomes what they hold, without being copied.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+constexpr unsigned kOps = 12;
+
+// Learned, and in graphs.
+void Warm(Program *program) {
+    for (int i = 0; i < 4; i++)
+        program->Step(kOps);
+    program->ResetCounts();
+}
+
+cus_piece *Largest(const Program &program) {
+    cus_piece *largest = program.plan.pieces;
+    for (cus_piece *piece = largest; piece; piece = piece->next)
+        if (piece->n > largest->n)
+            largest = piece;
+    return largest;
+}
+
+// Steps whose first `differ` addresses are new ones each time.
+void Moving(Program *program, unsigned steps, unsigned differ) {
+    static uint64_t fresh = 1000;
+    for (unsigned step = 0; step < steps; step++) {
+        for (unsigned i = 0; i < kOps; i++)
+            program->Op("k" + std::to_string(i % 5), i < differ ? ++fresh : 100 + i, i);
+        program->Sync();
+    }
+}
+
+// How many of its ops but the last are met on the hot path, by this image.
+unsigned Met(const cus_piece *piece, uint8_t *image) {
+    unsigned met = 0;
+    for (uint32_t i = 0; i + 1 < piece->n; i++)
+        met += cus_image_expected(image, piece, i)->kind == piece->places[i].kind;
+    return met;
+}
+
+TEST(Swap, WhatWasAskedIsWhatTheNodesHoldFromThenOn) {
+    Program program({2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Warm(&program);
+    for (unsigned differ : {kOps, kOps - 2, 7u, 6u, 1u, 0u, kOps, 3u})
+        Moving(&program, 3, differ);
+    ExpectFaithful(program);
+    EXPECT_EQ(program.eager, 0u);
+    EXPECT_GT(program.patched, 0u);
+}
+
+TEST(Swap, TheImageAndWhatIsAskedChangePlaces) {
+    Program program({2, 4, 4, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Warm(&program);
+    unsigned changed = 0;
+    for (int i = 0; i < 8; i++) {
+        cus_piece *piece = Largest(program);
+        uint8_t *image = piece->newest->image, *asked = piece->asked;
+        ASSERT_NE(image, asked);
+        Moving(&program, 1, kOps);
+        if (piece->newest->image == image)
+            continue;
+        changed++;
+        EXPECT_EQ(piece->newest->image, asked);
+        EXPECT_EQ(piece->asked, image);
+    }
+    EXPECT_GT(changed, 0u) << "patched all at once";
+    EXPECT_LT(changed, 8u) << "or one by one, and copied";
+    ExpectFaithful(program);
+}
+
+TEST(Swap, AFewAreCopied) {
+    Program program({2, 16, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Warm(&program);
+    ASSERT_EQ(Largest(program)->n, kOps);
+    uint8_t *image = Largest(program)->newest->image;
+    Moving(&program, 4, 2);
+    EXPECT_EQ(Largest(program)->newest->image, image);
+    ExpectFaithful(program);
+}
+
+// What stands beside a node whose content was not known sends its op the long way: no longer than
+// until it was patched, whichever of the two buffers it stands in.
+TEST(Swap, BehindADoubtAllAreMetAgain) {
+    Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Warm(&program);
+    cus_piece *piece = Largest(program);
+    for (unsigned times = 0; times < 4; times++) {
+        cus_variant_know(piece->newest, piece, 1, false);
+        ASSERT_EQ(Met(piece, piece->newest->image), piece->n - 2);
+        ASSERT_TRUE(piece->newest->doubted);
+        for (int i = 0; i < 4; i++) {
+            Moving(&program, 1, kOps);
+            ASSERT_EQ(Largest(program), piece);
+            EXPECT_EQ(Met(piece, piece->newest->image), piece->n - 1);
+            EXPECT_EQ(Met(piece, piece->asked), piece->n - 1);
+        }
+        EXPECT_FALSE(piece->newest->doubted);
+    }
+    ExpectFaithful(program);
+}
+
+} // namespace
