@@ -58,25 +58,21 @@ void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     __atomic_store_n(&kind->n_shapes, slot + 1, __ATOMIC_RELEASE);
 }
 
-bool cus_bytes_same(const void *a, const void *b, uint32_t bytes) {
-    return bytes == 4 ? memcmp(a, b, 4) == 0 : memcmp(a, b, bytes) == 0;
+bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat, const struct cus_held *held) {
+    const struct cus_layout *layout = kind->layout;
+    if (memcmp(flat, held->params, kind->param_bytes) == 0)
+        return true;
+    for (uint32_t i = 0; layout && i < layout->n; i++) {
+        struct cus_argument argument = layout->arguments[i];
+        if (!cus_bytes_same(flat + argument.offset, held->params + argument.offset, argument.size))
+            return false;
+    }
+    return layout != NULL;
 }
 
 bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
-    const struct cus_kind *kind = op->kind;
-    const struct cus_layout *layout = kind->layout;
-    if (!op->params) {
-        if (memcmp(op->flat, held->params, kind->param_bytes) == 0)
-            return true;
-        /* A buffer that the program packed itself may hold garbage between its arguments: only
-         * those count. */
-        for (uint32_t i = 0; layout && i < layout->n; i++)
-            if (memcmp(op->flat + layout->arguments[i].offset,
-                       held->params + layout->arguments[i].offset, layout->arguments[i].size) != 0)
-                return false;
-        return layout != NULL;
-    }
-    return cus_arguments_same(layout, op->params, held->params);
+    return op->params ? cus_arguments_same(op->kind->layout, op->params, held->params)
+                      : cus_flat_same(op->kind, op->flat, held);
 }
 
 void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *const *params,
@@ -86,9 +82,12 @@ void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *c
     held->unknown = 0;
     for (uint32_t i = 0, end = 0; i < layout->n; i++) {
         struct cus_argument argument = layout->arguments[i];
-        if (argument.offset > end)
+        static const uint8_t zeroes[8];
+        if (argument.offset - end <= sizeof zeroes)
+            cus_bytes_copy(held->params + end, zeroes, argument.offset - end);
+        else if (argument.offset > end)
             memset(held->params + end, 0, argument.offset - end);
-        memcpy(held->params + argument.offset, params[i], argument.size);
+        cus_bytes_copy(held->params + argument.offset, params[i], argument.size);
         end = argument.offset + argument.size;
     }
 }

@@ -153,8 +153,52 @@ static inline __attribute__((always_inline)) bool cus_dims_same(const uint32_t *
     return dims[0] == held[0] && dims[1] == held[1] && dims[2] == held[2] && dims[3] == held[3] &&
            dims[4] == held[4] && dims[5] == held[5] && dims[6] == held[6];
 }
-/* Arguments of another size than 8 or 4. */
-bool cus_bytes_same(const void *a, const void *b, uint32_t bytes);
+/* Arguments are seldom large: without a call, by words, the last of which may overlap the one
+ * before it. */
+enum { CUS_BYTES_HERE = 128 };
+static inline uint32_t cus_half_at(const void *at) {
+    uint32_t half;
+    memcpy(&half, at, sizeof half);
+    return half;
+}
+static inline bool cus_bytes_same(const void *a, const void *b, uint32_t bytes) {
+    const uint8_t *x = (const uint8_t *)a, *y = (const uint8_t *)b;
+    if (bytes > CUS_BYTES_HERE)
+        return memcmp(x, y, bytes) == 0;
+    if (bytes >= 8) {
+        for (uint32_t at = 0; at + 8 < bytes; at += 8)
+            if (cus_word_at(x + at) != cus_word_at(y + at))
+                return false;
+        return cus_word_at(x + bytes - 8) == cus_word_at(y + bytes - 8);
+    }
+    if (bytes >= 4)
+        return cus_half_at(x) == cus_half_at(y) &&
+               cus_half_at(x + bytes - 4) == cus_half_at(y + bytes - 4);
+    return !bytes || (x[0] == y[0] && x[bytes / 2] == y[bytes / 2] && x[bytes - 1] == y[bytes - 1]);
+}
+static inline void cus_bytes_copy(void *to, const void *from, uint32_t bytes) {
+    uint8_t *x = (uint8_t *)to;
+    const uint8_t *y = (const uint8_t *)from;
+    if (bytes > CUS_BYTES_HERE) {
+        memcpy(x, y, bytes);
+    } else if (bytes >= 8) {
+        uint64_t last = cus_word_at(y + bytes - 8);
+        for (uint32_t at = 0; at + 8 < bytes; at += 8) {
+            memcpy(x + at, y + at, 8);
+            __asm__(""); /* or it would become a call again */
+        }
+        memcpy(x + bytes - 8, &last, 8);
+    } else if (bytes >= 4) {
+        uint32_t last = cus_half_at(y + bytes - 4);
+        memcpy(x, y, 4);
+        memcpy(x + bytes - 4, &last, 4);
+    } else if (bytes) {
+        uint8_t middle = y[bytes / 2], last = y[bytes - 1];
+        x[0] = y[0];
+        x[bytes / 2] = middle;
+        x[bytes - 1] = last;
+    }
+}
 static inline __attribute__((always_inline)) bool
 cus_arguments_same(const struct cus_layout *layout, void *const *params, const uint8_t *held) {
     const struct cus_argument *argument = layout->arguments, *end = argument + layout->n;
@@ -172,6 +216,9 @@ cus_arguments_same(const struct cus_layout *layout, void *const *params, const u
 
 /* Are shape and params those of `held`? */
 bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held);
+/* The same of params in one piece. A buffer that the program packed itself may hold garbage between
+ * its arguments: only those count. */
+bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat, const struct cus_held *held);
 static inline bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held) {
     return cus_dims_same(op->dims, held->dims);
 }

@@ -56,6 +56,7 @@ static struct cus_expected expect(const struct cus_kind *kind) {
         words++;
     expected.words = (uint16_t)words;
     expected.others = layout ? (uint16_t)(layout->n - words) : 0;
+    expected.rest = layout ? layout->arguments + words : NULL;
     expected.bytes = op_bytes(kind);
     return expected;
 }

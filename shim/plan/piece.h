@@ -56,7 +56,8 @@ struct cus_expected {
     const struct cus_kind *kind; /* NULL: no op takes the hot path here */
     uint32_t bytes;              /* to the next one */
     uint16_t words;  /* arguments of 8 bytes with which the params begin, without a gap */
-    uint16_t others; /* arguments behind those */
+    uint16_t others; /* arguments behind those: */
+    const struct cus_argument *rest;
 };
 /* Nothing at all takes the hot path. */
 extern const struct cus_expected cus_expect_nothing;

@@ -122,17 +122,11 @@ static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op 
 }
 
 bool cus_plan_others_differ(const struct cus_expected *at, void *const *params) {
-    const struct cus_argument *argument = at->kind->layout->arguments + at->words;
-    const struct cus_argument *end = argument + at->others;
+    const struct cus_argument *argument = at->rest, *end = argument + at->others;
     const uint8_t *held = cus_expected_held(at)->params;
-    for (params += at->words; argument < end; argument++, params++) {
-        const void *have = held + argument->offset, *want = *params;
-        bool same = argument->size == 4   ? memcmp(want, have, 4) == 0
-                    : argument->size == 8 ? cus_word_at(want) == cus_word_at(have)
-                                          : memcmp(want, have, argument->size) == 0;
-        if (!same)
+    for (params += at->words; argument < end; argument++, params++)
+        if (!cus_bytes_same(*params, held + argument->offset, argument->size))
             return true;
-    }
     return false;
 }
 
@@ -145,6 +139,17 @@ void cus_plan_ask_others(struct cus_plan *plan, void *const *params) {
 
 void cus_plan_ask(struct cus_plan *plan, void *const *params) {
     cus_plan_ask_here(plan, params);
+}
+
+void cus_plan_ask_flat(struct cus_plan *plan, const uint8_t *flat) {
+    const struct cus_kind *kind = plan->at->kind;
+    const struct cus_held *held = cus_plan_before(plan);
+    if (cus_flat_same(kind, flat, held))
+        return;
+    struct cus_held *asked = cus_image_op(plan->piece->asked, plan->piece, plan->n);
+    *asked = *held;
+    memcpy(asked->params, flat, kind->param_bytes);
+    cus_choose_set_dirty(plan, plan->n, true);
 }
 
 /* After a divergence the ops behind it are usually known: the head of a piece whose first op is

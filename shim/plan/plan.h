@@ -235,13 +235,7 @@ static inline __attribute__((always_inline)) bool cus_plan_differs(const struct 
     return cus_plan_words_differ(plan, params) ||
            (__builtin_expect(plan->at->others, 0) && cus_plan_others_differ(plan->at, params));
 }
-/* Of an op by its params in one piece: does the node hold the same? A memset or copy has so many
- * words of them. */
-static inline __attribute__((always_inline)) bool
-cus_plan_same(const struct cus_plan *plan, struct cus_dims dims, const void *flat) {
-    return cus_plan_same_dims(plan, dims) &&
-           memcmp(flat, cus_plan_before(plan)->params, plan->at->kind->param_bytes) == 0;
-}
+/* Of a memset or copy, which has so many words of them: does the node hold the same? */
 static inline __attribute__((always_inline)) bool cus_plan_same_words(const struct cus_plan *plan,
                                                                       struct cus_dims dims,
                                                                       const uint64_t *flat,
@@ -256,6 +250,8 @@ static inline __attribute__((always_inline)) bool cus_plan_same_words(const stru
 }
 /* The node's shape is right; its params are to become these. */
 void cus_plan_ask(struct cus_plan *plan, void *const *params);
+/* The same, where they differ, of params in one piece. */
+void cus_plan_ask_flat(struct cus_plan *plan, const uint8_t *flat);
 void cus_plan_ask_others(struct cus_plan *plan, void *const *params);
 static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_plan *plan,
                                                                     void *const *params) {

@@ -218,24 +218,26 @@ CUS_HOT bool cus_hot_different(void *const *params) {
     return true;
 }
 
-/* The launch of the function that is expected. With `extra` only what the node holds already is
- * taken. */
+/* The launch of the function that is expected. */
 CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
                                   void **extra, struct cus_told *told) {
     struct cus_plan *plan = &engine->plan;
     const struct cus_kind *kind = plan->at->kind;
     if (!cus_plan_same_dims(plan, dims) || !cus_told_fits(told, engine, kind))
         return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
+    const uint8_t *flat = NULL;
+    bool right = params || !kind->param_bytes;
     if (__builtin_expect(extra != NULL, 0)) {
-        const uint8_t *flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
-        return cus_hot_leave(engine, CUS_OP_LAUNCH, flat && cus_plan_same(plan, dims, flat), told);
+        flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
+        right = flat != NULL;
     }
-    bool right = (params || !kind->param_bytes) && cus_hot_same_context(&cus_thread_self);
-    if (!right) {
+    if (!right || !cus_hot_same_context(&cus_thread_self)) {
         cus_lock_give(&engine->lock);
         return false;
     }
-    if (__builtin_expect(cus_plan_differs(plan, params), 0))
+    if (__builtin_expect(flat != NULL, 0))
+        cus_plan_ask_flat(plan, flat);
+    else if (__builtin_expect(cus_plan_differs(plan, params), 0))
         cus_plan_ask(plan, params);
     cus_hot_took(engine, CUS_OP_LAUNCH, told);
     return true;
