@@ -283,6 +283,28 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     forget(plan, at);
 }
 
+/* The piece that begins with `node`, or ends with it, if there is one and could go on beyond. */
+static struct cus_piece *begins_with(const struct cus_node *node) {
+    struct cus_piece *piece = node ? node->piece : NULL;
+    return piece && piece->nodes[0] == node ? piece : NULL;
+}
+
+static struct cus_piece *ends_with(const struct cus_node *node) {
+    struct cus_piece *piece = node->boundary || node->loop_end ? NULL : node->piece;
+    return piece && piece->nodes[piece->n - 1] == node ? piece : NULL;
+}
+
+/* A piece is about to end at `at`. One op that is left by itself on either side would go out by
+ * itself for ever: the neighbour on that side is formed anew, with it. */
+static void leave_none_alone(struct cus_plan *plan, const struct cus_node *at,
+                             const struct cus_piece *piece) {
+    const struct cus_node *first = piece->nodes[0], *last = piece->nodes[piece->n - 1];
+    if (first == at && first->key.parent)
+        form_anew(plan, ends_with(first->key.parent));
+    if (piece->nodes[piece->n - 2] == at && !last->boundary && !last->loop_end)
+        form_anew(plan, begins_with(last->expect));
+}
+
 /* A piece ends at `at` from now on: all go that go on behind it. Where it is among their first
  * nodes, there may be several. */
 static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
@@ -295,6 +317,7 @@ static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary
         at->returns = 0; /* it was in nobody's way for long */
     while (i < CUS_LEAD_MAX && i < piece->n && piece->nodes[i] != at)
         i++;
+    leave_none_alone(plan, at, piece);
     drop_piece(plan, piece);
     if (i == CUS_LEAD_MAX)
         return;

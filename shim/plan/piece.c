@@ -17,19 +17,28 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup,
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
+enum { TAKES_IN = 8 }; /* ops from which on a piece takes in one that would be left by itself */
+
+/* Can no piece go on behind this node, whoever begins one there? */
+static bool is_end(const struct cus_node *node, uint32_t warmup,
+                   const struct cus_dispatch *dispatch) {
+    const struct cus_node *next = node->expect;
+    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
+           !qualifies(next, warmup, dispatch);
+}
+
 /* The op behind `node` in the same piece, NULL where the piece must end. `n` ops are in it so far.
  */
 static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *next = node->expect;
-    if (node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
-        !qualifies(next, warmup, dispatch))
+    if (is_end(node, warmup, dispatch) || n == CUS_PIECE_MAX)
         return NULL;
     /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
-     * it is taken in where there is room. */
-    if (n == CUS_PIECE_MAX || (n >= max && !(CUS_HAZARD(A5) && next->key.kind->pdl)))
-        return NULL;
-    return next;
+     * it is taken in where there is room. So is one that no graph would take. */
+    bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
+                    (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
+    return n < max || takes_in ? next : NULL;
 }
 
 /* Is it not known yet how the path goes on behind it? */

@@ -271,8 +271,10 @@ static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_p
 /* The op is withheld. */
 static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan *plan) {
     plan->n++;
-    plan->at =
-        (const struct cus_expected *)(const void *)((const uint8_t *)plan->at + plan->at->bytes);
+    const uint8_t *next = (const uint8_t *)plan->at + plan->at->bytes;
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + 64);
+    plan->at = (const struct cus_expected *)(const void *)next;
 }
 /* What the program asked for when the last op was withheld: what the node held `before`, or beside
  * it what differs. */

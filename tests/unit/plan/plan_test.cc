@@ -75,6 +75,27 @@ TEST(Plan, EachWordThatDiffersIsSeen) {
     }
 }
 
+// The hot path's way of asking for params in one piece.
+TEST(Plan, APackedBufferIsAskedForWhereItDiffers) {
+    Program program;
+    for (int step = 0; step < 4; step++)
+        program.Step(8);
+    program.Op("k0", 100, 0);
+    struct __attribute__((packed)) {
+        uint64_t pointer;
+        uint32_t scalar;
+    } flat = {101, 1};
+    ASSERT_NE(cus_plan_midst(&program.plan), nullptr);
+    cus_plan_ask_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
+    EXPECT_EQ(program.plan.dirty[0], 0u) << "the node holds it";
+    flat.scalar = 7;
+    cus_plan_ask_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
+    EXPECT_EQ(program.plan.dirty[0], 2u);
+    const cus_held *held = cus_plan_held(&program.plan, 1);
+    EXPECT_TRUE(cus_dims_same(held->dims, cus_plan_before(&program.plan)->dims));
+    EXPECT_EQ(memcmp(held->params, &flat, sizeof flat), 0);
+}
+
 TEST(Plan, WarmupIsHonoured) {
     Program program({5, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 5; step++)

@@ -1,0 +1,80 @@
+// An op that is left by itself between two pieces, or between one and a boundary, would be in no
+// graph: it joins its neighbour.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+// So many steps of so many ops, with a call behind the first `before` of them that cuts what is
+// withheld; 0: without one.
+void Steps(Program *program, unsigned steps, unsigned ops, unsigned before) {
+    while (steps--) {
+        for (unsigned i = 0; i < ops; i++) {
+            if (i && i == before)
+                program->Break();
+            program->Op("k" + std::to_string(i), 100 + i, i);
+        }
+        program->Sync();
+    }
+}
+
+// The pieces of a step of 28 ops, which are of 4, 8 and 16 where nothing cuts them.
+std::vector<uint32_t> CutBehind(unsigned before) {
+    Program program;
+    Steps(&program, 10, 28, 0);
+    EXPECT_EQ(std::vector<uint32_t>(program.pieces.end() - 3, program.pieces.end()),
+              (std::vector<uint32_t>{4, 8, 16}));
+    Steps(&program, 20, 28, before);
+    program.ResetCounts();
+    Steps(&program, 1, 28, before);
+    EXPECT_EQ(program.eager, 0u) << before;
+    ExpectFaithful(program);
+    return program.pieces;
+}
+
+TEST(Alone, TheLastOpOfAPieceThatEndsBeforeItJoinsTheNextOne) {
+    EXPECT_EQ(CutBehind(3).front(), 3u);
+    EXPECT_EQ(CutBehind(11), (std::vector<uint32_t>{4, 7, 17}));
+}
+
+TEST(Alone, TheFirstOpOfAPieceThatEndsBehindItJoinsTheOneBefore) {
+    EXPECT_EQ(CutBehind(13), (std::vector<uint32_t>{4, 9, 15}));
+}
+
+TEST(Alone, TwoAreAPiece) {
+    EXPECT_EQ(CutBehind(10), (std::vector<uint32_t>{4, 6, 2, 16}));
+    EXPECT_EQ(CutBehind(14), (std::vector<uint32_t>{4, 8, 2, 14}));
+}
+
+TEST(Alone, TheLastOpOfAStepIsTakenIn) {
+    Program program;
+    Steps(&program, 10, 29, 0);
+    program.ResetCounts();
+    Steps(&program, 1, 29, 0);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 17}));
+}
+
+// The GPU is to start behind the first four.
+TEST(Alone, NotByTheFirstPiece) {
+    Program program;
+    Steps(&program, 10, 5, 0);
+    program.ResetCounts();
+    Steps(&program, 1, 5, 0);
+    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4}));
+    EXPECT_EQ(program.eager, 1u);
+}
+
+TEST(Alone, NoPieceIsLargerThanAnyMayBe) {
+    Program program({2, 4, CUS_PIECE_MAX, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    unsigned ops = 4 + 8 + 16 + 32 + 64 + 128 + 256 + 512 + CUS_PIECE_MAX + 1;
+    Steps(&program, 10, ops, 0);
+    program.ResetCounts();
+    Steps(&program, 1, ops, 0);
+    ASSERT_FALSE(program.pieces.empty());
+    EXPECT_EQ(program.pieces.back(), (uint32_t)CUS_PIECE_MAX);
+    EXPECT_EQ(program.eager, 1u);
+    ExpectFaithful(program);
+}
+
+} // namespace
