@@ -13,7 +13,10 @@
 enum {
     NEARER_TRIES = 16, /* looks in vain for a variant from which fewer nodes differ, before that is
                           done like PROBES */
-    TWINS = 4,         /* variants of a piece from which on none is made for other params alone */
+    MOVED = 16, /* launches in a row, and this part of the nodes, by which variants of other */
+    MOST = 3,   /* shapes are known to save nothing */
+    MOST_OF = 4,
+    TWINS = 4,    /* variants of a piece from which on none is made for other params alone */
     TWIN_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
     PROBES = 8,   /* ops of a piece that are asked whether they came like this before */
     PROBE_ALWAYS = 64,  /* begins of a piece at which that is asked; later on, */
@@ -281,11 +284,26 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
     return meet(plan, params, &lost) > 0;
 }
 
+/* Variants of other shapes save nothing where most nodes differ all the same, for addresses move: a
+ * node that is patched anyway may as well be given its shape. */
+static void note_moved(const struct cus_plan *plan, const struct cus_variant *chosen) {
+    struct cus_piece *piece = plan->piece;
+    const struct cus_variant *other = piece->newest == chosen ? chosen->older : piece->newest;
+    bool most = other && !cus_signature_same(other->own, chosen->own) &&
+                cus_plan_n_dirty(plan) * MOST_OF >= piece->n * MOST;
+    piece->moved = most ? piece->moved + 1 : 0;
+}
+
+bool cus_choose_gives_up(const struct cus_piece *piece) {
+    return piece->moved >= MOVED;
+}
+
 static bool may_have_more(const struct cus_plan *plan) {
     const struct cus_piece *piece = plan->piece;
     bool first_ones_wait = cus_plan_put_off_lately(plan);
     bool formed_anew_soon = piece->shaping != plan->shaping;
     return !first_ones_wait && !formed_anew_soon && piece->n_variants < plan->limits.variants &&
+           piece->fired >= piece->lone_until &&
            (piece->unbuilt < UNBUILT_MAX || piece->fired >= piece->unbuilt_until);
 }
 
@@ -360,6 +378,7 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
         if (many_dirty(plan) && earns_twin(plan))
             return CUS_CHOICE_BUILD;
         *variant = plan->predicted;
+        note_moved(plan, *variant);
         return CUS_CHOICE_EXACT;
     }
     struct cus_signature own = cus_choose_own(plan);
@@ -367,6 +386,7 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
     *variant = cus_variants_of_shape(piece, own);
     if (*variant) {
         cus_choose_compare(plan, *variant);
+        note_moved(plan, *variant);
         return CUS_CHOICE_EXACT;
     }
     if (earns_variant(plan, out))

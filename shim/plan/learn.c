@@ -37,6 +37,8 @@ enum {
     OTHERWISE = 4,        /* launches in a row that began otherwise than the one before, from which
                              on a piece is not found by that */
     LOST_MIN = 16,        /* begins before a piece is judged */
+    LONE = 4096,          /* launches until a piece may have several variants again that saved */
+    LONE_TIMES = 8,       /* nothing, and twice as many each time, so often at most */
     ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
                              from which on, where these are most, it shall not: it is still learned
                              how the path goes on */
@@ -147,6 +149,17 @@ static void drop_variants(struct cus_plan *plan, struct cus_piece *piece) {
 
 struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_piece *piece) {
     return take_variant(plan, piece, piece->oldest);
+}
+
+void cus_learn_keep(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *variant) {
+    for (struct cus_variant *next = piece->newest, *older; next; next = older) {
+        older = next->older;
+        if (next != variant)
+            drop_variant(plan, piece, next);
+    }
+    piece->moved = 0;
+    piece->lone_until = piece->fired + ((uint64_t)LONE << piece->given_up);
+    piece->given_up += piece->given_up < LONE_TIMES;
 }
 
 static void drop_piece(struct cus_plan *plan, struct cus_piece *piece) {

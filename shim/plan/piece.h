@@ -83,6 +83,10 @@ struct cus_piece {
     uint64_t unbuilt_until; /* launch from which on that is tried again, where these are many */
     uint64_t refused_at;    /* the launches when that was last */
     uint32_t in_vain;       /* looks in a row for a variant from which fewer nodes differ */
+    uint32_t moved;         /* launches in a row of which most nodes differed, though the graph was
+                               of these very shapes, beside one of others */
+    uint32_t given_up;      /* times that all but one were dropped for that */
+    uint64_t lone_until;    /* launch from which on there may be several again */
     uint32_t gaps;          /* times in a row that the host paused at the same place */
     uint32_t gap;           /* the op behind which it did */
     uint32_t image_bytes;

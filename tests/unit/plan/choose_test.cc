@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace {
 
 TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
@@ -177,6 +179,55 @@ TEST(Choose, ANearerOneIsLookedForAtTimesWhereThereWasNone) {
     EXPECT_EQ(patched(until(12)), 0u) << "and where it was found, for a while";
     EXPECT_EQ(patched(until(50)), 27u) << "and no longer";
     ExpectFaithful(program);
+}
+
+// Shapes in turn, each of which has a graph soon, and addresses that are new ones each time: a node
+// that is patched anyway may as well be given its shape.
+TEST(Choose, GraphsOfOtherShapesThatSaveNothingAreGivenUp) {
+    Program program(ONE_PIECE);
+    uint64_t fresh = 0;
+    auto turns = [&](unsigned n, bool moving) {
+        for (unsigned turn = 0; turn < n; turn++)
+            StepAt(program, moving ? fresh += 1000 : 100 * (1 + turn % 3), 1 + turn % 3);
+        return program.plan.pieces->n_variants;
+    };
+    EXPECT_EQ(turns(18, true), 3u);
+    EXPECT_EQ(turns(30, true), 1u);
+    unsigned built = program.built;
+    EXPECT_EQ(turns(3000, true), 1u);
+    EXPECT_EQ(program.built, built) << "none is made again soon";
+    EXPECT_EQ(turns(3000, false), 3u) << "but once they may save something again";
+    program.ResetCounts();
+    EXPECT_EQ(turns(300, false), 3u);
+    EXPECT_EQ(program.patched, 0u);
+    ExpectFaithful(program);
+}
+
+// Nor where it cannot be told from what came before which shape comes next.
+TEST(Choose, GraphsOfShapesInAnyOrderAreGivenUpAsWell) {
+    Program program(ONE_PIECE);
+    uint32_t random = 1;
+    unsigned most = 0;
+    for (int step = 0; step < 200; step++) {
+        random = random * 1664525 + 1013904223;
+        StepAt(program, 1000 * step, 1 + (random >> 16) % 4);
+        if (step > 4)
+            most = std::max(most, program.plan.pieces->n_variants);
+    }
+    EXPECT_EQ(most, 4u);
+    EXPECT_EQ(program.plan.pieces->n_variants, 1u);
+    EXPECT_GT(program.mispredicted, 0u);
+    ExpectFaithful(program);
+}
+
+// Two sets of addresses of the same shapes are worth two graphs, whatever comes in between.
+TEST(Choose, GraphsOfTheSameShapesAreNotGivenUpForThat) {
+    Program program(ONE_PIECE);
+    for (int step = 0; step < 20; step++)
+        StepAt(program, step % 2 ? 5000 : 100);
+    for (int step = 0; step < 100; step++)
+        StepAt(program, 10000 + 1000 * step);
+    EXPECT_EQ(program.plan.pieces->n_variants, 2u);
 }
 
 // The nearest one had another shape, and becomes one of this.
