@@ -28,23 +28,24 @@ enum {
     FORKS_EACH = 4,    /* where they are at least 1 of 4, */
     FORKS_MORE = 12,   /* and so many more of a piece that is older than LATELY: odd steps may come
                           a few in a row */
-    FORK_PASSES = 4096,   /* in a row that one way is taken before a fork is forgotten */
-    LATELY = 64,          /* begins of a piece by which it is judged, at least */
-    GAP_NS = 50000,       /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,         /* ... if it is at least this part of the time that the piece took */
-    GAPS = 8,             /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,       /* the begin at which a piece is timed for the first time */
-    OTHERWISE = 4,        /* launches in a row that began otherwise than the one before, from which
-                             on a piece is not found by that */
-    LOST_MIN = 16,        /* begins before a piece is judged */
-    LONE = 4096,          /* launches until a piece may have several variants again that saved */
-    LONE_TIMES = 8,       /* nothing, and twice as many each time, so often at most */
-    ASTRAY = 4096,        /* times that a path left a piece in its first ops for what no piece had,
-                             from which on, where these are most, it shall not: it is still learned
-                             how the path goes on */
-    RETRY_LOST = 256,     /* visits of a head before the next try, after a piece that was lost more
-                             often than not */
-    REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too, */
+    FORK_PASSES = 4096, /* in a row that one way is taken before a fork is forgotten */
+    LATELY = 64,        /* begins of a piece by which it is judged, at least */
+    GAP_NS = 50000,     /* a pause of the host from which on the GPU had better not wait for it */
+    GAP_PART = 4,       /* ... if it is at least this part of the time that the piece took, */
+    GAP_OPS = 8,        /* and so many times as long as it was from one to the next of its others */
+    GAPS = 8,           /* pauses at one place in a row that make a boundary */
+    TIMED_FROM = 4,     /* the begin at which a piece is timed for the first time */
+    OTHERWISE = 4,      /* launches in a row that began otherwise than the one before, from which
+                           on a piece is not found by that */
+    LOST_MIN = 16,      /* begins before a piece is judged */
+    LONE = 4096,        /* launches until a piece may have several variants again that saved */
+    LONE_TIMES = 8,     /* nothing, and twice as many each time, so often at most */
+    ASTRAY = 4096,      /* times that a path left a piece in its first ops for what no piece had,
+                           from which on, where these are most, it shall not: it is still learned
+                           how the path goes on */
+    RETRY_LOST = 256,   /* visits of a head before the next try, after a piece that was lost more
+                           often than not */
+    REFUSED_MAX = 2,    /* launches or patches refused before a piece is dropped, too, */
     REFUSED_APART = 256,  /* and how many go well in between, at most, */
     REFUSED_EACH = 16,    /* with so many more for each variant */
     RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
@@ -422,13 +423,20 @@ bool cus_learn_wants_time(const struct cus_piece *piece) {
     return CUS_HAZARD(F6) && (now || piece->gaps);
 }
 
+/* Did much of the time of the `n` ops that were timed go into one pause? Where the host takes long
+ * from op to op it is none that only lasts as long as a few of these do: the GPU waits for the host
+ * there anyway, and each end of a piece that is too many costs the host a graph. */
+static bool paused(const struct cus_plan *plan, uint32_t n) {
+    uint64_t longest = plan->gap.longest, all = plan->gap.last - plan->gap.first;
+    return longest >= GAP_NS && longest * GAP_PART >= all &&
+           longest * (n - 2) >= GAP_OPS * (all - longest);
+}
+
 /* A pause that much of the piece's time goes into, at the same place each time. */
 void cus_learn_gap(struct cus_plan *plan, struct cus_piece *piece) {
     if (!plan->timed)
         return;
-    bool paused = plan->gap.longest >= GAP_NS &&
-                  plan->gap.longest * GAP_PART >= plan->gap.last - plan->gap.first;
-    if (!paused || (piece->gaps && piece->gap != plan->gap.behind)) {
+    if (!paused(plan, piece->n) || (piece->gaps && piece->gap != plan->gap.behind)) {
         piece->gaps = 0;
         return;
     }

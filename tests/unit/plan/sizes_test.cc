@@ -366,6 +366,26 @@ TEST(Sizes, PieceEndsAtEachOfTwoPauses) {
     EXPECT_EQ(ends.count(51), 1u);
 }
 
+// Of a host that takes 10 us from op to op.
+TEST(Sizes, WhatIsNoPauseForASlowHostCutsNothing) {
+    auto formed = [](uint64_t ns) {
+        Program program;
+        for (unsigned step = 0; step < 300; step++) {
+            for (unsigned i = 0; i < 64; i++) {
+                program.now += 9000;
+                program.Op("k" + std::to_string(i % 7), i, i);
+                if (i % 8 == 6) // again and again: less than half of a small piece's time
+                    program.now += ns;
+            }
+            program.Sync();
+        }
+        ExpectFaithful(program);
+        return program.plan.n_formed;
+    };
+    EXPECT_EQ(formed(60000), 5u) << "7 ops take as long";
+    EXPECT_GT(formed(120000), 5u);
+}
+
 TEST(Sizes, ShortPausesAndThoseOfChanceCutNothing) {
     Program brief, chance;
     PiecesWithPause(brief, 30000, 300, [](unsigned) { return 10u; });
