@@ -15,6 +15,8 @@ from lab import Lab
 
 PLAIN, PRELOADED, GRAPH, PIECES = "plain", "preloaded", "graph", "pieces"
 OTHER = f"{PRELOADED}, the other library"
+# Seconds of a turn, where programs take turns: twenty and more of each come in a repetition, and the pace of a host may be another one in the next.
+TURN = 0.15
 EAGER_RULE = {"CUSPLICE_EAGER": "bench_eager"}
 
 
@@ -41,7 +43,7 @@ class Bench(Lab):
         """Measures one point. `variants`: name -> (argv, environment, native program, limit). `figure` is what counts of a run's JSON line,
         `result` its checksum; variants in `apart` compute something else on purpose, those in `optional` may fail. `read` makes that
         of a run whose program prints none, or another figure. `settled`: each run is on the four CPUs that are fastest when it begins.
-        `turns`: the variants of a repetition run at once, each for 0.3 s while the others are stopped (child.Turns), for `figure` is
+        `turns`: the variants of a repetition run at once, each for TURN while the others are stopped (child.Turns), for `figure` is
         that of a median step, which a stop does not touch; the programs stop by themselves where they are ready."""
         if self.left() <= 0:
             raise OutOfTime(label)
@@ -55,7 +57,7 @@ class Bench(Lab):
         def call(names):
             jobs = [(variants[name][0], how[name], variants[name][1] if how[name] == "preload" else None) for name in names]
             native, limit = variants[names[0]][2], max(variants[name][3] for name in names)
-            found = (self.runner.in_turn(jobs, limit, native=native) if turns
+            found = (self.runner.in_turn(jobs, limit, native=native, turn=TURN) if turns
                      else [self.runner.run(*job, limit, native, settled) for job in jobs])
             for done in found:
                 if read and done.ok:
@@ -237,12 +239,12 @@ def parameters(hidden, layers, heads, kv_heads, ffn, words):
 
 def case_llama_static(bench):
     """Hugging Face Llama, eager, 16 layers, hidden 1024, bf16, static cache; in turns, by the median token."""
-    llama(bench, "270m", "static", 128, 3, 3, graph=True, turns=True)
+    llama(bench, "270m", "static", 128, 3 if bench.quick else 8, 3, graph=True, turns=True)
 
 
 def case_llama_dynamic(bench):
     """The same with a cache that grows by concatenation."""
-    llama(bench, "270m", "dynamic", 128, 3, 3, turns=True)
+    llama(bench, "270m", "dynamic", 128, 3 if bench.quick else 8, 3, turns=True)
 
 
 def case_training(bench):
@@ -250,7 +252,7 @@ def case_training(bench):
     the whole step, its optimizer with capturable=True, which rounds otherwise. In turns."""
     if bench.lacks("torch"):
         return
-    args = ["--steps", 100 if bench.quick else 200]
+    args = ["--steps", 100 if bench.quick else 400]
     bench.point("4 layers, width 256", {PLAIN: script(bench, "train_loop.py", *args), PRELOADED: script(bench, "train_loop.py", *args),
                                         GRAPH: script(bench, "train_loop.py", *args, "--graph")},
                 "median_ms", "ms a step", reps=3, result="hash", apart=(GRAPH,), optional=(GRAPH,), turns=True)
