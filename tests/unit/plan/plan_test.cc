@@ -468,6 +468,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
         std::mt19937 random(seed);
         Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 90, 0, 1 + seed % 4, 100000,
                          CUS_MODE_PIECEWISE});
+        program.hot = seed % 2;
         for (int step = 0; step < 40; step++) {
             unsigned phrases = 1 + random() % 4;
             for (unsigned p = 0; p < phrases; p++) {
