@@ -25,7 +25,7 @@ enum {
     SPINS = 4096,      /* of who waits, before it sleeps */
     WAIT_NS = 100000,  /* and for how long at most at a time: it may have missed the end */
     MEASURED = 4,      /* pieces before the first one that is handed over, */
-    MEASURE = 64,      /* and one of so many later on */
+    MEASURE = 256,     /* and one of so many later on: it takes ten times what handing over does */
     PARTS = 8,         /* of the mean that each one is */
     LOSS_NS = 100000,  /* from which on nothing is handed over for a while, */
     GAIN_NS = 1000000, /* and what is remembered of a gain */

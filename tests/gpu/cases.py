@@ -9,6 +9,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import statistics
 import time
 
 import op_db_judge

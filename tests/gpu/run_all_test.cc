@@ -208,6 +208,20 @@ TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
         << Read("out/RESULTS.md");
 }
 
+// A case that uses a name which nobody defines fails where it comes by it, which is on a GPU.
+TEST_F(RunAll, NoScriptUsesANameThatNobodyDefines) {
+    auto check = [&](const std::string &files) {
+        std::string command =
+            "python3 tests/gpu/names_check.py " + files + " > " + dir_ + "/log 2>&1";
+        return std::system(command.c_str());
+    };
+    EXPECT_EQ(check("tests/gpu/*.py"), 0) << Read("log");
+    std::ofstream(dir_ + "/lost.py")
+        << "import os\n\n\ndef case(values):\n    return median(values), os.sep\n";
+    EXPECT_NE(check(dir_ + "/lost.py"), 0);
+    EXPECT_NE(Read("log").find("lost.py: median\n"), std::string::npos) << Read("log");
+}
+
 TEST_F(RunAll, ProgramsTakeTurns) {
     std::string command = "python3 tests/gpu/turns_check.py " + dir_ + " > " + dir_ + "/log 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << Read("log");

@@ -39,15 +39,15 @@ class Pays : public testing::Test {
 };
 
 TEST_F(Pays, SomeAreMeasuredFirstAndOneOfManyLaterOn) {
-    Played played = Play(&handed_, 6504, 20000, 15000);
+    Played played = Play(&handed_, 4 + 100 * 257, 20000, 15000);
     EXPECT_EQ(played.before, 4);
-    EXPECT_EQ(played.handed, 6400) << "64 of 65";
+    EXPECT_EQ(played.handed, 25600) << "256 of 257";
     EXPECT_EQ(handed_.alone_ns, 20000u);
 }
 
 TEST_F(Pays, WhatOneTakesFollowsWhatIsMeasured) {
     Play(&handed_, 100, 20000, 0);
-    Play(&handed_, 4000, 40000, 0);
+    Play(&handed_, 16000, 40000, 0);
     EXPECT_GT(handed_.alone_ns, 38000u);
     EXPECT_LE(handed_.alone_ns, 40000u);
 }
@@ -60,7 +60,7 @@ TEST_F(Pays, OneThatWasHeldUpIsNotBelieved) {
     ASSERT_FALSE(cus_handed_pays(&handed_));
     cus_handed_took(&handed_, 10000000);
     EXPECT_EQ(handed_.alone_ns, 20000u);
-    EXPECT_EQ(Play(&handed_, 64, 20000, 0).handed, 64);
+    EXPECT_EQ(Play(&handed_, 256, 20000, 0).handed, 256);
     ASSERT_FALSE(cus_handed_pays(&handed_));
     cus_handed_took(&handed_, 10000000);
     EXPECT_EQ(handed_.alone_ns, 22500u);
