@@ -1,15 +1,21 @@
 /*
- * What the plan learns from: pieces that come and go, boundaries, the index of heads. Used by
- * plan.c and cursor.c only; the rules are those of HAZARDS F3 and F6 (what may become a boundary)
- * and F11 (what does not pay is dropped).
+ * What the plan learns from: pieces that come and go and the index of heads (learn.c), and where
+ * pieces end (ends.c). Used by plan.c and cursor.c only; the rules are those of HAZARDS F3 and F6
+ * (what may become a boundary) and F11 (what does not pay is dropped).
  */
 #ifndef CUSPLICE_PLAN_LEARN_H
 #define CUSPLICE_PLAN_LEARN_H
 
 #include "shim/plan/plan.h"
 
+/* Visits of a head before the next try, after a piece that was lost more often than not. */
+enum { CUS_RETRY_LOST = 256 };
+
 /* A piece was formed. */
 void cus_learn_add(struct cus_plan *plan, struct cus_piece *piece);
+/* It goes, and for so many visits of its head none is formed there. */
+void cus_learn_drop(struct cus_plan *plan, struct cus_piece *piece);
+void cus_learn_drop_for(struct cus_plan *plan, struct cus_piece *piece, uint32_t visits);
 /* The piece was launched: it is found by its first op from now on, unless it has begun
  * `otherwise` than the time before again and again. */
 void cus_learn_index(struct cus_plan *plan, struct cus_piece *piece, bool otherwise);

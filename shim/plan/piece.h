@@ -137,9 +137,7 @@ static inline bool cus_lately_mostly(const struct cus_lately *of, const struct c
 /* Tells the tallies of its kinds how often it was launched since it was told last. */
 void cus_piece_tally(struct cus_piece *piece);
 
-/* A variant without a graph yet, with an image. NULL when memory ran out. Not yet part of the
- * piece.
- */
+/* A variant without a graph yet, with an image; not yet part of the piece. NULL: no memory. */
 struct cus_variant *cus_variant_new(const struct cus_piece *piece);
 /* Of a variant that is part of no piece, or NULL. */
 void cus_variant_free(struct cus_variant *variant);
