@@ -8,6 +8,7 @@
 
 #include "shim/base/mem.h"
 #include "shim/plan/account.h"
+#include "shim/plan/learn.h"
 #include "shim/plan/variants.h"
 
 enum {
@@ -284,18 +285,37 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
     return meet(plan, params, &lost) > 0;
 }
 
-/* Variants of other shapes save nothing where most nodes differ all the same, for addresses move: a
- * node that is patched anyway may as well be given its shape. */
-static void note_moved(const struct cus_plan *plan, const struct cus_variant *chosen) {
-    struct cus_piece *piece = plan->piece;
-    const struct cus_variant *other = piece->newest == chosen ? chosen->older : piece->newest;
-    bool most = other && !cus_signature_same(other->own, chosen->own) &&
-                cus_plan_n_dirty(plan) * MOST_OF >= piece->n * MOST;
-    piece->moved = most ? piece->moved + 1 : 0;
+static bool most_differ(const struct cus_plan *plan) {
+    return cus_plan_n_dirty(plan) * MOST_OF >= plan->piece->n * MOST;
 }
 
-bool cus_choose_gives_up(const struct cus_piece *piece) {
-    return piece->moved >= MOVED;
+/* There are to be several again. */
+static void note_settled(struct cus_piece *piece) {
+    piece->moved = piece->given_up = 0;
+    piece->lone_until = 0;
+}
+
+/* The variant of the shapes that were asked for is to be launched. Those of other shapes save
+ * nothing where most nodes differ all the same, each time, for addresses move: a node that is
+ * patched anyway may as well be given its shape. */
+static void note_moved(struct cus_plan *plan, struct cus_variant *chosen) {
+    struct cus_piece *piece = plan->piece;
+    const struct cus_variant *other = piece->newest == chosen ? chosen->older : piece->newest;
+    bool most = most_differ(plan), apart = other && !cus_signature_same(other->own, chosen->own);
+    if (!most)
+        note_settled(piece);
+    else if (apart)
+        piece->moved += chosen->moved;
+    else
+        piece->moved = 0;
+    chosen->moved = most;
+    if (piece->moved >= MOVED)
+        cus_learn_keep(plan, piece, chosen);
+}
+
+/* For other shapes; a twin is made where it is known that its params come again. */
+static bool may_have_others(const struct cus_piece *piece) {
+    return piece->fired >= piece->lone_until;
 }
 
 static bool may_have_more(const struct cus_plan *plan) {
@@ -303,7 +323,6 @@ static bool may_have_more(const struct cus_plan *plan) {
     bool first_ones_wait = cus_plan_put_off_lately(plan);
     bool formed_anew_soon = piece->shaping != plan->shaping;
     return !first_ones_wait && !formed_anew_soon && piece->n_variants < plan->limits.variants &&
-           piece->fired >= piece->lone_until &&
            (piece->unbuilt < UNBUILT_MAX || piece->fired >= piece->unbuilt_until);
 }
 
@@ -364,7 +383,7 @@ static struct cus_variant *guest_of(const struct cus_plan *plan) {
 static bool earns_variant(struct cus_plan *plan, struct cus_signature out) {
     unsigned times = meet_shapes(plan, out);
     unsigned enough = plan->piece->n_variants < CUS_VARIANTS_FEW ? 1 : OFTEN;
-    return times >= enough && may_have_more(plan);
+    return times >= enough && may_have_others(plan->piece) && may_have_more(plan);
 }
 
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
@@ -393,6 +412,8 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
         return CUS_CHOICE_BUILD;
     *variant = guest_of(plan);
     cus_choose_compare(plan, *variant);
+    if (!most_differ(plan))
+        note_settled(piece);
     return CUS_CHOICE_PATCH;
 }
 

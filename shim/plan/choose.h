@@ -44,8 +44,6 @@ struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, ui
 struct cus_signature cus_choose_own(struct cus_plan *plan);
 /* Makes `dirty` say what differs from `variant`, after another one was predicted. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
-/* Has it several variants, for nothing? */
-bool cus_choose_gives_up(const struct cus_piece *piece);
 /* This signature was met once more. */
 void cus_choose_note(struct cus_plan *plan, struct cus_signature sig);
 

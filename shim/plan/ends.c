@@ -127,15 +127,16 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     forget(plan, at);
 }
 
-/* The piece that begins with `node`, or ends with it, if there is one and could go on beyond. */
+/* The piece that begins with `node`, and could begin before it; the one that ends with it, and
+ * could take in the op behind it. */
 static struct cus_piece *begins_with(const struct cus_node *node) {
-    struct cus_piece *piece = node ? node->piece : NULL;
+    struct cus_piece *piece = node && !node->key.kind->step ? node->piece : NULL;
     return piece && piece->nodes[0] == node ? piece : NULL;
 }
 
 static struct cus_piece *ends_with(const struct cus_node *node) {
     struct cus_piece *piece = node->boundary || node->loop_end ? NULL : node->piece;
-    return piece && piece->nodes[piece->n - 1] == node ? piece : NULL;
+    return piece && piece->n >= CUS_TAKES_IN && piece->nodes[piece->n - 1] == node ? piece : NULL;
 }
 
 /* A piece is about to end at `at`. One op that is left by itself on either side would go out by
@@ -143,8 +144,9 @@ static struct cus_piece *ends_with(const struct cus_node *node) {
 static void leave_none_alone(struct cus_plan *plan, const struct cus_node *at,
                              const struct cus_piece *piece) {
     const struct cus_node *first = piece->nodes[0], *last = piece->nodes[piece->n - 1];
-    if (first == at && first->key.parent)
-        form_anew(plan, ends_with(first->key.parent));
+    const struct cus_node *before = first->key.parent;
+    if (first == at && before && before->expect == first && !first->key.kind->step)
+        form_anew(plan, ends_with(before));
     if (piece->nodes[piece->n - 2] == at && !last->boundary && !last->loop_end)
         form_anew(plan, begins_with(last->expect));
 }

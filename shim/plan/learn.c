@@ -16,7 +16,7 @@
 enum {
     OTHERWISE = 4,        /* launches in a row that began otherwise than the one before, from which
                              on a piece is not found by that */
-    LONE = 4096,          /* launches until a piece may have several variants again that saved */
+    LONE = 512,           /* launches until a piece may have several variants again that saved */
     LONE_TIMES = 8,       /* nothing, and twice as many each time, so often at most */
     REFUSED_MAX = 2,      /* launches or patches refused before a piece is dropped, too, */
     REFUSED_APART = 256,  /* and how many go well in between, at most, */
@@ -126,13 +126,12 @@ struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_piece *piec
 }
 
 void cus_learn_keep(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *variant) {
-    for (struct cus_variant *next = piece->newest, *older; next; next = older) {
-        older = next->older;
-        if (next != variant)
-            drop_variant(plan, piece, next);
-    }
-    piece->moved = 0;
+    for (uint32_t n = 0; n < CUS_VARIANTS_FEW && piece->n_variants > 1; n++)
+        drop_variant(plan, piece, piece->oldest == variant ? variant->newer : piece->oldest);
     piece->lone_until = piece->fired + ((uint64_t)LONE << piece->given_up);
+    if (piece->n_variants > 1)
+        return;
+    piece->moved = 0;
     piece->given_up += piece->given_up < LONE_TIMES;
 }
 

@@ -40,9 +40,8 @@ bool cus_learn_replaced(struct cus_plan *plan, struct cus_piece *piece,
                         const struct cus_node *node);
 /* Takes a graph of a piece that has one: that launched least recently. */
 struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_piece *piece);
-/* Of several variants, which save nothing, keeps this one, and has no further ones made for a
- * while.
- */
+/* Of several variants, which save nothing, keeps this one, which is to be launched; of many some go
+ * with each launch. None of other shapes is made for a while. */
 void cus_learn_keep(struct cus_plan *plan, struct cus_piece *piece, struct cus_variant *variant);
 /* A path came by this alias to a node in the midst of its piece. May drop the piece, or make the
  * alias a node. */

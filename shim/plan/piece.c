@@ -17,8 +17,6 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup,
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
-enum { TAKES_IN = 8 }; /* ops from which on a piece takes in one that would be left by itself */
-
 /* Can no piece go on behind this node, whoever begins one there? */
 static bool is_end(const struct cus_node *node, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
@@ -37,7 +35,7 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
     /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
      * it is taken in where there is room. So is one that no graph would take. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
-                    (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
+                    (n == max && n >= CUS_TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;
 }
 

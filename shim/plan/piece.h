@@ -19,7 +19,11 @@
 #include "shim/base/uthash.h"
 #include "shim/plan/tree.h"
 
-enum { CUS_PIECE_MAX = 1024, CUS_LEAD_MAX = 3 };
+enum {
+    CUS_PIECE_MAX = 1024,
+    CUS_LEAD_MAX = 3,
+    CUS_TAKES_IN = 8 /* ops from which on a piece takes in one that would be left by itself */
+};
 
 struct cus_exec;
 
@@ -35,6 +39,7 @@ struct cus_variant {
     uint32_t verified; /* 1: it was launched in mode verify */
     uint32_t number;   /* counts the variants of the piece, those that went included */
     bool doubted;      /* a node of it may hold something else than the image says */
+    bool moved;        /* when its shapes came last most of its nodes had to be patched */
     uint64_t fired;    /* the piece's at its last launch */
     struct cus_variant *newer, *older;   /* in the order of their last launch */
     struct cus_variant *before, *behind; /* of any piece: launched next to it, the last time */
@@ -83,12 +88,12 @@ struct cus_piece {
     uint64_t unbuilt_until; /* launch from which on that is tried again, where these are many */
     uint64_t refused_at;    /* the launches when that was last */
     uint32_t in_vain;       /* looks in a row for a variant from which fewer nodes differ */
-    uint32_t moved;         /* launches in a row of which most nodes differed, though the graph was
-                               of these very shapes, beside one of others */
-    uint32_t given_up;      /* times that all but one were dropped for that */
-    uint64_t lone_until;    /* launch from which on there may be several again */
-    uint32_t gaps;          /* times in a row that the host paused at the same place */
-    uint32_t gap;           /* the op behind which it did */
+    uint32_t moved;      /* launches in a row by a variant of these very shapes, beside others, of
+                            which most nodes had to be patched, as the last time */
+    uint32_t given_up;   /* times that all but one were dropped for that */
+    uint64_t lone_until; /* launch from which on there may be several again */
+    uint32_t gaps;       /* times in a row that the host paused at the same place */
+    uint32_t gap;        /* the op behind which it did */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *asked;             /* as an image of which all is known */

@@ -361,8 +361,6 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     variant->fired = piece->fired;
     plan->head_patched |= piece->newest != variant && piece->n_variants <= CUS_VARIANTS_FEW;
     cus_variants_launched(plan, piece, variant, moved);
-    if (cus_choose_gives_up(piece))
-        cus_learn_keep(plan, piece, variant);
     cus_learn_index(plan, piece, plan->head_patched);
     plan->sig = variant->out;
     plan->piece = NULL;

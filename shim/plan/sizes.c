@@ -76,10 +76,10 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
         cus_advice_formed(plan, piece);
     /* One that ends for another reason is the same at any pace. */
     bool bounded = piece->nodes[piece->n - 1]->boundary || advised;
-    if (!bounded && piece->n == size)
+    if (!bounded && piece->n >= size)
         piece->formed_ns = plan->ns_per_op;
     uint32_t first = sizes_of(plan).first, bound = plan->share > first ? plan->share : first;
-    if (!bounded && plan->share && piece->n == bound)
+    if (!bounded && plan->share && piece->n >= bound)
         piece->formed_share = bound;
     plan->paces += piece->formed_ns;
     plan->n_paced += piece->formed_ns > 0;

@@ -6,6 +6,10 @@
 
 #include <algorithm>
 
+extern "C" {
+#include "shim/plan/variants.h"
+}
+
 namespace {
 
 TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
@@ -194,9 +198,11 @@ TEST(Choose, GraphsOfOtherShapesThatSaveNothingAreGivenUp) {
     EXPECT_EQ(turns(18, true), 3u);
     EXPECT_EQ(turns(30, true), 1u);
     unsigned built = program.built;
-    EXPECT_EQ(turns(3000, true), 1u);
+    EXPECT_EQ(turns(400, true), 1u);
     EXPECT_EQ(program.built, built) << "none is made again soon";
-    EXPECT_EQ(turns(3000, false), 3u) << "but once they may save something again";
+    EXPECT_EQ(turns(1000, true), 1u) << "and goes again where it is";
+    EXPECT_LE(program.built, built + 4);
+    EXPECT_EQ(turns(1500, false), 3u) << "but once they may save something again";
     program.ResetCounts();
     EXPECT_EQ(turns(300, false), 3u);
     EXPECT_EQ(program.patched, 0u);
@@ -217,6 +223,47 @@ TEST(Choose, GraphsOfShapesInAnyOrderAreGivenUpAsWell) {
     EXPECT_EQ(most, 4u);
     EXPECT_EQ(program.plan.pieces->n_variants, 1u);
     EXPECT_GT(program.mispredicted, 0u);
+    ExpectFaithful(program);
+}
+
+// That addresses have moved once is no reason, however many graphs there are.
+TEST(Choose, GraphsOfOtherShapesStayWhereAddressesMoveOnce) {
+    cus_plan_limits limits = ONE_PIECE;
+    limits.variants = 64;
+    Program program(limits);
+    auto rounds = [&](unsigned n, uint64_t pointer) {
+        while (n--)
+            for (uint32_t grid = 1; grid <= 24; grid++)
+                StepAt(program, pointer + 100 * grid, grid);
+        return program.plan.pieces->n_variants;
+    };
+    unsigned all = rounds(40, 0);
+    EXPECT_EQ(all, 24u);
+    for (uint64_t moves = 1; moves < 6; moves++)
+        EXPECT_EQ(rounds(2, 100000 * moves), all);
+    ExpectFaithful(program);
+}
+
+// Of many a few go with each launch: each takes the driver some time.
+TEST(Choose, ManyGraphsAreGivenUpAFewAtATime) {
+    cus_plan_limits limits = ONE_PIECE;
+    limits.variants = 64;
+    Program program(limits);
+    uint64_t fresh = 0;
+    unsigned most = 0, before = 0, at_once = 0;
+    for (int round = 0; round < 60; round++)
+        for (uint32_t grid = 1; grid <= 24; grid++) {
+            StepAt(program, round < 40 ? 100 *grid : fresh += 1000, grid);
+            if (round < 1)
+                continue;
+            unsigned now = program.plan.pieces->n_variants;
+            most = std::max(most, now);
+            at_once = std::max(at_once, now < before ? before - now : 0);
+            before = now;
+        }
+    EXPECT_GE(most, 24u);
+    EXPECT_EQ(before, 1u);
+    EXPECT_LE(at_once, (unsigned)CUS_VARIANTS_FEW);
     ExpectFaithful(program);
 }
 
