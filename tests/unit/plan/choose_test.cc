@@ -209,6 +209,19 @@ TEST(Choose, GraphsOfOtherShapesThatSaveNothingAreGivenUp) {
     ExpectFaithful(program);
 }
 
+// Where they are seen to stay now, for a node differs by its shape alone, there are several again
+// at once.
+TEST(Choose, GraphsOfOtherShapesComeBackWhereAddressesStay) {
+    Program program(ONE_PIECE);
+    for (int step = 0; step < 60; step++)
+        StepAt(program, 1000 * step, 1 + step % 3);
+    ASSERT_EQ(program.plan.pieces->n_variants, 1u);
+    for (int step = 0; step < 20; step++)
+        StepAt(program, 100, 1 + step % 3);
+    EXPECT_EQ(program.plan.pieces->n_variants, 3u);
+    ExpectFaithful(program);
+}
+
 // Nor where it cannot be told from what came before which shape comes next.
 TEST(Choose, GraphsOfShapesInAnyOrderAreGivenUpAsWell) {
     Program program(ONE_PIECE);
@@ -241,6 +254,7 @@ TEST(Choose, GraphsOfOtherShapesStayWhereAddressesMoveOnce) {
     EXPECT_EQ(all, 24u);
     for (uint64_t moves = 1; moves < 6; moves++)
         EXPECT_EQ(rounds(2, 100000 * moves), all);
+    EXPECT_EQ(program.dropped, 0u);
     ExpectFaithful(program);
 }
 
