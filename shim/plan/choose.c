@@ -2,7 +2,7 @@
  * Choosing among the variants of a piece.
  *
  * Runs under the engine's lock when a piece begins and when it is complete. Allocates the table of
- * signatures once. Never calls the driver.
+ * signatures once. Never calls the driver; execs that save nothing are dropped by learn.c.
  */
 #include "shim/plan/choose.h"
 

@@ -272,8 +272,9 @@ static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_p
 static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan *plan) {
     plan->n++;
     const uint8_t *next = (const uint8_t *)plan->at + plan->at->bytes;
+    /* A program may go through more memory than a near cache holds before it asks for that one. */
     __builtin_prefetch(next);
-    __builtin_prefetch(next + 64);
+    __builtin_prefetch(next + CUS_LINE);
     plan->at = (const struct cus_expected *)(const void *)next;
 }
 /* What the program asked for when the last op was withheld: what the node held `before`, or beside

@@ -119,6 +119,24 @@ TEST(Memory, LinesAreNobodyElses) {
     cus_mem_free_lines(nullptr);
 }
 
+// Images of graphs: lines of their own that count, and are given back.
+TEST(Memory, LinesThatGrowStayWithinTheBudget) {
+    const uint64_t before = cus_mem_held(), refused = cus_mem_refused();
+    cus_mem_budget(before + (1 << 20));
+    auto *first = static_cast<unsigned char *>(cus_mem_grow_lines(600 << 10));
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % CUS_LINE, 0u);
+    EXPECT_EQ(first[0] | first[(600 << 10) - 1], 0);
+    EXPECT_GE(cus_mem_held(), before + (600 << 10));
+    EXPECT_EQ(cus_mem_grow_lines(600 << 10), nullptr);
+    EXPECT_EQ(cus_mem_refused(), refused + 1);
+    cus_mem_shrink_lines(first);
+    cus_mem_shrink_lines(nullptr);
+    EXPECT_EQ(cus_mem_held(), before);
+    EXPECT_EQ(cus_mem_grow_lines(0), nullptr);
+    cus_mem_budget(UINT64_MAX);
+}
+
 TEST(Memory, TextIsCopied) {
     char text[] = "abc";
     char *copy = cus_mem_text(text);

@@ -222,7 +222,7 @@ TEST(Choose, GraphsOfOtherShapesComeBackWhereAddressesStay) {
     ExpectFaithful(program);
 }
 
-// Nor where it cannot be told from what came before which shape comes next.
+// They are given up where it cannot be told from what came before which shape comes next, too.
 TEST(Choose, GraphsOfShapesInAnyOrderAreGivenUpAsWell) {
     Program program(ONE_PIECE);
     uint32_t random = 1;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "shim/base/mem.h"
+
 namespace {
 
 constexpr unsigned kOps = 12;
@@ -99,6 +101,18 @@ TEST(Swap, BehindADoubtAllAreMetAgain) {
         EXPECT_FALSE(piece->newest->doubted);
     }
     ExpectFaithful(program);
+}
+
+// Whichever of the two a piece and its graphs have in the end.
+TEST(Swap, AllIsGivenBack) {
+    const uint64_t before = cus_mem_held();
+    {
+        Program program({2, 4, 64, 0, 2, 100000, CUS_MODE_PIECEWISE});
+        Warm(&program);
+        Moving(&program, 5, kOps);
+        EXPECT_GT(cus_mem_held(), before);
+    }
+    EXPECT_EQ(cus_mem_held(), before);
 }
 
 } // namespace
