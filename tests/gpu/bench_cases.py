@@ -15,8 +15,9 @@ from lab import Lab
 
 PLAIN, PRELOADED, GRAPH, PIECES = "plain", "preloaded", "graph", "pieces"
 OTHER = f"{PRELOADED}, the other library"
-# Seconds of a turn, where programs take turns: twenty and more of each come in a repetition, and the pace of a host may be another one in the next.
-TURN = 0.15
+# Seconds of a turn, where programs take turns: a dozen and more of each come in a repetition, and the pace of a host may be another one in the next.
+# The first steps of each do not count (child.SETTLING).
+TURN = 0.3
 EAGER_RULE = {"CUSPLICE_EAGER": "bench_eager"}
 
 

@@ -92,7 +92,16 @@ def yardstick(cpus):
     return took
 
 
+SETTLING = 8  # steps at the beginning of a turn that do not count: others had the caches meanwhile, and its threads may be on other CPUs
 over = threading.Event()  # of a program that takes turns: the others wait for theirs
+settling = 0  # steps that do not count, from now on
+
+
+def stop():
+    """Until its next turn."""
+    global settling
+    os.kill(0, signal.SIGSTOP)
+    settling = SETTLING
 
 
 def ready(steps=False):
@@ -102,14 +111,19 @@ def ready(steps=False):
         if steps:
             signal.signal(Turns.OVER, lambda *_: over.set())
             signal.siginterrupt(Turns.OVER, False)
-        os.kill(0, signal.SIGSTOP)
+        stop()
 
 
 def step_ended():
-    """For a program that was `ready` so, between two steps that it times: one whose turn is over stops here."""
+    """For a program that was `ready` so, between two steps that it times: one whose turn is over stops here.
+    Returns whether the step that has ended counts; of a program that takes no turns each does."""
+    global settling
+    counts = settling == 0
+    settling -= not counts
     if over.is_set():
         over.clear()
-        os.kill(0, signal.SIGSTOP)
+        stop()
+    return counts
 
 
 def state(pid):

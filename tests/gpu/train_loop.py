@@ -129,9 +129,9 @@ def train(args, number, model, results):
                 loss.backward()
                 optimizer.step()
             losses.append(loss.item())
-            if step >= args.steps // 4:
-                times.append((time.perf_counter() - begin) * 1e3)
-            step_ended()
+            took = (time.perf_counter() - begin) * 1e3
+            if step_ended() and step >= args.steps // 4:
+                times.append(took)
         thread.join()
         digest = hashlib.sha256(json.dumps([value.hex() for value in losses]).encode())
         for parameter in model.parameters():

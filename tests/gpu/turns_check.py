@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import child
 from child import Runner, Turns, state
 
 PROGRAM = """import json, sys, time
@@ -52,15 +53,16 @@ assert "does not say where it is ready" in found[0].why(), found[0].why()
 # Those that say where their steps end are stopped nowhere else, and go on; at the end of its time one is that has no more of them.
 STEPS = """import json, sys, time
 sys.path.insert(0, sys.argv[1])
+import child
 from child import ready, step_ended
+child.SETTLING = 2
 ready(steps=True)
 steps = []
 for n in range(int(sys.argv[2])):
     begin = now = time.monotonic()
     while now - begin < 0.06:
         now = time.monotonic()
-    steps.append([begin, now])
-    step_ended()
+    steps.append([begin, now, step_ended()])
 ran, last = 0, time.monotonic()
 while ran < 0.6:
     now = time.monotonic()
@@ -69,9 +71,16 @@ print(json.dumps({'steps': steps}))
 """
 stepping = [([sys.executable, "-c", STEPS, HERE, str(n)], "plain", None) for n in (16, 24, 24)]
 for mine in [done.result["steps"] for done in runner.in_turn(stepping, 30)]:
-    assert max(end - begin for begin, end in mine) < 0.3, mine  # a turn of one of the others is as long
+    assert max(end - begin for begin, end, _ in mine) < 0.3, mine  # a turn of one of the others is as long
     stops = sum(b[0] - a[1] > 0.3 for a, b in zip(mine, mine[1:]))
     assert 2 <= stops <= len(mine) / 2, mine
+    settled, wanted = 0, []
+    for before, step in zip([None, *mine], mine):
+        settled = settled + 1 if before and step[0] - before[1] <= 0.3 else 0
+        wanted.append(settled >= 2)
+    assert [counts for *_, counts in mine] == wanted, mine  # the first two of a turn do not
+
+assert child.step_ended()  # of a program that takes no turns each counts
 
 # One that hangs, and does not hold the other.
 slow = ([sys.executable, "-c", "import time; time.sleep(60)"], "plain", None)
