@@ -16,10 +16,15 @@ struct matched {
     unsigned long long turn;
 };
 
+static void join_with(const struct matched *m, unsigned shared, CUdeviceptr out,
+                      unsigned long long a, unsigned long long b, unsigned long long c) {
+    OK(m->sc->cu.LaunchKernel(m->sc->fn[SC_join_words], 1, 1, 1, 1, 1, 1, shared, m->stream,
+                              (void *[]){&out, &a, &b, &c}, NULL));
+}
+
 static void join(const struct matched *m, CUdeviceptr out, unsigned long long a,
                  unsigned long long b, unsigned long long c) {
-    OK(m->sc->cu.LaunchKernel(m->sc->fn[SC_join_words], 1, 1, 1, 1, 1, 1, 0, m->stream,
-                              (void *[]){&out, &a, &b, &c}, NULL));
+    join_with(m, 0, out, a, b, c);
 }
 
 static void unchanged(const struct matched *m) {
@@ -35,6 +40,14 @@ static void one_changed(const struct matched *m) {
 static void all_changed(const struct matched *m) {
     for (unsigned i = 0; i < LAUNCHES; i++)
         join(m, m->words + 8 * ((m->turn + i) % WORDS), i + m->turn, 2 * m->turn + 1, m->turn);
+}
+
+/* One of four sizes of shared memory, each time in another order. */
+static void another_shape(const struct matched *m) {
+    for (unsigned i = 0; i < LAUNCHES; i++) {
+        unsigned long long mixed = (i * LAUNCHES + m->turn) * 0x9e3779b97f4a7c15u;
+        join_with(m, 16 * (unsigned)(mixed >> 62), m->words, i, 3, 5);
+    }
 }
 
 static void memsets(const struct matched *m) {
@@ -68,7 +81,7 @@ __attribute__((noinline)) static void matched_half(void) {
 
 int sc_run_matched(struct sc *sc) {
     static void (*const forms[])(const struct matched *) = {unchanged, one_changed, all_changed,
-                                                            memsets, attribute};
+                                                            another_shape, memsets, attribute};
     struct matched m = {.sc = sc};
     sc_start(sc);
     m.words = sc_device(sc, "words", 2 * WORDS);

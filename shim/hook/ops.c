@@ -176,6 +176,17 @@ static CUresult straight(CUresult result) {
         cus_thread_self.depth = 0;                                                                 \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
+    /* The kernel that is expected, in another shape than its node's. Lock held. */                \
+    NOINLINE CUresult reshaped_##symbol(CUfunction f, unsigned int gx, unsigned int gy,            \
+                                        unsigned int gz, unsigned int bx, unsigned int by,         \
+                                        unsigned int bz, unsigned int shared, CUstream stream_,    \
+                                        void **params_, void **extra_) {                           \
+        const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
+        if (!cus_hot_shape(dims, params_))                                                         \
+            return unlike_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
+        cus_thread_self.depth = 0;                                                                 \
+        return CUDA_SUCCESS;                                                                       \
+    }                                                                                              \
     /* What comes on the stack is left there: volatile, so that it is not taken into registers     \
      * that would have to be saved for it. No call but as a jump at the end. */                    \
     FROM_ENTRY(midst, symbol)                                                                      \
@@ -190,6 +201,8 @@ static CUresult straight(CUresult result) {
         enum cus_hot is = cus_hot_compare(f, gx, gy, gz, bx, by, &bz, &shared, &params_);          \
         if (__builtin_expect(is == CUS_HOT_OTHER, 0))                                              \
             return unlike_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
+        if (__builtin_expect(is == CUS_HOT_SHAPE, 0))                                              \
+            return reshaped_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_); \
         if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
             return same_##symbol(params_);                                                         \
         return is == CUS_HOT_REST ? rest_##symbol(params_) : different_##symbol(params_);          \

@@ -191,6 +191,19 @@ NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_
     return real(kernel, grid, block, args, shared, stream);
 }
 
+/* The kernel that is expected, in another shape than its node's. Lock held. */
+NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
+                             void **args, size_t shared, CUstream stream) {
+    struct cus_engine *engine = cus_thread_self.found;
+    const struct cus_dims dims = {
+        {grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared}};
+    if (shared >> 32 || !cus_hot_shape(dims, args))
+        return unlike(kernel, grid, block, args, shared, stream);
+    __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
+    cus_thread_self.depth = 0;
+    return 0;
+}
+
 /* The launch that is expected, in another context. Lock held. */
 NOINLINE static int astray(void **args) {
     struct cus_engine *engine = cus_thread_self.found;
@@ -282,6 +295,8 @@ NOINLINE static int rest(void **args) {
         enum cus_hot is = compare(handle, grid, block, &shared, &args);                            \
         if (__builtin_expect(is == CUS_HOT_OTHER, 0))                                              \
             return unlike(kernel, grid, block, args, shared, stream);                              \
+        if (__builtin_expect(is == CUS_HOT_SHAPE, 0))                                              \
+            return reshaped(kernel, grid, block, args, shared, stream);                            \
         if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
             return same(args);                                                                     \
         return is == CUS_HOT_REST ? rest(args) : different(args);                                  \
@@ -305,7 +320,7 @@ compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
     if ((grid.x | (uint64_t)grid.y << 32) != pair(&dims[0]) || grid.z != dims[2] ||
         (block.x | (uint64_t)block.y << 32) != pair(&dims[3]) || block.z != dims[5] ||
         *shared != dims[6])
-        return CUS_HOT_OTHER;
+        return CUS_HOT_SHAPE;
     void **params = *args;
     if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
         return CUS_HOT_OTHER;

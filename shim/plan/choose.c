@@ -379,11 +379,13 @@ static struct cus_variant *guest_of(const struct cus_plan *plan) {
 }
 
 /* A few are made for shapes that come again, since such often take turns; further ones for those
- * that come often. */
+ * that come often, where it is the program's thread that would patch instead: beside it that costs
+ * the program nothing, and one of many graphs is out of all caches when its turn comes. */
 static bool earns_variant(struct cus_plan *plan, struct cus_signature out) {
     unsigned times = meet_shapes(plan, out);
-    unsigned enough = plan->piece->n_variants < CUS_VARIANTS_FEW ? 1 : OFTEN;
-    return times >= enough && may_have_others(plan->piece) && may_have_more(plan);
+    bool few = plan->piece->n_variants < CUS_VARIANTS_FEW;
+    return times >= (few ? 1 : OFTEN) && (few || !plan->aside) && may_have_others(plan->piece) &&
+           may_have_more(plan);
 }
 
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {

@@ -130,10 +130,17 @@ bool cus_plan_others_differ(const struct cus_expected *at, void *const *params) 
     return false;
 }
 
+/* Where the op that is expected is to be written, as it is asked for. */
+static struct cus_held *next_asked(const struct cus_plan *plan) {
+    const struct cus_piece *piece = plan->piece;
+    struct cus_held *asked = cus_image_op(piece->asked, piece, plan->n);
+    cus_plan_fetch_asked((const uint8_t *)asked + plan->at->bytes);
+    return asked;
+}
+
 void cus_plan_ask_others(struct cus_plan *plan, void *const *params) {
-    struct cus_piece *piece = plan->piece;
-    cus_launch_store(plan->at->kind, cus_plan_before(plan)->dims, params,
-                     cus_image_op(piece->asked, piece, plan->n));
+    struct cus_held *asked = next_asked(plan);
+    cus_launch_store(plan->at->kind, cus_plan_before(plan)->dims, params, asked);
     cus_choose_set_dirty(plan, plan->n, true);
 }
 
@@ -146,10 +153,24 @@ void cus_plan_ask_flat(struct cus_plan *plan, const uint8_t *flat) {
     const struct cus_held *held = cus_plan_before(plan);
     if (cus_flat_same(kind, flat, held))
         return;
-    struct cus_held *asked = cus_image_op(plan->piece->asked, plan->piece, plan->n);
+    struct cus_held *asked = next_asked(plan);
     *asked = *held;
     memcpy(asked->params, flat, kind->param_bytes);
     cus_choose_set_dirty(plan, plan->n, true);
+}
+
+bool cus_plan_ask_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
+                        const uint8_t *flat) {
+    const struct cus_kind *kind = plan->at->kind;
+    if (CUS_HAZARD(A12) && !cus_kind_allows(kind, dims.d))
+        return false;
+    struct cus_op op = {.kind = kind, .params = (void **)(uintptr_t)params, .flat = flat};
+    memcpy(op.dims, dims.d, sizeof op.dims);
+    cus_op_store(&op, next_asked(plan));
+    plan->reshaped = true;
+    cus_choose_set_reshapes(plan, plan->n);
+    cus_choose_set_dirty(plan, plan->n, true);
+    return true;
 }
 
 /* After a divergence the ops behind it are usually known: the head of a piece whose first op is

@@ -108,6 +108,7 @@ struct cus_plan {
     uint32_t put_off;   /* the step in which a piece's first exec might not be built, last, */
     uint32_t n_waiting; /* and the pieces that wait for theirs */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
+    bool aside;         /* the caller has complete pieces patched beside the program's thread */
     /* Of pieces alive that were formed since it was decided last to form all anew: */
     uint64_t paces;                   /* the paces of those whose size one has set, added up, */
     uint32_t n_paced;                 /* and how many these are; */
@@ -253,6 +254,20 @@ void cus_plan_ask(struct cus_plan *plan, void *const *params);
 /* The same, where they differ, of params in one piece. */
 void cus_plan_ask_flat(struct cus_plan *plan, const uint8_t *flat);
 void cus_plan_ask_others(struct cus_plan *plan, void *const *params);
+/* The same of a launch in another shape than the node's; `flat`, where there is one, has its params
+ * in one piece. False: no node may be given that shape, and nothing was done. */
+bool cus_plan_ask_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
+                        const uint8_t *flat);
+/* Where one op's params are written the next one's mostly will be: the lines for them are fetched
+ * meanwhile, to be written, for of a piece that was handed over another processor has them. By the
+ * instruction's name: where a processor lacks it nothing happens, and no compiler counts on that.
+ */
+static inline __attribute__((always_inline)) void cus_plan_fetch_asked(const void *asked) {
+    enum { LINES = 3 };
+    const uint8_t *at = (const uint8_t *)asked;
+    for (unsigned line = 0; line < LINES; line++)
+        __asm__ volatile("prefetchw %0" : : "m"(at[line * CUS_LINE]));
+}
 static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_plan *plan,
                                                                     void *const *params) {
     const struct cus_expected *at = plan->at;
@@ -264,6 +279,7 @@ static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_p
     uint8_t *asked = plan->piece->asked + ((const uint8_t *)held - plan->predicted->image);
     plan->dirty[plan->n / 64] |= (uint64_t)1 << plan->n % 64;
     memcpy(asked, held, sizeof *held);
+    cus_plan_fetch_asked(asked + at->bytes);
     asked += sizeof *held;
     for (const uint8_t *end = asked + (size_t)8 * at->words; asked < end; asked += 8)
         memcpy(asked, *params++, 8);

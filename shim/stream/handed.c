@@ -271,6 +271,12 @@ bool cus_handed_pays(struct cus_handed *handed) {
     return true;
 }
 
+bool cus_handed_goes_on(const struct cus_handed *handed) {
+    if (second.alone || __atomic_load_n(&second.started, __ATOMIC_ACQUIRE) == NEVER)
+        return false;
+    return !cus_options()->demote || (handed->alone >= MEASURED && !handed->rest);
+}
+
 /* One that was held up, by another thread or a full queue, says nothing of those behind it: of the
  * first ones the fastest counts, of a later one twice the mean at most. */
 void cus_handed_took(struct cus_handed *handed, uint64_t ns) {

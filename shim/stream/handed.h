@@ -60,6 +60,8 @@ void cus_handed_start(void);
 /* Is this engine's next piece to be handed over, by what that saved it so far? Asked once for each
  * piece that could be. Lock held, here and below. */
 bool cus_handed_pays(struct cus_handed *handed);
+/* Are its pieces handed over, but for those that are measured? */
+bool cus_handed_goes_on(const struct cus_handed *handed);
 /* It was not, and took so long. */
 void cus_handed_took(struct cus_handed *handed, uint64_t ns);
 /* May this engine hand a piece over now? The thread is its own then, until cus_handed_give. False

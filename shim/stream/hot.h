@@ -174,6 +174,7 @@ enum cus_hot {
     CUS_HOT_OTHER,     /* it is not the one that is expected */
     CUS_HOT_SAME,      /* it is, and the node holds the same params */
     CUS_HOT_DIFFERENT, /* it is, with other params than the node's */
+    CUS_HOT_SHAPE,     /* it is that kernel, in another shape than the node's */
     CUS_HOT_REST       /* it is, and cus_hot_rest_differs says which of the two */
 };
 /* The last three by where they are: they are looked at last, and need no register before. */
@@ -186,7 +187,7 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
     if (gx != dims[0] || gy != dims[1] || gz != dims[2] || bx != dims[3] || by != dims[4] ||
         *bz != dims[5] || *shared != dims[6])
-        return CUS_HOT_OTHER;
+        return CUS_HOT_SHAPE;
     void **params = *at;
     if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
         return CUS_HOT_OTHER;
@@ -218,20 +219,58 @@ CUS_HOT bool cus_hot_different(void *const *params) {
     return true;
 }
 
+/* False also where no node may be given that shape. */
+CUS_HOT bool cus_hot_shape(struct cus_dims dims, void *const *params) {
+    struct cus_thread *thread = &cus_thread_self;
+    struct cus_plan *plan = &thread->found->plan;
+    if ((!params && plan->at->kind->param_bytes) || !cus_hot_same_context(thread) ||
+        !cus_plan_ask_shape(plan, dims, params, NULL))
+        return false;
+    cus_hot_took(thread->found, CUS_OP_LAUNCH, NULL);
+    return true;
+}
+
+/* A launch of the function that is expected: by pointers to its arguments, or in one piece, which
+ * `*flat` is then? False: in neither way. */
+CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params, void *const *extra,
+                               const uint8_t **flat) {
+    *flat = NULL;
+    if (__builtin_expect(extra != NULL, 0)) {
+        *flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
+        return *flat != NULL;
+    }
+    return params || !kind->param_bytes;
+}
+
+/* It has another shape than the node: out of the way of those that have the same, whose record
+ * stays in registers. */
+__attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_engine *engine,
+                                                                  struct cus_dims dims,
+                                                                  void **params, void **extra,
+                                                                  struct cus_told told) {
+    struct cus_plan *plan = &engine->plan;
+    const struct cus_kind *kind = plan->at->kind;
+    const uint8_t *flat;
+    if (!cus_told_fits(&told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
+        !cus_hot_same_context(&cus_thread_self) || !cus_plan_ask_shape(plan, dims, params, flat)) {
+        cus_lock_give(&engine->lock);
+        return false;
+    }
+    cus_hot_took(engine, CUS_OP_LAUNCH, &told);
+    return true;
+}
+
 /* The launch of the function that is expected. */
 CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
                                   void **extra, struct cus_told *told) {
     struct cus_plan *plan = &engine->plan;
     const struct cus_kind *kind = plan->at->kind;
-    if (!cus_plan_same_dims(plan, dims) || !cus_told_fits(told, engine, kind))
-        return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
-    const uint8_t *flat = NULL;
-    bool right = params || !kind->param_bytes;
-    if (__builtin_expect(extra != NULL, 0)) {
-        flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
-        right = flat != NULL;
-    }
-    if (!right || !cus_hot_same_context(&cus_thread_self)) {
+    const uint8_t *flat;
+    if (__builtin_expect(!cus_plan_same_dims(plan, dims), 0))
+        return cus_hot_leave_shape(engine, dims, params, extra,
+                                   told ? *told : (struct cus_told){.began = 0});
+    if (!cus_told_fits(told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
+        !cus_hot_same_context(&cus_thread_self)) {
         cus_lock_give(&engine->lock);
         return false;
     }
@@ -335,6 +374,9 @@ CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle,
         break;
     case CUS_HOT_DIFFERENT:
         held = cus_hot_different(params);
+        break;
+    case CUS_HOT_SHAPE:
+        held = cus_hot_shape(dims, params);
         break;
     default:
         break;

@@ -310,11 +310,10 @@ static struct found find_graph(struct cus_engine *engine) {
 }
 
 /* Where the program itself takes longer from launch to launch than a small kernel does, it is what
- * everybody waits for. */
-static bool may_hand_over(const struct cus_engine *engine, const struct found *found) {
+ * everybody waits for: its pieces are handed over. */
+static bool is_slow(const struct cus_engine *engine) {
     uint32_t from = cus_options()->hand_over_ns;
-    return from && engine->plan.ns_per_op >= from && found->variant && !found->tried &&
-           !cus_prove_on() && !cus_recording();
+    return from && engine->plan.ns_per_op >= from && !cus_prove_on() && !cus_recording();
 }
 
 /* It is patched and launched by the second thread, while this one goes on. From here on the image
@@ -384,6 +383,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     if (finish(engine))
         now = cus_clock_ns();
     mend(engine);
+    bool slow = is_slow(engine);
+    plan->aside = slow && cus_handed_goes_on(&engine->handed);
     struct cus_variant *broken = engine->handed.broken; /* of this very piece */
     struct found found = broken ? (struct found){.put_off = REFUSED} : find_graph(engine);
     struct cus_variant *variant = found.variant;
@@ -395,7 +396,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
     }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
-    bool turned = false, handed = false, may_hand = may_hand_over(engine, &found);
+    bool turned = false, handed = false, may_hand = slow && variant && !found.tried;
     if (variant && engine->shadow)
         cus_prove_ready(engine, variant, found.choice == CUS_CHOICE_BUILD);
     if (broken) {

@@ -81,6 +81,9 @@ static cudaError_t launch(const struct rt_driver *d, enum how how, CUkernel kern
     if (!kernel) {
         return cudaErrorInvalidResourceHandle;
     }
+    if (shared >> 32) { /* no driver could be asked for that */
+        return cudaErrorInvalidValue;
+    }
     stream = named(stream);
     CUresult r = how == COOPERATIVE
                      ? RT_CALL(d, cuLaunchCooperativeKernel, f, grid.x, grid.y, grid.z, block.x,

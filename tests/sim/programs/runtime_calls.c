@@ -103,6 +103,25 @@ static void legacy(void) {
     say(&work, "legacy");
 }
 
+/* In the midst of steps that repeat themselves: the kernel that comes there, with more shared
+ * memory than a driver's launch can name. */
+static void too_much(const struct work *work) {
+    int value = 6, n = N;
+    void *x = work->x, *params[] = {&x, &value, &n};
+    for (int turn = 0; turn < STEPS; turn++) {
+        for (int i = 0; i < EACH; i++) {
+            if (i == value && turn > STEPS / 2) {
+                printf("%d ",
+                       cudaLaunchKernel(work->plugin->function, (dim3){N / 64, 1, 1},
+                                        (dim3){64, 1, 1}, params, (size_t)1 << 32, work->stream));
+                printf("%d ", cudaGetLastError());
+            }
+            CHECK(work->plugin->launch(work->form, work->x, i, N, N / 64, work->stream));
+        }
+        CHECK(cudaStreamSynchronize(work->stream));
+    }
+}
+
 /* The runtime's last error is what it was before launches that succeed, and one that fails is what
  * it would have been; so is a launch where no context is current. */
 static void errors(void) {
@@ -121,6 +140,7 @@ static void errors(void) {
         }
         CHECK(cudaStreamSynchronize(work.stream));
     }
+    too_much(&work);
     say(&work, "\nerrors");
 }
 

@@ -322,4 +322,19 @@ TEST(Choose, OnlyNodesOfAnotherShapeAreReshaped) {
     ExpectFaithful(program);
 }
 
+// On the hot path, too.
+TEST(Choose, NodesOfAnotherShapeAreToldFromThoseOfOtherParams) {
+    Program program(ONE_PIECE);
+    program.hot = true;
+    for (uint32_t step = 1; step < 40; step++) {
+        program.ResetCounts();
+        for (unsigned i = 0; i < 28; i++)
+            program.Op("k" + std::to_string(i), i % 2 ? step : 0, 0, i % 7 == 3 ? step : 1);
+        program.Sync();
+    }
+    EXPECT_EQ(program.patched, 16u) << "14 with another param, 4 in another shape, 2 in both";
+    EXPECT_EQ(program.reshaped, 4u);
+    ExpectFaithful(program);
+}
+
 } // namespace

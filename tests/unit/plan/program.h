@@ -223,10 +223,16 @@ class Program {
 
     bool Hot(const cus_kind *kind, const uint32_t *dims, void **params) {
         const cus_kind *expected = cus_plan_midst(&plan);
-        if (expected != kind || !cus_dims_same(dims, cus_plan_before(&plan)->dims))
+        if (expected != kind)
             return false;
-        if (cus_plan_differs(&plan, params))
+        if (!cus_dims_same(dims, cus_plan_before(&plan)->dims)) {
+            cus_dims shape;
+            memcpy(shape.d, dims, sizeof shape.d);
+            if (!cus_plan_ask_shape(&plan, shape, params, nullptr))
+                return false;
+        } else if (cus_plan_differs(&plan, params)) {
             cus_plan_ask(&plan, params);
+        }
         cus_plan_took(&plan);
         return true;
     }

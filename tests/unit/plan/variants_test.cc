@@ -8,6 +8,10 @@
 #include <numeric>
 #include <random>
 
+extern "C" {
+#include "shim/plan/variants.h"
+}
+
 namespace {
 
 enum { OPS = 12, MANY = 200, ENOUGH = 16 }; // rounds until shapes that come each time have a graph
@@ -142,6 +146,23 @@ TEST(Variants, OneIsBuiltWhenPatchingHasCostAsMuch) {
     }
     EXPECT_GE(met, 10u);
     EXPECT_LE(met, 15u);
+    ExpectFaithful(program);
+}
+
+// What is patched beside the program's thread costs the program nothing: a few graphs are enough.
+TEST(Variants, AFewAreEnoughWherePatchingCostsNothing) {
+    Program program(Limits(1000));
+    program.plan.aside = true;
+    Rounds(program, 60, 20);
+    EXPECT_EQ(program.built, (unsigned)CUS_VARIANTS_FEW);
+    program.ResetCounts();
+    Rounds(program, 10, 20);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.exact + program.near, 10u * 20);
+    EXPECT_GE(program.exact, 10u * (CUS_VARIANTS_FEW - 1)) << "all but one stay what they are";
+    program.plan.aside = false; // that has ended
+    Rounds(program, 40, 20);
+    EXPECT_EQ(program.built, 20u - CUS_VARIANTS_FEW);
     ExpectFaithful(program);
 }
 

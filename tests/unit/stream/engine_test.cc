@@ -481,9 +481,12 @@ class Hold : public Engine {
   public:
     bool Try(int i, uint64_t a, uint32_t b, CUstream on, unsigned grid = 1,
              cus_abi abi = CUS_ABI_LEGACY) {
+        return TryShape(i, a, b, {grid, 1, 1, 32, 1, 1, 0}, on, abi);
+    }
+    bool TryShape(int i, uint64_t a, uint32_t b, std::vector<uint32_t> dims, CUstream on,
+                  cus_abi abi = CUS_ABI_LEGACY) {
         void *params[2] = {&a, &b};
-        const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
-        return hot_launch(functions_[i], dims, on, abi, params, nullptr);
+        return hot_launch(functions_[i], dims.data(), on, abi, params, nullptr);
     }
     // In the midst of a piece of 4: k0 is withheld.
     void Begin() {
@@ -525,7 +528,10 @@ TEST_F(Hold, LeavesEveryOtherLaunchAlone) {
     EXPECT_FALSE(Try(0, 100, 0, stream_)) << "nothing is known of the stream";
     Begin();
     EXPECT_FALSE(Try(2, 102, 0, stream_)) << "another function";
-    EXPECT_FALSE(Try(1, 101, 0, stream_, 2)) << "another grid";
+    EXPECT_FALSE(TryShape(1, 101, 0, {1, 1, 1, 64, 1, 1, 0}, stream_)) << "a block that never ran";
+    EXPECT_FALSE(TryShape(1, 101, 0, {1, 1, 1, 32, 1, 1, 8}, stream_)) << "nor did so much shared";
+    EXPECT_FALSE(TryShape(1, 101, 0, {0, 1, 1, 32, 1, 1, 0}, stream_)) << "a grid that none is";
+    EXPECT_FALSE(TryShape(1, 101, 0, {1, 65536, 1, 32, 1, 1, 0}, stream_)) << "one too large";
     EXPECT_FALSE(Try(1, 101, 0, other)) << "another stream";
     EXPECT_FALSE(Try(1, 101, 0, stream_, 1, CUS_ABI_PTSZ)) << "another meaning of the handle";
     std::thread([&] { EXPECT_FALSE(Try(1, 101, 0, stream_)) << "another thread"; }).join();
@@ -570,6 +576,22 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     ExpectBalance();
 }
 
+// A grid that the kernel did not have before is one that its node may be given (HAZARDS A12).
+TEST_F(Hold, TakesAnotherGrid) {
+    Begin();
+    EXPECT_TRUE(Try(1, 777, 5, stream_, 3));
+    EXPECT_TRUE(Try(2, 102, 0, stream_, 65536));
+    EXPECT_TRUE(driver().journal.empty());
+    cus_counters before = Counters();
+    Launch(functions_[3], 103, 0);
+    std::vector<std::string> line = {Line("k0", 100, 0), Line("k1", 777, 5, 3),
+                                     Line("k2", 102, 0, 65536), Line("k3", 103, 0)};
+    EXPECT_EQ(driver().journal, line);
+    EXPECT_EQ(Counters().in_graphs - before.in_graphs, 4u);
+    EXPECT_EQ(Counters().sig_patched - before.sig_patched, 1u) << "it counts as another shape";
+    ExpectBalance();
+}
+
 TEST_F(Hold, TakesAPackedBuffer) {
     Begin();
     uint8_t buffer[12];
@@ -596,6 +618,19 @@ TEST_F(Hold, TakesAPackedBuffer) {
     buffer[0]++; // it was copied
     Sync();
     EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 102, 0)}));
+    Begin();
+    const uint32_t wider[7] = {9, 1, 1, 32, 1, 1, 0}, never[7] = {9, 1, 1, 96, 1, 1, 0};
+    void *extra[] = {at, buffer, size, &bytes, CU_LAUNCH_PARAM_END};
+    auto in = [&](const uint32_t *shape, void **as) {
+        return hot_launch(functions_[1], shape, stream_, CUS_ABI_LEGACY, nullptr, as);
+    };
+    EXPECT_FALSE(in(wider, nothing));
+    EXPECT_FALSE(in(wider, nullptr)) << "no arguments at all";
+    EXPECT_FALSE(in(never, extra));
+    EXPECT_TRUE(in(wider, extra)) << "of another grid";
+    Sync();
+    EXPECT_EQ(driver().journal,
+              (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 103, 0, 9)}));
     ExpectBalance();
 }
 
@@ -697,11 +732,22 @@ TEST_F(Hold, ALaunchInAnotherContextIsAnother) {
         return CUDA_SUCCESS;
     };
     EXPECT_FALSE(Try(1, 101, 0, stream_));
+    EXPECT_FALSE(Try(1, 777, 0, stream_, 4)) << "nor in another shape";
+    uint8_t buffer[12] = {7};
+    size_t bytes = sizeof buffer;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    for (uint32_t grid : {1u, 4u}) {
+        const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
+        EXPECT_FALSE(hot_launch(functions_[1], dims, stream_, CUS_ABI_LEGACY, nullptr, extra));
+    }
     driver().table.cuCtxGetCurrent = [](CUcontext *context) {
         *context = (CUcontext)0x1000;
         return CUDA_SUCCESS;
     };
     EXPECT_TRUE(Try(1, 101, 0, stream_));
+    Sync();
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0)}));
 }
 
 TEST_F(Hold, AStreamThatMayHaveGoneIsLookedUpAgain) {

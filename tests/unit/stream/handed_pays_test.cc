@@ -76,6 +76,24 @@ TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
     EXPECT_LT(often, 3 * 32) << "it doubles up to 65536";
 }
 
+TEST_F(Pays, ItGoesOnUntilItRests) {
+    for (int i = 0; i < 4; i++) {
+        EXPECT_FALSE(cus_handed_goes_on(&handed_)) << "not measured yet";
+        Play(&handed_, 1, 20000, 0);
+    }
+    for (int i = 0; i < 600; i++) {
+        EXPECT_TRUE(cus_handed_goes_on(&handed_)) << "those apart that are measured";
+        Play(&handed_, 1, 20000, 15000);
+    }
+    handed_.credit_ns = 0;
+    Play(&handed_, 4, 20000, -50000);
+    EXPECT_FALSE(cus_handed_goes_on(&handed_));
+    Play(&handed_, 250, 20000, 15000);
+    EXPECT_FALSE(cus_handed_goes_on(&handed_)) << "256 in all";
+    Play(&handed_, 10, 20000, 15000);
+    EXPECT_TRUE(cus_handed_goes_on(&handed_));
+}
+
 TEST_F(Pays, AGainMakesUpForWhatWasBefore) {
     Play(&handed_, 100, 20000, -50000);
     Play(&handed_, 400, 20000, -50000);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "tests/unit/stream/engines.h"
@@ -310,7 +311,7 @@ TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
 // Of each node it is counted how often it takes another shape, whoever patches it.
 TEST_F(Handed, ShapesThatChangeAreCounted) {
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
-    const int changing[] = {0, 3};
+    const std::set<int> changing = {0, 2, 3}; // at an end of a piece, and in the midst of one
     uint64_t reshaped[kOps] = {};
     uint64_t handed = 0;
     for (unsigned step = 1; step <= 300; step++) {
@@ -320,13 +321,34 @@ TEST_F(Handed, ShapesThatChangeAreCounted) {
                 reshaped[i] = Reshaped(i);
         }
         for (int i = 0; i < kOps; i++)
-            Op(i, ++value_, i == changing[0] || i == changing[1] ? step : 1);
+            Op(i, ++value_, changing.count(i) ? step : 1);
         Sync();
     }
     ExpectAllOut();
     EXPECT_GT(Counters().handed - handed, 200u);
     for (int i = 0; i < kOps; i++)
-        EXPECT_EQ(Reshaped(i) - reshaped[i], i == changing[0] || i == changing[1] ? 201u : 0u) << i;
+        EXPECT_EQ(Reshaped(i) - reshaped[i], changing.count(i) ? 201u : 0u) << i;
+}
+
+// Patching costs the program nothing here: of sizes that take turns only a few have graphs of their
+// own.
+TEST_F(Handed, ManyShapesHaveAFewGraphs) {
+    Elsewhere();
+    uint64_t handed = Counters().handed;
+    auto turns = [this](int rounds) {
+        for (int round = 0; round < rounds; round++)
+            for (unsigned grid = 1; grid <= 24; grid++) {
+                for (int i = 0; i < 4; i++)
+                    Op(i, 1000 * grid + i, grid);
+                Sync();
+            }
+    };
+    turns(8);
+    uint64_t built = Counters().built;
+    turns(40);
+    EXPECT_EQ(Counters().built, built) << "though each came 40 times more";
+    EXPECT_GT(Counters().handed - handed, 40u * 24);
+    ExpectEachAsAsked();
 }
 
 // An op of another thread on the legacy stream is ordered behind those of blocking streams.

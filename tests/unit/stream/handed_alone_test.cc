@@ -1,0 +1,43 @@
+// Where there is one processor nothing is handed over, and the program's thread patches: then each
+// of many shapes that take turns earns a graph of its own.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdlib>
+
+#include "tests/unit/stream/fake_driver.h"
+
+namespace {
+
+TEST(HandedAlone, ManyShapesHaveAGraphEach) {
+    constexpr unsigned kShapes = 24;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    setenv("CUSPLICE_HOLD_US", "1000000", 1);
+    setenv("CUSPLICE_HAND_OVER_NS", "1", 1);
+    setenv("CUSPLICE_DEMOTE", "no", 1);
+    setenv("CUSPLICE_BUILD_US", "0", 1); // however long that takes
+    fake::Reset();
+    ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+    std::vector<CUfunction> functions;
+    for (unsigned i = 0; i < 4; i++)
+        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    for (int round = 0; round < 40; round++)
+        for (unsigned grid = 1; grid <= kShapes; grid++) {
+            for (unsigned i = 0; i < 4; i++)
+                ASSERT_EQ(fake::Launch(stream, functions[i], 100 * grid + i, 0, grid),
+                          CUDA_SUCCESS);
+            cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+            cus_engine_step_end(&ref);
+        }
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    EXPECT_EQ(counters.handed, 0u);
+    EXPECT_GE(counters.built, kShapes);
+}
+
+} // namespace
