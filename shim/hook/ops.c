@@ -184,6 +184,7 @@ static CUresult straight(CUresult result) {
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
         if (!cus_hot_shape(dims, params_))                                                         \
             return unlike_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
+        cus_hot_took(cus_thread_self.found, CUS_OP_LAUNCH, NULL);                                  \
         cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \

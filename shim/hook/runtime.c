@@ -9,8 +9,10 @@
  * as if nothing had been: nothing was done before.
  *
  * Why that is the same to the program. The runtime launches in the context that the driver calls
- * current (origin.c takes care of older ones), and that is asked last of all. A launch that
- * succeeds leaves the runtime's last error as it is. That its function is loaded, and that no
+ * current (origin.c takes care of older ones), and that is asked before anything is done. Which
+ * function it launches depends on kernel and context alone: another shape is handed on as it is, and
+ * one that the driver might refuse goes there (HAZARDS A12). A launch that succeeds leaves the
+ * runtime's last error as it is. That its function is loaded, and that no
  * capture is open, was so when the piece began, and whoever changes it issues the piece. What goes
  * away (contexts, modules, libraries, objects of the loader) is forgotten here before it goes.
  *
@@ -199,7 +201,8 @@ NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cu
         {grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared}};
     if (shared >> 32 || !cus_hot_shape(dims, args))
         return unlike(kernel, grid, block, args, shared, stream);
-    __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
+    engine->counters.runtime++;
+    cus_hot_took(engine, CUS_OP_LAUNCH, NULL);
     cus_thread_self.depth = 0;
     return 0;
 }
@@ -322,7 +325,7 @@ compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
         *shared != dims[6])
         return CUS_HOT_SHAPE;
     void **params = *args;
-    if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
+    if (!__builtin_expect(cus_hot_has_params(engine->plan.at->kind, params), 1))
         return CUS_HOT_OTHER;
     if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
         return CUS_HOT_DIFFERENT;

@@ -108,7 +108,7 @@ struct cus_plan {
     uint32_t put_off;   /* the step in which a piece's first exec might not be built, last, */
     uint32_t n_waiting; /* and the pieces that wait for theirs */
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
-    bool aside;         /* the caller has complete pieces patched beside the program's thread */
+    bool aside;         /* the caller has most pieces patched beside the program's thread */
     /* Of pieces alive that were formed since it was decided last to form all anew: */
     uint64_t paces;                   /* the paces of those whose size one has set, added up, */
     uint32_t n_paced;                 /* and how many these are; */
@@ -195,7 +195,8 @@ static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *pl
 
 /* The hot path, in place of offer: is the op the one that is expected in the midst of a piece which
  * has an exec, one that neither begins nor ends the piece? Then it is withheld by cus_plan_took,
- * where the node holds something else by cus_plan_ask first. */
+ * where the node holds other params by cus_plan_ask first, and where it has another shape by
+ * cus_plan_ask_shape. */
 
 /* The kind that is expected there; NULL elsewhere. */
 static inline const struct cus_kind *cus_plan_midst(const struct cus_plan *plan) {
@@ -259,14 +260,19 @@ void cus_plan_ask_others(struct cus_plan *plan, void *const *params);
 bool cus_plan_ask_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
                         const uint8_t *flat);
 /* Where one op's params are written the next one's mostly will be: the lines for them are fetched
- * meanwhile, to be written, for of a piece that was handed over another processor has them. By the
- * instruction's name: where a processor lacks it nothing happens, and no compiler counts on that.
- */
+ * meanwhile, to be written, for of a piece that was handed over another processor has them. They
+ * may be another's behind the last op: that is slow at worst. By the instruction's name, since
+ * __builtin_prefetch reads unless a compiler is told that all processors have it; one that lacks it
+ * does nothing. */
 static inline __attribute__((always_inline)) void cus_plan_fetch_asked(const void *asked) {
     enum { LINES = 3 };
     const uint8_t *at = (const uint8_t *)asked;
     for (unsigned line = 0; line < LINES; line++)
+#ifdef __x86_64__
         __asm__ volatile("prefetchw %0" : : "m"(at[line * CUS_LINE]));
+#else
+        __builtin_prefetch(&at[line * CUS_LINE], 1);
+#endif
 }
 static inline __attribute__((always_inline)) void cus_plan_ask_here(struct cus_plan *plan,
                                                                     void *const *params) {

@@ -30,7 +30,8 @@ enum {
     LOSS_NS = 100000,  /* from which on nothing is handed over for a while, */
     GAIN_NS = 1000000, /* and what is remembered of a gain */
     REST = 256,        /* pieces; each time twice as many, unless it has paid meanwhile */
-    REST_MAX = 1 << 16
+    REST_MAX = 1 << 16,
+    LATELY = 1024 /* graphs: a rest or two do not change what most of them were */
 };
 
 static struct {
@@ -271,10 +272,10 @@ bool cus_handed_pays(struct cus_handed *handed) {
     return true;
 }
 
-bool cus_handed_goes_on(const struct cus_handed *handed) {
-    if (second.alone || __atomic_load_n(&second.started, __ATOMIC_ACQUIRE) == NEVER)
-        return false;
-    return !cus_options()->demote || (handed->alone >= MEASURED && !handed->rest);
+void cus_handed_count(struct cus_handed *handed, bool over) {
+    handed->counted += handed->counted < LATELY;
+    handed->share +=
+        ((over ? CUS_HANDED_ALL : 0) - (int32_t)handed->share) / (int32_t)handed->counted;
 }
 
 /* One that was held up, by another thread or a full queue, says nothing of those behind it: of the

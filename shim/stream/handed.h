@@ -53,15 +53,23 @@ struct cus_handed {
     uint32_t rest;     /* until one is handed over again; */
     uint32_t rests;    /* for how many it rests next time */
     int64_t credit_ns; /* what the program's thread was saved, and has waited, lately */
+    uint32_t share;    /* of the graphs launched lately, those that were handed over; */
+    uint32_t counted;  /* graphs that it is of */
 };
+enum { CUS_HANDED_ALL = 1 << 24 }; /* the `share` that is all of them */
 
 /* The first call of CUDA is made, by the thread that makes it: which processors there are. */
 void cus_handed_start(void);
 /* Is this engine's next piece to be handed over, by what that saved it so far? Asked once for each
  * piece that could be. Lock held, here and below. */
 bool cus_handed_pays(struct cus_handed *handed);
-/* Are its pieces handed over, but for those that are measured? */
-bool cus_handed_goes_on(const struct cus_handed *handed);
+/* A graph was launched that was there before: handed over, or by the program's thread. */
+void cus_handed_count(struct cus_handed *handed, bool over);
+/* Are most of its graphs handed over, lately? Neither a rest nor a thread that is busy for a while
+ * changes that. */
+static inline bool cus_handed_mostly(const struct cus_handed *handed) {
+    return handed->share > CUS_HANDED_ALL / 2;
+}
 /* It was not, and took so long. */
 void cus_handed_took(struct cus_handed *handed, uint64_t ns);
 /* May this engine hand a piece over now? The thread is its own then, until cus_handed_give. False

@@ -1,12 +1,12 @@
 /*
  * The hot paths: the op that is expected in the midst of a piece, from the hook to the plan and
- * back without a call; and the op of a stream that is left alone, which may go straight to the
- * driver.
+ * back; and the op of a stream that is left alone, which may go straight to the driver.
  *
  * Inlined into the launch hooks; runs on program threads at depth 1. Takes the lock of the engine
  * on which the calling thread withholds ops, and no other; allocates nothing, calls nothing that
- * waits. Whatever is not exactly what it expects is left to cus_engine_launch, without a trace but
- * for the thread's look-up, which may be that of the op's stream then.
+ * waits. An op that is another one than expected by more than a launch's shape and params is left
+ * to cus_engine_launch, without a trace but for the thread's look-up, which may be that of the op's
+ * stream then.
  *
  * Where a piece has begun, the state of the process, profilers and captures allowed it, and whoever
  * changes one of them issues the piece first (may_withhold in engine.c): so that all that is asked
@@ -169,6 +169,11 @@ CUS_HOT const uint8_t *cus_hot_packed(void *const *extra, uint32_t bytes) {
     return extra[1];
 }
 
+/* Arguments by pointers are there, or none are wanted. */
+CUS_HOT bool cus_hot_has_params(const struct cus_kind *kind, void *const *params) {
+    return params || !kind->param_bytes;
+}
+
 /* A launch without attributes and by pointers to its arguments, with the lock held. */
 enum cus_hot {
     CUS_HOT_OTHER,     /* it is not the one that is expected */
@@ -189,7 +194,7 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
         *bz != dims[5] || *shared != dims[6])
         return CUS_HOT_SHAPE;
     void **params = *at;
-    if (__builtin_expect(!params && engine->plan.at->kind->param_bytes, 0))
+    if (!__builtin_expect(cus_hot_has_params(engine->plan.at->kind, params), 1))
         return CUS_HOT_OTHER;
     if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
         return CUS_HOT_DIFFERENT;
@@ -219,15 +224,12 @@ CUS_HOT bool cus_hot_different(void *const *params) {
     return true;
 }
 
-/* False also where no node may be given that shape. */
+/* It is asked for in that shape: cus_hot_took ends it. False: another context is current, or no
+ * node may be given that shape, and nothing was done. The lock is still held in both cases. */
 CUS_HOT bool cus_hot_shape(struct cus_dims dims, void *const *params) {
-    struct cus_thread *thread = &cus_thread_self;
-    struct cus_plan *plan = &thread->found->plan;
-    if ((!params && plan->at->kind->param_bytes) || !cus_hot_same_context(thread) ||
-        !cus_plan_ask_shape(plan, dims, params, NULL))
-        return false;
-    cus_hot_took(thread->found, CUS_OP_LAUNCH, NULL);
-    return true;
+    struct cus_plan *plan = &cus_thread_self.found->plan;
+    return cus_hot_has_params(plan->at->kind, params) && cus_hot_same_context(&cus_thread_self) &&
+           cus_plan_ask_shape(plan, dims, params, NULL);
 }
 
 /* A launch of the function that is expected: by pointers to its arguments, or in one piece, which
@@ -239,11 +241,11 @@ CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params,
         *flat = params ? NULL : cus_hot_packed(extra, kind->param_bytes);
         return *flat != NULL;
     }
-    return params || !kind->param_bytes;
+    return cus_hot_has_params(kind, params);
 }
 
-/* It has another shape than the node: out of the way of those that have the same, whose record
- * stays in registers. */
+/* It has another shape than the node: out of the way of those that have the same. `told` is a copy,
+ * so that theirs stays in registers. */
 __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_engine *engine,
                                                                   struct cus_dims dims,
                                                                   void **params, void **extra,
@@ -377,6 +379,8 @@ CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle,
         break;
     case CUS_HOT_SHAPE:
         held = cus_hot_shape(dims, params);
+        if (held)
+            cus_hot_took(cus_thread_self.found, CUS_OP_LAUNCH, NULL);
         break;
     default:
         break;

@@ -384,7 +384,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         now = cus_clock_ns();
     mend(engine);
     bool slow = is_slow(engine);
-    plan->aside = slow && cus_handed_goes_on(&engine->handed);
+    plan->aside = cus_handed_mostly(&engine->handed);
     struct cus_variant *broken = engine->handed.broken; /* of this very piece */
     struct found found = broken ? (struct found){.put_off = REFUSED} : find_graph(engine);
     struct cus_variant *variant = found.variant;
@@ -406,6 +406,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
                               refused, &turned);
     } else if (may_hand && hand_over(engine, &found, now)) {
         handed = true;
+        cus_handed_count(&engine->handed, true);
         launched(engine, &found, now, moment);
         turned = cus_plan_fired(plan, variant);
     } else if (!variant) {
@@ -431,6 +432,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
             cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
         if (may_hand)
             cus_handed_took(&engine->handed, cus_clock_ns() - now);
+        if (!found.tried)
+            cus_handed_count(&engine->handed, false);
         launched(engine, &found, now, moment);
         turned = cus_plan_fired(plan, variant);
     }

@@ -122,31 +122,37 @@ TEST(Plan, ChangedParamsArePatchedAndRunAsAsked) {
 }
 
 TEST(Plan, NewBlockSizeRunsEagerlyFirst) {
-    Program program;
-    for (int step = 0; step < 4; step++)
-        program.Step(12);
-    program.ResetCounts();
-    for (int i = 0; i < 12; i++)
-        program.Op("k" + std::to_string(i % 5), 100 + i, i, 1, i == 2 ? 64 : 32);
-    program.Sync();
-    ExpectFaithful(program);
-    EXPECT_GE(program.eager, 3u);
-    EXPECT_LT(program.eager, 12u);
+    for (bool hot : {false, true}) {
+        Program program;
+        program.hot = hot;
+        for (int step = 0; step < 4; step++)
+            program.Step(12);
+        program.ResetCounts();
+        for (int i = 0; i < 12; i++)
+            program.Op("k" + std::to_string(i % 5), 100 + i, i, 1, i == 2 ? 64 : 32);
+        program.Sync();
+        ExpectFaithful(program);
+        EXPECT_GE(program.eager, 3u);
+        EXPECT_LT(program.eager, 12u);
+    }
 }
 
 TEST(Plan, BadGridIsNeverWithheld) {
-    Program program;
-    for (int step = 0; step < 4; step++)
-        program.Step(12);
-    size_t before = program.issued.size();
-    for (uint32_t bad : {0u, 0x80000000u}) {
-        program.Op("k0", 100, 0);
-        program.Op("k1", 101, 1, bad);
-        EXPECT_EQ(program.issued.size(), before + 2) << "the call itself must see its error";
-        program.Sync();
-        before = program.issued.size();
+    for (bool hot : {false, true}) {
+        Program program;
+        program.hot = hot;
+        for (int step = 0; step < 4; step++)
+            program.Step(12);
+        size_t before = program.issued.size();
+        for (uint32_t bad : {0u, 0x80000000u}) {
+            program.Op("k0", 100, 0);
+            program.Op("k1", 101, 1, bad);
+            EXPECT_EQ(program.issued.size(), before + 2) << "the call itself must see its error";
+            program.Sync();
+            before = program.issued.size();
+        }
+        ExpectFaithful(program);
     }
-    ExpectFaithful(program);
 }
 
 TEST(Plan, CooperativeLaunchIsWithheldWithAGridThatRanOnly) {

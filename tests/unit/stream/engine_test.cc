@@ -592,6 +592,75 @@ TEST_F(Hold, TakesAnotherGrid) {
     ExpectBalance();
 }
 
+// A launch with attributes: whether it may be given the grid depends on these as well.
+TEST_F(Hold, TakesAnotherGridThatItsAttributesAllow) {
+    driver().table.cuLaunchKernelEx = [](const CUlaunchConfig *c, CUfunction f, void **params,
+                                         void **extra) {
+        return driver().table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
+                                             c->blockDimY, c->blockDimZ, c->sharedMemBytes,
+                                             c->hStream, params, extra);
+    };
+    static CUlaunchAttribute of[3];
+    of[0].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    of[1].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    of[1].value.clusterDim.x = 2;
+    of[1].value.clusterDim.y = of[1].value.clusterDim.z = 1;
+    of[2].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    of[2].value.cooperative = 1;
+    driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID id,
+                                                      CUlaunchAttributeValue *value) {
+        for (const CUlaunchAttribute &attr : of)
+            if (attr.id == id)
+                *value = attr.value;
+        return CUDA_SUCCESS;
+    };
+    auto with = [&](int i, uint64_t a, unsigned grid, bool hot) {
+        CUlaunchConfig config = {};
+        config.gridDimX = grid;
+        config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+        config.blockDimX = 32;
+        config.hStream = stream_;
+        config.attrs = &of[i % 3];
+        config.numAttrs = 1;
+        uint32_t b = 0;
+        void *params[2] = {&a, &b};
+        if (hot)
+            return hot_launch_ex(&config, functions_[i], CUS_ABI_LEGACY, params);
+        cus_launch launch = {};
+        launch.form = CUS_LAUNCH_EX;
+        launch.stream = {stream_, CUS_ABI_LEGACY};
+        launch.f = functions_[i];
+        launch.dims[0] = grid;
+        launch.dims[1] = launch.dims[2] = launch.dims[4] = launch.dims[5] = 1;
+        launch.dims[3] = 32;
+        launch.n_attrs = 1;
+        launch.attrs = config.attrs;
+        launch.params = params;
+        launch.config = &config;
+        launch.real = (void *)driver().table.cuLaunchKernelEx;
+        return fake::Issue(launch) == CUDA_SUCCESS;
+    };
+    for (int step = 0; step < 6; step++) {
+        for (int i = 0; i < 4; i++)
+            EXPECT_TRUE(with(i, 100 + i, 4, false));
+        Sync();
+    }
+    driver().journal.clear();
+    cus_counters before = Counters();
+    EXPECT_TRUE(with(0, 100, 4, false));
+    EXPECT_FALSE(with(1, 777, 7, true)) << "no number of clusters";
+    EXPECT_TRUE(with(1, 777, 6, true));
+    EXPECT_FALSE(with(2, 102, 6, true)) << "whether so many blocks fit is for its own call to say";
+    EXPECT_TRUE(with(2, 778, 4, true));
+    EXPECT_TRUE(driver().journal.empty());
+    EXPECT_TRUE(with(3, 103, 5, false));
+    EXPECT_EQ(driver().journal,
+              (std::vector<std::string>{Line("k0", 100, 0, 4), Line("k1", 777, 0, 6),
+                                        Line("k2", 778, 0, 4), Line("k3", 103, 0, 5)}));
+    EXPECT_EQ(Counters().in_graphs - before.in_graphs, 4u);
+    ExpectBalance();
+}
+
 TEST_F(Hold, TakesAPackedBuffer) {
     Begin();
     uint8_t buffer[12];

@@ -18,7 +18,9 @@ struct Played {
 Played Play(cus_handed *handed, int pieces, uint64_t alone_ns, int64_t gain_ns) {
     Played played;
     for (int i = 0; i < pieces; i++) {
-        if (cus_handed_pays(handed)) {
+        bool over = cus_handed_pays(handed);
+        cus_handed_count(handed, over);
+        if (over) {
             played.handed++;
             handed->credit_ns += gain_ns;
         } else {
@@ -76,22 +78,46 @@ TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
     EXPECT_LT(often, 3 * 32) << "it doubles up to 65536";
 }
 
-TEST_F(Pays, ItGoesOnUntilItRests) {
-    for (int i = 0; i < 4; i++) {
-        EXPECT_FALSE(cus_handed_goes_on(&handed_)) << "not measured yet";
+TEST_F(Pays, MostAreHandedOverThroughARest) {
+    for (int i = 0; i < 8; i++) {
+        EXPECT_FALSE(cus_handed_mostly(&handed_)) << "4 of which were measured";
         Play(&handed_, 1, 20000, 0);
     }
-    for (int i = 0; i < 600; i++) {
-        EXPECT_TRUE(cus_handed_goes_on(&handed_)) << "those apart that are measured";
-        Play(&handed_, 1, 20000, 15000);
+    for (int i = 0; i < 2000; i++) {
+        Play(&handed_, 1, 20000, 0);
+        EXPECT_TRUE(cus_handed_mostly(&handed_)) << "those apart that are measured";
     }
-    handed_.credit_ns = 0;
-    Play(&handed_, 4, 20000, -50000);
-    EXPECT_FALSE(cus_handed_goes_on(&handed_));
-    Play(&handed_, 250, 20000, 15000);
-    EXPECT_FALSE(cus_handed_goes_on(&handed_)) << "256 in all";
-    Play(&handed_, 10, 20000, 15000);
-    EXPECT_TRUE(cus_handed_goes_on(&handed_));
+    for (int rest = 0; rest < 8; rest++) {
+        handed_.credit_ns = -1100000; // once for a millisecond
+        Play(&handed_, 260, 20000, 0);
+        EXPECT_EQ(handed_.rest, 0u);
+        EXPECT_TRUE(cus_handed_mostly(&handed_)) << rest;
+        for (int i = 0; i < 1000; i++)
+            Play(&handed_, 1, 20000, 15000); // is paid back
+        EXPECT_EQ(handed_.rests, 0u);
+    }
+}
+
+TEST_F(Pays, OneThatIsAtRestForLongHandsNoneOver) {
+    Play(&handed_, 5000, 20000, 0);
+    EXPECT_TRUE(cus_handed_mostly(&handed_));
+    Play(&handed_, 600, 20000, -50000); // 256 and some of 512
+    EXPECT_TRUE(cus_handed_mostly(&handed_));
+    Play(&handed_, 600, 20000, -50000);
+    EXPECT_FALSE(cus_handed_mostly(&handed_));
+    Play(&handed_, 5000, 20000, 15000);
+    EXPECT_TRUE(cus_handed_mostly(&handed_)) << "again";
+}
+
+// A thread that is another stream's most of the time leaves the patching to the program's.
+TEST_F(Pays, AFewOfManyAreNotMost) {
+    for (int i = 0; i < 4000; i++) {
+        cus_handed_count(&handed_, i % 3 == 0);
+        EXPECT_FALSE(i > 8 && cus_handed_mostly(&handed_)) << i;
+    }
+    for (int i = 0; i < 4000; i++)
+        cus_handed_count(&handed_, i % 3 != 0);
+    EXPECT_TRUE(cus_handed_mostly(&handed_));
 }
 
 TEST_F(Pays, AGainMakesUpForWhatWasBefore) {

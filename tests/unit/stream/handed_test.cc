@@ -148,6 +148,15 @@ class Handed : public testing::Test {
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         return before;
     }
+    // Steps of 24 shapes in turn.
+    void Shapes(int rounds) {
+        for (int round = 0; round < rounds; round++)
+            for (unsigned grid = 1; grid <= 24; grid++) {
+                for (int i = 0; i < 4; i++)
+                    Op(i, 1000 * grid + i, grid);
+                Sync();
+            }
+    }
     // Of many: the first one that is not.
     void ExpectEachAsAsked() {
         ASSERT_EQ(driver().journal.size(), expected_.size());
@@ -335,19 +344,39 @@ TEST_F(Handed, ShapesThatChangeAreCounted) {
 TEST_F(Handed, ManyShapesHaveAFewGraphs) {
     Elsewhere();
     uint64_t handed = Counters().handed;
-    auto turns = [this](int rounds) {
-        for (int round = 0; round < rounds; round++)
-            for (unsigned grid = 1; grid <= 24; grid++) {
-                for (int i = 0; i < 4; i++)
-                    Op(i, 1000 * grid + i, grid);
-                Sync();
-            }
-    };
-    turns(8);
+    Shapes(8);
     uint64_t built = Counters().built;
-    turns(40);
+    Shapes(40);
     EXPECT_EQ(Counters().built, built) << "though each came 40 times more";
     EXPECT_GT(Counters().handed - handed, 40u * 24);
+    ExpectEachAsAsked();
+}
+
+// It does cost the program where the thread is busy elsewhere for long.
+TEST_F(Handed, ManyShapesHaveAGraphEachWhereTheThreadIsAnothers) {
+    CUstream other = Elsewhere(), stream = stream_;
+    Shapes(48);
+    ExpectEachAsAsked();
+    uint64_t built = Counters().built, handed = Counters().handed;
+    expected_.clear();
+    driver().journal.clear();
+    driver().fail = [this](const std::string &name) { return Meet(name); };
+    StopAt("cuGraphLaunch", false);
+    stream_ = other;
+    ASSERT_GT(UntilHanded(), 0);
+    std::vector<std::string> behind;
+    behind.swap(expected_);
+    stream_ = stream;
+    // A call of the thread that handed over waits for that piece.
+    std::thread([this] { Shapes(20); }).join();
+    EXPECT_EQ(Counters().built, built) << "for a while that says nothing";
+    std::thread([this] { Shapes(40); }).join();
+    EXPECT_EQ(Counters().handed, handed + 1);
+    EXPECT_GE(Counters().built - built, 16u);
+    Open();
+    stream_ = other;
+    Sync();
+    expected_.insert(expected_.end(), behind.begin(), behind.end());
     ExpectEachAsAsked();
 }
 

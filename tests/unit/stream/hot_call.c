@@ -9,6 +9,10 @@ bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_ab
     return cus_hot_launch(f, shape, handle, abi, params, extra);
 }
 
+bool hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params) {
+    return cus_hot_launch_ex(config, f, abi, params, NULL);
+}
+
 bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
                 enum cus_abi abi) {
     return cus_hot_memset(dst, value, elem, width, handle, abi);

@@ -72,7 +72,7 @@ struct Program {
     CUstream stream, other;
     std::vector<CUfunction> functions;
     CUfunction eager;
-    int held = 0, asked = 0;
+    int held = 0, asked = 0, reshaped = 0; // reshaped: held in another shape than the node's
 
     template <typename Op>
     void Do(bool (*hot_way)(const Op *), CUresult (*way)(const Op *), Op op) {
@@ -141,9 +141,12 @@ struct Program {
     }
     void Run() {
         for (unsigned step = 0; step < 24; step++) {
-            for (unsigned i = 0; i < 12; i++)
+            for (unsigned i = 0; i < 12; i++) {
+                int before = held;
                 Launch(functions[i], 100 + i, i == 5 ? step : 0, i == 6 ? 1 + step / 8 : 1, i == 7,
                        i == 9);
+                reshaped += i == 6 && step && step % 8 == 0 && held > before;
+            }
             Launch(eager, 9, step);
             for (unsigned i = 0; i < 8; i++) {
                 Launch(functions[i], i, step / 2);
@@ -242,6 +245,7 @@ class Recorded : public ::testing::TestWithParam<bool> {
             program_.Run();
             if (hot) {
                 EXPECT_GT(program_.held, program_.asked / 5) << "two of each piece of four";
+                EXPECT_EQ(program_.reshaped, 2);
             }
             cus_record_end();
             _exit(HasFailure());
