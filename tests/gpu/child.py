@@ -115,7 +115,7 @@ def ready(steps=False):
 
 
 def step_ended():
-    """For a program that was `ready` so, between two steps that it times: one whose turn is over stops here.
+    """For a program that was `ready` so, by one thread of it between two steps that it times: one whose turn is over stops here.
     Returns whether the step that has ended counts; of a program that takes no turns each does."""
     global settling
     counts = settling == 0
