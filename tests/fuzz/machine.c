@@ -171,6 +171,14 @@ static inline void pause_us(unsigned us) {
     nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
 }
 
+/* Between two questions of a poll: at once at first, then seldom, so a long one makes few calls. */
+static inline void poll_pause(unsigned asked) {
+    if (asked < 64)
+        sched_yield();
+    else
+        pause_us(asked < 512 ? 50 : 1000);
+}
+
 /* Leaves the new context current. */
 static inline CUresult second_make(struct turn *t) {
     struct second *c = &t->m->second;
@@ -575,8 +583,8 @@ static void op_query(struct turn *t) {
 /*@ part op_query_until */
 static void op_query_until(struct turn *t) {
     CUresult code;
-    while ((code = cuStreamQuery(t->l->s)) == CUDA_ERROR_NOT_READY)
-        sched_yield();
+    for (unsigned n = 0; (code = cuStreamQuery(t->l->s)) == CUDA_ERROR_NOT_READY; n++)
+        poll_pause(n);
     if (note(t, code) == CUDA_SUCCESS)
         note_bytes(t, t->l->pinned_out, WORDS * 4);
 }
@@ -597,8 +605,8 @@ static void op_event_until(struct turn *t) {
     note(t, cuEventRecord(t->l->other, t->l->s));
     if (t->v % 2)
         do_chain(t, t->y, 3, t->v, t->n);
-    while ((code = cuEventQuery(t->l->other)) == CUDA_ERROR_NOT_READY)
-        sched_yield();
+    for (unsigned n = 0; (code = cuEventQuery(t->l->other)) == CUDA_ERROR_NOT_READY; n++)
+        poll_pause(n);
     if (note(t, code) == CUDA_SUCCESS)
         note_bytes(t, t->l->pinned_out, (size_t)t->n * 4);
 }
