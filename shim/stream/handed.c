@@ -17,6 +17,7 @@
 #include "shim/base/processors.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/state.h"
+#include "shim/stream/virtual.h"
 
 enum {
     PROCESSORS = 2,    /* without so many nothing is gained, */
@@ -33,6 +34,10 @@ enum {
     REST_MAX = 1 << 16,
     LATELY = 1024 /* graphs: a rest or two do not change what most of them were */
 };
+
+#ifdef CUS_VIRTUAL_CLOCK
+bool cus_virtual_handed;
+#endif
 
 static struct {
     cpu_set_t may_use;      /* by the thread that made the first call of CUDA, then */
@@ -148,7 +153,7 @@ void cus_handed_start(void) {
         n = (unsigned)CPU_COUNT(&second.may_use);
     if (quota && quota < n)
         n = quota;
-    second.alone = n < PROCESSORS || CUS_CLOCK_IS_VIRTUAL;
+    second.alone = n < PROCESSORS;
     second.look_ns = n < SPARE ? 0 : (uint64_t)cus_options()->hand_over_look_us * 1000;
 }
 
@@ -170,6 +175,10 @@ static void start(void) {
 
 bool cus_handed_claim(struct cus_engine *engine) {
     struct cus_engine *nobody = NULL;
+    if (CUS_CLOCK_IS_VIRTUAL) {
+        cus_virtual_handed = true;
+        return false;
+    }
     if (second.alone || __atomic_load_n(&second.started, __ATOMIC_ACQUIRE) == NEVER ||
         !__atomic_compare_exchange_n(&second.has, &nobody, engine, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))

@@ -9,6 +9,7 @@
 
 #include "shim/base/options.h"
 #include "shim/base/uthash.h"
+#include "shim/stream/virtual.h"
 #include "tools/whatif/cost.h"
 #include "tools/whatif/driver.h"
 
@@ -25,6 +26,7 @@ struct lane {
         uint64_t thread; /* of a per-thread default stream */
     } key;
     double end; /* of what was issued */
+    double out; /* when what was handed over last is launched */
     bool ran, blocking;
     struct asked *asked; /* first come, first gone */
     size_t first, n, room;
@@ -69,7 +71,9 @@ static struct {
     bool own, matched, captures, waits; /* of that op; own, matched: it went out so, is paid for */
     bool background;
     double background_at;
-    double lets_through; /* what the library adds to an op that it does not withhold */
+    double lets_through;       /* what the library adds to an op that it does not withhold */
+    double patching;           /* the graph that is launched next */
+    const struct lane *second; /* whose graph the second thread had last */
     double legacy_end, blocking_end, event_end;
     struct step *steps;
     size_t n_steps, room;
@@ -188,6 +192,12 @@ static double behind(enum outcome outcome) {
                                : 0;
 }
 
+/* What was handed over is out before anything else of its stream is. */
+static void follow(const struct lane *lane) {
+    if (!here.background && lane->out > here.thread->host)
+        spend(lane->out - here.thread->host);
+}
+
 static void became(enum outcome outcome) {
     if (!here.background && outcome > here.thread->here)
         here.thread->here = outcome;
@@ -219,6 +229,7 @@ void whatif_clock_own(void) {
     here.own = true;
     struct asked op = take(here.lane);
     became(ISSUED);
+    follow(here.lane);
     spend(here.lets_through);
     if (here.captures) {
         spend(cost_of(op.op));
@@ -236,6 +247,7 @@ void whatif_clock_issued(CUstream stream) {
     struct lane *lane = lane_of(stream);
     struct asked op = take(lane);
     became(ISSUED);
+    follow(lane);
     run(lane, op, spend(cost_of(op.op)), eager_gap());
 }
 
@@ -246,7 +258,14 @@ void whatif_clock_captured(void) {
 
 void whatif_clock_patched(void) {
     if (here.timing)
-        spend(scaled(here.cost->host.patched_node, here.timing->graph));
+        here.patching += scaled(here.cost->host.patched_node, here.timing->graph);
+}
+
+/* May it be handed over now? The second thread has one graph at a time, and for another stream
+ * nobody waits. */
+static bool hands_over(const struct lane *lane) {
+    return cus_virtual_handed && !here.background &&
+           (!here.second || here.second == lane || here.second->out <= here.thread->host);
 }
 
 void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others) {
@@ -257,8 +276,18 @@ void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others) {
     double gap = cost->gpu.graph_kernel - cost->gpu.small_kernel;
     if (!here.own && !here.matched && !here.background)
         match();
-    became(GRAPH);
-    double at = spend(scaled(whatif_cost_launch(cost, nodes, others), here.timing->graph));
+    follow(lane);
+    double ns = here.patching, at;
+    ns += scaled(whatif_cost_launch(cost, nodes, others), here.timing->graph);
+    here.patching = 0;
+    if (hands_over(lane)) {
+        here.second = lane;
+        at = lane->out = here.thread->host + ns;
+    } else {
+        became(GRAPH);
+        at = spend(ns);
+    }
+    cus_virtual_handed = false;
     for (uint32_t i = 0; i < nodes; i++)
         run(lane, take(lane), at, gap + (i ? 0 : cost->gpu.graph_seam));
 }

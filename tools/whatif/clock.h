@@ -9,6 +9,10 @@
  * did. Threads that take turns wait for each other: a thread that does something after another one
  * did goes on behind that, as far as it was recorded behind it.
  *
+ * A recorded program hands no graph over, and one that is not recorded does: what the engine would
+ * hand over is taken for handed over, which costs the program nothing until it wants the next one
+ * out; the second thread has a processor of its own and one graph at a time.
+ *
  * Called by the player and its driver, one thread at a time. All functions do nothing until
  * whatif_clock_start.
  */

@@ -65,6 +65,7 @@ class Timed : public Program {
         timing.gpu_ns = by_event.data();
         settings["mode"] = mode;
         settings["hold_us"] = "1000000";
+        settings.insert({"hand_over_ns", "0"});
         std::vector<const char *> names, values;
         for (const auto &it : settings) {
             names.push_back(it.first.c_str());
@@ -358,6 +359,108 @@ TEST(Clock, PatchesOfThisProgramMayCostMore) {
     timing.graph = 2;
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).calls,
                      300 + 2 * (3 * 200 + 1500 + 30));
+}
+
+// ---- what the second thread patches and launches
+
+const std::map<std::string, std::string> kHands = {{"hand_over_ns", "1"}};
+enum { MANY = 40 }; // steps: the first pieces are not handed over
+
+TEST(Clock, WhatIsHandedOverCostsTheHostNothing) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < MANY; step++) {
+        for (int i = 0; i < 3; i++)
+            program.Go(kernel, stream, 700, 0, step);
+        program.Wait(100000);
+        program.WaitFor(stream);
+    }
+    double graph = 3 * 200 + 1500 + 30;
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step, 300 + graph + 100000 + 1000);
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", kHands).step, 300 + 100000 + 1000);
+    whatif_timing timing = {}; // nor does it go slower behind it
+    timing.behind_graph = 900;
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).own, 100900);
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", kHands, timing).own, 100000);
+}
+
+TEST(Clock, WhatIsHandedOverBeginsWhenItIsLaunched) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < MANY; step++) {
+        for (int i = 0; i < 3; i++)
+            program.Go(kernel, stream, 700, 0, step);
+        program.WaitFor(stream);
+    }
+    whatif_times t = program.Times(Costs(), "piecewise", kHands);
+    EXPECT_DOUBLE_EQ(t.calls, 300);
+    EXPECT_DOUBLE_EQ(t.step, 300 + (3 * 200 + 1500 + 30) + 500 + 3 * 700 + 2 * 200 + 2000);
+}
+
+TEST(Clock, TheNextGraphWaitsForTheOneThatWasHandedOver) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < MANY; step++) {
+        for (int i = 0; i < 4; i++)
+            program.Go(kernel, stream, 700, 0, step);
+        program.Wait(100000);
+        program.WaitFor(stream);
+    }
+    std::map<std::string, std::string> twos = {{"piece_first", "2"}, {"piece_max", "2"}};
+    twos.insert(kHands.begin(), kHands.end());
+    whatif_times t = program.Times(Costs(), "piecewise", twos);
+    EXPECT_DOUBLE_EQ(t.calls, 200 + (2 * 200 + 1500 + 20)) << "the first's; not its own";
+}
+
+TEST(Clock, ALaunchByItselfWaitsForWhatWasHandedOver) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"), out = program.Kernel("out");
+    program.WaitFor(stream);
+    for (int step = 0; step < MANY; step++) {
+        program.Go(kernel, stream, 700);
+        program.Go(kernel, stream, 700);
+        program.Go(out, stream, 700, 1000);
+        program.WaitFor(stream);
+    }
+    std::map<std::string, std::string> settings = {{"eager", "out"}};
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", settings).calls, 200 + 1520 + 3000);
+    settings.insert(kHands.begin(), kHands.end());
+    EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", settings).calls, 200 + 520 + 3000);
+}
+
+// Then the program launches by itself.
+TEST(Clock, TheSecondThreadMayBeBusyWithAnotherStream) {
+    for (uint64_t between : {0, 5000}) {
+        Timed program;
+        uint32_t a = program.Stream(), b = program.Stream(), kernel = program.Kernel("k");
+        program.WaitFor(a);
+        for (int step = 0; step < MANY; step++) {
+            for (int i = 0; i < 6; i++)
+                program.Go(kernel, i < 3 ? a : b, 700, i == 3 ? between : 0, step);
+            program.WaitFor(a);
+            program.WaitFor(b);
+        }
+        // The wait for each ends a step, on average:
+        EXPECT_DOUBLE_EQ(2 * program.Times(Costs(), "piecewise", kHands).calls,
+                         600 + (between ? 0 : 3 * 200 + 1500 + 30));
+    }
+}
+
+TEST(Clock, NothingIsHandedOverWhereTheHostIsFast) {
+    Timed program;
+    uint32_t slow = program.Stream(), fast = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(slow);
+    for (int step = 0; step < MANY; step++) {
+        for (int i = 0; i < 6; i++)
+            program.Go(kernel, i < 3 ? slow : fast, 700, i <= 3 ? 20000 : 0);
+        program.WaitFor(slow);
+        program.WaitFor(fast);
+    }
+    whatif_times t = program.Times(Costs(), "piecewise", {{"hand_over_ns", "10000"}});
+    EXPECT_DOUBLE_EQ(2 * t.calls, 600 + 1500 + 30);
 }
 
 TEST(Clock, NodesThatAreNoKernelsCostMore) {
