@@ -10,11 +10,11 @@
  *
  * Why that is the same to the program. The runtime launches in the context that the driver calls
  * current (origin.c takes care of older ones), and that is asked before anything is done. Which
- * function it launches depends on kernel and context alone: another shape is handed on as it is, and
- * one that the driver might refuse goes there (HAZARDS A12). A launch that succeeds leaves the
- * runtime's last error as it is. That its function is loaded, and that no
- * capture is open, was so when the piece began, and whoever changes it issues the piece. What goes
- * away (contexts, modules, libraries, objects of the loader) is forgotten here before it goes.
+ * function it launches depends on kernel and context alone: another shape is handed on as it is,
+ * and one that the driver might refuse goes there (HAZARDS A12). A launch that succeeds leaves the
+ * runtime's last error as it is. That its function is loaded, and that no capture is open, was so
+ * when the piece began, and whoever changes it issues the piece. What goes away (contexts, modules,
+ * libraries, objects of the loader) is forgotten here before it goes.
  *
  * Runs on the program's threads at depth 0, and at depth 1 while the plan is asked. Any thread
  * reads the table without a lock; what is in a slot stays until everything is forgotten.
@@ -157,17 +157,15 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
     if (!real)
         return ABSENT;
     if (look.exact && !(shared >> 32) && may_match(stream, abi)) {
-        struct cus_engine *engine = cus_thread_self.found;
+        struct cus_told met = {.runtime = true};
         cus_thread_self.depth = 1;
-        bool held = cus_hot_launch(look.handle,
-                                   (struct cus_dims){{grid.x, grid.y, grid.z, block.x, block.y,
-                                                      block.z, (uint32_t)shared}},
-                                   stream, abi, args, NULL);
+        bool held = cus_told_launch(look.handle,
+                                    (struct cus_dims){{grid.x, grid.y, grid.z, block.x, block.y,
+                                                       block.z, (uint32_t)shared}},
+                                    stream, abi, args, NULL, &met);
         cus_thread_self.depth = 0;
-        if (held) {
-            __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
+        if (held)
             return 0;
-        }
     }
     if (shared >> 32 || !watches(&look, stream, abi))
         return real(kernel, grid, block, args, shared, stream);
@@ -342,7 +340,7 @@ static bool match_ex(const struct cus_runtime_look *look, const struct config *c
     if (!look->exact || config->shared >> 32 || (config->n_attrs && !look->attrs) ||
         !may_match(config->stream, abi))
         return false;
-    struct cus_engine *engine = cus_thread_self.found;
+    struct cus_told met = {.runtime = true};
     const struct cus_dim3 grid = config->grid, block = config->block;
     const CUlaunchConfig as = {.gridDimX = grid.x,
                                .gridDimY = grid.y,
@@ -355,10 +353,8 @@ static bool match_ex(const struct cus_runtime_look *look, const struct config *c
                                .attrs = config->attrs,
                                .numAttrs = config->n_attrs};
     cus_thread_self.depth = 1;
-    bool held = cus_hot_launch_ex(&as, look->handle, abi, args, NULL);
+    bool held = cus_told_launch_ex(&as, look->handle, abi, args, NULL, &met);
     cus_thread_self.depth = 0;
-    if (held)
-        __atomic_add_fetch(&engine->counters.runtime, 1, __ATOMIC_RELAXED);
     return held;
 }
 

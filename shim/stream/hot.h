@@ -14,8 +14,8 @@
  *
  * In a process that is recorded the same code runs with a `told` (cus_recorded_...): the op's
  * record has its room before the op is withheld, or the op goes the long way, and is written
- * afterwards out of what the node now stands for. Elsewhere `told` is a constant NULL and leaves
- * nothing behind.
+ * afterwards out of what the node now stands for. Elsewhere `told` is a constant, which begins
+ * nothing, or is NULL, and leaves nothing behind.
  */
 #ifndef CUSPLICE_STREAM_HOT_H
 #define CUSPLICE_STREAM_HOT_H
@@ -71,12 +71,13 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     return NULL;
 }
 
-/* What becomes the record of an op. */
+/* What becomes the record of an op, and what is counted with it. */
 struct cus_told {
     uint64_t began; /* a moment (trace/ticks.h); 0: nothing is recorded now */
     const struct cus_held *held;
     struct cus_ring *ring;
     uint32_t bytes, kind, abi;
+    bool runtime; /* it was met before the CUDA runtime was entered */
 };
 
 CUS_HOT struct cus_told cus_told_begin(enum cus_abi abi) {
@@ -141,6 +142,7 @@ CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
     cus_plan_took(&engine->plan);
     cus_told_put(told, engine);
     engine->counters.ops[type]++;
+    engine->counters.runtime += told && told->runtime;
     __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
     cus_lock_give(&engine->lock);
 }
