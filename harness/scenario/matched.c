@@ -80,8 +80,8 @@ __attribute__((noinline)) static void matched_half(void) {
 }
 
 int sc_run_matched(struct sc *sc) {
-    static void (*const forms[])(const struct matched *) = {unchanged, one_changed, all_changed,
-                                                            another_shape, memsets, attribute};
+    static void (*const forms[])(const struct matched *) = {unchanged,     one_changed, all_changed,
+                                                            another_shape, memsets,     attribute};
     struct matched m = {.sc = sc};
     sc_start(sc);
     m.words = sc_device(sc, "words", 2 * WORDS);
