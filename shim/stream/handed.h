@@ -73,7 +73,8 @@ static inline bool cus_handed_mostly(const struct cus_handed *handed) {
 /* It was not, and took so long. */
 void cus_handed_took(struct cus_handed *handed, uint64_t ns);
 /* May this engine hand a piece over now? The thread is its own then, until cus_handed_give. False
- * also where there is no second processor. */
+ * also where there is no second processor, and where time is virtual, which is told
+ * (cus_virtual_handed). */
 bool cus_handed_claim(struct cus_engine *engine);
 /* `variant`, with `nodes` and `shapes` set: the thread has it from here on. It was begun at
  * `began`, in ns. */

@@ -12,8 +12,8 @@
 extern uint64_t cus_virtual_ns; /* now; never goes back */
 /* What building took in the call that is made now: the clock stands still within a call. */
 extern uint64_t cus_virtual_unseen_ns;
-/* The graph that is launched next would have been handed over. There is no second thread: whoever
- * launches the graph takes this back, and says what it takes whom. */
+/* The graph that is launched next would have been handed over to the second thread, which is not
+ * there. Set by cus_handed_claim; the driver that launches the graph takes it back. */
 extern bool cus_virtual_handed;
 
 /* The first moment at which something has been withheld for too long; UINT64_MAX where nothing is

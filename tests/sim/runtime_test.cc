@@ -12,7 +12,8 @@ enum { STEPS = 40, EACH = 24 }; // of runtime_calls
 
 const char *const kFast[] = {"yes", "no"};
 
-// Not left to the pace of the machine: no watchdog, pieces as the plan would have them.
+// Not left to the pace of the machine: no watchdog, pieces as the plan would have them, built when
+// they are due and launched by who made them.
 Setting With(const char *fast, bool steady = true) {
     Setting setting;
     setting.preload = fast != nullptr;
@@ -22,7 +23,11 @@ Setting With(const char *fast, bool steady = true) {
         setting.env["CUSPLICE_MUTATE"] = hazard;
     if (steady) {
         setting.env["CUSPLICE_HOLD_US"] = "1000000";
+        setting.env["CUSPLICE_BUILD_US"] = "0";
+        setting.env["CUSPLICE_HAND_OVER_NS"] = "0";
         setting.env["CUSIM_DELAY_US"] = "0";
+        if (!sim::Sanitizer().empty())
+            setting.env["CUSPLICE_PIECE_FIRST"] = "64"; // a slow host has many that are small
     }
     return setting;
 }
@@ -76,7 +81,10 @@ TEST(Counts, AreTheSame) {
             Setting setting = With(fast);
             setting.binary = "harness/scenario/scenario_cudart";
             setting.env["CUSPLICE_PIECE_FIRST"] = "64";
-            runs.push_back(RunCase(CaseOf(name), setting));
+            Case c = CaseOf(name);
+            if (c.name == "growing_grid")
+                c.args = {"--steps", "96"}; // so that one more that is learned makes no difference
+            runs.push_back(RunCase(c, setting));
             EXPECT_EQ(runs.back().result.status, 0) << runs.back().Describe();
         }
         for (const char *key :
@@ -85,7 +93,7 @@ TEST(Counts, AreTheSame) {
               "pieces", "segments", "steps", "signatures.exact", "signatures.patched",
               "signatures.missed", "patched_nodes"})
             EXPECT_EQ(runs[0].stats.Number(key), runs[1].stats.Number(key)) << key;
-        double part = name == std::string("growing_grid") ? 2 : 3; // met in another shape as well
+        double part = name == std::string("growing_grid") ? 1.5 : 3; // met in another shape as well
         EXPECT_GT(Met(runs[0]), runs[0].stats.Number("ops.launches") / part) << name;
         EXPECT_EQ(Met(runs[1]), 0);
     }
@@ -152,9 +160,7 @@ TEST_P(Runtime, IsAsPlain) {
             continue;
         }
         // Of a step's pieces (4, 8, and the rest) all but the ends, once each has its graph.
-        int until = sim::Sanitizer().empty() ? 12 : 20; // steps, of a host that is busy
-        EXPECT_GE(Met(run), (program.steps - until * program.learns) * (EACH - 8))
-            << run.Describe();
+        EXPECT_GE(Met(run), (program.steps - 8 * program.learns) * (EACH - 8)) << run.Describe();
         EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 0);
     }
     if (program.what == std::string("signals")) {

@@ -72,7 +72,7 @@ static struct {
     bool background;
     double background_at;
     double lets_through;       /* what the library adds to an op that it does not withhold */
-    double patching;           /* the graph that is launched next */
+    double patching;           /* what it took to patch the graph that is launched next */
     const struct lane *second; /* whose graph the second thread had last */
     double legacy_end, blocking_end, event_end;
     struct step *steps;

@@ -101,6 +101,18 @@ void ThreeLaunches(Timed &program, uint64_t own, uint32_t gpu, uint32_t streams 
     }
 }
 
+// Steps of so many launches, with other params in each; the host goes on for `own` behind them.
+void NewParams(Timed &program, int steps, int launches, uint64_t own = 0) {
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    program.WaitFor(stream);
+    for (int step = 0; step < steps; step++) {
+        for (int i = 0; i < launches; i++)
+            program.Go(kernel, stream, 700, 0, step);
+        program.Wait(own);
+        program.WaitFor(stream);
+    }
+}
+
 TEST(Clock, HostBoundStepsTakeWhatTheHostDoes) {
     Timed program;
     ThreeLaunches(program, 20000, 700);
@@ -197,13 +209,7 @@ TEST(Clock, ABreakCostsALaunchByItself) {
 
 TEST(Clock, PatchesCostTheHost) {
     Timed program;
-    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
-    program.WaitFor(stream);
-    for (int step = 0; step < 10; step++) {
-        for (int i = 0; i < 3; i++)
-            program.Go(kernel, stream, 700, 0, step);
-        program.WaitFor(stream);
-    }
+    NewParams(program, 10, 3);
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step,
                      300 + 3 * 200 + 1500 + 30 + 500 + 3 * 700 + 2 * 200 + 2000);
 }
@@ -348,13 +354,7 @@ TEST(Clock, LaunchesOfThisProgramMayCostMore) {
 
 TEST(Clock, PatchesOfThisProgramMayCostMore) {
     Timed program;
-    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
-    program.WaitFor(stream);
-    for (int step = 0; step < 10; step++) {
-        for (int i = 0; i < 3; i++)
-            program.Go(kernel, stream, 700, 0, step);
-        program.WaitFor(stream);
-    }
+    NewParams(program, 10, 3);
     whatif_timing timing = {};
     timing.graph = 2;
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", {}, timing).calls,
@@ -368,14 +368,7 @@ enum { MANY = 40 }; // steps: the first pieces are not handed over
 
 TEST(Clock, WhatIsHandedOverCostsTheHostNothing) {
     Timed program;
-    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
-    program.WaitFor(stream);
-    for (int step = 0; step < MANY; step++) {
-        for (int i = 0; i < 3; i++)
-            program.Go(kernel, stream, 700, 0, step);
-        program.Wait(100000);
-        program.WaitFor(stream);
-    }
+    NewParams(program, MANY, 3, 100000);
     double graph = 3 * 200 + 1500 + 30;
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step, 300 + graph + 100000 + 1000);
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", kHands).step, 300 + 100000 + 1000);
@@ -387,13 +380,7 @@ TEST(Clock, WhatIsHandedOverCostsTheHostNothing) {
 
 TEST(Clock, WhatIsHandedOverBeginsWhenItIsLaunched) {
     Timed program;
-    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
-    program.WaitFor(stream);
-    for (int step = 0; step < MANY; step++) {
-        for (int i = 0; i < 3; i++)
-            program.Go(kernel, stream, 700, 0, step);
-        program.WaitFor(stream);
-    }
+    NewParams(program, MANY, 3);
     whatif_times t = program.Times(Costs(), "piecewise", kHands);
     EXPECT_DOUBLE_EQ(t.calls, 300);
     EXPECT_DOUBLE_EQ(t.step, 300 + (3 * 200 + 1500 + 30) + 500 + 3 * 700 + 2 * 200 + 2000);
@@ -401,14 +388,7 @@ TEST(Clock, WhatIsHandedOverBeginsWhenItIsLaunched) {
 
 TEST(Clock, TheNextGraphWaitsForTheOneThatWasHandedOver) {
     Timed program;
-    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
-    program.WaitFor(stream);
-    for (int step = 0; step < MANY; step++) {
-        for (int i = 0; i < 4; i++)
-            program.Go(kernel, stream, 700, 0, step);
-        program.Wait(100000);
-        program.WaitFor(stream);
-    }
+    NewParams(program, MANY, 4, 100000);
     std::map<std::string, std::string> twos = {{"piece_first", "2"}, {"piece_max", "2"}};
     twos.insert(kHands.begin(), kHands.end());
     whatif_times t = program.Times(Costs(), "piecewise", twos);
