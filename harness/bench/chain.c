@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "harness/bench/exported.h"
+
 extern const unsigned char growth_kernels_fatbin[];
 
 struct chain_driver cu;
@@ -25,6 +27,33 @@ uint64_t chain_now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void *driver_library(void) {
+    return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *past(const char *name) {
+    void *function = exported(driver_library(), name);
+    if (!function) {
+        fprintf(stderr, "%s: the driver exports no %s\n", program_invocation_short_name, name);
+        exit(3);
+    }
+    return function;
+}
+
+struct chain_way chain_way_past(void) {
+    return (struct chain_way){
+        .launch = (__typeof__(&cuLaunchKernel))past("cuLaunchKernel"),
+        .wait = (__typeof__(&cuStreamSynchronize))past("cuStreamSynchronize"),
+    };
+}
+
+struct chain_way chain_go(struct chain_way way) {
+    struct chain_way before = {cu.cuLaunchKernel, cu.cuStreamSynchronize};
+    cu.cuLaunchKernel = way.launch;
+    cu.cuStreamSynchronize = way.wait;
+    return before;
+}
+
 static void find_driver(void) {
     typedef CUresult look_up_fn(const char *, void **, int, cuuint64_t,
                                 CUdriverProcAddressQueryResult *);
@@ -37,7 +66,7 @@ static void find_driver(void) {
         CHAIN_CALLS(ENTRY)
 #undef ENTRY
     };
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = driver_library();
     look_up_fn *look_up = library ? (look_up_fn *)dlsym(library, "cuGetProcAddress_v2") : NULL;
     if (!look_up) {
         fprintf(stderr, "%s: there is no CUDA driver of version 12.0 or later\n",

@@ -51,6 +51,16 @@ extern struct chain_driver {
 
 extern CUfunction chain_functions[HANDLES];
 
+/* What launches and waits: as the program found it, or as the driver itself exports it, past
+ * whatever was put before it. */
+struct chain_way {
+    __typeof__(&cuLaunchKernel) launch;
+    __typeof__(&cuStreamSynchronize) wait;
+};
+struct chain_way chain_way_past(void);
+/* From now on by this one; the way so far. */
+struct chain_way chain_go(struct chain_way way);
+
 /* Finds the driver, makes the first device's primary context current, and loads the functions. */
 CUcontext chain_open(void);
 /* One launch; blocks of `grid` beyond the first do nothing. `i` chooses the map. */

@@ -9,6 +9,10 @@
  *
  * Nothing but a step is inside its time: the counters are read between steps. A step in which the
  * program was stopped (SIGSTOP, SIGCONT), to take turns with another one, is not timed.
+ *
+ * What is put under it costs some per cent of a bad phase at most, and two processes differ by more
+ * than that, plain ones too. With --past one process is both: half of its steps go to the driver
+ * itself, past whatever was put before it, a few at a time, and so meet the same host.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -27,6 +31,8 @@ enum {
     TENTHS = 10,
     LISTED = 64, /* steps of a phase whose times are listed one by one */
     LATE_NS = 1000000000,
+    BLOCK = 8, /* steps, some milliseconds, until the other way is taken; */
+    ROUND = 4, /* blocks: there, past, past, there */
 };
 
 enum kind {
@@ -48,6 +54,12 @@ struct phase {
     uint64_t launched;               /* ops of all steps */
     unsigned stopped;                /* steps that were not timed */
     uint64_t tenth_ns[TENTHS], tenth_ops[TENTHS];
+    struct rounds {
+        double *over; /* of each whole one: time there over time past it, sorted in the end */
+        unsigned n;
+        uint64_t there_ns, past_ns; /* of the running one */
+        bool whole;                 /* nothing of it came too early or was stopped */
+    } rounds;
     uint64_t worst_ns;
     unsigned worst_at;
     struct listed {
@@ -63,13 +75,14 @@ static struct {
     uint64_t rng;
     struct phase phases[PHASES_MAX];
     unsigned n_phases;
-    bool meet;
+    bool meet, past;
 } opt = {.ops = 240, .rng = 1};
 
 static CUstream stream;
 static CUdeviceptr memory;
 static bool counted; /* the library's counters are there */
 static uint64_t timed_ns;
+static struct chain_way there, past; /* with --past */
 static volatile sig_atomic_t continued, released;
 
 static void on_continue(int number) {
@@ -154,20 +167,59 @@ static void time_step(struct phase *p, unsigned i, unsigned ops, uint64_t ns, ui
     }
 }
 
+/* Which way does the step go? */
+static bool goes_past(unsigned i) {
+    unsigned block = i / BLOCK % ROUND;
+    return opt.past && (block == 1 || block == 2);
+}
+
+/* A step of a round. Those that go past are in no other figure. */
+static void add_to_round(struct rounds *rounds, unsigned i, uint64_t ns, bool counts) {
+    unsigned at = i % (BLOCK * ROUND);
+    if (at == 0) {
+        rounds->there_ns = rounds->past_ns = 0;
+        rounds->whole = true;
+    }
+    *(goes_past(i) ? &rounds->past_ns : &rounds->there_ns) += ns;
+    rounds->whole = rounds->whole && counts;
+    if (at == BLOCK * ROUND - 1 && rounds->whole)
+        rounds->over[rounds->n++] = (double)rounds->there_ns / (double)rounds->past_ns;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void begin_rounds(struct phase *p) {
+    p->rounds.over = malloc((p->steps / (BLOCK * ROUND) + 1) * sizeof *p->rounds.over);
+    if (!p->rounds.over) {
+        fprintf(stderr, "phases: no memory\n");
+        exit(3);
+    }
+}
+
 static void play(struct phase *p) {
     struct cusplice_counters last = {0}, now = {0};
     cusplice_read_counters(&last, sizeof last);
     p->before = last;
+    begin_rounds(p);
     for (unsigned i = 0; i < p->steps; i++) {
+        bool goes = goes_past(i);
+        if (opt.past && i % BLOCK == 0)
+            chain_go(goes ? past : there);
         continued = 0;
         uint64_t start = chain_now_ns();
         unsigned ops = step(p->kind);
         uint64_t launched = chain_now_ns();
         OK(cu.cuStreamSynchronize(stream));
         uint64_t ns = chain_now_ns() - start;
+        add_to_round(&p->rounds, i, ns, !continued && timed_ns >= LATE_NS);
         p->launched += ops;
         if (continued)
             p->stopped++;
+        else if (goes)
+            timed_ns += ns;
         else
             time_step(p, i, ops, ns, launched - start);
         if (i >= LISTED)
@@ -181,6 +233,9 @@ static void play(struct phase *p) {
         last = now;
     }
     cusplice_read_counters(&p->after, sizeof p->after);
+    if (opt.past)
+        chain_go(there);
+    qsort(p->rounds.over, p->rounds.n, sizeof *p->rounds.over, by_size);
 }
 
 static double each(uint64_t sum, uint64_t n) {
@@ -209,6 +264,15 @@ static void print_list(const struct phase *p) {
     printf("], \"first_replay\": %u, \"mostly_replayed\": %u", first, most);
 }
 
+/* The median of the rounds, and what three quarters and one quarter of them are above. */
+static void print_rounds(const struct rounds *rounds) {
+    printf(", \"rounds\": %u", rounds->n);
+    if (rounds->n)
+        printf(", \"over_past\": %.5f, \"over_past_quarters\": [%.5f, %.5f]",
+               rounds->over[rounds->n / 2], rounds->over[rounds->n / 4],
+               rounds->over[rounds->n * 3 / 4]);
+}
+
 static void print_phase(const struct phase *p) {
     printf("{\"kind\": \"%s\", \"steps\": %u, \"ops\": %llu, \"wall_ns\": %.2f, \"host_ns\": %.2f, "
            "\"late_wall_ns\": %.2f, \"late_ops\": %llu, \"stopped\": %u, \"worst_step_us\": %.1f, "
@@ -227,15 +291,21 @@ static void print_phase(const struct phase *p) {
                (unsigned long long)(p->after.graph_launches - p->before.graph_launches),
                (unsigned long long)(p->after.patched_nodes - p->before.patched_nodes),
                (unsigned long long)(p->after.build_us - p->before.build_us));
+    if (opt.past)
+        print_rounds(&p->rounds);
     print_list(p);
     printf("}");
 }
 
 static const char usage[] =
-    "usage: phases [--ops N] [--seed N] [--meet] PHASE:STEPS...\n"
+    "usage: phases [--ops N] [--seed N] [--meet] [--past] PHASE:STEPS...\n"
     "  --ops N   launches in a step (240)\n"
     "  --meet    stop (SIGSTOP) before each phase, until SIGUSR1: somebody sends it when others "
     "are as far\n"
+    "  --past    every other eight steps go to the driver itself, past what was put before it: "
+    "over_past\n"
+    "            is the median, over rounds of 32 steps, of the time of the others to that of "
+    "these\n"
     "  PHASE     good: the same launches in each step; none: in an order that never repeats;\n"
     "            short: three launches in a step; three: three that come again among 16;\n"
     "            runs: known runs of 12 in an order that never repeats; shapes: random grids\n";
@@ -277,6 +347,9 @@ static void parse(int argc, char **argv) {
         } else if (strcmp(argv[i], "--meet") == 0) {
             opt.meet = true;
             continue;
+        } else if (strcmp(argv[i], "--past") == 0) {
+            opt.past = true;
+            continue;
         } else if (add_phase(argv[i])) {
             continue;
         }
@@ -307,6 +380,11 @@ int main(int argc, char **argv) {
     memory = chain_memory(0);
     OK(cu.cuCtxSynchronize()); /* uploads do not order themselves with such streams */
     touch_functions();
+    if (opt.past) {
+        past = chain_way_past();
+        there = chain_go(past);
+        chain_go(there);
+    }
     struct cusplice_counters unused;
     counted = cusplice_read_counters(&unused, sizeof unused) > 0;
     for (unsigned i = 0; i < opt.n_phases; i++) {

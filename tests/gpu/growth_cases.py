@@ -34,6 +34,8 @@ def case_growth(lab):
         return
     table = {}
     for axis, (arguments, points, few) in AXES.items():
+        if not lab.wants(axis):
+            continue
         for n in few if lab.quick else points:
             if axis == "threads" and n > (os.cpu_count() or 1):
                 lab.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
@@ -41,9 +43,9 @@ def case_growth(lab):
             table.setdefault(axis, {})[n] = point(lab, f"{axis}: {n}", [program, *arguments(n)])
         judge(lab, axis, table.get(axis, {}))
         write(lab, table)
-    for differ in ("prefix", "order"):
+    for differ in ("prefix", "order") if lab.wants("budget") else ():
         budget(lab, program, differ)
-    if not lab.quick:
+    if not lab.quick and lab.wants("memory"):
         whole_memory(lab, program)
 
 

@@ -119,7 +119,8 @@ def main():
                         + ", ".join(catalogue.GROUPS))
     parser.add_argument("--full", action="store_true", help="the long cases as well: " + ", ".join(catalogue.LONG))
     parser.add_argument("--ops", metavar="NAME,...", help="these operators alone in op-db")
-    parser.add_argument("--programs", metavar="WORD,...", help="predict and replay: those alone with such a word in their name (decode, Linear, Llama)")
+    parser.add_argument("--programs", metavar="WORD,...", help="predict, replay, growth and phases: those parts alone with such a word in their name (decode, Linear, "
+                        "Llama; threads, streams, budget, memory; past, good, learning)")
     parser.add_argument("--samples", type=int, help="samples of an operator at most (100; 8 with --quick; 0: all)")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--timed", action="store_true", help="the timed cases alone")
