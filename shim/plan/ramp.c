@@ -22,7 +22,6 @@ enum {
     MOST = 8,       /* growth from piece to piece, at most */
     DOUBLE = 16,    /* up to this size a piece has twice as many ops as the one before, at least */
     SURE_NS = 200,  /* gain by which a size is preferred to a smaller one */
-    OUTGROWN = 256, /* the part of a step's time that makes it worth to cut it anew */
     AHEAD = 2048,   /* a step that goes on for longer is as good as one without an end */
     SLOW_NS = 1000, /* host time between ops from which the GPU is taken to wait for the host */
     SLOW_MAX = 64,  /* ops of a piece there */
@@ -176,8 +175,11 @@ static uint64_t step_ns(const struct cus_ramp_limits *limits, uint32_t formed, u
     return time + lead;
 }
 
-bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
-                       const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops) {
-    uint64_t now = step_ns(limits, pace, pace, ops);
-    return step_ns(formed_in, formed, pace, ops) > now + now / OUTGROWN;
+struct cus_ramp_times cus_ramp_anew(const struct cus_ramp_limits *formed_in, uint32_t formed,
+                                    const struct cus_ramp_limits *limits, uint32_t pace,
+                                    uint32_t ops) {
+    return (struct cus_ramp_times){
+        .formed_ns = step_ns(formed_in, formed, pace, ops),
+        .anew_ns = step_ns(limits, pace, pace, ops),
+    };
 }

@@ -45,9 +45,14 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
 struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
                             uint32_t ops, uint32_t pace);
 
-/* Is it worth the graphs of a step of so many ops to cut it anew, where pieces were cut within the
- * limits `formed_in` at the pace `formed` and these are those of now? */
-bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
-                       const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops);
+/* From when a step of so many ops begins until the GPU has done it, where pieces were cut within
+ * the limits `formed_in` at the pace `formed`, and where they are cut within these limits at this
+ * pace, which is the host's in both. */
+struct cus_ramp_times {
+    uint64_t formed_ns, anew_ns;
+};
+struct cus_ramp_times cus_ramp_anew(const struct cus_ramp_limits *formed_in, uint32_t formed,
+                                    const struct cus_ramp_limits *limits, uint32_t pace,
+                                    uint32_t ops);
 
 #endif

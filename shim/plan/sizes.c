@@ -7,6 +7,7 @@
 #include "shim/plan/sizes.h"
 
 #include "shim/base/mem.h"
+#include "shim/plan/account.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/learn.h"
 
@@ -17,8 +18,12 @@ enum {
     SETTLE_FASTER = 4,
     SETTLE_LARGER = 2,      /* times the share that pieces had, */
     SETTLE_LARGER_PART = 4, /* or so much of it more, the first time: builds are cold before */
-    PACED_PART = 4,     /* one of so many pieces has the size that the pace allows; where fewer do,
-                           breaks shape them, at any pace */
+    OUTGROWN = 256,  /* the part of a step's time that makes it worth to form them anew; or else it
+                        has to pay */
+    PAYS = 2,        /* so many times, until it is looked at again, */
+    WARMER_PART = 4, /* where the host was slower by such a part at least */
+    PACED_PART = 4,  /* one of so many pieces has the size that the pace allows; where fewer do,
+                        breaks shape them, at any pace */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
 
@@ -97,30 +102,65 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece) {
     plan->n_shared -= piece->formed_share > 0;
 }
 
-/* Are they smaller, or were they formed at a slower pace, than is possible now, and is it worth it?
- * What counts is how most were formed: of a thousand steps one always met a host that was busy. */
-static bool outgrown(const struct cus_plan *plan, bool first) {
+/* The pace at which pieces were formed, and the share that kept them from being larger. What counts
+ * is how most were formed: of a thousand steps one always met a host that was busy. */
+static uint64_t pace_formed(const struct cus_plan *plan) {
+    bool most = plan->n_paced * PACED_PART >= plan->n_pieces;
+    return most ? plan->paces / plan->n_paced : plan->ns_per_op;
+}
+static uint64_t share_formed(const struct cus_plan *plan) {
+    bool most = plan->n_shared * 2 > plan->n_paced;
+    return most ? plan->shares / plan->n_shared : sizes_of(plan).max;
+}
+
+/* Of the longest step, where pieces were formed at that pace, if it is at least so slow, and within
+ * that share, if it is at most so large; else as they would be now. */
+static struct cus_ramp_times times_anew(const struct cus_plan *plan, uint64_t slow,
+                                        uint64_t small) {
     struct cus_ramp_limits now = sizes_of(plan), before = now;
-    uint64_t pace = plan->ns_per_op, formed = pace;
-    if (plan->n_paced * PACED_PART >= plan->n_pieces)
-        formed = plan->paces / plan->n_paced;
-    if (formed <= (first ? pace / 2 * 3 : pace * SETTLE_FASTER))
-        formed = pace;
-    uint64_t share = plan->n_shared * 2 > plan->n_paced ? plan->shares / plan->n_shared : now.max;
-    if (share + (first ? share / SETTLE_LARGER_PART : share * (SETTLE_LARGER - 1)) <= now.max)
+    uint64_t formed = pace_formed(plan), share = share_formed(plan);
+    if (share <= small)
         before.max = (uint32_t)share;
-    return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->ns_per_op, plan->longest);
+    return cus_ramp_anew(&before, formed > slow ? (uint32_t)formed : plan->ns_per_op, &now,
+                         plan->ns_per_op, plan->longest);
+}
+
+/* Are they smaller, or were they formed at a slower pace, than is possible now, by enough? */
+static bool outgrown(const struct cus_plan *plan, bool first) {
+    uint64_t pace = plan->ns_per_op, most = sizes_of(plan).max;
+    struct cus_ramp_times times =
+        first ? times_anew(plan, pace / 2 * 3, most - most / (SETTLE_LARGER_PART + 1))
+              : times_anew(plan, pace * SETTLE_FASTER, most / SETTLE_LARGER);
+    return times.formed_ns > times.anew_ns + times.anew_ns / OUTGROWN;
+}
+
+/* What forming them anew costs, all of them: each graph is built again. */
+static uint64_t cost_anew(const struct cus_plan *plan) {
+    uint64_t ns = 0;
+    for (const struct cus_piece *piece = plan->oldest; piece; piece = piece->prev)
+        ns += (uint64_t)piece->n_variants * (CUS_COST_ANEW + piece->n * CUS_COST_BUILT);
+    return ns;
+}
+
+/* Is that less than what steps save until it is looked at again? Then it may be by little, as with
+ * a host that was not quite warm: what goes on for so long goes on for as long again. */
+static bool pays(const struct cus_plan *plan) {
+    uint64_t pace = plan->ns_per_op, most = sizes_of(plan).max;
+    struct cus_ramp_times times = times_anew(plan, pace + pace / WARMER_PART, most / SETTLE_LARGER);
+    uint64_t steps = 2 * (uint64_t)plan->settle_every;
+    return times.formed_ns > times.anew_ns &&
+           (times.formed_ns - times.anew_ns) * steps > PAYS * cost_anew(plan);
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way, and in
  * that of the driver. When it has found its pace, and that is faster, they are formed anew, where
- * that is worth it; later on only where it is much faster, and ever less often. When its step has
- * come again, as many of a step at once as the next one may build. */
+ * that is worth it; later on only where it is much faster, or where that pays, and ever less often.
+ * When its step has come again, as many of a step at once as the next one may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
     /* What an earlier run has cut it did not cut while it was cold. */
-    if (outgrown(plan, plan->settle_every == SETTLE_STEPS && !plan->advised)) {
+    if (outgrown(plan, plan->settle_every == SETTLE_STEPS && !plan->advised) || pays(plan)) {
         plan->shaping++;
         plan->misshapen = plan->n_pieces;
         plan->paces = plan->n_paced = 0;

@@ -136,5 +136,21 @@ TEST(Phases, StepsInWhichItWasStoppedAreNotTimed) {
     EXPECT_LT(good("wall_ns") * good("ops"), 1e9 + 2 * (Phase{before, 0})("wall_ns") * good("ops"));
 }
 
+// With --past half of the steps are none of the library's, whatever it does in the others, and the
+// result is the same.
+TEST(Phases, HalfOfTheStepsGoPastWhatWasPutBefore) {
+    const unsigned good = 64, none = 96;
+    Played played =
+        Play({"--past", "good:" + std::to_string(good), "none:" + std::to_string(none)});
+    const Json &stats = played.preloaded.stats;
+    const double handles = 128; // each launched once to begin with
+    EXPECT_EQ(stats.Number("ops.launches"), handles + (good + none) / 2 * OPS);
+    EXPECT_GT(stats.Number("issued.in_graphs"), 0);
+    EXPECT_EQ(played[1]("ops"), none * OPS);
+    EXPECT_LE(played[1]("rounds"), none / 32) << "none of them before the first second is over";
+    EXPECT_EQ(Play({"good:64", "none:96"}).said.text.at("checksum"),
+              played.said.text.at("checksum"));
+}
+
 } // namespace
 } // namespace sim

@@ -102,6 +102,42 @@ TEST(Sizes, PiecesAreFormedAnewWhereThatIsWorthIt) {
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 
+// A graph fewer in a step is worth it where the program goes on for long enough: as its host was
+// not quite warm when they were formed, and is not so much faster since.
+TEST(Sizes, PiecesAreFormedAnewWhereThatPaysInTheLongRun) {
+    struct Formed {
+        uint64_t soon, late;
+        size_t pieces;
+    };
+    auto formed = [](uint64_t warm, unsigned kinds) {
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        Formed so_far = {};
+        for (unsigned step = 0; step < 4000; step++) {
+            program.pieces.clear();
+            for (unsigned i = 0; i < 240; i++) {
+                cus_plan_paced(&program.plan, 1000, 1000 * (step < 30 * kinds ? 100 : warm));
+                program.Op("k" + std::to_string(step % kinds * 7 + i % 7), i, i);
+            }
+            program.Sync();
+            if (step == 30 * kinds + 70)
+                so_far.soon = program.plan.n_formed;
+        }
+        ExpectFaithful(program);
+        so_far.late = program.plan.n_formed - so_far.soon;
+        so_far.pieces = program.pieces.size();
+        return so_far;
+    };
+    Formed faster = formed(60, 1);
+    EXPECT_EQ(faster.soon, 4u);
+    EXPECT_EQ(faster.late, 3u) << "once";
+    EXPECT_EQ(faster.pieces, 3u);
+    EXPECT_EQ(formed(81, 1).late, 0u) << "hardly faster: that may be chance";
+    Formed many = formed(60, 8);
+    EXPECT_EQ(many.soon, 8 * 4u);
+    EXPECT_EQ(many.late, 0u) << "so many steps are not built anew for so little";
+    EXPECT_EQ(many.pieces, 4u);
+}
+
 // Of many steps some are always formed while the host is busy: the others need not go for these.
 TEST(Sizes, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
     auto formed = [](unsigned slow) {
