@@ -18,10 +18,12 @@ enum {
     SETTLE_FASTER = 4,
     SETTLE_LARGER = 2,      /* times the share that pieces had, */
     SETTLE_LARGER_PART = 4, /* or so much of it more, the first time: builds are cold before */
+    SETTLE_SHARED = 2,      /* where it has kept more than one of so many pieces small */
     OUTGROWN = 256,  /* the part of a step's time that makes it worth to form them anew; or else it
                         has to pay */
     PAYS = 2,        /* so many times, until it is looked at again, */
-    WARMER_PART = 4, /* where the host was slower by such a part at least */
+    PAYS_PART = 4,   /* where the host was slower, or the share smaller, by such a part, */
+    PAYS_SHARED = 8, /* the share of one of so many pieces: it may be the last one of a step */
     PACED_PART = 4,  /* one of so many pieces has the size that the pace allows; where fewer do,
                         breaks shape them, at any pace */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
@@ -102,35 +104,41 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece) {
     plan->n_shared -= piece->formed_share > 0;
 }
 
+/* What counts as a change since pieces were formed: a pace slower than that, a share no larger than
+ * that, where it has kept one of so many of them from being larger. */
+struct change {
+    uint64_t slow, small;
+    uint32_t shared;
+};
+
 /* The pace at which pieces were formed, and the share that kept them from being larger. What counts
  * is how most were formed: of a thousand steps one always met a host that was busy. */
 static uint64_t pace_formed(const struct cus_plan *plan) {
     bool most = plan->n_paced * PACED_PART >= plan->n_pieces;
     return most ? plan->paces / plan->n_paced : plan->ns_per_op;
 }
-static uint64_t share_formed(const struct cus_plan *plan) {
-    bool most = plan->n_shared * 2 > plan->n_paced;
-    return most ? plan->shares / plan->n_shared : sizes_of(plan).max;
+static uint64_t share_formed(const struct cus_plan *plan, uint32_t part) {
+    bool enough = plan->n_shared * part > plan->n_paced;
+    return enough ? plan->shares / plan->n_shared : sizes_of(plan).max;
 }
 
-/* Of the longest step, where pieces were formed at that pace, if it is at least so slow, and within
- * that share, if it is at most so large; else as they would be now. */
-static struct cus_ramp_times times_anew(const struct cus_plan *plan, uint64_t slow,
-                                        uint64_t small) {
+/* Of the longest step, as it is and with pieces formed anew. */
+static struct cus_ramp_times times_anew(const struct cus_plan *plan, struct change change) {
     struct cus_ramp_limits now = sizes_of(plan), before = now;
-    uint64_t formed = pace_formed(plan), share = share_formed(plan);
-    if (share <= small)
+    uint64_t formed = pace_formed(plan), share = share_formed(plan, change.shared);
+    if (share <= change.small)
         before.max = (uint32_t)share;
-    return cus_ramp_anew(&before, formed > slow ? (uint32_t)formed : plan->ns_per_op, &now,
+    return cus_ramp_anew(&before, formed > change.slow ? (uint32_t)formed : plan->ns_per_op, &now,
                          plan->ns_per_op, plan->longest);
 }
 
 /* Are they smaller, or were they formed at a slower pace, than is possible now, by enough? */
 static bool outgrown(const struct cus_plan *plan, bool first) {
     uint64_t pace = plan->ns_per_op, most = sizes_of(plan).max;
-    struct cus_ramp_times times =
-        first ? times_anew(plan, pace / 2 * 3, most - most / (SETTLE_LARGER_PART + 1))
-              : times_anew(plan, pace * SETTLE_FASTER, most / SETTLE_LARGER);
+    const struct change early = {pace / 2 * 3, most - most / (SETTLE_LARGER_PART + 1),
+                                 SETTLE_SHARED},
+                        later = {pace * SETTLE_FASTER, most / SETTLE_LARGER, SETTLE_SHARED};
+    struct cus_ramp_times times = times_anew(plan, first ? early : later);
     return times.formed_ns > times.anew_ns + times.anew_ns / OUTGROWN;
 }
 
@@ -143,10 +151,12 @@ static uint64_t cost_anew(const struct cus_plan *plan) {
 }
 
 /* Is that less than what steps save until it is looked at again? Then it may be by little, as with
- * a host that was not quite warm: what goes on for so long goes on for as long again. */
+ * a host that was not quite warm, or builds that were not: what goes on for so long goes on for as
+ * long again. */
 static bool pays(const struct cus_plan *plan) {
     uint64_t pace = plan->ns_per_op, most = sizes_of(plan).max;
-    struct cus_ramp_times times = times_anew(plan, pace + pace / WARMER_PART, most / SETTLE_LARGER);
+    const struct change any = {pace + pace / PAYS_PART, most - most / PAYS_PART, PAYS_SHARED};
+    struct cus_ramp_times times = times_anew(plan, any);
     uint64_t steps = 2 * (uint64_t)plan->settle_every;
     return times.formed_ns > times.anew_ns &&
            (times.formed_ns - times.anew_ns) * steps > PAYS * cost_anew(plan);
