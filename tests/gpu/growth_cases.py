@@ -21,7 +21,8 @@ AXES = {
     "signatures by grid": (lambda n: ["--nodes", 100, "--signatures", n, "--differ", "grid", "--warmup", 24 * n + 100, "--steps", max(n, 1000)],
                            (1, 10, 1000), (1, 10)),  # shapes that came 12 times have a graph of their own
     "streams": (lambda n: ["--nodes", 100, "--streams", n, "--warmup", 40 * n, "--steps", max(2 * n, 1000)], (1, 10, 100, 1000), (1, 10)),
-    "threads": (lambda n: ["--nodes", 1000, "--threads", n, "--warmup", 200, "--steps", 200], (1, 2, 4, 8, 16), (1, 2)),
+    # Threads that are many learn in turns, each beside the others.
+    "threads": (lambda n: ["--nodes", 1000, "--threads", n, "--warmup", 200 if n <= 4 else 800, "--steps", 200], (1, 2, 4, 8, 16), (1, 2)),
 }
 BUDGET_MB = 256
 
