@@ -22,6 +22,7 @@ enum {
     MOST = 8,       /* growth from piece to piece, at most */
     DOUBLE = 16,    /* up to this size a piece has twice as many ops as the one before, at least */
     SURE_NS = 200,  /* gain by which a size is preferred to a smaller one */
+    OUTGROWN = 256, /* the part of a step's time that makes it worth to cut it anew */
     AHEAD = 2048,   /* a step that goes on for longer is as good as one without an end */
     SLOW_NS = 1000, /* host time between ops from which the GPU is taken to wait for the host */
     SLOW_MAX = 64,  /* ops of a piece there */
@@ -158,28 +159,27 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
     return size > limits->first ? size : limits->first;
 }
 
-/* From when a step begins until the GPU has done it, where its pieces are cut as at another pace.
- */
-static uint64_t step_ns(const struct cus_ramp_limits *limits, uint32_t formed, uint32_t pace,
-                        uint32_t left) {
-    struct cus_ramp cut = {.size = limits->first};
-    uint64_t time = 0, lead = 0;
-    while (left) {
-        uint32_t ops = cus_ramp_size(limits, cut, formed, left);
-        ops = ops < left ? ops : left;
-        time += filling(ops, pace) + GRAPH_NS;
-        lead = lead_behind(lead, ops, pace);
-        cut = cus_ramp_up(limits, cut, ops, formed);
-        left -= ops;
-    }
-    return time + lead;
+void cus_ramp_launch(struct cus_ramp_step *step, uint32_t ops, uint32_t pace) {
+    step->host_ns += filling(ops, pace) + GRAPH_NS;
+    step->lead_ns = lead_behind(step->lead_ns, ops, pace);
 }
 
-struct cus_ramp_times cus_ramp_anew(const struct cus_ramp_limits *formed_in, uint32_t formed,
-                                    const struct cus_ramp_limits *limits, uint32_t pace,
-                                    uint32_t ops) {
-    return (struct cus_ramp_times){
-        .formed_ns = step_ns(formed_in, formed, pace, ops),
-        .anew_ns = step_ns(limits, pace, pace, ops),
-    };
+struct cus_ramp_step cus_ramp_cut(const struct cus_ramp_limits *limits, uint32_t formed,
+                                  uint32_t pace, uint32_t ops) {
+    struct cus_ramp cut = {.size = limits->first};
+    struct cus_ramp_step step = {0, 0};
+    for (uint32_t left = ops; left;) {
+        uint32_t n = cus_ramp_size(limits, cut, formed, left);
+        n = n < left ? n : left;
+        cus_ramp_launch(&step, n, pace);
+        cut = cus_ramp_up(limits, cut, n, formed);
+        left -= n;
+    }
+    return step;
+}
+
+bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
+                       const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops) {
+    uint64_t now = cus_ramp_step_ns(cus_ramp_cut(limits, pace, pace, ops));
+    return cus_ramp_step_ns(cus_ramp_cut(formed_in, formed, pace, ops)) > now + now / OUTGROWN;
 }

@@ -45,14 +45,23 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
 struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
                             uint32_t ops, uint32_t pace);
 
-/* From when a step of so many ops begins until the GPU has done it, where pieces were cut within
- * the limits `formed_in` at the pace `formed`, and where they are cut within these limits at this
- * pace, which is the host's in both. */
-struct cus_ramp_times {
-    uint64_t formed_ns, anew_ns;
+/* A step so far: what the host took for it, and what the GPU then still has to do. Begins as 0. */
+struct cus_ramp_step {
+    uint64_t host_ns, lead_ns;
 };
-struct cus_ramp_times cus_ramp_anew(const struct cus_ramp_limits *formed_in, uint32_t formed,
-                                    const struct cus_ramp_limits *limits, uint32_t pace,
-                                    uint32_t ops);
+/* A piece of so many ops is filled and launched. */
+void cus_ramp_launch(struct cus_ramp_step *step, uint32_t ops, uint32_t pace);
+/* A whole one of so many ops, where pieces are cut within these limits at the pace `formed`. */
+struct cus_ramp_step cus_ramp_cut(const struct cus_ramp_limits *limits, uint32_t formed,
+                                  uint32_t pace, uint32_t ops);
+/* From when it begins until the GPU has done it. */
+static inline uint64_t cus_ramp_step_ns(struct cus_ramp_step step) {
+    return step.host_ns + step.lead_ns;
+}
+
+/* Is it worth the graphs of a step of so many ops to cut it anew, where pieces were cut within the
+ * limits `formed_in` at the pace `formed` and these are those of now? */
+bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
+                       const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops);
 
 #endif

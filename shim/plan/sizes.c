@@ -18,14 +18,10 @@ enum {
     SETTLE_FASTER = 4,
     SETTLE_LARGER = 2,      /* times the share that pieces had, */
     SETTLE_LARGER_PART = 4, /* or so much of it more, the first time: builds are cold before */
-    SETTLE_SHARED = 2,      /* where it has kept more than one of so many pieces small */
-    OUTGROWN = 256,  /* the part of a step's time that makes it worth to form them anew; or else it
-                        has to pay */
-    PAYS = 2,        /* so many times, until it is looked at again, */
-    PAYS_PART = 4,   /* where the host was slower, or the share smaller, by such a part, */
-    PAYS_SHARED = 8, /* the share of one of so many pieces: it may be the last one of a step */
-    PACED_PART = 4,  /* one of so many pieces has the size that the pace allows; where fewer do,
-                        breaks shape them, at any pace */
+    PAYS = 2, /* times that building all anew has to be paid back until it is looked at again, */
+    PAYS_NS = 700,      /* by so much in each step: the clock of the ramp knows no less */
+    PACED_PART = 4,     /* one of so many pieces has the size that the pace allows; where fewer do,
+                           breaks shape them, at any pace */
     RETRY_NO_ROOM = 64, /* visits of a head before a piece is tried again that had no memory */
 };
 
@@ -104,42 +100,40 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece) {
     plan->n_shared -= piece->formed_share > 0;
 }
 
-/* What counts as a change since pieces were formed: a pace slower than that, a share no larger than
- * that, where it has kept one of so many of them from being larger. */
-struct change {
-    uint64_t slow, small;
-    uint32_t shared;
-};
-
-/* The pace at which pieces were formed, and the share that kept them from being larger. What counts
- * is how most were formed: of a thousand steps one always met a host that was busy. */
-static uint64_t pace_formed(const struct cus_plan *plan) {
-    bool most = plan->n_paced * PACED_PART >= plan->n_pieces;
-    return most ? plan->paces / plan->n_paced : plan->ns_per_op;
-}
-static uint64_t share_formed(const struct cus_plan *plan, uint32_t part) {
-    bool enough = plan->n_shared * part > plan->n_paced;
-    return enough ? plan->shares / plan->n_shared : sizes_of(plan).max;
-}
-
-/* Of the longest step, as it is and with pieces formed anew. */
-static struct cus_ramp_times times_anew(const struct cus_plan *plan, struct change change) {
-    struct cus_ramp_limits now = sizes_of(plan), before = now;
-    uint64_t formed = pace_formed(plan), share = share_formed(plan, change.shared);
-    if (share <= change.small)
-        before.max = (uint32_t)share;
-    return cus_ramp_anew(&before, formed > change.slow ? (uint32_t)formed : plan->ns_per_op, &now,
-                         plan->ns_per_op, plan->longest);
-}
-
-/* Are they smaller, or were they formed at a slower pace, than is possible now, by enough? */
+/* Are they smaller, or were they formed at a slower pace, than is possible now, and is it worth it?
+ * What counts is how most were formed: of a thousand steps one always met a host that was busy. */
 static bool outgrown(const struct cus_plan *plan, bool first) {
-    uint64_t pace = plan->ns_per_op, most = sizes_of(plan).max;
-    const struct change early = {pace / 2 * 3, most - most / (SETTLE_LARGER_PART + 1),
-                                 SETTLE_SHARED},
-                        later = {pace * SETTLE_FASTER, most / SETTLE_LARGER, SETTLE_SHARED};
-    struct cus_ramp_times times = times_anew(plan, first ? early : later);
-    return times.formed_ns > times.anew_ns + times.anew_ns / OUTGROWN;
+    struct cus_ramp_limits now = sizes_of(plan), before = now;
+    uint64_t pace = plan->ns_per_op, formed = pace;
+    if (plan->n_paced * PACED_PART >= plan->n_pieces)
+        formed = plan->paces / plan->n_paced;
+    if (formed <= (first ? pace / 2 * 3 : pace * SETTLE_FASTER))
+        formed = pace;
+    uint64_t share = plan->n_shared * 2 > plan->n_paced ? plan->shares / plan->n_shared : now.max;
+    if (share + (first ? share / SETTLE_LARGER_PART : share * (SETTLE_LARGER - 1)) <= now.max)
+        before.max = (uint32_t)share;
+    return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->ns_per_op, plan->longest);
+}
+
+/* A step as it is cut, the one that came last or one that begins like it, by the clock of the ramp
+ * at the pace of now, and its ops. False where not all of it is in pieces, or one ends for another
+ * reason than its size: they would be the same again. */
+static bool as_cut(const struct cus_plan *plan, struct cus_ramp_step *step, uint32_t *ops) {
+    const struct cus_node *node = plan->tree.root.expect;
+    *step = (struct cus_ramp_step){0, 0};
+    *ops = 0;
+    while (node) {
+        const struct cus_piece *piece = node->piece;
+        if (!piece || piece->nodes[0] != node)
+            return false;
+        const struct cus_node *last = piece->nodes[piece->n - 1];
+        node = last->loop_end ? NULL : last->expect;
+        if (node && !piece->formed_ns)
+            return false;
+        cus_ramp_launch(step, piece->n, plan->ns_per_op);
+        *ops += piece->n;
+    }
+    return *ops > 0;
 }
 
 /* What forming them anew costs, all of them: each graph is built again. */
@@ -150,16 +144,19 @@ static uint64_t cost_anew(const struct cus_plan *plan) {
     return ns;
 }
 
-/* Is that less than what steps save until it is looked at again? Then it may be by little, as with
- * a host that was not quite warm, or builds that were not: what goes on for so long goes on for as
- * long again. */
+/* Is that less than what steps save until it is looked at again? Then it may be little in each, a
+ * graph too many, say, since the host was not quite warm when they were formed: what goes on for so
+ * long goes on for as long again. */
 static bool pays(const struct cus_plan *plan) {
-    uint64_t pace = plan->ns_per_op, most = sizes_of(plan).max;
-    const struct change any = {pace + pace / PAYS_PART, most - most / PAYS_PART, PAYS_SHARED};
-    struct cus_ramp_times times = times_anew(plan, any);
+    struct cus_ramp_limits limits = sizes_of(plan);
+    struct cus_ramp_step as_it_is;
+    uint32_t ops, pace = plan->ns_per_op;
+    if (!as_cut(plan, &as_it_is, &ops))
+        return false;
+    uint64_t now = cus_ramp_step_ns(as_it_is);
+    uint64_t anew = cus_ramp_step_ns(cus_ramp_cut(&limits, pace, pace, ops));
     uint64_t steps = 2 * (uint64_t)plan->settle_every;
-    return times.formed_ns > times.anew_ns &&
-           (times.formed_ns - times.anew_ns) * steps > PAYS * cost_anew(plan);
+    return now >= anew + PAYS_NS && (now - anew) * steps > PAYS * cost_anew(plan);
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way, and in

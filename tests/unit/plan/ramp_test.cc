@@ -214,29 +214,18 @@ TEST(Ramp, PaceFollowsAFasterHostSoonerThanASlowerOne) {
     EXPECT_LE(cus_ramp_paced(1000, 1000, 1000000000), 2000u) << "a stall";
 }
 
-// What cutting the step anew saves, by the pace at which it was cut and that of now.
-int64_t Saved(uint32_t formed, uint32_t pace, uint32_t ops) {
-    struct cus_ramp_times times = cus_ramp_anew(&kLimits, formed, &kLimits, pace, ops);
-    return (int64_t)times.formed_ns - (int64_t)times.anew_ns;
-}
-
-TEST(Ramp, StepIsSoonerDoneWhereItsPiecesAreCutAtTheHostsPace) {
-    EXPECT_GT(Saved(900, 100, 1000), 10000);
-    EXPECT_GT(Saved(50000, 300, 100), 1000);
-    EXPECT_GT(Saved(2000, 100, 60), 1000);
-    EXPECT_EQ(Saved(2400, 1300, 500), 0) << "the same sizes";
-    EXPECT_EQ(Saved(2000, 100, 4), 0) << "one piece";
-    EXPECT_EQ(Saved(2000, 100, 0), 0);
+TEST(Ramp, StepIsCutAnewWhereThatIsWorthIt) {
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 900, &kLimits, 100, 1000));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 50000, &kLimits, 300, 100));
+    EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 60));
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 100, &kLimits, 60, 1000))
+        << "as many pieces, and no wait";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 150, &kLimits, 95, 1000)) << "next to nothing";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2400, &kLimits, 1300, 500)) << "the same sizes";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 4)) << "one piece";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 0));
     for (uint32_t pace : {0, 1, 100, 5000})
-        EXPECT_EQ(Saved(pace, pace, 1000), 0);
-}
-
-// A graph fewer in a step saves what lies between two of them on the GPU.
-TEST(Ramp, AGraphFewerIsWorthItsGap) {
-    for (uint32_t pace : {45, 60})
-        EXPECT_NEAR(Saved(100, pace, 240), 1300, 200) << "three in place of four";
-    EXPECT_LT(Saved(100, 60, 1000), 1000) << "as many, and no wait";
-    EXPECT_LT(Saved(150, 95, 1000), 1300);
+        EXPECT_FALSE(cus_ramp_outgrown(&kLimits, pace, &kLimits, pace, 1000));
 }
 
 } // namespace
