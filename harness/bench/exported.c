@@ -1,3 +1,9 @@
+/*
+ * The walk through a library's table of functions by hashed name (DT_GNU_HASH). The harness has its
+ * own, beside that of shim/hook/origin.c: what measures the library uses nothing of it.
+ *
+ * Any thread; no lock; the library must stay loaded.
+ */
 #define _GNU_SOURCE
 #include "harness/bench/exported.h"
 

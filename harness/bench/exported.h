@@ -5,8 +5,8 @@
 #ifndef HARNESS_BENCH_EXPORTED_H
 #define HARNESS_BENCH_EXPORTED_H
 
-/* The function `symbol` of a library that is loaded, NULL where it exports none. `library`: what
- * dlopen gave. */
+/* The function `symbol` of a library that is loaded, NULL where it exports none (or one that is
+ * chosen when it is bound, STT_GNU_IFUNC). `library`: what dlopen gave. */
 void *exported(void *library, const char *symbol);
 
 #endif

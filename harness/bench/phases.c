@@ -30,9 +30,8 @@ enum {
     PHASES_MAX = 64,
     TENTHS = 10,
     LISTED = 64, /* steps of a phase whose times are listed one by one */
-    LATE_NS = 1000000000,
-    BLOCK = 8, /* steps, some milliseconds, until the other way is taken; */
-    ROUND = 4, /* blocks: there, past, past, there */
+    BLOCK = 8,   /* steps, some milliseconds, until the other way is taken; */
+    ROUND = 4,   /* blocks: there, past, past, there */
 };
 
 enum kind {
@@ -50,15 +49,16 @@ struct phase {
     enum kind kind;
     unsigned steps;
     uint64_t wall_ns, host_ns, ops;  /* of the steps that were timed; */
-    uint64_t late_wall_ns, late_ops; /* of those behind the first second of all */
-    uint64_t launched;               /* ops of all steps */
+    uint64_t late_wall_ns, late_ops; /* of those behind the program's first second */
+    uint64_t launched;               /* ops of all steps but those that went past */
     unsigned stopped;                /* steps that were not timed */
     uint64_t tenth_ns[TENTHS], tenth_ops[TENTHS];
     struct rounds {
         double *over; /* of each whole one: time there over time past it, sorted in the end */
         unsigned n;
-        uint64_t there_ns, past_ns; /* of the running one */
-        bool whole;                 /* nothing of it came too early or was stopped */
+        uint64_t there_ns, past_ns;         /* of the running one, */
+        uint64_t all_there_ns, all_past_ns; /* and of all whole ones */
+        bool whole;                         /* nothing of it came too early or was stopped */
     } rounds;
     uint64_t worst_ns;
     unsigned worst_at;
@@ -67,6 +67,7 @@ struct phase {
         double in_graphs; /* of the step's launches */
         unsigned long long build_us;
     } listed[LISTED];
+    unsigned n_listed;
     struct cusplice_counters before, after;
 };
 
@@ -75,8 +76,9 @@ static struct {
     uint64_t rng;
     struct phase phases[PHASES_MAX];
     unsigned n_phases;
+    unsigned early_ms;
     bool meet, past;
-} opt = {.ops = 240, .rng = 1};
+} opt = {.ops = 240, .rng = 1, .early_ms = 1000};
 
 static CUstream stream;
 static CUdeviceptr memory;
@@ -149,11 +151,15 @@ __attribute__((noinline)) static void phases_mark(void) {
     __asm__ volatile("");
 }
 
+static bool is_late(void) {
+    return timed_ns >= (uint64_t)opt.early_ms * 1000000;
+}
+
 static void time_step(struct phase *p, unsigned i, unsigned ops, uint64_t ns, uint64_t host_ns) {
     p->wall_ns += ns;
     p->host_ns += host_ns;
     p->ops += ops;
-    if (timed_ns >= LATE_NS) {
+    if (is_late()) {
         p->late_wall_ns += ns;
         p->late_ops += ops;
     }
@@ -182,8 +188,11 @@ static void add_to_round(struct rounds *rounds, unsigned i, uint64_t ns, bool co
     }
     *(goes_past(i) ? &rounds->past_ns : &rounds->there_ns) += ns;
     rounds->whole = rounds->whole && counts;
-    if (at == BLOCK * ROUND - 1 && rounds->whole)
-        rounds->over[rounds->n++] = (double)rounds->there_ns / (double)rounds->past_ns;
+    if (at < BLOCK * ROUND - 1 || !rounds->whole)
+        return;
+    rounds->over[rounds->n++] = (double)rounds->there_ns / (double)rounds->past_ns;
+    rounds->all_there_ns += rounds->there_ns;
+    rounds->all_past_ns += rounds->past_ns;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -199,11 +208,25 @@ static void begin_rounds(struct phase *p) {
     }
 }
 
+/* One of the first steps: `last` are the counters behind the one before. */
+static void list_step(struct phase *p, unsigned ops, uint64_t ns, struct cusplice_counters *last) {
+    struct cusplice_counters now = {0};
+    struct listed *listed = &p->listed[p->n_listed++];
+    listed->ns = ns;
+    if (!counted)
+        return;
+    cusplice_read_counters(&now, sizeof now);
+    listed->in_graphs = (double)(now.in_graphs - last->in_graphs) / ops;
+    listed->build_us = (unsigned long long)(now.build_us - last->build_us);
+    *last = now;
+}
+
 static void play(struct phase *p) {
-    struct cusplice_counters last = {0}, now = {0};
+    struct cusplice_counters last = {0};
     cusplice_read_counters(&last, sizeof last);
     p->before = last;
-    begin_rounds(p);
+    if (opt.past)
+        begin_rounds(p);
     for (unsigned i = 0; i < p->steps; i++) {
         bool goes = goes_past(i);
         if (opt.past && i % BLOCK == 0)
@@ -214,28 +237,25 @@ static void play(struct phase *p) {
         uint64_t launched = chain_now_ns();
         OK(cu.cuStreamSynchronize(stream));
         uint64_t ns = chain_now_ns() - start;
-        add_to_round(&p->rounds, i, ns, !continued && timed_ns >= LATE_NS);
+        if (opt.past)
+            add_to_round(&p->rounds, i, ns, !continued && is_late());
+        if (goes) {
+            timed_ns += continued ? 0 : ns;
+            continue;
+        }
         p->launched += ops;
         if (continued)
             p->stopped++;
-        else if (goes)
-            timed_ns += ns;
         else
             time_step(p, i, ops, ns, launched - start);
-        if (i >= LISTED)
-            continue;
-        p->listed[i].ns = continued ? 0 : ns;
-        if (!counted)
-            continue;
-        cusplice_read_counters(&now, sizeof now);
-        p->listed[i].in_graphs = (double)(now.in_graphs - last.in_graphs) / ops;
-        p->listed[i].build_us = (unsigned long long)(now.build_us - last.build_us);
-        last = now;
+        if (p->n_listed < LISTED)
+            list_step(p, ops, continued ? 0 : ns, &last);
     }
     cusplice_read_counters(&p->after, sizeof p->after);
-    if (opt.past)
+    if (opt.past) {
         chain_go(there);
-    qsort(p->rounds.over, p->rounds.n, sizeof *p->rounds.over, by_size);
+        qsort(p->rounds.over, p->rounds.n, sizeof *p->rounds.over, by_size);
+    }
 }
 
 static double each(uint64_t sum, uint64_t n) {
@@ -243,7 +263,7 @@ static double each(uint64_t sum, uint64_t n) {
 }
 
 static void print_list(const struct phase *p) {
-    unsigned n = p->steps < LISTED ? p->steps : LISTED, first = 0, most = 0;
+    unsigned n = p->n_listed, first = 0, most = 0;
     printf(", \"step_us\": [");
     for (unsigned i = 0; i < n; i++)
         printf("%s%.1f", i ? ", " : "", (double)p->listed[i].ns / 1000);
@@ -264,13 +284,15 @@ static void print_list(const struct phase *p) {
     printf("], \"first_replay\": %u, \"mostly_replayed\": %u", first, most);
 }
 
-/* The median of the rounds, and what three quarters and one quarter of them are above. */
+/* The median of the rounds, what three quarters and one quarter of them are above, and the whole
+ * time of all of them. */
 static void print_rounds(const struct rounds *rounds) {
     printf(", \"rounds\": %u", rounds->n);
     if (rounds->n)
-        printf(", \"over_past\": %.5f, \"over_past_quarters\": [%.5f, %.5f]",
+        printf(", \"over_past\": %.5f, \"over_past_quarters\": [%.5f, %.5f], "
+               "\"over_past_mean\": %.5f",
                rounds->over[rounds->n / 2], rounds->over[rounds->n / 4],
-               rounds->over[rounds->n * 3 / 4]);
+               rounds->over[rounds->n * 3 / 4], each(rounds->all_there_ns, rounds->all_past_ns));
 }
 
 static void print_phase(const struct phase *p) {
@@ -298,8 +320,10 @@ static void print_phase(const struct phase *p) {
 }
 
 static const char usage[] =
-    "usage: phases [--ops N] [--seed N] [--meet] [--past] PHASE:STEPS...\n"
+    "usage: phases [--ops N] [--seed N] [--early MS] [--meet] [--past] PHASE:STEPS...\n"
     "  --ops N   launches in a step (240)\n"
+    "  --early MS  the program's first milliseconds, which late_wall_ns and rounds leave out "
+    "(1000)\n"
     "  --meet    stop (SIGSTOP) before each phase, until SIGUSR1: somebody sends it when others "
     "are as far\n"
     "  --past    every other eight steps go to the driver itself, past what was put before it: "
@@ -338,9 +362,9 @@ static void parse(int argc, char **argv) {
     unsigned seed = 1;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
-        bool ops = strcmp(argv[i], "--ops") == 0;
-        if (ops || strcmp(argv[i], "--seed") == 0) {
-            if (read_number(value, ops, ops ? &opt.ops : &seed)) {
+        bool ops = strcmp(argv[i], "--ops") == 0, early = strcmp(argv[i], "--early") == 0;
+        if (ops || early || strcmp(argv[i], "--seed") == 0) {
+            if (read_number(value, ops, ops ? &opt.ops : early ? &opt.early_ms : &seed)) {
                 i++;
                 continue;
             }
@@ -395,8 +419,11 @@ int main(int argc, char **argv) {
         play(&opt.phases[i]);
     }
     phases_mark();
-    printf("{\"ops\": %u, \"checksum\": \"%016llx\", \"phases\": [", opt.ops,
+    printf("{\"ops\": %u, \"checksum\": \"%016llx\"", opt.ops,
            (unsigned long long)chain_sum(0, memory));
+    if (opt.past) /* in a plain process they should be one */
+        printf(", \"one_way\": %d", there.launch == past.launch && there.wait == past.wait);
+    printf(", \"phases\": [");
     for (unsigned i = 0; i < opt.n_phases; i++) {
         printf("%s", i ? ", " : "");
         print_phase(&opt.phases[i]);

@@ -136,15 +136,18 @@ static bool as_cut(const struct cus_plan *plan, struct cus_ramp_step *step, uint
     return *ops > 0;
 }
 
-/* What forming them anew costs, all of them: each graph is built again. */
-static uint64_t cost_anew(const struct cus_plan *plan) {
+/* Does forming all anew cost less than that? Each graph is built again, or for the first time where
+ * it was put off: such a piece is launched once as it is. */
+static bool costs_less(const struct cus_plan *plan, uint64_t most) {
     uint64_t ns = 0;
-    for (const struct cus_piece *piece = plan->oldest; piece; piece = piece->prev)
-        ns += (uint64_t)piece->n_variants * (CUS_COST_ANEW + piece->n * CUS_COST_BUILT);
-    return ns;
+    for (const struct cus_piece *piece = plan->oldest; piece && ns < most; piece = piece->prev) {
+        uint64_t graphs = piece->n_variants ? piece->n_variants : 1;
+        ns += graphs * (CUS_COST_ANEW + piece->n * CUS_COST_BUILT);
+    }
+    return ns < most;
 }
 
-/* Is that less than what steps save until it is looked at again? Then it may be little in each, a
+/* Is it paid back by what steps save until it is looked at again? Then it may be little in each, a
  * graph too many, say, since the host was not quite warm when they were formed: what goes on for so
  * long goes on for as long again. */
 static bool pays(const struct cus_plan *plan) {
@@ -156,7 +159,7 @@ static bool pays(const struct cus_plan *plan) {
     uint64_t now = cus_ramp_step_ns(as_it_is);
     uint64_t anew = cus_ramp_step_ns(cus_ramp_cut(&limits, pace, pace, ops));
     uint64_t steps = 2 * (uint64_t)plan->settle_every;
-    return now >= anew + PAYS_NS && (now - anew) * steps > PAYS * cost_anew(plan);
+    return now >= anew + PAYS_NS && costs_less(plan, (now - anew) * steps / PAYS);
 }
 
 /* The first pieces are formed while the host is cold, or while other threads are in its way, and in

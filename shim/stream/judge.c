@@ -174,16 +174,6 @@ static bool wasted(const struct cus_engine *engine, const struct cus_account *wi
            !cus_plan_put_off_lately(&engine->plan);
 }
 
-/* May it be left alone for what it costs? Not where graphs are not made for what they save. */
-static bool may_leave(const struct cus_engine *engine) {
-    return cus_process.may_build && !engine->shadow;
-}
-
-/* Are there not even pieces of what is known? Until something else comes there will be none. */
-static bool hopeless(const struct cus_engine *engine, const struct cus_account *window) {
-    return may_leave(engine) && !engine->plan.n_pieces && wasted(engine, window);
-}
-
 /* Does the stream lose too much? */
 static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived) {
     struct cus_judge *judge = &engine->judge;
@@ -198,14 +188,12 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
         judge->credit += balance;
     }
     /* Next to nothing of it repeats, or its threads come from another stream with every other op
-     * and so withhold none for long, or nothing can be made of it: no need to wait for the account,
-     * nor, but for the first, to be patient. */
+     * and so withhold none for long: no need to wait for the account, nor to be patient. */
     bool barren = window->fresh * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
-    bool futile = in_turn || hopeless(engine, window);
-    if (!barren && !futile && (judge->credit >= 0 || !may_leave(engine)))
+    if (!barren && !in_turn && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
-    if (!judge->patience || futile)
+    if (!judge->patience || in_turn)
         return true;
     /* What is built now cannot have come again yet. */
     uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);

@@ -60,6 +60,7 @@ def past(lab, kept, name, argv, kinds, reps):
     runs = play(lab, name, argv, reps)
     if not runs.get("preload"):
         return
+    lab.check(f"{name}: in a plain process both ways are one", all(d.result["one_way"] for d in runs["plain"]), "")
     for at, kind in enumerate(kinds):
         if kind not in BAD_KINDS:
             continue
@@ -67,12 +68,14 @@ def past(lab, kept, name, argv, kinds, reps):
         if not all(all(rounds[at] for rounds in (over(d, "rounds") for d in all_of)) for all_of in runs.values()):
             lab.skip(f"{where}: it was over within its first second")
             continue
-        ratio = kept[f"{where}, past"] = {variant: [d.result["phases"][at]["over_past"] for d in all_of] for variant, all_of in runs.items()}
-        of_all = middle(ratio["preload"])
-        lab.check(f"{where}: time over that of steps that go past the library, after the first second", of_all <= 1.02, f"{of_all:.4f}", "<= 1.02", issue=True)
-        last = runs["preload"][-1].result["phases"][at]
-        lab.notes.append(f"{where}: time over that of steps that go past the library: {', '.join(f'{r:.4f}' for r in ratio['preload'])}; in a plain process, where both are "
-                         f"one: {', '.join(f'{r:.4f}' for r in ratio['plain'])}; {last['rounds']} rounds in the last run, of which the middle half is {last['over_past_quarters']}")
+        # The median does not see what a few rounds cost alone, the mean what the system did in one of them.
+        for figure, what in (("over_past", "median of rounds"), ("over_past_mean", "whole time")):
+            ratio = kept[f"{where}, past, {what}"] = {variant: [d.result["phases"][at][figure] for d in all_of] for variant, all_of in runs.items()}
+            of_all = middle(ratio["preload"])
+            lab.check(f"{where}: time over that of steps that go past the library, after the first second, {what}", of_all <= 1.02, f"{of_all:.4f}", "<= 1.02", issue=True)
+            last = runs["preload"][-1].result["phases"][at]
+            lab.notes.append(f"{where}: {what}, over that of steps that go past the library: {', '.join(f'{r:.4f}' for r in ratio['preload'])}; in a plain process: "
+                             f"{', '.join(f'{r:.4f}' for r in ratio['plain'])}; {last['rounds']} rounds in the last run, of which the middle half is {last['over_past_quarters']}")
 
 
 def compared(lab, name, runs):

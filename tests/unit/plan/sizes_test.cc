@@ -151,6 +151,23 @@ TEST(Sizes, PiecesAreFormedAnewWhereThatPaysInTheLongRun) {
         << "one ends where a call is, and would again";
 }
 
+// A piece whose first graph waits has cost nothing yet, but would once more.
+TEST(Sizes, PiecesThatWaitAreNotFormedAnewSooner) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    program.later = true;
+    program.may_begin = false;
+    for (unsigned step = 0; step < 100; step++) {
+        Pace(program, step < 10 ? 100 : 60);
+        program.may_begin = step >= 60;
+        for (unsigned i = 0; i < 240; i++)
+            program.Op("k" + std::to_string(i % 7), i, i);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.plan.n_formed, 4u);
+    EXPECT_EQ(program.built, 4u);
+}
+
 TEST(Sizes, PiecesFollowAShareThatIsSomewhatLargerWhereThatPaysInTheLongRun) {
     auto share = [](uint32_t later) {
         return InTheLongRun([later](Program &program, unsigned step) {

@@ -19,7 +19,7 @@ namespace {
 
 using fake::driver;
 
-enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50, EAGER = FUNCTIONS }; // EAGER is on the eager list
+enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
 
 uint64_t node_ns; // what a node takes to build
 decltype(cus_driver::cuStreamBeginCapture_v2) real_begin_capture;
@@ -39,7 +39,6 @@ class Pays : public ::testing::Test {
     static void SetUpTestSuite() {
         setenv("CUSPLICE_BUILD_US", "700", 1);
         setenv("CUSPLICE_GRAPH_MB", "12", 1);
-        setenv("CUSPLICE_EAGER", "attention", 1);
         fake::Reset();
         cus_virtual_ns = 1000000;
         auto &table = driver().table;
@@ -60,7 +59,6 @@ class Pays : public ::testing::Test {
         ASSERT_TRUE(cus_engine_start(&driver().table));
         for (int i = 0; i < FUNCTIONS; i++)
             functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
-        functions_.push_back(fake::MakeFunction("attention"));
     }
     void SetUp() override {
         node_ns = 2500;
