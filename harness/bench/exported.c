@@ -50,9 +50,11 @@ void *exported(void *library, const char *symbol) {
         return NULL;
     for (;; i++) {
         uint32_t other = chain[i - hashes->first];
-        if ((other | 1) == (hash | 1) && strcmp(names + symbols[i].st_name, symbol) == 0)
-            return symbols[i].st_shndx == SHN_UNDEF ? NULL
-                                                    : (void *)(map->l_addr + symbols[i].st_value);
+        const ElfW(Sym) *found = &symbols[i];
+        if ((other | 1) == (hash | 1) && found->st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(found->st_info) == STT_FUNC &&
+            strcmp(names + found->st_name, symbol) == 0)
+            return (void *)(map->l_addr + found->st_value);
         if (other & 1)
             return NULL;
     }
