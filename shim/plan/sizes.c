@@ -149,12 +149,13 @@ static bool costs_less(const struct cus_plan *plan, uint64_t most) {
 
 /* Is it paid back by what steps save until it is looked at again? Then it may be little in each, a
  * graph too many, say, since the host was not quite warm when they were formed: what goes on for so
- * long goes on for as long again. */
+ * long goes on for as long again. What is longer than a share goes share by share, and none is
+ * formed beyond one that is still there: what that saves is not known. */
 static bool pays(const struct cus_plan *plan) {
     struct cus_ramp_limits limits = sizes_of(plan);
     struct cus_ramp_step as_it_is;
     uint32_t ops, pace = plan->ns_per_op;
-    if (!as_cut(plan, &as_it_is, &ops))
+    if (!as_cut(plan, &as_it_is, &ops) || (plan->share && ops > plan->share))
         return false;
     uint64_t now = cus_ramp_step_ns(as_it_is);
     uint64_t anew = cus_ramp_step_ns(cus_ramp_cut(&limits, pace, pace, ops));

@@ -175,14 +175,10 @@ TEST(Sizes, PiecesFollowAShareThatIsSomewhatLargerWhereThatPaysInTheLongRun) {
             Pace(program, 50);
         });
     };
-    EXPECT_EQ(share(184).late, 0u) << "four at best";
-    Long all = share(210);
+    Long all = share(250);
     EXPECT_EQ(all.late, 3u) << "4, 32 and 204";
     EXPECT_EQ(all.pieces, 3u);
-    all = share(192);
-    EXPECT_EQ(all.late, 4u)
-        << "4, 44 and 192, but what is built in one step is less: once, in vain";
-    EXPECT_EQ(all.pieces, 4u);
+    EXPECT_EQ(share(230).late, 0u) << "not all of it may be built in one step";
 }
 
 // However the pace wobbles between what three and what four graphs are best for.
@@ -191,7 +187,7 @@ TEST(Sizes, PiecesAreSeldomFormedAnewInTheLongRun) {
     Long all = InTheLongRun([&](Program &program, unsigned step) {
         Pace(program, (step / 100 % 2 ? 80 : 95) + random() % 20);
     });
-    EXPECT_LE(all.late, 8u);
+    EXPECT_LE(all.late, 4u) << "once";
 }
 
 // Of many steps some are always formed while the host is busy: the others need not go for these.
@@ -236,7 +232,7 @@ void FollowShare(bool small) {
     };
     EXPECT_GT(formed(small ? 1 : 100), 0u);
     EXPECT_GT(program.plan.n_shared, 0u);
-    EXPECT_EQ(formed(small ? 4 : 150), 0u);
+    EXPECT_EQ(formed(small ? 7 : 150), 0u);
     EXPECT_EQ(formed(small ? 3 : 50), 0u);
     EXPECT_GT(formed(small ? 8 : 200), 0u);
     ExpectFaithful(program);
