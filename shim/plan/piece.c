@@ -17,12 +17,22 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup,
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
+/* Does the path itself part behind this node? */
+static bool parts(const struct cus_node *node) {
+    const struct cus_node *next = node->expect;
+    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step;
+}
+
 /* Can no piece go on behind this node, whoever begins one there? */
 static bool is_end(const struct cus_node *node, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
-    const struct cus_node *next = node->expect;
-    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
-           !qualifies(next, warmup, dispatch);
+    return parts(node) || !qualifies(node->expect, warmup, dispatch);
+}
+
+struct cus_piece *cus_piece_behind(const struct cus_piece *piece) {
+    const struct cus_node *last = piece->nodes[piece->n - 1];
+    struct cus_piece *behind = parts(last) ? NULL : last->expect->piece;
+    return behind && behind->nodes[0] == last->expect ? behind : NULL;
 }
 
 /* The op behind `node` in the same piece, NULL where the piece must end. `n` ops are in it so far.

@@ -99,7 +99,7 @@ struct cus_piece {
     uint8_t *asked;             /* as an image of which all is known */
     uint32_t shaping;           /* the plan's when it was formed */
     uint32_t formed_ns;         /* the pace that set its size; 0: something else did */
-    uint32_t formed_share;      /* the share that kept it from being larger; 0: none did */
+    uint32_t formed_share;      /* ops, where the share kept it from having more; 0: it did not */
     uint32_t advice;            /* the entry by which it was formed; 0: none */
     bool advised;               /* formed by advice, and no graph of it was tried yet */
     bool memory;                /* holds memsets or copies */
@@ -131,6 +131,8 @@ struct cus_piece {
  * class. */
 struct cus_piece *cus_piece_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch);
+/* The piece that begins behind this one, where nothing but its size keeps them apart; or NULL. */
+struct cus_piece *cus_piece_behind(const struct cus_piece *piece);
 /* Gives the nodes back and frees the piece; the variants have been dropped. */
 void cus_piece_free(struct cus_piece *piece);
 

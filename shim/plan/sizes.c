@@ -63,13 +63,31 @@ void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
     plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
 }
 
+/* Is it of before the last decision? One graph of it goes at most. */
+static bool may_go(const struct cus_plan *plan, const struct cus_piece *piece) {
+    return piece->shaping != plan->shaping && piece->n_variants < 2;
+}
+
+/* One that begins behind it and is to be formed anew goes with it where there is room for all of
+ * it: as many go at once as a step may build, and where these end need not be where pieces do. */
+static struct cus_piece *form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
+                              uint32_t size) {
+    struct cus_piece *piece, *behind;
+    while ((piece = cus_piece_form(node, lead, size, plan->limits.warmup, &plan->dispatch)) &&
+           (behind = cus_piece_behind(piece)) && may_go(plan, behind) &&
+           piece->n + behind->n <= size) {
+        cus_piece_free(piece);
+        cus_learn_drop(plan, behind);
+    }
+    return piece;
+}
+
 struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
                                 struct cus_ramp ramp) {
     uint32_t advised = lead ? 0 : cus_advice_cut(plan, node);
     uint32_t size = advised ? advised : piece_size(plan, node, ramp);
     uint64_t refused = cus_mem_refused();
-    struct cus_piece *piece =
-        cus_piece_form(node, lead, size, plan->limits.warmup, &plan->dispatch);
+    struct cus_piece *piece = form(plan, node, lead, size);
     if (!piece) {
         node->retry_at = node->visits + (cus_mem_refused() == refused ? 1 : RETRY_NO_ROOM);
         return NULL;
@@ -79,11 +97,12 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
         cus_advice_formed(plan, piece);
     /* One that ends for another reason is the same at any pace. */
     bool bounded = piece->nodes[piece->n - 1]->boundary || advised;
-    if (!bounded && piece->n >= size)
+    const struct cus_piece *behind = cus_piece_behind(piece);
+    if (!bounded && (piece->n >= size || behind))
         piece->formed_ns = plan->ns_per_op;
     uint32_t first = sizes_of(plan).first, bound = plan->share > first ? plan->share : first;
-    if (!bounded && plan->share && piece->n >= bound)
-        piece->formed_share = bound;
+    if (!bounded && plan->share && (piece->n >= bound || (behind && size >= bound)))
+        piece->formed_share = piece->n;
     plan->paces += piece->formed_ns;
     plan->n_paced += piece->formed_ns > 0;
     plan->shares += piece->formed_share;
@@ -117,7 +136,7 @@ static bool outgrown(const struct cus_plan *plan, bool first) {
 
 /* A step as it is cut, the one that came last or one that begins like it, by the clock of the ramp
  * at the pace of now, and its ops. False where not all of it is in pieces, or one ends for another
- * reason than its size: they would be the same again. */
+ * reason than its size or a piece that was there: they would be the same again. */
 static bool as_cut(const struct cus_plan *plan, struct cus_ramp_step *step, uint32_t *ops) {
     const struct cus_node *node = plan->tree.root.expect;
     *step = (struct cus_ramp_step){0, 0};

@@ -9,6 +9,10 @@
 #include <random>
 #include <set>
 
+extern "C" {
+#include "shim/plan/step.h"
+}
+
 namespace {
 
 // Sizes of the pieces of a step of `ops` ops, learned at a host pace of `ns` per op.
@@ -179,6 +183,61 @@ TEST(Sizes, PiecesFollowAShareThatIsSomewhatLargerWhereThatPaysInTheLongRun) {
     EXPECT_EQ(all.late, 3u) << "4, 32 and 204";
     EXPECT_EQ(all.pieces, 3u);
     EXPECT_EQ(share(230).late, 0u) << "not all of it may be built in one step";
+}
+
+// Of a step that is longer than its share as many go at a time as the share is: what begins behind
+// goes with them where one piece has room for it, and all are formed anew once the share is larger.
+struct Shares {
+    uint32_t first, later; // behind 20 steps
+    unsigned steps;
+    unsigned shapes = 1, ops = 240;
+    unsigned marker = 0; // op that begins another part of the step; 0: none
+};
+std::vector<uint32_t> PiecesOf(const Shares &shares, uint64_t *formed = nullptr) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    cus_step_rule rule = {};
+    rule.marker = "marker";
+    rule.tokens = CUS_STEP_X;
+    rule.tokens_each = 1;
+    program.Kind("marker")->step = &rule;
+    for (unsigned step = 0; step < shares.steps; step++) {
+        program.plan.share = step < 20 ? shares.first : shares.later;
+        Pace(program, step < 5 ? 900 : 50);
+        program.pieces.clear();
+        for (unsigned i = 0; i < shares.ops; i++)
+            program.Op(i && i == shares.marker ? "marker" : "k" + std::to_string(i % 7), i, i,
+                       1 + step % shares.shapes);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    if (formed)
+        *formed = program.plan.n_formed;
+    return program.pieces;
+}
+TEST(Sizes, PiecesFormedShareByShareNeedNotEndWhereTheSharesDid) {
+    EXPECT_EQ(PiecesOf({88, 88, 6}), (std::vector<uint32_t>{4, 9, 18, 22, 27, 33, 41, 51, 35}));
+    EXPECT_EQ(PiecesOf({88, 88, 20}), (std::vector<uint32_t>{4, 32, 77, 41, 86}))
+        << "the first share ends at 80, and what then begins there has room behind 36, all of it";
+    EXPECT_EQ(PiecesOf({100, 100, 20}), (std::vector<uint32_t>{4, 36, 73, 92, 35}));
+    EXPECT_EQ(PiecesOf({88, 88, 20, 2}), (std::vector<uint32_t>{4, 27, 49, 33, 41, 86}))
+        << "a graph at a time";
+    EXPECT_EQ(PiecesOf({130, 130, 800, 1, 1000}),
+              (std::vector<uint32_t>{4, 32, 94, 70, 87, 108, 130, 130, 130, 130, 85}));
+    EXPECT_EQ(PiecesOf({130, 256, 800, 1, 1000}),
+              (std::vector<uint32_t>{4, 32, 251, 238, 130, 130, 215}))
+        << "what the share kept small follows it, wherever it ends";
+}
+TEST(Sizes, PiecesFormedShareByShareAreFormedAnewWhereThatPays) {
+    EXPECT_EQ(PiecesOf({88, 250, 300}), (std::vector<uint32_t>{4, 32, 77, 41, 86}));
+    EXPECT_EQ(PiecesOf({88, 250, 800}), (std::vector<uint32_t>{4, 32, 204}));
+    EXPECT_EQ(PiecesOf({88, 230, 800}), (std::vector<uint32_t>{4, 32, 77, 41, 86}))
+        << "not all of it may be built in one step";
+    for (unsigned marker : {80, 100, 120, 140, 160}) {
+        uint64_t before, after;
+        PiecesOf({.first = 88, .later = 250, .steps = 50, .marker = marker}, &before);
+        PiecesOf({.first = 88, .later = 250, .steps = 800, .marker = marker}, &after);
+        EXPECT_EQ(after, before) << "one ends in front of a marker, and would again";
+    }
 }
 
 // However the pace wobbles between what three and what four graphs are best for.
