@@ -101,7 +101,8 @@ struct cus_piece *cus_plan_form(struct cus_plan *plan, struct cus_node *node, ui
     if (!bounded && (piece->n >= size || behind))
         piece->formed_ns = plan->ns_per_op;
     uint32_t first = sizes_of(plan).first, bound = plan->share > first ? plan->share : first;
-    if (!bounded && plan->share && (piece->n >= bound || (behind && size >= bound)))
+    bool kept = behind && behind->shaping != plan->shaping && size >= bound; /* no room for that */
+    if (!bounded && plan->share && (piece->n >= bound || kept))
         piece->formed_share = piece->n;
     plan->paces += piece->formed_ns;
     plan->n_paced += piece->formed_ns > 0;

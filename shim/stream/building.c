@@ -105,7 +105,8 @@ bool cus_build_safe(void) {
  * are about to issue an op or a complete piece, of streams that are left alone as well, let a build
  * go first: not for long, whoever it is that they wait for, and with no lock but that of their own
  * stream, which whoever builds does not take. Where hardly anybody waited for any of many builds
- * they have no way any more, until one takes long.
+ * they have it only once they take long: whoever finds that one does gives it way, and says so to
+ * the others.
  */
 
 enum {
@@ -121,29 +122,45 @@ void cus_build_start(void) {
     cus_process.crowded = CROWDED_BUILDS;
 }
 
-bool cus_build_takes_way(void) {
-    if (!cus_process.crowded)
-        return false;
-    cus_process.crowded--;
-    cus_process.ways += cus_process.ways + 1 ? 1 : 2; /* 0 is none */
-    __atomic_store_n(&cus_process.way, cus_process.ways, __ATOMIC_RELEASE);
-    return true;
+/* Longer than any driver takes by itself. */
+static uint64_t long_ns(uint32_t nodes) {
+    return (uint64_t)(nodes > CROWDED_FROM ? nodes : CROWDED_FROM) * CROWDED_NS;
 }
 
-void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns) {
-    bool crowd = nodes >= CROWDED_FROM && ns > (uint64_t)nodes * CROWDED_NS;
-    if (way) {
-        __atomic_store_n(&cus_process.way, 0, __ATOMIC_RELEASE);
-        cus_futex_wake(&cus_process.way, INT_MAX);
-        crowd = __atomic_exchange_n(&cus_process.waited, 0, __ATOMIC_RELAXED) >= CROWD;
-    }
-    if (crowd)
+bool cus_build_takes_way(uint32_t nodes) {
+    bool now = cus_process.crowded > 0;
+    cus_process.crowded -= now;
+    cus_process.ways += cus_process.ways + 2 ? 2 : 4; /* 0 is none; the lowest bit is CUS_WAY_NOW */
+    __atomic_store_n(&cus_process.way_from, cus_clock_ns() + long_ns(nodes), __ATOMIC_RELAXED);
+    __atomic_store_n(&cus_process.way, cus_process.ways | (now ? CUS_WAY_NOW : 0),
+                     __ATOMIC_RELEASE);
+    return now;
+}
+
+void cus_build_had_way(bool now, uint32_t nodes, uint64_t ns) {
+    __atomic_store_n(&cus_process.way, 0, __ATOMIC_RELEASE);
+    cus_futex_wake(&cus_process.way, INT_MAX);
+    bool crowd = __atomic_exchange_n(&cus_process.waited, 0, __ATOMIC_RELAXED) >= CROWD;
+    if (crowd || (!now && nodes >= CROWDED_FROM && ns > long_ns(nodes)))
         cus_process.crowded = CROWDED_BUILDS;
+}
+
+/* Has this build way by now? Whoever finds that it takes long gives it that, unless it ended. */
+static bool has_way(uint32_t *way) {
+    if (*way & CUS_WAY_NOW)
+        return true;
+    if (!*way || cus_clock_ns() < __atomic_load_n(&cus_process.way_from, __ATOMIC_RELAXED))
+        return false;
+    uint32_t with = *way | CUS_WAY_NOW;
+    bool gave = __atomic_compare_exchange_n(&cus_process.way, way, with, false, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE);
+    *way = gave ? with : *way;
+    return *way & CUS_WAY_NOW;
 }
 
 bool cus_build_wait(struct cus_ways *ways, uint64_t most_ns) {
     uint32_t way = __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
-    if (!way || !most_ns)
+    if (!most_ns || !has_way(&way))
         return false;
     if (ways->way != way) {
         *ways = (struct cus_ways){.way = way};

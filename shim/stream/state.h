@@ -154,6 +154,8 @@ struct cus_samples {
     uint32_t ns[CUS_SAMPLES];
 };
 
+enum { CUS_WAY_NOW = 1 };
+
 /* How many engines of a group withhold ops: those whose numbers are the same but for multiples of
  * CUS_GROUPS. So a call that covers all streams looks at those that it must, however many there
  * are, and streams of two threads hardly ever share a group. */
@@ -174,16 +176,18 @@ struct cus_process {
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
     uint32_t hooks; /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
-    uint32_t way;   /* atomic futex: while whoever builds asks others for a moment, which build */
+    uint32_t way;   /* atomic futex: which build is under way, with CUS_WAY_NOW while others are
+                       asked for a moment; 0: none */
 
     /* What threads write while others match ops is in other lines than what they look at. */
     uint32_t spinners __attribute__((
         aligned(CUS_LINE))); /* atomic: engines whose `spinning` is set: nothing is built */
     bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
     uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
-    uint32_t crowded;        /* build lock: builds from now on that set `way` (building.c) */
-    uint32_t ways;           /* build lock: the last one that did */
+    uint32_t crowded;        /* build lock: builds from now on that have way at once (building.c) */
+    uint32_t ways;           /* build lock: the last one */
     uint32_t waited;         /* atomic: threads that waited for it */
+    uint64_t way_from;       /* atomic: when it has way in any case, in ns */
     struct cus_lock
         build_lock; /* innermost: held while an exec is built, and around everything about
                        spinners, so that none begins to spin in the middle of it */
@@ -539,10 +543,10 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint
 void cus_build_failed(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised);
 /* Nothing is known of other threads: builds have way. */
 void cus_build_start(void);
-/* Build lock held: is what is built now to have way? Then cus_build_had_way ends that, with what
- * the build took in ns either way. */
-bool cus_build_takes_way(void);
-void cus_build_had_way(bool way, uint32_t nodes, uint64_t ns);
+/* Build lock held, around a build of so many nodes: has it way at once? With that, and what it took
+ * in ns, it ends. */
+bool cus_build_takes_way(uint32_t nodes);
+void cus_build_had_way(bool now, uint32_t nodes, uint64_t ns);
 /* In front of ops and graphs that this thread issues: no lock held, or that of its stream. For so
  * long at most, never for long, and a few times for one build: `ways` are the thread's, or those of
  * the stream whose lock is held. False: it did not wait. */

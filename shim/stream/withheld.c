@@ -265,7 +265,7 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
         return NULL;
     struct cus_variant *variant = NULL;
     if (cus_build_safe()) {
-        bool no_room, way = cus_build_takes_way();
+        bool no_room, way = cus_build_takes_way(piece->n);
         uint64_t before = engine->counters.build_ns;
         variant = cus_graphs_build(engine, &no_room);
         cus_build_had_way(way, piece->n, engine->counters.build_ns - before);

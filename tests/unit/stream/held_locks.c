@@ -35,7 +35,7 @@ void hold_build(void (*meanwhile)(void)) {
 }
 
 bool build_has_way(void) {
-    return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE) & CUS_WAY_NOW;
 }
 
 unsigned builds_waited(void) {

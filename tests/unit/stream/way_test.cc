@@ -250,6 +250,70 @@ TEST_F(Way, WhereNobodyWaitsThereIsNoneUntilABuildIsHeldUp) {
         EXPECT_EQ(way[i], i != kBuilds && i != 2 * kBuilds + 1) << i;
 }
 
+// The driver's lock goes to whoever asks most often: a build beside many threads would never end.
+TEST_F(Way, ABuildThatTakesLongHasItFromThenOn) {
+    CUstream beside = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Step(beside, 3);
+    Build(kBuilds);
+    unsigned waited[3];
+    bool has[3];
+    double ms = 0;
+    meanwhile = [&] {
+        meanwhile = nullptr;
+        auto look = [&](int i) {
+            std::thread([&] { ms = MsOf([&] { Launch(beside, 0, i); }); }).join();
+            waited[i] = builds_waited();
+            has[i] = build_has_way();
+        };
+        has[0] = build_has_way();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1)); // 16 nodes: 0.12
+        look(1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        look(2);
+    };
+    Build(1);
+    EXPECT_FALSE(has[0]);
+    EXPECT_TRUE(has[1]) << "whoever comes says so to the others";
+    EXPECT_TRUE(has[2]);
+    EXPECT_EQ(waited[1], 1u);
+    EXPECT_EQ(waited[2], 2u);
+    EXPECT_GE(ms, 0.9) << "it did not wait";
+    EXPECT_FALSE(build_has_way()) << "nothing is built any more";
+}
+
+// Nobody waits for one that takes no longer than it should.
+TEST_F(Way, ABuildThatTakesNotLongHasNone) {
+    CUstream beside = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Step(beside, 3);
+    Build(kBuilds);
+    double least = 1e9;
+    for (int i = 0; i < 16; i++) { // a thread may take longer to start than a build may
+        bool had = false;
+        double ms = 0;
+        std::promise<void> ready;
+        std::promise<void> go;
+        std::thread other([&] {
+            Launch(beside, 1, 1);
+            ready.set_value();
+            go.get_future().wait();
+            ms = MsOf([&] { Launch(beside, 0, i); });
+        });
+        ready.get_future().wait();
+        meanwhile = [&] {
+            meanwhile = nullptr;
+            go.set_value();
+            other.join();
+            had = build_has_way();
+        };
+        Build(1);
+        if (!had)
+            least = std::min(least, ms);
+        build_as_at_start();
+        Build(kBuilds);
+    }
+    EXPECT_LT(least, 0.9) << "it waited for each";
+}
+
 TEST_F(Way, AsLongAsThreadsWaitForThemBuildsHaveIt) {
     CUstream beside[3];
     for (CUstream &stream : beside) {
