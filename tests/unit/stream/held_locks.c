@@ -38,12 +38,25 @@ bool build_has_way(void) {
     return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE) & CUS_WAY_NOW;
 }
 
+bool waits_for_build(void) {
+    struct cus_ways ways = {0};
+    return cus_build_give_way(&ways, 1);
+}
+
 unsigned builds_waited(void) {
     return __atomic_load_n(&cus_process.waited, __ATOMIC_ACQUIRE);
 }
 
 void build_as_at_start(void) {
     cus_build_start();
+}
+
+void hold_way(uint32_t nodes, void (*meanwhile)(void)) {
+    cus_lock_take(&cus_process.build_lock);
+    bool now = cus_build_takes_way(nodes);
+    meanwhile();
+    cus_build_had_way(now, nodes, 0);
+    cus_lock_give(&cus_process.build_lock);
 }
 
 void hold_list(void (*meanwhile)(void)) {

@@ -11,9 +11,13 @@ void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
 // the flags of the stream while the lock is held.
 void hold_registry(CUstream stream, CUcontext context);
 void hold_build(void (*meanwhile)(void));
+// As a thread that builds so many nodes.
+void hold_way(uint32_t nodes, void (*meanwhile)(void));
 void hold_list(void (*meanwhile)(void));
 // Does whoever is about to issue an op or a graph wait now for a graph that is being built?
 bool build_has_way(void);
+// Does this thread wait for it, for a nanosecond?
+bool waits_for_build(void);
 // Threads that have waited for it.
 unsigned builds_waited(void);
 // Nothing is known of how long builds take, nor of who waits for them.
