@@ -15,6 +15,9 @@
  * doubled, out of order, or that runs with a stale argument or grid changes the checksum. Memsets
  * and copies overwrite parts of that buffer: one that is lost shows unless a later step overwrites
  * what it left, in the last step always.
+ *
+ * With --core each step is asked whether its core was its own (core.h), and the host's part is
+ * said of those alone as well.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -25,10 +28,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "harness/bench/core.h"
 #include "harness/bench/gpu.h"
 #include "harness/bench/hostloop.h"
 
 enum { GRID = 2, GRIDS = 8, SPAN = 8 /* bytes of a memset or a copy */ };
+enum { TELLING = 20 /* steps of which a median is said */ };
 
 enum what { LAUNCH, SET, COPY };
 
@@ -62,6 +67,7 @@ struct run {
     uint64_t issued, random;
     pthread_barrier_t *warm;     /* where threads meet before the first step that counts, or NULL */
     uint64_t *host, *wall, *gpu; /* ns of each step that counts */
+    enum core *core;             /* with --core: while each of them was issued */
     uint64_t began, ended;       /* ns: of the steps that count */
 };
 
@@ -254,6 +260,7 @@ static void run_steps(struct run *run) {
             run->began = now_ns();
         }
         stop_if_over();
+        const double before = o->core ? core_ratio() : 0;
         uint64_t begin = now_ns(), issued;
         if (o->events)
             gpu_event_record(run->began_at, run->streams[0]);
@@ -261,11 +268,13 @@ static void run_steps(struct run *run) {
         if (o->events)
             gpu_event_record(run->ended_at, run->streams[0]);
         issued = now_ns();
+        const double behind = o->core ? core_ratio() : 0;
         for (unsigned i = 0; i < o->streams; i++)
             gpu_stream_wait(run->streams[i]);
         if (step < o->warmup)
             continue;
         run->host[step - o->warmup] = issued - begin;
+        run->core[step - o->warmup] = core_between(before, behind);
         run->wall[step - o->warmup] = now_ns() - begin;
         if (o->events)
             run->gpu[step - o->warmup] =
@@ -315,6 +324,21 @@ static uint64_t quantile(const uint64_t *sorted, unsigned n, double q) {
     return sorted[(unsigned)(q * (n - 1) + 0.5)];
 }
 
+/* With --core: of the steps whose core was `found`, how many they are and the host's median time of
+ * an operation, where they are enough to say. */
+static void say_core(const struct run *run, enum core found, const char *name) {
+    uint64_t *host = need(run->opt->steps, sizeof *host);
+    unsigned n = 0;
+    for (unsigned i = 0; i < run->opt->steps; i++)
+        if (run->core[i] == found)
+            host[n++] = run->host[i];
+    qsort(host, n, sizeof *host, by_value);
+    printf("\"steps_%s\": %u, ", name, n);
+    if (n >= TELLING)
+        printf("\"host_%s_ns\": %.2f, ", name, (double)quantile(host, n, 0.5) / run->opt->launches);
+    free(host);
+}
+
 static long resident_kb(void) {
     long pages = 0, rss = 0;
     FILE *f = fopen("/proc/self/statm", "r");
@@ -353,6 +377,7 @@ static void prepare(struct run *run, const struct options *o, struct run *all, u
     run->opt = o;
     run->random = 42;
     run->host = all->host + samples, run->wall = all->wall + samples, run->gpu = all->gpu + samples;
+    run->core = all->core + samples;
     for (unsigned s = 0; s < o->streams; s++) {
         run->state[s] = gpu_buffer();
         if (o->stream != STREAM_LEGACY)
@@ -382,6 +407,7 @@ int main(int argc, char **argv) {
     runs[0].host = need(samples, sizeof(uint64_t));
     runs[0].wall = need(samples, sizeof(uint64_t));
     runs[0].gpu = need(samples, sizeof(uint64_t));
+    runs[0].core = need(samples, sizeof(enum core));
     gpu_start();
     for (unsigned i = 0; i < n_runs; i++)
         prepare(&runs[i], o, runs, i * o->steps);
@@ -414,6 +440,11 @@ int main(int argc, char **argv) {
         issued += runs[i].issued;
         sum = checksum(&runs[i], sum);
     }
+    printf("{\"program\": \"hostloop\", ");
+    if (o->core) {
+        say_core(&runs[0], CORE_ALONE, "alone");
+        say_core(&runs[0], CORE_BESIDE, "beside");
+    }
     qsort(host, samples, sizeof *host, by_value);
     qsort(wall, samples, sizeof *wall, by_value);
     qsort(runs[0].gpu, samples, sizeof *runs[0].gpu, by_value);
@@ -421,7 +452,7 @@ int main(int argc, char **argv) {
     /* Several threads: how fast kernels came by, all threads together. */
     double kernel = o->threads ? (double)together / ((double)samples * o->launches)
                                : (double)median / o->launches;
-    printf("{\"program\": \"hostloop\", \"api\": \"%s\", \"mode\": \"%s\", \"threads\": %u, "
+    printf("\"api\": \"%s\", \"mode\": \"%s\", \"threads\": %u, "
            "\"streams\": %u, \"launches\": %u, \"steps\": %u, \"graphs\": %u, ",
            gpu_api, mode_of(o), n_runs, o->streams, o->launches, o->loop ? o->turns : o->steps,
            runs[0].n_parts);

@@ -17,6 +17,7 @@ struct options {
     bool graph;
     unsigned piece; /* with graph: so many launches in one at most; 0: one whole graph */
     bool events;
+    bool core;  /* whether each step had a core for itself */
     bool stops; /* before the steps that are timed, and behind one at each SIGUSR2 */
     enum stream_kind stream;
 };

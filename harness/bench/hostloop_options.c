@@ -10,7 +10,7 @@
 
 static const char usage_text[] =
     "usage: hostloop [--launches N] [--steps N] [--warmup N] [--kernels N]\n"
-    "                [--stream own|nonblocking|legacy] [--events]\n"
+    "                [--stream own|nonblocking|legacy] [--events] [--core]\n"
     "                [--eager-every N] [--scalar-every N] [--grid-every N] [--memset-every N]\n"
     "                [--copy-every N] [--graph [--piece N]]\n"
     "                [--streams N [--run N]] [--threads N] [--stops]\n"
@@ -63,7 +63,7 @@ static enum stream_kind stream_kind(const char *word) {
 }
 
 void options_parse(int argc, char **argv, struct options *o) {
-    struct option names[NUMERICS + 6] = {{0}};
+    struct option names[NUMERICS + 7] = {{0}};
     for (unsigned i = 0; i < NUMERICS; i++)
         names[i] = (struct option){numerics[i].name, 1, NULL, 256 + (int)i};
     names[NUMERICS] = (struct option){"graph", 0, NULL, 'g'};
@@ -71,6 +71,7 @@ void options_parse(int argc, char **argv, struct options *o) {
     names[NUMERICS + 2] = (struct option){"stream", 1, NULL, 's'};
     names[NUMERICS + 3] = (struct option){"help", 0, NULL, 'h'};
     names[NUMERICS + 4] = (struct option){"stops", 0, NULL, 'z'};
+    names[NUMERICS + 5] = (struct option){"core", 0, NULL, 'c'};
     *o = (struct options){.launches = 1000,
                           .steps = 300,
                           .warmup = 50,
@@ -86,6 +87,8 @@ void options_parse(int argc, char **argv, struct options *o) {
             o->graph = true;
         } else if (c == 'e') {
             o->events = true;
+        } else if (c == 'c') {
+            o->core = true;
         } else if (c == 'z') {
             o->stops = true;
         } else if (c == 's') {
@@ -98,11 +101,12 @@ void options_parse(int argc, char **argv, struct options *o) {
         }
     }
     /* Streams and threads are non-blocking ones of their own, a loop has no steps, an order that
-     * never repeats has no graph, pieces are graphs, and what stops does so between steps. */
+     * never repeats has no graph, pieces are graphs, what stops does so between steps, and
+     * the core is asked beside the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->piece && !o->graph) ||
         (o->events && (o->loop || o->threads || o->streams > 1)) ||
-        (o->stops && (o->loop || o->threads)))
+        ((o->stops || o->core) && (o->loop || o->threads)))
         wrong();
     if (o->loop)
         o->launches = o->loop;

@@ -97,7 +97,7 @@ class Bench(Lab):
         return runs
 
 
-KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "gpu_us", "median_ms", "median_of_all_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
+KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "steps_alone", "host_alone_ns", "steps_beside", "host_beside_ns", "gpu_us", "median_ms", "median_of_all_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
 
 
 def yardsticks(seen):
@@ -147,10 +147,22 @@ def case_loop_eager(bench):
 
 def case_host_time(bench):
     """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted, the graphs that it launches counted. Pieces of 128 by
-    hand show what launching graphs takes of it."""
+    hand show what launching graphs takes of it. Each step asks whether its core was its own; what a neighbour on it costs is noted."""
     for program, label in (("hostloop_driver", "driver API"), ("hostloop_shared", "shared cudart"), ("hostloop", "static cudart")):
-        hostloop(bench, label, figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, PIECES), piece=128, steps=(300, 100),
-                 reps=5)
+        hostloop(bench, label, ["--core"], figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, PIECES), piece=128,
+                 steps=(300, 100), reps=5)
+        bench.notes += core_notes(bench.points[-1]) if bench.points and bench.points[-1]["label"] == label else []
+
+
+def core_notes(point):
+    """A line for each variant: what a launch takes on a core alone and beside a busy hyperthread, medians over the runs that had such steps."""
+    for name, of in point["variants"].items():
+        said = []
+        for where, words in (("alone", "on a core alone"), ("beside", "beside a busy hyperthread")):
+            runs = [run[f"host_{where}_ns"] for run in of["runs"] if f"host_{where}_ns" in run]
+            steps = sum(run.get(f"steps_{where}", 0) for run in of["runs"])
+            said.append(f"{statistics.median(runs):.1f} ns {words} ({steps} steps)" if runs else f"not known {words} ({steps} steps)")
+        yield f"{point['label']}, {name}: {', '.join(said)}"
 
 
 STEPS_OF_240 = (("hostloop_driver", ", driver API"), ("hostloop_shared", ", shared cudart"), ("hostloop", ""))
@@ -451,6 +463,8 @@ BOUNDS = (
     Bound("decode host, batch 1, tokens/s, preloaded / plain", "decode", "batch 1", (PRELOADED, "tokens_per_s"), (PLAIN, "tokens_per_s"), 1.5, True),
     Bound("host time of a matched launch, driver API (ns)", "host-time", "driver API", (PRELOADED, "host_ns"), None, 50),
     Bound("host time of a matched launch, shared cudart (ns)", "host-time", "shared cudart", (PRELOADED, "host_ns"), None, 100),
+    Bound("the same on a core alone, driver API (ns)", "host-time", "driver API", (PRELOADED, "host_alone_ns"), None, 50),
+    Bound("the same on a core alone, shared cudart (ns)", "host-time", "shared cudart", (PRELOADED, "host_alone_ns"), None, 100),
     Bound("240 launches with a synchronisation, driver API, GPU time, preloaded / whole hand-written graph", "step-240", "240 launches a step, driver API",
           (PRELOADED, "gpu_us"), (GRAPH, "gpu_us"), 1.02),
     Bound("the same, shared cudart", "step-240", "240 launches a step, shared cudart", (PRELOADED, "gpu_us"), (GRAPH, "gpu_us"), 1.02),

@@ -190,12 +190,38 @@ TEST(Hostloop, StopsBetweenStepsForOthers) {
     }
 }
 
+// With --core each step is asked what its core was; the work is the same, and no time is said of a
+// few steps.
+TEST(Hostloop, SaysWhichStepsHadTheirCoreForThemselves) {
+    const std::string right = Said(Hostloop("hostloop_driver", {})).text.at("checksum");
+    for (const char *steps : {"6", "200"}) {
+        Outcome run = Hostloop("hostloop_driver", {"--core", "--warmup", "14", "--steps", steps});
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        Json said = Said(run);
+        double alone = said.Number("steps_alone"), beside = said.Number("steps_beside");
+        ASSERT_TRUE(said.Has("steps_alone") && said.Has("steps_beside")) << run.Describe();
+        EXPECT_LE(alone + beside, std::stoi(steps));
+        EXPECT_EQ(said.Has("host_alone_ns"), alone >= 20) << run.Describe();
+        EXPECT_EQ(said.Has("host_beside_ns"), beside >= 20) << run.Describe();
+        if (alone >= 20) {
+            EXPECT_GT(said.Number("host_alone_ns"), 0);
+        }
+        if (*steps == '6') {
+            EXPECT_EQ(said.text.at("checksum"), right);
+        }
+    }
+    Json none = Said(Hostloop("hostloop_driver", {}));
+    EXPECT_FALSE(none.Has("steps_alone"));
+}
+
 TEST(Hostloop, RefusesWhatDoesNotGoTogether) {
     const std::vector<std::vector<std::string>> wrong = {
         {"--piece", "4"},
         {"--random", "5", "--graph"},
         {"--events", "--threads", "2"},
         {"--stops", "--threads", "2"},
+        {"--core", "--threads", "2"},
+        {"--core", "--loop", "37"},
         {"--streams", "2", "--threads", "2"},
         {"--streams", "2", "--stream", "legacy"},
         {"--launches", "0"},
