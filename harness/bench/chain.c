@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "harness/bench/exported.h"
 
@@ -19,12 +18,6 @@ void chain_must(CUresult code, const char *call) {
         return;
     fprintf(stderr, "%s: %s: error %d\n", program_invocation_short_name, call, (int)code);
     exit(3);
-}
-
-uint64_t chain_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void *driver_library(void) {

@@ -72,7 +72,6 @@ CUdeviceptr chain_memory(unsigned first);
 uint64_t chain_sum(uint64_t sum, CUdeviceptr memory);
 
 uint64_t chain_mix(uint64_t x);
-uint64_t chain_now_ns(void);
 
 void chain_must(CUresult code, const char *call);
 #define OK(call) chain_must((call), #call)

@@ -1,16 +1,9 @@
 #include "harness/bench/core.h"
 
-#include <stdint.h>
-#include <time.h>
+#include "harness/bench/clock.h"
 
 #ifdef __x86_64__
 enum { WIDE = 2000, CHAIN = 1000 };
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 double core_ratio(void) {
     uint64_t a = 1, b = 1, c = 1, d = 1;
@@ -34,8 +27,8 @@ double core_ratio(void) {
 enum core core_between(double before, double behind) {
     const double least = before < behind ? before : behind,
                  greatest = before < behind ? behind : before;
-    return least <= 0         ? CORE_UNKNOWN
-           : greatest <= 0.85 ? CORE_ALONE /* 2/3, and what a clock read takes */
+    return least < 0.5        ? CORE_UNKNOWN /* no core does that: the chain was interrupted */
+           : greatest <= 0.85 ? CORE_ALONE   /* 2/3, and what a clock read takes */
            : least >= 1.0     ? CORE_BESIDE
                               : CORE_UNKNOWN;
 }

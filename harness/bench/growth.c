@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "harness/bench/chain.h"
+#include "harness/bench/clock.h"
 #include "shim/include/cusplice.h"
 
 #if defined(__has_include)
@@ -139,16 +140,16 @@ static void step(struct worker *w) {
     if (opt.random)
         turn = w->rng = w->rng * 6364136223846793005u + 1442695040888963407u, turn >>= 33;
     w->done++;
-    uint64_t start = chain_now_ns();
+    uint64_t start = now_ns();
     issue(s, (unsigned)(turn % opt.signatures));
-    uint64_t launched = chain_now_ns();
+    uint64_t launched = now_ns();
     if (opt.allocate) {
         CUdeviceptr p;
         OK(cu.cuMemAlloc(&p, sizeof(unsigned)));
         OK(cu.cuMemFree(p));
     }
     OK(cu.cuStreamSynchronize(s->handle));
-    uint64_t end = chain_now_ns();
+    uint64_t end = now_ns();
     w->host_ns += launched - start;
     w->wall_ns += end - start;
     if (end - start > w->worst_ns)
@@ -322,10 +323,10 @@ int main(int argc, char **argv) {
         destroy(&w[t]);
     unsigned filled_mb = opt.fill ? fill() : 0;
     CALLGRIND_START_INSTRUMENTATION;
-    uint64_t begin = chain_now_ns();
+    uint64_t begin = now_ns();
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    uint64_t all_ns = chain_now_ns() - begin;
+    uint64_t all_ns = now_ns() - begin;
     CALLGRIND_STOP_INSTRUMENTATION;
     size_t known = cusplice_read_counters(&after, sizeof after);
     size_t free_late = 0;

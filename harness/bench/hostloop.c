@@ -25,9 +25,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "harness/bench/clock.h"
 #include "harness/bench/core.h"
 #include "harness/bench/gpu.h"
 #include "harness/bench/hostloop.h"
@@ -78,12 +78,6 @@ static void *need(size_t n, size_t size) {
         exit(2);
     }
     return memory;
-}
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* ---- what a step is ---- */

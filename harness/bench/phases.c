@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "harness/bench/chain.h"
+#include "harness/bench/clock.h"
 #include "shim/include/cusplice.h"
 
 enum {
@@ -232,11 +233,11 @@ static void play(struct phase *p) {
         if (opt.past && i % BLOCK == 0)
             chain_go(goes ? past : there);
         continued = 0;
-        uint64_t start = chain_now_ns();
+        uint64_t start = now_ns();
         unsigned ops = step(p->kind);
-        uint64_t launched = chain_now_ns();
+        uint64_t launched = now_ns();
         OK(cu.cuStreamSynchronize(stream));
-        uint64_t ns = chain_now_ns() - start;
+        uint64_t ns = now_ns() - start;
         if (opt.past)
             add_to_round(&p->rounds, i, ns, !continued && is_late());
         if (goes) {

@@ -97,7 +97,8 @@ class Bench(Lab):
         return runs
 
 
-KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "steps_alone", "host_alone_ns", "steps_beside", "host_beside_ns", "gpu_us", "median_ms", "median_of_all_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
+KEPT = ("wall_ns", "host_ns", "host_p10_ns", "host_p90_ns", "steps_alone", "host_alone_ns", "steps_beside", "host_beside_ns", "gpu_us", "median_ms",
+        "median_of_all_ms", "p10_ms", "p90_ms", "min_ms", "max_ms", "tokens_per_s", "graphs")
 
 
 def yardsticks(seen):

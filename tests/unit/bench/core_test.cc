@@ -7,6 +7,7 @@ extern "C" {
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace {
 
@@ -19,7 +20,8 @@ TEST(Core, IsAloneOrNotWhereBothSidesSaySo) {
         {0.86, 0.67, CORE_UNKNOWN}, {0.67, 1.30, CORE_UNKNOWN}, {1.30, 0.67, CORE_UNKNOWN},
         {1.00, 1.30, CORE_BESIDE},  {1.30, 1.00, CORE_BESIDE},  {0.99, 1.30, CORE_UNKNOWN},
         {1.30, 0.99, CORE_UNKNOWN}, {0.00, 0.67, CORE_UNKNOWN}, {0.67, 0.00, CORE_UNKNOWN},
-        {0.00, 0.00, CORE_UNKNOWN}, {1.30, 0.00, CORE_UNKNOWN},
+        {0.00, 0.00, CORE_UNKNOWN}, {1.30, 0.00, CORE_UNKNOWN}, {0.67, 0.49, CORE_UNKNOWN},
+        {0.49, 0.67, CORE_UNKNOWN}, {0.50, 0.67, CORE_ALONE},   {0.67, 0.50, CORE_ALONE},
     };
     for (const auto &one : cases)
         EXPECT_EQ(core_between(one.before, one.behind), one.core)
@@ -27,14 +29,14 @@ TEST(Core, IsAloneOrNotWhereBothSidesSaySo) {
 }
 
 #ifdef __x86_64__
-// Two cycles over three; a machine with neighbours may never have a core alone, but is not below
-// it: the least of many is what counts, and the clock that changes in between moves it a little.
+// Two cycles over three, up to twice that beside a neighbour; of many, for one that is interrupted
+// says anything.
 TEST(Core, TakesTwoCyclesOverThree) {
-    double least = core_ratio();
-    for (int i = 0; i < 2000 && least > 0.8; i++)
-        least = std::min(least, core_ratio());
-    EXPECT_GT(least, 0.5);
-    EXPECT_LT(least, 2.5) << "two hyperthreads share a core, not three";
+    std::vector<double> ratios(201);
+    std::generate(ratios.begin(), ratios.end(), core_ratio);
+    std::nth_element(ratios.begin(), ratios.begin() + 100, ratios.end());
+    EXPECT_GT(ratios[100], 0.5);
+    EXPECT_LT(ratios[100], 2.5) << "two hyperthreads share a core, not three";
 }
 #endif
 
