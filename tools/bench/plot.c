@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/trace/clean.h"
+
 enum {
     LEFT = 76,
     TOP = 66,
@@ -55,29 +57,9 @@ struct drawing {
 
 /* ---- text ---- */
 
-static void put_text(FILE *to, const char *text, unsigned most) {
-    for (unsigned n = 0; *text; text++, n++) {
-        if (n + 3 >= most && text[1] && text[2] && text[3]) {
-            fputs("...", to);
-            return;
-        }
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '<')
-            fputs("&lt;", to);
-        else if (byte == '>')
-            fputs("&gt;", to);
-        else if (byte == '&')
-            fputs("&amp;", to);
-        else if (byte == '"')
-            fputs("&quot;", to);
-        else
-            putc(byte < 0x20 || byte > 0x7e ? '?' : byte, to);
-    }
-}
-
 static void label(FILE *to, double x, double y, const char *more, const char *text, unsigned most) {
     fprintf(to, "<text x=\"%.1f\" y=\"%.1f\"%s>", x, y, more);
-    put_text(to, text, most);
+    clean_xml(to, text, most);
     fputs("</text>\n", to);
 }
 
@@ -179,7 +161,7 @@ static void draw_axes(const struct drawing *d) {
 static void begin_series(const struct drawing *d, const struct plot_series *series,
                          unsigned place) {
     fputs("<g class=\"series\" data-name=\"", d->to);
-    put_text(d->to, series->name, UINT32_MAX);
+    clean_xml(d->to, series->name, UINT32_MAX);
     fprintf(d->to, "\" stroke=\"%s\" fill=\"none\" stroke-width=\"1.6\">\n",
             series->baseline ? "#444" : colours[place % COLOURS]);
 }
@@ -275,7 +257,7 @@ void plot_svg(const struct plot *plot, FILE *to) {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
             "%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n<title>",
             width, height, width, height);
-    put_text(to, plot->title, TITLE);
+    clean_xml(to, plot->title, TITLE);
     fprintf(to, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
     label(to, LEFT, 24, " font-size=\"15\" font-weight=\"bold\"", plot->title, TITLE);
     label(to, LEFT, 44, "", plot->subtitle, 2 * TITLE);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/clean.h"
+
 extern char **environ;
 
 void settings_forget(void) {
@@ -29,5 +31,5 @@ void settings_tell(void *context, const struct cus_problem *problem) {
     char text[1200];
     ++*(int *)context;
     cus_problem_show(problem, text, sizeof text);
-    fprintf(stderr, "cusplice: %s\n", text);
+    clean_print(stderr, "cusplice: %s\n", text);
 }
