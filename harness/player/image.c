@@ -47,6 +47,7 @@ static const void *from_parts(struct player *p, const struct cst_module *module)
             free(bytes);
             return NULL;
         }
+    p->images[module->id].file = bytes;
     return bytes;
 }
 
@@ -101,8 +102,7 @@ static const void *from_file(struct player *p, const struct cst_module *module) 
         return NULL;
     }
     size_t bytes = S_ISREG(is.st_mode) ? (size_t)is.st_size : 0;
-    const unsigned char *file =
-        bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    unsigned char *file = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
     if (file == MAP_FAILED) {
         notes_add(&p->obstacles, "%s: its code was launched, and it cannot be mapped", path);
@@ -120,9 +120,12 @@ static const void *from_file(struct player *p, const struct cst_module *module) 
             "%s: not the file that was recorded: it has %zu bytes, and the code lay at %" PRIu64
             " to %" PRIu64,
             path, bytes, module->offset, module->offset + module->bytes);
-    else
+    else {
+        p->images[module->id].file = file;
+        p->images[module->id].mapped = bytes;
         return file + module->offset;
-    munmap((void *)(uintptr_t)file, bytes);
+    }
+    munmap(file, bytes);
     return NULL;
 }
 

@@ -14,7 +14,6 @@
 
 #include "harness/player/player.h"
 #include "shim/include/cusplice.h"
-#include "tools/trace/facts.h"
 
 enum { CANNOT = 3, PASSES = 100000 };
 
@@ -44,40 +43,6 @@ void player_check(CUresult result, const char *call) {
 
 /* ---- the GPU ---- */
 
-struct recorded {
-    char gpu[256];
-    int capability;
-};
-
-static void take_fact(void *context, const char *key, size_t key_bytes, const char *value,
-                      size_t bytes) {
-    struct recorded *recorded = context;
-    if (key_bytes == 5 && memcmp(key, "\"gpu\"", 5) == 0 && bytes >= 2)
-        snprintf(recorded->gpu, sizeof recorded->gpu, "%.*s", (int)bytes - 2, value + 1);
-    if (key_bytes == 20 && memcmp(key, "\"compute_capability\"", 20) == 0)
-        recorded->capability = atoi(value);
-}
-
-static void compare_gpu(struct player *p) {
-    struct recorded recorded = {"", 0};
-    bool cubins = false;
-    char *line = facts_line(p->trace->facts);
-    if (line)
-        facts_each(line, take_fact, &recorded);
-    free(line);
-    for (uint32_t i = 1; i < p->trace->replay.n_modules; i++)
-        cubins |= p->images[i].cubin;
-    if (recorded.capability && recorded.capability != p->capability)
-        notes_add(
-            cubins ? &p->obstacles : &p->warnings,
-            "it was recorded on a GPU of compute capability %d.%d%s%s%s, and this one has %d.%d",
-            recorded.capability / 10, recorded.capability % 10, *recorded.gpu ? " (" : "",
-            recorded.gpu, *recorded.gpu ? ")" : "", p->capability / 10, p->capability % 10);
-    else if (*recorded.gpu && strcmp(recorded.gpu, p->gpu) != 0)
-        notes_add(&p->warnings, "it was recorded on another GPU: %s, and this is %s", recorded.gpu,
-                  p->gpu);
-}
-
 static void find_gpu(struct player *p) {
     char error[600];
     int major = 0, minor = 0;
@@ -106,13 +71,6 @@ static void find_gpu(struct player *p) {
 }
 
 /* ---- getting ready ---- */
-
-static void look(struct player *p) {
-    player_memory_plan(p);
-    player_plan(p);
-    player_images(p);
-    compare_gpu(p);
-}
 
 static void prepare(struct player *p) {
     CUcontext context;
@@ -243,7 +201,7 @@ int main(int argc, char **argv) {
     if (!p->trace)
         player_fail("%s", error);
     find_gpu(p);
-    look(p);
+    player_look(p);
     if (!p->obstacles.n)
         prepare(p);
     say_ready(p);

@@ -28,9 +28,12 @@ struct planning {
 static void *arena(struct planning *plan, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
     if (bytes > plan->left) {
-        size_t chunk = bytes > CHUNK ? bytes : CHUNK;
-        plan->chunk = player_need(calloc(1, chunk));
-        plan->left = chunk;
+        size_t room = bytes > CHUNK ? bytes : CHUNK;
+        struct player_chunk *chunk = player_need(calloc(1, sizeof *chunk + room));
+        chunk->before = plan->p->chunks;
+        plan->p->chunks = chunk;
+        plan->chunk = (char *)(chunk + 1);
+        plan->left = room;
     }
     void *at = plan->chunk;
     plan->chunk += bytes;
@@ -175,10 +178,21 @@ static void launch(struct planning *plan, struct player_op *op) {
 
 /* ---- memsets and copies ---- */
 
+/* Lengths that a trace gives are any numbers: what no number holds is more than any memory has. */
+static uint64_t times(uint64_t n, uint64_t each) {
+    uint64_t bytes;
+    return __builtin_mul_overflow(n, each, &bytes) ? UINT64_MAX : bytes;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b) {
+    uint64_t bytes;
+    return __builtin_add_overflow(a, b, &bytes) ? UINT64_MAX : bytes;
+}
+
 static void set(struct planning *plan, struct player_op *op) {
     const struct cst_work *work = op->work;
     uint64_t rows = work->height > 1 ? work->height - 1 : 0;
-    uint64_t bytes = work->width * work->elem + rows * work->pitch;
+    uint64_t bytes = plus(times(work->width, work->elem), times(rows, work->pitch));
     op->what = PLAYER_MEMSET;
     op->memset.to = work->to;
     op->memset.width = work->width;
@@ -232,7 +246,7 @@ static void upload(struct planning *plan, struct player_op *op) {
 static void copy(struct planning *plan, struct player_op *op) {
     const struct cst_work *work = op->work;
     uint64_t rows = work->height > 1 ? work->height : 1;
-    op->copy.bytes = work->width * rows;
+    op->copy.bytes = times(work->width, rows);
     op->copy.to = work->to;
     op->copy.from = work->from;
     op->what = PLAYER_MOVE;

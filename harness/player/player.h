@@ -16,6 +16,8 @@
 
 struct player_image {
     const void *bytes; /* NULL: not there */
+    void *file;        /* what holds them */
+    size_t mapped;     /* length of that where it is a file; 0: it is on the heap */
     bool cubin;        /* machine code of one GPU alone */
     CUmodule module;
     CUlibrary library;
@@ -118,6 +120,12 @@ struct player_step {
     uint64_t ns;
 };
 
+/* Params, and what points to them: memory behind this, which is never moved. */
+struct player_chunk {
+    struct player_chunk *before;
+    uint64_t reserved;
+};
+
 struct player {
     struct cst_trace *trace;
     struct notes obstacles, warnings;
@@ -153,7 +161,8 @@ struct player {
     size_t n_patches;
     struct player_host *hosts;
     size_t n_hosts;
-    void **inputs; /* by id */
+    struct player_chunk *chunks; /* the last one */
+    void **inputs;               /* by id */
     uint64_t *input_bytes;
     uint8_t *input_pinned; /* wanted so */
     uint32_t n_inputs;
@@ -165,12 +174,22 @@ enum {
     PLAYER_DIRTY_MIB = 2048, /* more than that of host memory is not kept to put it back */
 };
 
+/* ---- main.c; a test brings its own ---- */
+
 /* Exits with a line on stdout where there is none. */
 void *player_need(void *memory);
 /* Says what failed, on stdout, and ends the process. */
-_Noreturn void player_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void player_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* The same where `result` is an error. */
 void player_check(CUresult result, const char *call);
+
+/* ---- what can be done ---- */
+
+/* look.c: all that the trace says, as far as no driver is needed; obstacles and warnings.
+ * `granule`, `capability` and `gpu` must be there. */
+void player_look(struct player *p);
+/* For tests: frees what player_look made, but for the trace. */
+void player_forget(struct player *p);
 
 /* steps.c: which steps there are, and which of them are typical. */
 void player_steps(struct player *p);

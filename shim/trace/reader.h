@@ -86,7 +86,7 @@ const char *cst_string(const struct cst_trace *trace, uint32_t id);
  * does not hold what it says: it is looked at here first. */
 bool cst_data_load(const struct cst_trace *trace, const struct cst_part *part, void *to,
                    char *error, size_t bytes);
-/* The parts of one thing: the first, and how many. */
+/* The parts of one thing: the first, and how many. NULL in a trace without parts. */
 const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_of of, uint32_t id,
                                    size_t *n);
 

@@ -160,6 +160,9 @@ const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_
                                    size_t *n) {
     const struct cst_replay *replay = &trace->replay;
     size_t low = 0, high = replay->n_parts;
+    *n = 0;
+    if (!high)
+        return NULL;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct cst_part *part = &replay->parts[middle];
@@ -168,7 +171,6 @@ const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_
         else
             high = middle;
     }
-    *n = 0;
     while (low + *n < replay->n_parts && replay->parts[low + *n].of == (uint32_t)of &&
            replay->parts[low + *n].id == id)
         ++*n;

@@ -423,6 +423,30 @@ TEST(Refuses, OnlyMemoryOfThatMoment) {
     EXPECT_TRUE(Has(Refused(u.End()), "kernel touch: reads or writes host memory"));
 }
 
+TEST(Refuses, LengthsThatNoNumberHolds) {
+    Small s("player_wraps.cst");
+    cst_work *set = s.m.Work(CST_WORK_MEMSET, s.lane), *copy;
+    set->to = s.a;
+    set->elem = 4;
+    set->width = (uint64_t{1} << 62) + 4; // times 4: 16
+    set->height = 1;
+    set = s.m.Work(CST_WORK_MEMSET, s.lane);
+    set->to = s.a;
+    set->elem = 1;
+    set->width = 8;
+    set->height = 3;
+    set->pitch = uint64_t{1} << 63; // two of them: 0
+    copy = s.m.Work(CST_WORK_COPY, s.lane);
+    copy->to = s.a;
+    copy->from = s.a + 256;
+    copy->width = (uint64_t{1} << 63) + 4;
+    copy->height = 2; // 8
+    std::string all = Refused(s.End());
+    EXPECT_TRUE(Has(all, "memset: 0x")) << all;
+    EXPECT_TRUE(Has(all, "a copy reads: 0x")) << all;
+    EXPECT_TRUE(Has(all, "(18446744073709551615 bytes) is no memory of the trace")) << all;
+}
+
 TEST(Refuses, FilesThatAreNotWhatTheyWere) {
     std::string file = Folder() + "/code.bin", bytes(8192, 'x');
     WriteAll(file, bytes);

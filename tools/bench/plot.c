@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/trace/clean.h"
+
 enum {
     LEFT = 76,
     TOP = 66,
@@ -55,33 +57,18 @@ struct drawing {
 
 /* ---- text ---- */
 
-static void put_text(FILE *to, const char *text, unsigned most) {
-    for (unsigned n = 0; *text; text++, n++) {
-        if (n + 3 >= most && text[1] && text[2] && text[3]) {
-            fputs("...", to);
-            return;
-        }
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '<')
-            fputs("&lt;", to);
-        else if (byte == '>')
-            fputs("&gt;", to);
-        else if (byte == '&')
-            fputs("&amp;", to);
-        else if (byte == '"')
-            fputs("&quot;", to);
-        else
-            putc(byte < 0x20 || byte > 0x7e ? '?' : byte, to);
-    }
-}
-
 static void label(FILE *to, double x, double y, const char *more, const char *text, unsigned most) {
     fprintf(to, "<text x=\"%.1f\" y=\"%.1f\"%s>", x, y, more);
-    put_text(to, text, most);
+    clean_xml(to, text, most);
     fputs("</text>\n", to);
 }
 
 /* ---- scales ---- */
+
+/* Times are made from what another process says. */
+static double sane(double ns) {
+    return ns > PLOT_MOST_NS ? PLOT_MOST_NS : ns > 0 ? ns : 0; /* what is no number is neither */
+}
 
 static int by_size(const void *a, const void *b) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -119,9 +106,9 @@ static void scale_times(struct drawing *d) {
     for (unsigned i = 0; i < d->plot->n; i++)
         for (unsigned k = 0; k < d->plot->series[i].n; k++) {
             const struct plot_point *point = &d->plot->series[i].points[k];
-            most = fmax(most, point->ns + point->noise);
+            most = fmax(most, sane(point->ns) + sane(point->noise));
         }
-    most = most > 0 ? most : 1;
+    most = most > 1e-6 ? most : 1; /* of the smallest numbers no step can be made */
     d->step = round_step(most / TICKS);
     d->top = d->step * ceil(most / d->step);
     while (unit < 3 && d->top >= 2 * units[unit + 1].ns)
@@ -179,7 +166,7 @@ static void draw_axes(const struct drawing *d) {
 static void begin_series(const struct drawing *d, const struct plot_series *series,
                          unsigned place) {
     fputs("<g class=\"series\" data-name=\"", d->to);
-    put_text(d->to, series->name, UINT32_MAX);
+    clean_xml(d->to, series->name, UINT32_MAX);
     fprintf(d->to, "\" stroke=\"%s\" fill=\"none\" stroke-width=\"1.6\">\n",
             series->baseline ? "#444" : colours[place % COLOURS]);
 }
@@ -199,13 +186,14 @@ static void draw_marker(const struct drawing *d, const struct plot_series *serie
 
 static void draw_point(const struct drawing *d, const struct plot_series *series, unsigned place,
                        const struct plot_point *point, double x) {
-    double low = place_y(d, point->ns - point->noise), high = place_y(d, point->ns + point->noise);
+    double ns = sane(point->ns), noise = sane(point->noise);
+    double low = place_y(d, ns - noise), high = place_y(d, ns + noise);
     fprintf(d->to,
             "<g class=\"point\" data-x=\"%" PRIu32 "\" data-ns=\"%.0f\" data-noise=\"%.0f\">",
-            series->level ? 0 : point->x, floor(point->ns + 0.5), floor(point->noise + 0.5));
+            series->level ? 0 : point->x, floor(ns + 0.5), floor(noise + 0.5));
     fprintf(d->to, "<path class=\"error\" d=\"M%.1f %.1fV%.1fM%.1f %.1fh6M%.1f %.1fh6\"/>", x, low,
             high, x - 3, low, x - 3, high);
-    draw_marker(d, series, place, x, place_y(d, point->ns));
+    draw_marker(d, series, place, x, place_y(d, ns));
     fputs("</g>\n", d->to);
 }
 
@@ -213,7 +201,7 @@ static void draw_series(const struct drawing *d, const struct plot_series *serie
     const char *dash = dashes_of(series, place);
     begin_series(d, series, place);
     if (series->level) {
-        double y = place_y(d, series->points[0].ns);
+        double y = place_y(d, sane(series->points[0].ns));
         fprintf(d->to, "<path class=\"line\" stroke-dasharray=\"%s\" d=\"M%d %.1fH%d\"/>\n", dash,
                 LEFT, y, LEFT + PLOT_WIDTH);
         draw_point(d, series, place, &series->points[0],
@@ -222,7 +210,7 @@ static void draw_series(const struct drawing *d, const struct plot_series *serie
         fprintf(d->to, "<path class=\"line\" stroke-dasharray=\"%s\" d=\"", dash);
         for (unsigned i = 0; i < series->n; i++)
             fprintf(d->to, "%s%.1f %.1f", i ? "L" : "M", place_x(d, series->points[i].x),
-                    place_y(d, series->points[i].ns));
+                    place_y(d, sane(series->points[i].ns)));
         fputs("\"/>\n", d->to);
         for (unsigned i = 0; i < series->n; i++)
             draw_point(d, series, place, &series->points[i], place_x(d, series->points[i].x));
@@ -275,7 +263,7 @@ void plot_svg(const struct plot *plot, FILE *to) {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
             "%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n<title>",
             width, height, width, height);
-    put_text(to, plot->title, TITLE);
+    clean_xml(to, plot->title, TITLE);
     fprintf(to, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
     label(to, LEFT, 24, " font-size=\"15\" font-weight=\"bold\"", plot->title, TITLE);
     label(to, LEFT, 44, "", plot->subtitle, 2 * TITLE);

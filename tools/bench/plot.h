@@ -13,6 +13,9 @@
 extern "C" {
 #endif
 
+/* Longer times are drawn as that one, and what is no time as 0. */
+#define PLOT_MOST_NS 1e18
+
 struct plot_point {
     uint32_t x; /* from 1 on */
     double ns, noise;

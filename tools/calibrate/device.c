@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "tools/calibrate/calibrate.h"
+#include "tools/trace/clean.h"
 
 /* chain, fill and spin_until of kernels/, for any GPU since Maxwell; the driver compiles them. The
  * simulator knows them by their names. */
@@ -85,7 +86,7 @@ static const char ptx[] =
     "}\n";
 
 static _Noreturn void end(const char *what, const char *why) {
-    fprintf(stderr, "cusplice: calibrate: %s: %s\n", what, why);
+    clean_print(stderr, "cusplice: calibrate: %s: %s\n", what, why);
     exit(1);
 }
 

@@ -9,6 +9,7 @@
 #include "tools/cli/config.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/clean.h"
 
 struct found {
     int line;
@@ -54,7 +55,7 @@ static void print_check(const struct check *check, const char *path) {
         cli_problem(&told, &it);
     }
     if (!check->n)
-        printf("%s: ok\n", path);
+        clean_print(stdout, "%s: ok\n", path);
 }
 
 static void json_check(const struct check *check, const char *path) {

@@ -10,6 +10,7 @@
 #include "tools/cli/config.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/clean.h"
 
 struct answer {
     struct cus_subject subject;
@@ -138,9 +139,11 @@ static void print_call(const struct answer *it) {
 
 static void print_kernel(const struct answer *it) {
     if (it->subject.name)
-        printf("base name  %s\nfull name  %s\n", it->base, it->qualified);
+        clean_print(stdout, "base name  %s\n", it->base);
+    if (it->subject.name)
+        clean_print(stdout, "full name  %s\n", it->qualified);
     if (it->subject.lib)
-        printf("library    %s\n", it->subject.lib);
+        clean_print(stdout, "library    %s\n", it->subject.lib);
     print_decision(it);
     if (it->subject.name) {
         printf("marker of  ");
@@ -154,9 +157,10 @@ static void print_kernel(const struct answer *it) {
     if (it->open_lib)
         printf("note       rules by library come first and were not asked: say --lib FILE\n");
     if (it->unsure)
-        printf("note       %s is no mangled name: patterns of mangled names were compared with it "
-               "as it stands\n",
-               it->subject.name);
+        clean_print(stdout,
+                    "note       %s is no mangled name: patterns of mangled names were compared "
+                    "with it as it stands\n",
+                    it->subject.name);
 }
 
 static void json_answer(const struct answer *it) {

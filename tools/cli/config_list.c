@@ -11,23 +11,24 @@
 #include "tools/cli/config.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/clean.h"
 
 /* ---- one rule, one step ---- */
 
 void cli_config_print_place(const char *file, int line) {
-    printf("    # %s", file);
+    clean_print(stdout, "    # %s", file);
     if (line)
         printf(":%d", line);
     printf("\n");
 }
 
 void cli_config_print_rule(const struct cus_rule *rule) {
-    printf("%s = %s", cus_policy_name(rule->policy), rule->pattern);
+    clean_print(stdout, "%s = %s", cus_policy_name(rule->policy), rule->pattern);
     cli_config_print_place(rule->file, rule->line);
 }
 
 void cli_config_print_step(const struct cus_step_rule *step) {
-    printf("[step%s%s]", *step->name ? " " : "", step->name);
+    clean_print(stdout, "[step%s%s]", *step->name ? " " : "", step->name);
     cli_config_print_place(step->file, step->line);
 }
 
@@ -107,8 +108,9 @@ static void free_places(struct places *places) {
 static void print_setting(const struct cus_option_row *row, const char *value, const char *allowed,
                           const char *file, int line) {
     char text[4200];
-    snprintf(text, sizeof text, "%s = %s", row->key, value);
-    printf("%-28s # %s", text, file ? file : "built-in");
+    size_t room = (size_t)snprintf(text, sizeof text, "%s = %s", row->key, value);
+    clean_cell(stdout, text, room > 28 ? clean_columns(text) : 28);
+    clean_print(stdout, " # %s", file ? file : "built-in");
     if (line)
         printf(":%d", line);
     printf("; %s", allowed);
@@ -157,7 +159,7 @@ static void print_rules(const struct cus_rules *rules) {
             char room[CUS_STEP_SHOWN];
             const char *value = step_value(step, key, room);
             if (value)
-                printf("%s = %s\n", cus_step_keys[key], value);
+                clean_print(stdout, "%s = %s\n", cus_step_keys[key], value);
         }
     }
 }

@@ -1,33 +1,18 @@
-/*
- * Writes JSON to stdout. Text that is not ASCII goes through as it is: names of files and kernels
- * are UTF-8 almost always.
- */
+/* Writes JSON to stdout. */
 #include "tools/cli/json.h"
 
 #include <stdio.h>
 
+#include "tools/trace/jsonl.h"
+
 static bool follows; /* something stands before on this level */
 static unsigned depth;
-
-static void print_string(const char *text) {
-    putchar('"');
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
-        else if (byte < 0x20)
-            printf("\\u%04x", byte);
-        else
-            putchar(byte);
-    }
-    putchar('"');
-}
 
 static void begin(const char *key) {
     if (depth)
         printf("%s\n%*s", follows ? "," : "", (int)depth * 2, "");
     if (key) {
-        print_string(key);
+        jsonl_string(stdout, key);
         printf(": ");
     }
     follows = true;
@@ -53,7 +38,7 @@ void cli_json_close(char bracket) {
 void cli_json_text(const char *key, const char *text) {
     begin(key);
     if (text)
-        print_string(text);
+        jsonl_string(stdout, text);
     else
         printf("null");
 }

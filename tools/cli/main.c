@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "shim/base/version.h"
+#include "tools/trace/clean.h"
 
 /* In the order of the help. */
 /* clang-format off */
@@ -38,7 +39,7 @@ void cli_say(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     fputs("cusplice: ", stderr);
-    vfprintf(stderr, fmt, args);
+    clean_vprint(stderr, fmt, args);
     fputc('\n', stderr);
     va_end(args);
 }

@@ -11,6 +11,7 @@
 
 #include "shim/base/cache.h"
 #include "shim/base/options.h"
+#include "tools/trace/clean.h"
 
 enum { EXIT_NONE = 1, EXIT_BAD = 2 };
 
@@ -54,10 +55,12 @@ static int list(const char *folder) {
     uint64_t ops = 0;
     for (uint32_t i = 0; i < cache.n; i++)
         ops += cache.entries[i].ops;
-    printf("%s/" CUS_CACHE_FILE ": %" PRIu32 " graphs, %" PRIu64 " launches in them, %zu bytes, "
-           "written %" PRIu32 " times\n",
-           folder, cache.n, ops, sizeof(struct cus_cache_head) + cache.n * sizeof *cache.entries,
-           cache.generation);
+    clean_print(stdout,
+                "%s/" CUS_CACHE_FILE ": %" PRIu32 " graphs, %" PRIu64
+                " launches in them, %zu bytes, "
+                "written %" PRIu32 " times\n",
+                folder, cache.n, ops,
+                sizeof(struct cus_cache_head) + cache.n * sizeof *cache.entries, cache.generation);
     if (cache.n) {
         qsort(cache.entries, cache.n, sizeof *cache.entries, by_launches);
         printf("%-16s %5s %10s %10s %6s\n", "path", "ops", "pace_ns", "launches", "used");

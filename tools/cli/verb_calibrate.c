@@ -22,6 +22,7 @@
 #include "tools/cli/run.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/beside.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/model.h"
 #include "tools/trace/settings.h"
 
@@ -416,9 +417,12 @@ static bool write_all(FILE *file) {
     fprintf(
         file,
         "# What things cost, in nanoseconds: for `cusplice whatif --cost`. Measured by `cusplice "
-        "calibrate` of cusplice %s.\n"
-        "# Machine: %s, %s, Linux %s\n# GPU: %s, CUDA %s\n# Driver: %s\n# When: %s\n",
-        CUSPLICE_VERSION, system.nodename, cpu, system.release, found.gpu, found.cuda, driver, day);
+        "calibrate` of cusplice %s.\n",
+        CUSPLICE_VERSION);
+    clean_print(file, "# Machine: %s, %s, Linux %s\n", system.nodename, cpu, system.release);
+    clean_print(file, "# GPU: %s, CUDA %s\n", found.gpu, found.cuda);
+    clean_print(file, "# Driver: %s\n", driver);
+    fprintf(file, "# When: %s\n", day);
     if (!found.gpu_times)
         fputs("# CUPTI was not found: how long the small kernel runs is not known, and taken for "
               "all of graph_kernel.\n",

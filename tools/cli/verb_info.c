@@ -5,6 +5,7 @@
 
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/facts.h"
 #include "tools/trace/jsonl.h"
 
@@ -128,7 +129,9 @@ static void print_fact(void *context, const char *key, size_t key_bytes, const c
     snprintf(name, sizeof name, "%.*s", (int)(key_bytes - 2), key + 1);
     look_fact(context, name, text, sizeof text);
     (void)value;
-    printf("  %-16s %s%s\n", name, text, strlen(text) < value_bytes / 2 ? " ..." : "");
+    fputs("  ", stdout);
+    clean_cell(stdout, name, clean_columns(name) > 16 ? clean_columns(name) : 16);
+    clean_print(stdout, " %s%s\n", text, strlen(text) < value_bytes / 2 ? " ..." : "");
 }
 
 /* What a replay has to do, or that there is none. */
@@ -164,7 +167,7 @@ static void print_text(const struct look *look, const struct counts *counts) {
     char time[32];
     table_human(TABLE_NS, (union table_value){.number = (int64_t)(trace->end_ns - trace->begin_ns)},
                 time, sizeof time);
-    printf("%s: trace of version %u, %s\n", trace->path, trace->version, time);
+    clean_print(stdout, "%s: trace of version %u, %s\n", trace->path, trace->version, time);
     print_problems(look);
     facts_each(look->facts, print_fact, (void *)look);
     printf("  %-16s %u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
@@ -195,8 +198,8 @@ static void print_text(const struct look *look, const struct counts *counts) {
     printf("  threads: %u\n", counts->threads);
     for (uint32_t i = 0; i < trace->n_threads; i++)
         if (trace->threads[i])
-            printf("    %u: %u %s\n", i, trace->threads[i]->tid,
-                   cst_string(trace, trace->threads[i]->name));
+            clean_print(stdout, "    %u: %u %s\n", i, trace->threads[i]->tid,
+                        cst_string(trace, trace->threads[i]->name));
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {

@@ -6,6 +6,7 @@
 #include "shim/trace/file.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/jsonl.h"
 #include "tools/trace/trim.h"
 
@@ -77,8 +78,8 @@ static int trim(const struct look *look, const struct trace_args *args,
         cli_say("%s", error);
         return 1;
     }
-    printf("%s: %llu of %u ops, %llu bytes\n", out, (unsigned long long)result.ops,
-           look->model->n_ops, (unsigned long long)result.bytes);
+    clean_print(stdout, "%s: %llu of %u ops, %llu bytes\n", out, (unsigned long long)result.ops,
+                look->model->n_ops, (unsigned long long)result.bytes);
     if (result.cut)
         puts("it cannot be replayed, for it is a part: what a replay needs was left out");
     return trace_args_end();

@@ -9,6 +9,7 @@
 #include "shim/base/tally.h"
 #include "tools/cli/json.h"
 #include "tools/cli/whatif.h"
+#include "tools/trace/clean.h"
 
 enum { COLUMNS = 3, NOTES = 12, ROWS = 96 };
 
@@ -233,14 +234,10 @@ static void show_rows(const struct whatif_found *found, const struct rows *rows,
     }
 }
 
-static void print_csv(const char *text) {
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
+static void print_md(const char *before, const char *text, const char *behind) {
+    fputs(before, stdout);
+    clean_md(stdout, text);
+    fputs(behind, stdout);
 }
 
 static void show_tries(const struct whatif_found *found, enum whatif_format format) {
@@ -259,9 +256,11 @@ static void show_tries(const struct whatif_found *found, enum whatif_format form
         const struct cus_counters *c = &it->played.counters;
         double now = host_us(found, &it->played);
         if (format == WHATIF_CSV)
-            print_csv(it->kernel->name);
+            clean_csv(stdout, it->kernel->name);
+        else if (format == WHATIF_MD)
+            print_md("| ", it->kernel->base, " |");
         else
-            printf(format == WHATIF_MD ? "| `%s` |" : "%-40.40s", it->kernel->base);
+            clean_cell(stdout, it->kernel->base, 40);
         printf(format == WHATIF_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
                : format == WHATIF_MD
                    ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
@@ -416,5 +415,8 @@ void cli_whatif_show(const struct whatif_found *found, enum whatif_format format
         return;
     putchar('\n');
     for (unsigned i = 0; i < notes.n; i++)
-        printf(format == WHATIF_MD ? "- %s\n" : "note: %s\n", notes.text[i]);
+        if (format == WHATIF_MD)
+            print_md("- ", notes.text[i], "\n");
+        else
+            clean_print(stdout, "note: %s\n", notes.text[i]);
 }

@@ -18,6 +18,7 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/facts.h"
 #include "tools/trace/settings.h"
 
@@ -91,7 +92,7 @@ static _Noreturn void become(const struct replay_setup *setup,
         setenv("LD_PRELOAD", strategy->preload, 1);
     }
     execv(argv[0], argv);
-    fprintf(stderr, "cusplice: %s: %s\n", argv[0], strerror(errno));
+    clean_print(stderr, "cusplice: %s: %s\n", argv[0], strerror(errno));
     _Exit(NO_START);
 }
 

@@ -1,16 +1,8 @@
 /* dump --dot: one step. */
 #include <inttypes.h>
 
+#include "tools/trace/clean.h"
 #include "tools/trace/dump.h"
-
-/* A label in quotes; dot knows \n for a line's end. */
-static void quoted(FILE *to, const char *text) {
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            putc('\\', to);
-        putc((unsigned char)*text < 0x20 ? '?' : *text, to);
-    }
-}
 
 static void node(const struct look *look, const struct model_op *op, uint32_t i, FILE *to) {
     static const char *const styles[] = {
@@ -22,13 +14,13 @@ static void node(const struct look *look, const struct model_op *op, uint32_t i,
     const struct cst_trace *trace = look->trace;
     enum look_fate fate = look_fate(op);
     fprintf(to, "    op%u [label=\"", i);
-    quoted(to, names_of(look->names, op->op->kind));
+    clean_dot(to, names_of(look->names, op->op->kind));
     if (fate == LOOK_EAGER) {
         fputs("\\neager: ", to);
-        quoted(to, cst_string(trace, op->op->why));
+        clean_dot(to, cst_string(trace, op->op->why));
     } else if (fate == LOOK_FLUSHED) {
         fputs("\\nflushed: ", to);
-        quoted(to, cst_string(trace, ((const struct cst_flush *)op->out)->cause));
+        clean_dot(to, cst_string(trace, ((const struct cst_flush *)op->out)->cause));
     } else if (fate == LOOK_OPEN) {
         fputs("\\nopen", to);
     }
@@ -40,7 +32,7 @@ void dump_dot(const struct look *look, uint32_t number, FILE *to) {
     const struct model_step *step = &look->model->steps[number];
     const struct cst_record *open = NULL;
     fprintf(to, "digraph step {\n    label=\"");
-    quoted(to, look->trace->path);
+    clean_dot(to, look->trace->path);
     fprintf(to,
             ": stream %u, step %u, %u ops, %u of them in %u graphs\";\n    labelloc=t;\n"
             "    node [shape=box, fontname=\"sans-serif\"];\n",

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/clean.h"
+
 enum { DEPTH = 64 };
 
 struct scan {
@@ -23,6 +25,40 @@ static void keep(struct scan *s, size_t bytes) {
 
 static void space(struct scan *s) {
     s->at += strspn(s->at, " \t\r\n");
+}
+
+static unsigned escaped(const char *at) {
+    char hex[5] = {at[2], at[3], at[4], at[5], 0};
+    return (unsigned)strtoul(hex, NULL, 16);
+}
+
+/* How many bytes an escape has; one that is half a pair is written as U+FFFD. */
+static size_t put_escape(struct scan *s) {
+    bool four = s->at[1] == 'u';
+    unsigned code = four ? escaped(s->at) : 0;
+    bool pair = code >= 0xd800 && code < 0xdc00 && s->at[6] == '\\' && s->at[7] == 'u' &&
+                escaped(s->at + 6) >= 0xdc00 && escaped(s->at + 6) < 0xe000;
+    size_t bytes = pair ? 12 : four ? 6 : 2;
+    memcpy(s->to, !pair && code >= 0xd800 && code < 0xe000 ? "\\ufffd" : s->at, bytes);
+    s->to += bytes;
+    return bytes;
+}
+
+/* A string that is sound up to `end`, cleaned. */
+static void keep_string(struct scan *s, const char *end) {
+    char escape[CLEAN_JSON];
+    while (s->to && s->at < end) {
+        size_t plain = clean_json_plain(s->at);
+        if (plain || *s->at == '"') {
+            keep(s, plain ? plain : 1);
+        } else if (*s->at == '\\') {
+            s->at += put_escape(s);
+        } else {
+            s->at += clean_json_escape(s->at, escape);
+            s->to = stpcpy(s->to, escape);
+        }
+    }
+    s->at = end;
 }
 
 static bool string(struct scan *s) {
@@ -45,7 +81,7 @@ static bool string(struct scan *s) {
         }
         at++;
     }
-    keep(s, (size_t)(at + 1 - s->at));
+    keep_string(s, at + 1);
     return true;
 }
 
@@ -132,8 +168,19 @@ static bool value(struct scan *s) {
     return good;
 }
 
+/* Bytes that the line has at most. */
+static size_t room(const char *facts) {
+    size_t bytes = 1;
+    while (*facts) {
+        struct clean_character c = clean_next(facts);
+        bytes += c.shown ? c.bytes : CLEAN_JSON;
+        facts += c.bytes;
+    }
+    return bytes;
+}
+
 char *facts_line(const char *facts) {
-    char *line = malloc(strlen(facts) + 1);
+    char *line = malloc(room(facts));
     struct scan s = {.at = facts, .to = line};
     space(&s);
     if (!line || *s.at != '{' || !value(&s) || *s.at) {

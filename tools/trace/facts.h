@@ -9,7 +9,8 @@
 #include <stddef.h>
 
 /* The object without the space between its parts, on one line; the caller frees it. NULL where it
- * is no JSON object, or without memory. */
+ * is no JSON object, or without memory. Its strings are cleaned (clean.h); half a surrogate pair
+ * becomes U+FFFD. */
 char *facts_line(const char *facts);
 
 /* Tells each member of an object that facts_line gave, in order; `key` and `value` are JSON, not

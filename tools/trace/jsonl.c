@@ -4,47 +4,26 @@
  */
 #include "tools/trace/jsonl.h"
 
-/* How many bytes of a UTF-8 character begin here; 0: none does. */
-static unsigned character(const unsigned char *at) {
-    if (at[0] < 0x80)
-        return 1;
-    unsigned n = at[0] >= 0xc2 && at[0] < 0xe0   ? 2
-                 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
-                 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-                                                 : 0;
-    for (unsigned i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    /* Over-long forms, surrogates, beyond the last one. */
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))
-        return 0;
-    return n;
-}
+#include <string.h>
+
+#include "tools/trace/clean.h"
 
 static void put(FILE *to, const void *bytes, size_t n) {
     fwrite_unlocked(bytes, 1, n, to);
 }
 
 void jsonl_string(FILE *to, const char *text) {
-    const unsigned char *at = (const unsigned char *)text, *from = at;
+    char escape[CLEAN_JSON];
     putc_unlocked('"', to);
-    while (*at) {
-        unsigned n = character(at);
-        if (n && *at >= 0x20 && *at != '"' && *at != '\\') {
-            at += n;
-            continue;
-        }
-        put(to, from, (size_t)(at - from));
-        if (!n)
-            put(to, "\xef\xbf\xbd", 3);
-        else if (*at < 0x20)
-            fprintf(to, "\\u%04x", *at);
-        else
-            putc_unlocked('\\', to), putc_unlocked(*at, to);
-        from = ++at;
+    for (;;) {
+        size_t plain = clean_json_plain(text);
+        put(to, text, plain);
+        text += plain;
+        if (!*text)
+            break;
+        text += clean_json_escape(text, escape);
+        put(to, escape, strlen(escape));
     }
-    put(to, from, (size_t)(at - from));
     putc_unlocked('"', to);
 }
 

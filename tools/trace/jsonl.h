@@ -1,6 +1,6 @@
 /*
- * JSON on one line, to any file: one call per value, commas and quotes are seen to. Text that is
- * not UTF-8 is made so: a byte that is none becomes U+FFFD.
+ * JSON on one line, to any file: one call per value, commas and quotes are seen to. Text is
+ * cleaned (clean.h): a byte that is no UTF-8 becomes U+FFFD.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_JSONL_H
 #define CUSPLICE_TOOLS_TRACE_JSONL_H

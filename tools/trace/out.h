@@ -53,10 +53,6 @@ void out_key_bool(struct out *out, const char *key, bool value);
  */
 void out_key_object(struct out *out, const char *key, const char *text);
 
-/* Copies a JSON value to `to` (as long as `text` at least, with its final NUL) without white space
- * between tokens. False: `text` is no JSON object, or more than that. */
-bool json_compact(const char *text, char *to);
-
 #ifdef __cplusplus
 }
 #endif

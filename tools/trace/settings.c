@@ -4,20 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/clean.h"
+
 extern char **environ;
 
 void settings_forget(void) {
-    for (char **entry = environ; *entry;) {
-        char name[256];
-        size_t bytes = strcspn(*entry, "=");
-        if (strncmp(*entry, "CUSPLICE", 8) != 0 || bytes >= sizeof name) {
-            entry++;
-            continue;
-        }
-        memcpy(name, *entry, bytes);
-        name[bytes] = 0;
-        unsetenv(name); /* moves the others up */
-    }
+    char **kept = environ;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (strncmp(*entry, "CUSPLICE", 8) != 0)
+            *kept++ = *entry;
+    if (kept)
+        *kept = NULL;
     setenv("XDG_CONFIG_HOME", "/dev/null", 1); /* there is no file below it */
 }
 
@@ -34,5 +31,5 @@ void settings_tell(void *context, const struct cus_problem *problem) {
     char text[1200];
     ++*(int *)context;
     cus_problem_show(problem, text, sizeof text);
-    fprintf(stderr, "cusplice: %s\n", text);
+    clean_print(stderr, "cusplice: %s\n", text);
 }

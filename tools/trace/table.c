@@ -1,4 +1,4 @@
-/* See the header. Texts are shown as they are but for what would break the form. */
+/* See the header. Texts are printed by clean.h. */
 #include "tools/trace/table.h"
 
 #include <inttypes.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/base/config.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/jsonl.h"
 
 enum { COLUMNS_MAX = 32, HUMAN = 32 };
@@ -234,21 +235,12 @@ static void cell(const struct printing *p, size_t row, unsigned i, char human[HU
         table_human(column(p, i)->unit, value, human, HUMAN);
 }
 
-/* One line, whatever the text holds; Markdown's bar is escaped. */
-static void put_text(FILE *to, const char *text, bool md) {
-    for (; *text; text++) {
-        if (md && (*text == '|' || *text == '\\' || *text == '<'))
-            putc('\\', to);
-        putc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, to);
-    }
-}
-
 static void print_notes(const struct printing *p, bool md) {
     for (unsigned i = 0; i < p->table->n_notes; i++) {
         const struct table_note *note = &p->table->notes[i];
         fprintf(p->to, "%c %s: ", md ? '-' : '#', note->key);
         if (note->text)
-            put_text(p->to, note->text, md);
+            (md ? clean_md : clean_text)(p->to, note->text);
         else
             fprintf(p->to, "%" PRId64, note->number);
         putc('\n', p->to);
@@ -264,8 +256,8 @@ static void print_table(const struct printing *p) {
         width[i] = strlen(column(p, i)->key);
         for (size_t row = 0; row < p->n_rows; row++) {
             cell(p, row, i, human, &text);
-            if (strlen(text) > width[i])
-                width[i] = strlen(text);
+            size_t columns = clean_columns(text);
+            width[i] = columns > width[i] ? columns : width[i];
         }
     }
     for (size_t row = 0; row <= p->n_rows; row++) { /* row 0: the keys */
@@ -275,11 +267,13 @@ static void print_table(const struct printing *p) {
                 cell(p, row - 1, i, human, &text);
             else
                 text = column(p, i)->key;
-            int room = (int)(width[i] - strlen(text));
-            fprintf(p->to, "%s%*s", i ? "  " : "", left ? 0 : room, "");
-            put_text(p->to, text, false);
-            if (left && !last)
-                fprintf(p->to, "%*s", room, "");
+            fputs(i ? "  " : "", p->to);
+            if (!left)
+                fprintf(p->to, "%*s", (int)width[i], text);
+            else if (last)
+                clean_text(p->to, text);
+            else
+                clean_cell(p->to, text, width[i]);
         }
         putc('\n', p->to);
     }
@@ -302,21 +296,13 @@ static void print_md(const struct printing *p) {
         for (unsigned i = 0; i < p->n; i++) {
             cell(p, row, i, human, &text);
             fputs(i ? " | " : "| ", p->to);
-            put_text(p->to, text, true);
+            if (column(p, i)->unit == TABLE_TEXT)
+                clean_md(p->to, text);
+            else
+                fputs(text, p->to);
         }
         fputs(" |\n", p->to);
     }
-}
-
-static void print_csv_text(FILE *to, const char *text) {
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, to);
-        return;
-    }
-    putc('"', to);
-    for (; *text; text++)
-        fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
-    putc('"', to);
 }
 
 static void print_csv(const struct printing *p) {
@@ -329,7 +315,7 @@ static void print_csv(const struct printing *p) {
             if (i)
                 putc(',', p->to);
             if (column(p, i)->unit == TABLE_TEXT)
-                print_csv_text(p->to, value.text ? value.text : "");
+                clean_csv(p->to, value.text ? value.text : "");
             else if (is_real(column(p, i)->unit))
                 fprintf(p->to, "%.6g", value.real);
             else

@@ -128,6 +128,14 @@ struct writing {
     bool verify;
 };
 
+/* A setting of its own line, or none: a key that is more than a word, and a value of several lines,
+ * would be other settings or heads of sections. */
+static void put(FILE *to, const char *key, const char *sort, const char *value) {
+    if (*key && !key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_")] && *value &&
+        !strchr(value, '\n'))
+        fprintf(to, "%s = %s%s\n", key, sort, value);
+}
+
 /* What a recording writes, says and shows is its own. */
 static bool is_about_output(const char *key) {
     static const char *const keys[] = {"stats", "log", "why", "live", "verify", "record", NULL};
@@ -149,14 +157,14 @@ static void put_option(void *context, const char *name, const char *value) {
     struct writing *w = context;
     if (strcmp(name, "mode") == 0 && strcmp(value, "verify") == 0)
         w->verify = true; /* its graphs are those of verify_mode */
-    else if (is_option(name) && !is_about_output(name) && *value && !strchr(value, '\n'))
-        fprintf(w->to, "%s = %s\n", name, value);
+    else if (is_option(name) && !is_about_output(name))
+        put(w->to, name, "", value);
 }
 
 static void put_verify_mode(void *context, const char *name, const char *value) {
     struct writing *w = context;
-    if (strcmp(name, "verify_mode") == 0 && !strchr(value, '\n'))
-        fprintf(w->to, "mode = %s\n", value);
+    if (strcmp(name, "verify_mode") == 0)
+        put(w->to, "mode", "", value);
 }
 
 struct rule {
@@ -176,16 +184,15 @@ static void put_rule(void *context, const char *name, const char *value) {
     static struct rule rule;
     (void)name;
     rule.policy[0] = rule.pattern[0] = 0;
-    if (whatif_facts_read(value, NULL, take_rule, &rule) && *rule.policy && *rule.pattern &&
-        !strchr(rule.policy, '\n') && !strchr(rule.pattern, '\n'))
-        fprintf(w->to, "%s = %s\n", rule.policy, rule.pattern);
+    if (whatif_facts_read(value, NULL, take_rule, &rule))
+        put(w->to, rule.policy, "", rule.pattern);
 }
 
 static void put_step_key(void *context, const char *name, const char *value) {
     struct writing *w = context;
     for (unsigned i = 0; cus_step_keys[i]; i++)
-        if (strcmp(name, cus_step_keys[i]) == 0 && !strchr(value, '\n'))
-            fprintf(w->to, "%s = %s\n", name, value);
+        if (strcmp(name, cus_step_keys[i]) == 0)
+            put(w->to, name, "", value);
 }
 
 static void take_name(void *context, const char *name, const char *value) {
@@ -217,9 +224,8 @@ static void guess_rules(FILE *to, const struct cst_trace *trace) {
         for (unsigned k = 0; k < sizeof known / sizeof *known; k++)
             if (strcmp(cst_string(trace, op->why), known[k].why) == 0) {
                 told[op->kind] = true;
-                fprintf(to, "%s = %s:%s\n", known[k].policy,
-                        kind->op == CST_OP_LAUNCH ? "mangled" : "api",
-                        cst_string(trace, kind->name));
+                put(to, known[k].policy,
+                    kind->op == CST_OP_LAUNCH ? "mangled:" : "api:", cst_string(trace, kind->name));
             }
     }
     free(told);

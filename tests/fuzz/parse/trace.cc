@@ -3,64 +3,20 @@
 // records in a sound file.
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <string>
 
-#define XXH_INLINE_ALL
 #include "shim/trace/reader.h"
 #include "tests/fuzz/parse/check.h"
+#include "tests/fuzz/parse/forms.h"
+#include "tests/fuzz/parse/traces.h"
 extern "C" {
 #include "tools/trace/dump.h"
 #include "tools/trace/html.h"
 #include "tools/trace/report.h"
 }
-#include "xxhash.h"
 
 namespace {
-
-void Append(std::string *file, const void *bytes, size_t n) {
-    file->append(static_cast<const char *>(bytes), n);
-}
-
-void Sum(cst_block *block, const char *payload) {
-    block->check = XXH3_64bits_withSeed(payload, block->bytes,
-                                        block->type + (static_cast<uint64_t>(block->flags) << 32));
-}
-
-// Each block that is whole gets its checksum.
-void MakeRight(std::string *file) {
-    size_t at = sizeof(cst_file);
-    while (at + sizeof(cst_block) <= file->size()) {
-        cst_block block;
-        memcpy(&block, &(*file)[at], sizeof block);
-        if (block.bytes > file->size() - at - sizeof block)
-            return;
-        Sum(&block, &(*file)[at + sizeof block]);
-        memcpy(&(*file)[at], &block, sizeof block);
-        at += sizeof block + ((block.bytes + 7) & ~uint64_t{7});
-    }
-}
-
-// What the bytes are as the records of a file's only block.
-std::string Wrap(const uint8_t *data, size_t size) {
-    std::string file, payload(reinterpret_cast<const char *>(data), size);
-    payload.resize((size + 7) / 8 * 8);
-    cst_file head = {};
-    memcpy(head.magic, CST_MAGIC, sizeof head.magic);
-    head.version = CST_VERSION;
-    head.mark = CST_MARK;
-    cst_block block = {CST_BLOCK_RECORDS, 0, payload.size(), payload.size(), 0};
-    Sum(&block, payload.data());
-    cst_block end = {CST_BLOCK_END, 0, 0, 0, 0};
-    Sum(&end, "");
-    Append(&file, &head, sizeof head);
-    Append(&file, &block, sizeof block);
-    file += payload;
-    Append(&file, &end, sizeof end);
-    return file;
-}
 
 // All that the reader promises of records and data of a replayable trace.
 uint64_t LookReplay(const cst_trace *trace) {
@@ -120,15 +76,18 @@ uint64_t Look(const cst_trace *trace) {
     return sum + LookReplay(trace);
 }
 
-void Print(void (*fill)(const look *, const look *, table *), const look *of, FILE *nowhere) {
-    for (table_format format : {TABLE_TEXTUAL, TABLE_JSON}) {
+void Print(void (*fill)(const look *, const look *, table *), const look *of) {
+    for (table_format format : {TABLE_TEXTUAL, TABLE_CSV, TABLE_JSON, TABLE_MD}) {
         table t = {};
         table_view view = {};
         view.format = format;
         char error[200];
         fill(of, of, &t);
         CHECK(!t.failed && table_check(&t, &view, error, sizeof error));
-        table_print(&t, &view, nowhere);
+        std::string text = Printed([&](FILE *to) { table_print(&t, &view, to); });
+        CheckPlain(text);
+        if (format == TABLE_JSON)
+            CheckJson(text);
         table_free(&t);
     }
 }
@@ -139,38 +98,29 @@ void Show(const char *path) {
     look of;
     char error[300];
     CHECK(look_open(&of, path, NAMES_DEMANGLED, error, sizeof error));
-    Print([](const look *a, const look *, table *t) { report_kernels(a, t); }, &of, nowhere);
-    Print([](const look *a, const look *, table *t) { report_segments(a, t); }, &of, nowhere);
-    Print([](const look *a, const look *, table *t) { report_cache(a, t); }, &of, nowhere);
-    Print([](const look *a, const look *, table *t) { report_breaks(a, t); }, &of, nowhere);
-    Print([](const look *a, const look *, table *t) { report_coverage(a, t); }, &of, nowhere);
+    Print([](const look *a, const look *, table *t) { report_kernels(a, t); }, &of);
+    Print([](const look *a, const look *, table *t) { report_segments(a, t); }, &of);
+    Print([](const look *a, const look *, table *t) { report_cache(a, t); }, &of);
+    Print([](const look *a, const look *, table *t) { report_breaks(a, t); }, &of);
+    Print([](const look *a, const look *, table *t) { report_coverage(a, t); }, &of);
     CHECK(html_data(nowhere, &of));
-    Print(diff_kernels, &of, nowhere);
-    Print(diff_steps, &of, nowhere);
+    Print(diff_kernels, &of);
+    Print(diff_steps, &of);
     selection all;
     if (select_steps(&of, 0, false, 0, 0, &all, error, sizeof error))
-        dump_lines(&of, &all, 0, nowhere);
+        for (const std::string &line :
+             Lines(Printed([&](FILE *to) { dump_lines(&of, &all, 0, to); })))
+            CheckJson(line);
     select_free(&all);
     for (uint32_t i = 0; i < of.model->n_steps; i++)
-        dump_dot(&of, i, nowhere);
+        CheckDot(Printed([&](FILE *to) { dump_dot(&of, i, to); }));
     look_close(&of);
 }
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static int fd = memfd_create("trace", MFD_CLOEXEC);
-    bool whole = size >= 8 && memcmp(data, CST_MAGIC, 8) == 0;
-    std::string file;
-    if (whole) {
-        file.assign(reinterpret_cast<const char *>(data), size);
-        MakeRight(&file);
-    } else {
-        file = Wrap(data, size);
-    }
-    CHECK(fd >= 0 && ftruncate(fd, 0) == 0 &&
-          pwrite(fd, file.data(), file.size(), 0) == static_cast<ssize_t>(file.size()));
-    std::string path = "/proc/self/fd/" + std::to_string(fd);
+    std::string path = InMemory(0, TraceOf(data, size));
     char error[300];
     cst_trace *trace = cst_open(path.c_str(), error, sizeof error);
     if (!trace) {

@@ -1,0 +1,311 @@
+/* See the header. */
+#include "tools/trace/clean.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- characters ---- */
+
+enum { HIDDEN = -1 };
+
+/* What takes another number of columns than one, or is not shown. Wide and combining characters are
+ * those of common scripts; Unicode, UAX 11 and the property Mn. */
+static const struct range {
+    uint32_t first, last;
+    int columns;
+} ranges[] = {
+    {0x80, 0x9f, HIDDEN},     {0xad, 0xad, HIDDEN},     {0x300, 0x36f, 0},
+    {0x61c, 0x61c, HIDDEN},   {0x1100, 0x115f, 2},      {0x180e, 0x180e, HIDDEN},
+    {0x1ab0, 0x1aff, 0},      {0x1dc0, 0x1dff, 0},      {0x200b, 0x200f, HIDDEN},
+    {0x2028, 0x202e, HIDDEN}, {0x2060, 0x206f, HIDDEN}, {0x20d0, 0x20ff, 0},
+    {0x2e80, 0x303e, 2},      {0x3041, 0xa4cf, 2},      {0xac00, 0xd7a3, 2},
+    {0xf900, 0xfaff, 2},      {0xfe00, 0xfe0f, 0},      {0xfe20, 0xfe2f, 0},
+    {0xfe30, 0xfe6f, 2},      {0xfeff, 0xfeff, HIDDEN}, {0xff00, 0xff60, 2},
+    {0xffe0, 0xffe6, 2},      {0xfff0, 0xfffb, HIDDEN}, {0xfffe, 0xffff, HIDDEN},
+    {0x1f300, 0x1f64f, 2},    {0x1f900, 0x1f9ff, 2},    {0x20000, 0x3fffd, 2},
+};
+
+static int columns_of(uint32_t code) {
+    for (unsigned i = 0; i < sizeof ranges / sizeof *ranges && ranges[i].first <= code; i++)
+        if (code <= ranges[i].last)
+            return ranges[i].columns;
+    return 1;
+}
+
+/* The bytes of the UTF-8 character that begins here; 0: none does. */
+static unsigned decode(const unsigned char *at, uint32_t *code) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned bytes = at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+    if (!bytes)
+        return 0;
+    *code = at[0] & (0xffu >> (bytes + 1));
+    for (unsigned i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (at[i] & 0x3f);
+    }
+    bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
+    return *code >= least[bytes] && *code <= 0x10ffff && !surrogate ? bytes : 0;
+}
+
+static uint32_t code_at(const char *at) {
+    uint32_t code = (unsigned char)*at;
+    return code < 0x80 || decode((const unsigned char *)at, &code) ? code : 0;
+}
+
+struct clean_character clean_next(const char *at) {
+    unsigned char byte = (unsigned char)*at;
+    uint32_t code;
+    if (byte < 0x80)
+        return (struct clean_character){1, 1, true, byte >= 0x20 && byte != 0x7f};
+    unsigned bytes = decode((const unsigned char *)at, &code);
+    if (!bytes)
+        return (struct clean_character){1, 1, false, false};
+    int columns = columns_of(code);
+    return (struct clean_character){bytes, columns < 0 ? 1 : (unsigned)columns, true, columns >= 0};
+}
+
+/* Puts the character; returns what is behind it. */
+static const char *put(FILE *to, const char *at) {
+    struct clean_character c = clean_next(at);
+    if (c.shown)
+        fwrite(at, 1, c.bytes, to);
+    else
+        putc('?', to);
+    return at + c.bytes;
+}
+
+/* ---- terminals ---- */
+
+void clean_text(FILE *to, const char *text) {
+    while (*text)
+        text = put(to, text);
+}
+
+size_t clean_columns(const char *text) {
+    size_t columns = 0;
+    while (*text) {
+        struct clean_character c = clean_next(text);
+        columns += c.columns;
+        text += c.bytes;
+    }
+    return columns;
+}
+
+void clean_cell(FILE *to, const char *text, size_t columns) {
+    size_t used = 0;
+    while (*text && used + clean_next(text).columns <= columns) {
+        used += clean_next(text).columns;
+        text = put(to, text);
+    }
+    fprintf(to, "%*s", (int)(columns - used), "");
+}
+
+void clean_vprint(FILE *to, const char *format, va_list args) {
+    char room[4096], *text = room, *more = NULL;
+    size_t ends = strlen(format), lines = 0;
+    va_list again;
+    va_copy(again, args);
+    int bytes = vsnprintf(room, sizeof room, format, args);
+    if (bytes >= (int)sizeof room && (more = malloc((size_t)bytes + 1))) {
+        vsnprintf(more, (size_t)bytes + 1, format, again);
+        text = more;
+    }
+    va_end(again);
+    while (lines < ends && format[ends - lines - 1] == '\n')
+        lines++;
+    if (text == more || bytes < (int)sizeof room)
+        text[(size_t)bytes - lines] = 0; /* else it is cut, without memory */
+    clean_text(to, text);
+    while (lines--)
+        putc('\n', to);
+    free(more);
+}
+
+void clean_print(FILE *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    clean_vprint(to, format, args);
+    va_end(args);
+}
+
+/* ---- CSV ---- */
+
+/* Does a spreadsheet take it for a formula? They look behind blanks and quotes, and know the wide
+ * forms of the signs. */
+static bool is_formula(const char *text) {
+    static const uint32_t blanks[] = {' ', '"', '\'', '`', 0xa0, 0x3000};
+    static const uint32_t signs[] = {'=',  '+',    '-',    '@',    '\t',  '\r',
+                                     '\n', 0xff1d, 0xff0b, 0xff0d, 0xff20};
+    for (; *text; text += clean_next(text).bytes) {
+        uint32_t code = code_at(text);
+        bool blank = false;
+        for (unsigned i = 0; i < sizeof signs / sizeof *signs; i++)
+            if (code == signs[i])
+                return true;
+        for (unsigned i = 0; i < sizeof blanks / sizeof *blanks; i++)
+            blank |= code == blanks[i];
+        if (!blank)
+            return false;
+    }
+    return false;
+}
+
+void clean_csv(FILE *to, const char *text) {
+    bool quoted = text[strcspn(text, ",;\"")];
+    if (quoted)
+        putc('"', to);
+    if (is_formula(text))
+        putc('\'', to);
+    while (*text) {
+        if (*text == '"')
+            putc('"', to);
+        text = put(to, text);
+    }
+    if (quoted)
+        putc('"', to);
+}
+
+/* ---- Markdown ---- */
+
+static bool is_alnum(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_behind(const char *text, const char *at, const char *word) {
+    size_t bytes = strlen(word);
+    return (size_t)(at - text) >= bytes && strncasecmp(at - bytes, word, bytes) == 0;
+}
+
+/* A character that a link is known by: an escape does not hide it from all who look for links in
+ * what is rendered already, a code span does. */
+static bool makes_link(const char *text, const char *at) {
+    if (*at == ':')
+        return (at[1] == '/' && at[2] == '/') || is_behind(text, at, "mailto") ||
+               is_behind(text, at, "xmpp");
+    return *at == '@' || (*at == '.' && is_behind(text, at, "www"));
+}
+
+/* An underscore with letters or digits on both sides is never markup. */
+static bool is_in_word(const char *text, const char *at) {
+    const char *from = at, *to = at;
+    while (from > text && from[-1] == '_')
+        from--;
+    while (*to == '_')
+        to++;
+    return from > text && is_alnum(from[-1]) && is_alnum(*to);
+}
+
+/* Does the character need a backslash? */
+static bool is_markup(const char *text, const char *at) {
+    if (*at == '_')
+        return !is_in_word(text, at);
+    if (at == text && strchr("#+-", *at))
+        return true;
+    size_t digits = strspn(text, "0123456789");
+    if ((*at == '.' || *at == ')') && digits && at == text + digits && (!at[1] || at[1] == ' '))
+        return true;
+    return strchr("\\`*~[]<>|&$", *at) != NULL;
+}
+
+void clean_md(FILE *to, const char *text) {
+    text += strspn(text, " "); /* four begin a block of code */
+    for (const char *at = text; *at;) {
+        if (makes_link(text, at)) {
+            putc('`', to);
+            while (*at && makes_link(text, at))
+                putc(*at++, to);
+            putc('`', to);
+            continue;
+        }
+        if (is_markup(text, at))
+            putc('\\', to);
+        at = put(to, at);
+    }
+}
+
+/* ---- dot, XML ---- */
+
+void clean_dot(FILE *to, const char *text) {
+    while (*text) {
+        if (*text == '"' || *text == '\\')
+            putc('\\', to);
+        if (*text == '&') { /* &lt; would be read as < */
+            fputs("&amp;", to);
+            text++;
+        } else {
+            text = put(to, text);
+        }
+    }
+}
+
+static const char *entity(char c) {
+    switch (c) {
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+static size_t count(const char *text) {
+    size_t n = 0;
+    for (; *text; n++)
+        text += clean_next(text).bytes;
+    return n;
+}
+
+void clean_xml(FILE *to, const char *text, unsigned most) {
+    size_t n = count(text), left = n <= most ? n : most > 3 ? most - 3 : 0;
+    for (; left; left--) {
+        const char *name = entity(*text);
+        if (name) {
+            fputs(name, to);
+            text++;
+        } else {
+            text = put(to, text);
+        }
+    }
+    if (*text)
+        fputs("...", to);
+}
+
+/* ---- JSON ---- */
+
+size_t clean_json_plain(const char *at) {
+    const char *from = at;
+    for (;;) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x80) {
+            if (byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f)
+                break;
+            at++;
+        } else {
+            struct clean_character c = clean_next(at);
+            if (!c.shown)
+                break;
+            at += c.bytes;
+        }
+    }
+    return (size_t)(at - from);
+}
+
+size_t clean_json_escape(const char *at, char escape[CLEAN_JSON]) {
+    struct clean_character c = clean_next(at);
+    if (!c.utf8)
+        memcpy(escape, "\xef\xbf\xbd", 4); /* U+FFFD */
+    else if (c.shown)
+        snprintf(escape, CLEAN_JSON, "\\%c", *at);
+    else
+        snprintf(escape, CLEAN_JSON, "\\u%04x", (unsigned)(code_at(at) & 0xffff)); /* has no more */
+    return c.bytes;
+}

@@ -1,0 +1,71 @@
+/*
+ * Text that others wrote (names and facts of traces, files, databases, other processes), made safe
+ * for the format that it is printed in: terminal, CSV, Markdown, dot, XML, JSON. Every verb prints
+ * such text by these. Any thread; no state.
+ *
+ * Not shown in any format, but as '?' (in JSON as \u escape): control characters, also those from
+ * U+0080 to U+009F; characters that turn the direction of writing, end lines or have no width;
+ * bytes that are not UTF-8.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_CLEAN_H
+#define CUSPLICE_TOOLS_TRACE_CLEAN_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct clean_character {
+    unsigned bytes;   /* of the text; 1 where it is no UTF-8 */
+    unsigned columns; /* that it takes on a terminal, as it is printed */
+    bool utf8, shown; /* not shown: a '?' stands for it */
+};
+
+/* The character that `at` begins with, which is not the final NUL. */
+struct clean_character clean_next(const char *at);
+
+/* ---- terminals ---- */
+
+/* The text as a part of a line. */
+void clean_text(FILE *to, const char *text);
+/* How many columns clean_text fills. */
+size_t clean_columns(const char *text);
+/* Cut to so many columns, or filled up with blanks. */
+void clean_cell(FILE *to, const char *text, size_t columns);
+/* printf of one line or a part of it: only newlines at the end of `format` end it, whatever the
+ * arguments hold. */
+void clean_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void clean_vprint(FILE *to, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
+/* ---- files ---- */
+
+/* A field of CSV (RFC 4180), with the quotes that it needs. What a spreadsheet would take for a
+ * formula gets an apostrophe in front. */
+void clean_csv(FILE *to, const char *text);
+/* GitHub's Markdown, in a line or a cell of a table: reads as it is, and is no markup nor link. */
+void clean_md(FILE *to, const char *text);
+/* Between the quotes of a label of dot. */
+void clean_dot(FILE *to, const char *text);
+/* Text or the value of an attribute of XML; of more than `most` characters the first ones, and
+ * three dots. */
+void clean_xml(FILE *to, const char *text, unsigned most);
+
+/* ---- JSON strings ---- */
+
+enum { CLEAN_JSON = 8 };
+/* How many bytes stand as they are in a string of JSON; behind them is the final NUL or a character
+ * for which clean_json_escape has the text. */
+size_t clean_json_plain(const char *at);
+/* Returns how many bytes of the text `escape` stands for. */
+size_t clean_json_escape(const char *at, char escape[CLEAN_JSON]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
