@@ -504,8 +504,9 @@ static void write_all(struct writer *w) {
 }
 
 static bool write_file(struct writer *w, char *error, size_t bytes) {
+    const char *const from[] = {w->options->from, NULL};
     struct beside beside;
-    int failed = beside_plan(&beside, w->options->to, w->options->force);
+    int failed = beside_plan(&beside, w->options->to, w->options->force, from);
     if (!failed && !(failed = cst_out_open(&w->out, beside.partial))) {
         write_all(w);
         failed = w->no_memory ? ENOMEM : w->out.error;
