@@ -149,19 +149,37 @@ TEST(Hostile, MessagesAreOneLine) {
 
 TEST(Hostile, ConfigurationsAreShownClean) {
     std::string path = Folder() + "/\x1b[2Jhostile.conf";
-    WriteAll(path, "log_file = /tmp/\x1b]0;x\x07\n[rules]\neager = a\x1b[31m\xc2\x9b\xff*\n"
-                   "[step \x1b[2Jx]\nmarker = b\x1b[31m\n");
+    WriteAll(path, "log_file = /tmp/\x1b]0;x\x07\nbad\x1b[2J = 1\n[rules]\n"
+                   "eager = a\x1b]2\xc2\x9b\xff*\n[step \x1b(x]\nmarker = b\x1b]3\n");
     const Environment set = {{"CUSPLICE_CONFIG", path}};
     for (const Strings &arguments :
          {Strings{"config", "--list"}, Strings{"config", "--list", "--json"},
           Strings{"config", "--check", path}, Strings{"config", "--check", path, "--json"},
-          Strings{"config", "--explain", "a\x1b[31m\xc2\x9b\xffz"},
-          Strings{"config", "--explain", "a\x1b[31m\xc2\x9b\xffz", "--json"},
+          Strings{"config", "--explain", "a\x1b]2\xc2\x9b\xffz"},
+          Strings{"config", "--explain", "a\x1b]2\xc2\x9b\xffz", "--json"},
           Strings{"run", "--", "/bin/true"}}) {
         Result r = Cusplice(arguments, set);
         ExpectPlain(r.out + r.err, arguments[1]);
         EXPECT_FALSE((r.out + r.err).empty() && arguments[0] == "config");
     }
+    std::string list = Cusplice({"config", "--list"}, set).out;
+    for (const char *part : {"log_file = /tmp/?]0;x?       # ", "\neager = a?]2??*    # ",
+                             "\n[step ?(x]    # ", "\nmarker = b?]3\n"})
+        EXPECT_TRUE(Has(list, part)) << part << list;
+    std::string explained = Cusplice({"config", "--explain", "a\x1b]2\xc2\x9b\xffz"}, set).out;
+    EXPECT_TRUE(Has(explained, "full name  a?]2??z\n")) << explained;
+    EXPECT_TRUE(Has(explained, "rule       eager = a?]2??*    # ")) << explained;
+}
+
+TEST(Hostile, ImportKeepsTheNameOfItsFile) {
+    std::string database = Folder() + "/a\"b\x1b\xc3\xa9\xff.sqlite",
+                trace = Folder() + "/imported.cst";
+    unlink(database.c_str());
+    unlink(trace.c_str());
+    ASSERT_EQ(Cusplice({"export", "--sqlite", database, golden}).Exit(), 0);
+    ASSERT_EQ(Cusplice({"import", "-o", trace, database}).Exit(), 0);
+    std::string text = Says({"info", "--json", trace});
+    EXPECT_TRUE(Has(text, "/a\\\"b\\u001b\xc3\xa9\xef\xbf\xbd.sqlite\"")) << text;
 }
 
 } // namespace

@@ -345,6 +345,7 @@ TEST(BenchWords, BadOnesAreRefused) {
         {1, {"--break=re:(", trace}, "--break re:("},
         {1, {"-o", there, trace}, there + ": it is there already (--force replaces it)"},
         {1, {"--svg", there, trace}, "--svg " + there + ": it is there already"},
+        {1, {"--svg", trace, "--force", trace}, "--svg " + trace + ": it is what is read"},
         {1, {"-o", "/nowhere/x.md", trace}, "--output /nowhere/x.md: No such file"},
         {1, {"-o", there + "1", "-o", there + "1", trace}, there + "1: named twice"},
         {1, {"-o", there + "1", "--svg", there + "1", trace}, there + "1: named twice"},

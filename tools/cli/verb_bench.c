@@ -47,7 +47,7 @@ static const char help[] =
     "the format: .md, .csv,\n"
     "                        .json\n"
     "      --svg FILE        the plot: time of a step against the size of graphs\n"
-    "      --force           replace files that are there\n"
+    "      --force           replace files that are there, but never TRACE\n"
     "      --scenario NAME   record that scenario\n"
     "      --steps A-B       of it, or of the program, these steps alone\n"
     "  -h, --help\n"

@@ -29,7 +29,7 @@ static const char help[] =
     "the same,\n"
     "                        and more in tables named CUSPLICE_...\n"
     "      --no-flows        --perfetto without the arrows: about half the size\n"
-    "      --force           replace files that are there\n"
+    "      --force           replace files that are there, but never TRACE\n"
     "  -h, --help\n"
     "\n"
     "Perfetto and SQLite have an execution for each op. Where the trace has no GPU times (cusplice "
