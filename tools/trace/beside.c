@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/trace/budget.h"
+
 int beside_plan(struct beside *beside, const char *path, bool force) {
     struct stat there;
     beside->force = force;
@@ -30,7 +32,10 @@ int beside_open(struct beside *beside, const char *path, bool force) {
     errno = beside_plan(beside, path, force);
     if (errno)
         return -1;
-    return open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        budget_partial(beside->partial);
+    return fd;
 }
 
 int beside_name(struct beside *beside) {
@@ -51,11 +56,13 @@ int beside_name(struct beside *beside) {
     }
     if (error)
         unlink(beside->partial);
+    budget_whole(beside->partial);
     return error;
 }
 
 void beside_remove(struct beside *beside) {
     unlink(beside->partial);
+    budget_whole(beside->partial);
 }
 
 const char *beside_why(int error) {

@@ -11,6 +11,7 @@
 
 #include "shim/base/options.h"
 #include "shim/base/tally.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/jsonl.h"
 #include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */
 #include "tools/trace/report.h"
@@ -247,8 +248,10 @@ int trace_html(const struct look *look, const char *out, bool force, char *error
                     "is there already, left behind or being written: remove it");
     if (fd < 0)
         return fail(error, bytes, out, errno, "cannot be written");
+    budget_partial(partial);
     int status = write_page(look, fd, partial, out, force, error, bytes);
     if (status)
         unlink(partial);
+    budget_whole(partial);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "shim/trace/file.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
 
 enum { LEVEL = 3 };
@@ -347,6 +348,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     if (!t.no_memory)
         opened = cst_out_open(&t.out, path) == 0;
     if (opened) {
+        budget_partial(t.out.partial);
         put_facts(&t, note);
         each(&t, need);
         put_gpu(&t, true);
@@ -366,6 +368,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     } else {
         cst_out_abandon(&t.out);
     }
+    budget_whole(t.out.partial);
     *result = (struct trim_result){.bytes = t.out.bytes, .cut = replay && selection->ranged};
     for (uint32_t i = 0; i < look->model->n_steps; i++)
         result->ops += selection->steps[i] ? look->model->steps[i].n_ops : 0;
