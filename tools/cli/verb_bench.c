@@ -10,6 +10,9 @@
 #include "tools/cli/bench.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
+#include "tools/cli/trace_args.h"
+#include "tools/replay/whole.h"
+#include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
 
 static const char help[] =
@@ -49,7 +52,7 @@ static const char help[] =
     "      --svg FILE        the plot: time of a step against the size of graphs\n"
     "      --force           replace files that are there, but never TRACE\n"
     "      --scenario NAME   record that scenario\n"
-    "      --steps A-B       of it, or of the program, these steps alone\n"
+    "      --steps A-B       of it, or of the program, these steps alone\n" CLI_BUDGET_HELP
     "  -h, --help\n"
     "\n"
     "Cells are measured in batches, by players that take turns; one of each batch is the plain "
@@ -240,7 +243,7 @@ static int take_option(char **argv, int *at) {
         if (taken)
             return taken > 0 && options[i].take(value) ? 1 : -1;
     }
-    return 0;
+    return cli_budget_option(argv, at);
 }
 
 static bool is_safe(const char *word) {
@@ -320,11 +323,13 @@ static bool check_files(void) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 3] = {NULL};
+    const char *names[OPTIONS + 5] = {NULL};
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
     names[OPTIONS + 1] = "--force";
+    names[OPTIONS + 2] = "--max-memory";
+    names[OPTIONS + 3] = "--max-seconds";
     keep_command(argc, argv);
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -418,6 +423,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
     bool good = bench_grid_make(&grid, &asked.plan, lists);
     if (!good)
         cli_say("not enough memory");
+    budget_lift(); /* players use what the driver needs */
     if (good)
         say_how_long(&grid, trace, &setup);
     good = good && bench_grid_measure(&grid, &asked.plan, &setup, &facts, cli_say, tell) &&
@@ -444,7 +450,7 @@ static bool take_recorded(const struct cst_trace *trace) {
 static int bench(const char *path, const char *from) {
     char library[4096], error[4600];
     struct bench_lists lists = {0};
-    struct cst_trace *trace = cst_open(path, error, sizeof error);
+    struct cst_trace *trace = budget_open(path, error, sizeof error);
     if (!trace) {
         cli_say("%s", error);
         return 1;
@@ -454,7 +460,8 @@ static int bench(const char *path, const char *from) {
                         ? cli_library_preload(library, getenv("LD_PRELOAD"))
                         : NULL;
     asked.plan.preload = preload;
-    if (preload && take_recorded(trace) && make_lists(trace, &lists))
+    if (preload && replay_whole(trace, cli_say) && take_recorded(trace) &&
+        make_lists(trace, &lists))
         status = measure(trace, &lists, from);
     bench_lists_free(&lists);
     free((void *)(uintptr_t)asked.plan.recorded);

@@ -14,8 +14,7 @@ static const char help[] =
     "of\n"
     "the ops, and whether anything is missing.\n"
     "\n"
-    "      --json            as JSON\n"
-    "  -h, --help\n"
+    "      --json            as JSON\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
 

@@ -11,6 +11,8 @@
 #include "tools/cli/run.h"
 #include "tools/cli/trace_args.h"
 #include "tools/replay/run.h"
+#include "tools/replay/whole.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/kernels.h"
@@ -40,8 +42,7 @@ static const char help[] =
     "program took;\n"
     "                        fastest: the time that it took in the fastest step; none: it issues "
     "as fast as it can\n"
-    "      --format FORM     table (default), json, csv or md\n"
-    "  -h, --help\n"
+    "      --format FORM     table (default), json, csv or md\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "step_ns is the median of the time for a step; a step ends where the host waits for the GPU "
     "and there was work\n"
@@ -167,16 +168,18 @@ static int take_option(char **argv, int *at) {
         if (taken)
             return taken > 0 && options[i].take(value) ? 1 : -1;
     }
-    return 0;
+    return cli_budget_option(argv, at);
 }
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 2] = {NULL};
+    const char *names[OPTIONS + 4] = {NULL};
     bool only_words = false;
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
+    names[OPTIONS + 1] = "--max-memory";
+    names[OPTIONS + 2] = "--max-seconds";
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
         bool option = !only_words && word[0] == '-' && word[1];
@@ -319,6 +322,7 @@ static int replay(const struct cst_trace *trace) {
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     char *recorded = whatif_facts_config(trace, true, &guessed);
     unsigned n = preload ? plan(trace, preload, recorded, strategies) : 0;
+    budget_lift(); /* players use what the driver needs */
     struct replay_setup setup = {.player = player,
                                  .trace = asked.trace,
                                  .pace = asked.pace,
@@ -343,10 +347,10 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     int status = take_arguments(self, argc, argv);
     if (status >= 0)
         return status;
-    struct cst_trace *trace = cst_open(asked.trace, error, sizeof error);
+    struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
-    status = trace && patterns_match(trace) ? replay(trace) : 1;
+    status = trace && replay_whole(trace, cli_say) && patterns_match(trace) ? replay(trace) : 1;
     cst_free(trace);
     for (unsigned i = 0; i < asked.n_settings; i++)
         free(asked.names[i]);

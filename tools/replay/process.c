@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/facts.h"
 #include "tools/trace/settings.h"
@@ -77,9 +79,16 @@ static bool configure(const struct replay_strategy *strategy) {
 
 static _Noreturn void become(const struct replay_setup *setup,
                              const struct replay_strategy *strategy, pid_t parent) {
-    char *argv[] = {(char *)(uintptr_t)setup->player, (char *)(uintptr_t) "--pace",
-                    (char *)(uintptr_t)replay_paces[setup->pace], (char *)(uintptr_t)setup->trace,
-                    NULL};
+    const char *words[8] = {setup->player, "--pace", replay_paces[setup->pace]};
+    char memory[24], **argv = (char **)(uintptr_t)words;
+    unsigned n = 3;
+    uint64_t mib;
+    if (budget_memory_given(&mib)) {
+        snprintf(memory, sizeof memory, "%" PRIu64, mib);
+        words[n++] = "--max-memory";
+        words[n++] = memory;
+    }
+    words[n] = setup->trace;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _Exit(NO_START);

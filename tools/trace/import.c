@@ -15,6 +15,7 @@
 #include "shim/base/version.h"
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/call_class.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/intern.h"
@@ -549,6 +550,7 @@ static bool write_file(struct writer *w, char *error, size_t bytes) {
     struct beside beside;
     int failed = beside_plan(&beside, w->options->to, w->options->force, from);
     if (!failed && !(failed = cst_out_open(&w->out, beside.partial))) {
+        budget_partial(w->out.partial);
         write_all(w);
         failed = w->no_memory ? ENOMEM : w->out.error;
         if (!failed && (failed = cst_out_close(&w->out)))
@@ -557,6 +559,7 @@ static bool write_file(struct writer *w, char *error, size_t bytes) {
             failed = beside_name(&beside);
     }
     cst_out_abandon(&w->out); /* nothing where it was closed */
+    budget_whole(w->out.partial);
     if (failed)
         snprintf(error, bytes, "%s: cannot be written: %s", w->options->to, beside_why(failed));
     return !failed;

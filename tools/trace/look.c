@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
 
 #define XXH_INLINE_ALL
@@ -48,7 +49,7 @@ static bool sign(struct look *look) {
 bool look_open(struct look *look, const char *path, enum names_form form, char *error,
                size_t bytes) {
     memset(look, 0, sizeof *look);
-    look->trace = cst_open(path, error, bytes);
+    look->trace = budget_open(path, error, bytes);
     if (!look->trace)
         return false;
     look->facts = facts_line(look->trace->facts);

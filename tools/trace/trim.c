@@ -13,6 +13,7 @@
 
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
 
 enum { LEVEL = 3 };
@@ -350,6 +351,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
         opened = cst_out_open(&t.out, path) == 0;
     if (opened) {
         fchmod(t.out.fd, beside_mode((const char *const[]){look->trace->path, NULL}));
+        budget_partial(t.out.partial);
         put_facts(&t, note);
         each(&t, need);
         put_gpu(&t, true);
@@ -369,6 +371,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     } else {
         cst_out_abandon(&t.out);
     }
+    budget_whole(t.out.partial);
     *result = (struct trim_result){.bytes = t.out.bytes, .cut = replay && selection->ranged};
     for (uint32_t i = 0; i < look->model->n_steps; i++)
         result->ops += selection->steps[i] ? look->model->steps[i].n_ops : 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shim/base/config.h"
+#include "tools/trace/budget.h"
 
 static const char built_in[] =
 #include "tools/whatif/h200.inc"
@@ -90,8 +91,9 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
     cost->name = path ? path : "h200.cost";
     struct reading r = {.cost = cost};
     FILE *file = NULL;
-    if (path && !(file = fopen(path, "r"))) {
-        snprintf(error, bytes, "%s: %s", path, strerror(errno));
+    if (path && !(file = budget_file(path))) {
+        snprintf(error, bytes, "%s: %s", path,
+                 errno == EINVAL ? "it is no regular file" : strerror(errno));
         return false;
     }
     int line = file ? ini_parse_file(file, take, &r) : ini_parse_string(built_in, take, &r);
