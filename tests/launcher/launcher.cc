@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,7 +139,9 @@ Result RunProgram(const Strings &argv, const Environment &more, const std::strin
         execve(arguments[0], arguments.data(), variables.data());
         _exit(98);
     }
-    waitpid(pid, &result.status, 0);
+    struct rusage used = {};
+    wait4(pid, &result.status, 0, &used);
+    result.peak_kib = used.ru_maxrss;
     result.out = Read(out);
     result.err = Read(err);
     return result;

@@ -8,7 +8,8 @@
 #include <vector>
 
 struct Result {
-    int status = 0; // of waitpid
+    int status = 0;    // of waitpid
+    long peak_kib = 0; // of memory, at most
     std::string out, err;
     int Exit() const; // exit status, or -signal
 };

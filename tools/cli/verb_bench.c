@@ -370,7 +370,7 @@ static bool make_lists(const struct cst_trace *trace, struct bench_lists *lists)
         return false;
     }
     if (!lists->launches)
-        return true; /* the player says why there is nothing to play */
+        return true; /* memsets and copies alone: there is nothing to keep out of graphs */
     for (unsigned i = 0; i < asked.n_breaks; i++) {
         unsigned before = lists->n;
         if (!bench_lists_add(lists, asked.breaks[i], asked.top, error, sizeof error)) {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MEMORY_TIMES = 24, SECONDS_LEAST = 30, PARTIALS = 8, PATH = 4200 };
+enum { MEMORY_TIMES = 16, SECONDS_LEAST = 30, PARTIALS = 8, PATH = 4200 };
 static const uint64_t MEMORY_LEAST = 256 << 20;
 
 static struct {
