@@ -451,8 +451,10 @@ static int bench(const char *path, const char *from) {
     char library[4096], error[4600];
     struct bench_lists lists = {0};
     struct cst_trace *trace = budget_open(path, error, sizeof error);
-    if (!trace) {
-        cli_say("%s", error);
+    if (!trace || !replay_whole(trace, cli_say)) {
+        if (!trace)
+            cli_say("%s", error);
+        cst_free(trace);
         return 1;
     }
     int status = 1;
@@ -460,8 +462,7 @@ static int bench(const char *path, const char *from) {
                         ? cli_library_preload(library, getenv("LD_PRELOAD"))
                         : NULL;
     asked.plan.preload = preload;
-    if (preload && replay_whole(trace, cli_say) && take_recorded(trace) &&
-        make_lists(trace, &lists))
+    if (preload && take_recorded(trace) && make_lists(trace, &lists))
         status = measure(trace, &lists, from);
     bench_lists_free(&lists);
     free((void *)(uintptr_t)asked.plan.recorded);
