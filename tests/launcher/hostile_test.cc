@@ -31,7 +31,7 @@ Result On(Strings verb, const std::string &path) {
     verb.push_back(path);
     Result r = Cusplice(verb);
     EXPECT_TRUE(WIFEXITED(r.status)) << verb[0];
-    EXPECT_LT(r.peak_kib, kPeakKib) << verb[0];
+    EXPECT_TRUE(Sanitized() || r.peak_kib < kPeakKib) << verb[0] << " " << r.peak_kib;
     return r;
 }
 
@@ -139,9 +139,11 @@ TEST(Hostile, ABoundOnMemoryIsSaidWhereItIsMet) {
         for (int i = 0; i < 100000; i++)
             s->Op(1, i ? 1 : s->Kernel("k"));
     });
+    EXPECT_EQ(Cusplice({"info", path}).Exit(), 0);
+    if (Sanitized())
+        return;
     std::string err = Fails(1, {"info", "--max-memory", "1", path});
     EXPECT_TRUE(Has(err, "not enough memory") && Has(err, "it may use 1 MiB; --max-memory")) << err;
-    EXPECT_EQ(Cusplice({"info", path}).Exit(), 0);
 }
 
 TEST(Hostile, ABoundOnTimeLeavesNoHalfOfAFile) {

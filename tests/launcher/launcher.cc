@@ -80,6 +80,10 @@ int Result::Exit() const {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+bool Sanitized() {
+    return getenv("CUS_TEST_SANITIZER") != nullptr;
+}
+
 std::string First() {
     const char *sanitizer = getenv("CUS_TEST_SANITIZER"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
     bool asan = sanitizer && strcmp(sanitizer, "asan") == 0 && first;

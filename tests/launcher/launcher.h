@@ -26,6 +26,9 @@ std::string Write(const std::string &name,
                   const std::string &text); // into Folder(); returns its path
 std::string Read(const std::string &path);
 
+// Under a sanitizer, whose memory is nobody's to bound?
+bool Sanitized();
+
 // What LD_PRELOAD begins with under ASan, whose runtime insists on being first; "" otherwise.
 std::string First();
 
