@@ -244,6 +244,24 @@ TEST(ReplayReader, FunctionsThatDoNotHoldTogetherAreRefused) {
     }
 }
 
+// Each launch is looked at argument by argument: many of full length would take n times its length.
+TEST(ReplayReader, ArgumentsThatOverlapAreRefused) {
+    for (uint32_t second : {4u, 0u}) {
+        Trace trace = Open(Small("overlap.cst", false, [&](Made *m) {
+            auto *code = static_cast<cst_code *>(
+                cst_sink_add(&m->s.sink, CST_CODE, sizeof(cst_code) + 2 * sizeof(cst_argument)));
+            auto *arguments = reinterpret_cast<cst_argument *>(code + 1);
+            code->id = 2;
+            code->n_arguments = 2;
+            code->param_bytes = 8;
+            arguments[0] = {0, 4};
+            arguments[1] = {second, second ? 4u : 8u};
+        }));
+        EXPECT_EQ(trace != nullptr, second == 4) << error;
+        EXPECT_EQ(error.find("makes no sense (type 65") == std::string::npos, second == 4) << error;
+    }
+}
+
 TEST(ReplayReader, DataOfAnotherLengthThanItSaysIsRefused) {
     for (int what = 0; what < 3; what++) {
         std::string path = Small("length.cst", false, [&](Made *m) {
