@@ -24,7 +24,8 @@ TEST(Html, TotalsAreThoseOfTheOtherReports) {
 
 TEST(Html, ErrorsAreOneLine) {
     std::string page = Write("there.html", "precious");
-    EXPECT_TRUE(Has(Fails(1, {"report", "--html", page, golden}), page + ": is there already"));
+    EXPECT_TRUE(Has(Fails(1, {"report", "--html", page, golden}),
+                    page + ": cannot be written: it is there already"));
     EXPECT_EQ(ReadAll(page), "precious");
     Says({"report", "--html=" + page, "--force", golden});
     EXPECT_NE(ReadAll(page), "precious");

@@ -215,11 +215,12 @@ static bool draw(const struct bench_found *found, const struct texts *texts, FIL
 
 /* ---- files ---- */
 
-bool cli_bench_writable(const char *option, const char *path, bool force) {
+bool cli_bench_writable(const char *option, const char *path, bool force, const char *trace) {
+    const char *const from[] = {trace, NULL};
     struct beside beside;
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    int error = *path ? beside_plan(&beside, path, force) : ENOENT;
+    int error = *path ? beside_plan(&beside, path, force, from) : ENOENT;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1,
              slash ? path : ".");
     if (!error && access(folder, W_OK) != 0)
@@ -229,47 +230,33 @@ bool cli_bench_writable(const char *option, const char *path, bool force) {
     return !error;
 }
 
-/* `table` NULL: the plot. */
-static bool print(const struct bench_found *found, const struct texts *texts, struct table *table,
-                  enum table_format format, FILE *to) {
-    struct table_view view = {.format = format};
-    if (!table)
-        return draw(found, texts, to);
-    table_print(table, &view, to);
-    return !table->failed;
+struct output {
+    const struct bench_found *found;
+    const struct texts *texts;
+    struct table *table; /* NULL: the plot */
+    enum table_format format;
+};
+
+static bool print(FILE *to, const void *context) {
+    const struct output *output = context;
+    struct table_view view = {.format = output->format};
+    if (!output->table)
+        return draw(output->found, output->texts, to);
+    table_print(output->table, &view, to);
+    return !output->table->failed;
 }
 
-static bool write_file(const struct bench_found *found, const struct texts *texts,
-                       struct table *table, enum table_format format, const char *path,
-                       bool force) {
-    struct beside beside;
-    int fd = beside_open(&beside, path, force), error = fd < 0 ? errno : 0;
-    FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-    if (fd >= 0 && !to) {
-        error = errno;
-        close(fd);
-    }
-    if (to) {
-        errno = 0;
-        bool good = print(found, texts, table, format, to);
-        if (!good || fflush(to) != 0 || ferror(to))
-            error = errno ? errno : ENOMEM;
-        if (fclose(to) != 0 && !error)
-            error = errno;
-    }
-    if (fd >= 0 && error)
-        beside_remove(&beside);
-    if (!error)
-        error = beside_name(&beside);
+static bool write_file(const struct output *output, const char *path, bool force) {
+    const char *const from[] = {output->found->trace->path, NULL};
+    int error = beside_write(path, force, from, print, output);
     if (error)
         cli_say("%s: %s", path, beside_why(error));
     return !error;
 }
 
-static bool write_stdout(const struct bench_found *found, const struct texts *texts,
-                         struct table *table, enum table_format format) {
+static bool write_stdout(const struct output *output) {
     errno = 0;
-    if (print(found, texts, table, format, stdout) && fflush(stdout) == 0 && !ferror(stdout))
+    if (print(stdout, output) && fflush(stdout) == 0 && !ferror(stdout))
         return true;
     cli_say("the table could not be written: %s", strerror(errno ? errno : ENOMEM));
     return false;
@@ -286,12 +273,13 @@ bool cli_bench_show(const struct bench_found *found, const struct bench_output *
     bool good = !table.failed && !breaks.failed;
     if (!good)
         cli_say("not enough memory");
-    for (unsigned i = 0; i < n && !(table.failed || breaks.failed); i++)
-        good &= outputs[i].path
-                    ? write_file(found, &texts, &table, outputs[i].format, outputs[i].path, force)
-                    : write_stdout(found, &texts, &table, outputs[i].format);
+    for (unsigned i = 0; i < n && !(table.failed || breaks.failed); i++) {
+        const struct output one = {found, &texts, &table, outputs[i].format};
+        good &= outputs[i].path ? write_file(&one, outputs[i].path, force) : write_stdout(&one);
+    }
+    const struct output plot = {.found = found, .texts = &texts};
     if (svg)
-        good &= write_file(found, &texts, NULL, TABLE_TEXTUAL, svg, force);
+        good &= write_file(&plot, svg, force);
     table_free(&table);
     table_free(&breaks);
     return good;

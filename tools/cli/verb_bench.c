@@ -47,7 +47,7 @@ static const char help[] =
     "the format: .md, .csv,\n"
     "                        .json\n"
     "      --svg FILE        the plot: time of a step against the size of graphs\n"
-    "      --force           replace files that are there\n"
+    "      --force           replace files that are there, but never TRACE\n"
     "      --scenario NAME   record that scenario\n"
     "      --steps A-B       of it, or of the program, these steps alone\n"
     "  -h, --help\n"
@@ -306,7 +306,7 @@ static bool check_files(void) {
         output->format = format_of(output->path);
         if (!output->path)
             continue;
-        good = cli_bench_writable("--output", output->path, asked.force);
+        good = cli_bench_writable("--output", output->path, asked.force, asked.trace);
         for (unsigned k = 0; k <= i && good; k++) {
             const char *other = k < i ? asked.outputs[k].path : asked.svg;
             if (other && strcmp(output->path, other) == 0) {
@@ -315,7 +315,7 @@ static bool check_files(void) {
             }
         }
     }
-    return good && (!asked.svg || cli_bench_writable("--svg", asked.svg, asked.force));
+    return good && (!asked.svg || cli_bench_writable("--svg", asked.svg, asked.force, asked.trace));
 }
 
 /* The exit status, or -1: go on. */

@@ -405,11 +405,12 @@ static void kernel_driver(char *out, size_t bytes) {
         fclose(file);
 }
 
-static bool write_all(FILE *file) {
+static bool write_all(FILE *file, const void *context) {
     struct utsname system;
     char cpu[128], driver[512], day[64];
     time_t now = time(NULL);
     struct tm when;
+    (void)context;
     uname(&system);
     processor(cpu, sizeof cpu);
     kernel_driver(driver, sizeof driver);
@@ -432,26 +433,13 @@ static bool write_all(FILE *file) {
 }
 
 static bool write_output(void) {
-    struct beside beside;
     if (!asked.output) {
-        if (write_all(stdout) && fflush(stdout) == 0)
+        if (write_all(stdout, NULL) && fflush(stdout) == 0)
             return true;
         cli_say("the figures could not be written: %s", strerror(errno));
         return false;
     }
-    int fd = beside_open(&beside, asked.output, asked.force);
-    int error = fd < 0 ? errno : 0;
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (file) {
-        if (!write_all(file) || fflush(file) != 0 || fsync(fd) != 0)
-            error = errno ? errno : EIO;
-        if (fclose(file) != 0 && !error)
-            error = errno;
-        if (error)
-            beside_remove(&beside);
-        else
-            error = beside_name(&beside);
-    }
+    int error = beside_write(asked.output, asked.force, NULL, write_all, NULL);
     if (error)
         cli_say("--output %s: %s", asked.output, beside_why(error));
     return !error;
@@ -462,7 +450,7 @@ static bool output_fits(void) {
     struct beside beside;
     if (!asked.output)
         return true;
-    int fd = *asked.output ? beside_open(&beside, asked.output, asked.force) : -1;
+    int fd = *asked.output ? beside_open(&beside, asked.output, asked.force, NULL) : -1;
     if (fd < 0) {
         cli_say("--output %s: %s", asked.output,
                 *asked.output ? beside_why(errno) : "a file name is expected");

@@ -29,7 +29,7 @@ static const char help[] =
     "the same,\n"
     "                        and more in tables named CUSPLICE_...\n"
     "      --no-flows        --perfetto without the arrows: about half the size\n"
-    "      --force           replace files that are there\n"
+    "      --force           replace files that are there, but never TRACE\n"
     "  -h, --help\n"
     "\n"
     "Perfetto and SQLite have an execution for each op. Where the trace has no GPU times (cusplice "
@@ -76,7 +76,7 @@ static int put_lines(const struct look *look, struct out *out) {
 
 static bool export_lines(struct exported *exported, const char *path, char *error, size_t bytes) {
     struct out *out = malloc(sizeof *out);
-    int failed = out ? out_open(out, path, exported->job.force) : ENOMEM;
+    int failed = out ? out_open(out, path, exported->job.force, exported->job.from) : ENOMEM;
     if (out && !failed) {
         failed = put_lines(exported->look, out);
         if (failed && !out->error)
@@ -185,8 +185,10 @@ static bool write_all(struct exported *exported, const struct request *request) 
 
 static bool convert(const struct look *look, const struct request *request) {
     const struct cst_trace *trace = look->trace;
+    const char *const from[] = {trace->path, NULL};
     struct exported exported = {
         .job = {.trace = trace,
+                .from = from,
                 .model = look->model,
                 .force = request->force,
                 .flows = !request->no_flows,

@@ -22,7 +22,7 @@ static const char help[] =
     "      --graphs          what ran in the program's own graphs counts as launched one by one; "
     "without it, it is\n"
     "                        left out, and the launch of such a graph is a call\n"
-    "      --force           replace OUT\n"
+    "      --force           replace OUT, but never FILE.sqlite\n"
     "  -h, --help\n"
     "\n"
     "Kernels, memsets and copies become ops, with shape, stream, thread and time of their calls; "

@@ -35,7 +35,7 @@ static const char help[] =
     "and threads by host time, to search and to zoom.\n"
     "\n"
     "      --html FILE       writes the page; it holds 5,000,000 ops at most\n"
-    "      --force           over a FILE that is there\n"
+    "      --force           over a FILE that is there, but never TRACE\n"
     "      --sort FIELD      largest first, texts from A on; -FIELD (as --sort=-FIELD) the other\n"
     "                        way round\n"
     "      --fields A,B      these columns, in this order\n"

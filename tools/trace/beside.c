@@ -9,13 +9,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int beside_plan(struct beside *beside, const char *path, bool force) {
+enum { READ_WRITE = 0666, OWNER = 0600 };
+
+mode_t beside_mode(const char *const *from) {
+    mode_t mode = READ_WRITE, mask = umask(0);
+    struct stat is;
+    umask(mask);
+    for (; from && *from; from++)
+        mode &= stat(*from, &is) == 0 ? is.st_mode : OWNER;
+    return mode & ~mask;
+}
+
+/* By this name or another one, by a link too. */
+static bool is_one_of(const char *path, const char *const *from) {
+    struct stat there, is;
+    if (stat(path, &there) != 0)
+        return false;
+    for (; from && *from; from++)
+        if (stat(*from, &is) == 0 && is.st_dev == there.st_dev && is.st_ino == there.st_ino)
+            return true;
+    return false;
+}
+
+int beside_plan(struct beside *beside, const char *path, bool force, const char *const *from) {
     struct stat there;
     beside->force = force;
+    beside->mode = beside_mode(from);
     if (strlen(path) >= sizeof beside->path)
         return ENAMETOOLONG;
     snprintf(beside->path, sizeof beside->path, "%s", path);
     snprintf(beside->partial, sizeof beside->partial, "%s.%d.partial", path, (int)getpid());
+    if (is_one_of(path, from))
+        return BESIDE_INPUT;
     if (lstat(path, &there) == 0) {
         if (!force)
             return EEXIST;
@@ -26,16 +51,29 @@ int beside_plan(struct beside *beside, const char *path, bool force) {
     return 0;
 }
 
-int beside_open(struct beside *beside, const char *path, bool force) {
-    errno = beside_plan(beside, path, force);
+int beside_open(struct beside *beside, const char *path, bool force, const char *const *from) {
+    errno = beside_plan(beside, path, force, from);
     if (errno)
         return -1;
-    return open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    /* Its owner can write it until it is whole, by its name too. */
+    return open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                beside->mode | OWNER);
+}
+
+/* There are file systems without modes: a file is what it is there. */
+static void set_mode(const struct beside *beside) {
+    int fd = open(beside->partial, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    int unused = fchmod(fd, beside->mode);
+    (void)unused;
+    close(fd);
 }
 
 int beside_name(struct beside *beside) {
     struct stat there;
     int error = 0;
+    set_mode(beside);
     if (beside->force) {
         error = rename(beside->partial, beside->path) == 0 ? 0 : errno;
     } else if (renameat2(AT_FDCWD, beside->partial, AT_FDCWD, beside->path, RENAME_NOREPLACE) !=
@@ -54,10 +92,30 @@ int beside_name(struct beside *beside) {
     return error;
 }
 
+int beside_write(const char *path, bool force, const char *const *from, beside_fill_fn *fill,
+                 const void *context) {
+    struct beside beside;
+    int fd = beside_open(&beside, path, force, from), error = 0;
+    if (fd < 0)
+        return errno;
+    FILE *to = fdopen(fd, "w");
+    errno = 0;
+    if (!to || !fill(to, context) || fflush(to) != 0 || ferror(to))
+        error = errno ? errno : ENOMEM;
+    if ((to ? fclose(to) : close(fd)) != 0 && !error)
+        error = errno;
+    if (!error)
+        return beside_name(&beside);
+    beside_remove(&beside);
+    return error;
+}
+
 void beside_remove(struct beside *beside) {
     unlink(beside->partial);
 }
 
 const char *beside_why(int error) {
-    return error == EEXIST ? "it is there already (--force replaces it)" : strerror(error);
+    return error == EEXIST         ? "it is there already (--force replaces it)"
+           : error == BESIDE_INPUT ? "it is what is read: name another file"
+                                   : strerror(error);
 }

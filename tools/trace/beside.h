@@ -1,31 +1,47 @@
 /*
  * A file that is made beside its final name and gets it when it is whole: what stands under the
- * name is all of it or what was there before.
+ * name is all of it or what was there before. It is as private as what it is made from. Called by
+ * every verb that writes a file; one thread (it reads the umask by setting it).
  */
 #ifndef CUSPLICE_TOOLS_TRACE_BESIDE_H
 #define CUSPLICE_TOOLS_TRACE_BESIDE_H
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { BESIDE_PATH = 4096 };
+enum {
+    BESIDE_PATH = 4096,
+    BESIDE_INPUT = EDEADLK, /* the errno that says: PATH is what the file is to be made from */
+};
 
 struct beside {
-    bool force; /* a file that has the name is replaced */
+    bool force;  /* a file that has the name is replaced */
+    mode_t mode; /* that the file is to have */
     char path[BESIDE_PATH], partial[BESIDE_PATH + 32];
 };
 
-/* Says what the file is to be called meanwhile: PATH.PID.partial, which is not there then. Returns
- * 0 or an errno; EEXIST: PATH is there, and `force` is not set. */
-int beside_plan(struct beside *beside, const char *path, bool force);
+/* The mode of a file that is made from others: the bits for reading and writing that all of them
+ * have, less the umask. `from` names them, up to a NULL; NULL: there are none. */
+mode_t beside_mode(const char *const *from);
+/* Says what the file is to be called meanwhile: PATH.PID.partial, which is not there then. `from`:
+ * what it is to be made from, as above. Returns 0 or an errno; EEXIST: PATH is there,
+ * and `force` is not set; BESIDE_INPUT, also with `force`. */
+int beside_plan(struct beside *beside, const char *path, bool force, const char *const *from);
 /* The same, and makes the empty file and opens it for writing. Returns its descriptor, or -1
  * with errno. */
-int beside_open(struct beside *beside, const char *path, bool force);
-/* Gives it its name. Returns 0 or an errno; the partial file is gone either way. */
+int beside_open(struct beside *beside, const char *path, bool force, const char *const *from);
+/* Gives it its mode, and its name. Returns 0 or an errno; the partial file is gone either way. */
 int beside_name(struct beside *beside);
+/* Makes the whole file by `fill`, which returns false where it failed. Returns 0 or an errno. */
+typedef bool beside_fill_fn(FILE *to, const void *context);
+int beside_write(const char *path, bool force, const char *const *from, beside_fill_fn *fill,
+                 const void *context);
 /* Removes the partial file. */
 void beside_remove(struct beside *beside);
 /* What to tell of an errno of these. */

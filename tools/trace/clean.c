@@ -153,7 +153,7 @@ static bool is_formula(const char *text) {
 }
 
 void clean_csv(FILE *to, const char *text) {
-    bool quoted = text[strcspn(text, ",;\"")];
+    bool quoted = text[strcspn(text, ",\"")];
     if (quoted)
         putc('"', to);
     if (is_formula(text))
@@ -201,12 +201,12 @@ static bool is_in_word(const char *text, const char *at) {
 static bool is_markup(const char *text, const char *at) {
     if (*at == '_')
         return !is_in_word(text, at);
-    if (at == text && strchr("#+-", *at))
+    if (at == text && strchr("#+->", *at))
         return true;
     size_t digits = strspn(text, "0123456789");
     if ((*at == '.' || *at == ')') && digits && at == text + digits && (!at[1] || at[1] == ' '))
         return true;
-    return strchr("\\`*~[]<>|&$", *at) != NULL;
+    return strchr("\\`*~[]|&$", *at) != NULL;
 }
 
 void clean_md(FILE *to, const char *text) {
@@ -221,7 +221,12 @@ void clean_md(FILE *to, const char *text) {
         }
         if (is_markup(text, at))
             putc('\\', to);
-        at = put(to, at);
+        if (*at == '<') { /* not all know an escape of it */
+            fputs("&lt;", to);
+            at++;
+        } else {
+            at = put(to, at);
+        }
     }
 }
 

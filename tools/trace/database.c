@@ -75,13 +75,14 @@ static void make_tables(struct database *database) {
     }
 }
 
-struct database *database_open(const char *path, bool force, char *error, size_t bytes) {
+struct database *database_open(const char *path, bool force, const char *const *from, char *error,
+                               size_t bytes) {
     struct database *database = calloc(1, sizeof *database);
     if (!database) {
         snprintf(error, bytes, "not enough memory");
         return NULL;
     }
-    int fd = beside_open(&database->beside, path, force);
+    int fd = beside_open(&database->beside, path, force, from);
     if (fd < 0) {
         snprintf(error, bytes, "%s", beside_why(errno));
         free(database);

@@ -15,8 +15,9 @@ extern "C" {
 
 struct database;
 
-/* NULL, and `error`, where it cannot be made. */
-struct database *database_open(const char *path, bool force, char *error, size_t bytes);
+/* NULL, and `error`, where it cannot be made. `from`: as for beside_open. */
+struct database *database_open(const char *path, bool force, const char *const *from, char *error,
+                               size_t bytes);
 #define DATABASE_NULL INT64_MIN
 
 /* One row; `format` has a letter for each column: i (int64_t; DATABASE_NULL is NULL), t (const

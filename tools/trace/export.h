@@ -18,6 +18,7 @@ struct export_job {
     const struct model *model;
     const struct kind_name *names;     /* by kind */
     const struct timeline_span *spans; /* by op of the model */
+    const char *const *from;           /* the trace's file, then NULL */
     bool force;                        /* files that are there are replaced */
     bool flows;                        /* Perfetto: arrows from calls to executions */
     uint64_t pid;                      /* of the program; see export_pid */

@@ -385,7 +385,7 @@ bool export_perfetto(struct export_job *job, const char *path, char *error, size
         free(w.threads);
         return false;
     }
-    int failed = out_open(w.out, path, job->force);
+    int failed = out_open(w.out, path, job->force, job->from);
     if (!failed) {
         put_head(&w);
         put_tracks(&w);

@@ -397,7 +397,7 @@ bool export_sqlite(struct export_job *job, const char *path, char *error, size_t
     w.last = calloc(job->trace->n_threads + 1, sizeof *w.last);
     if (!w.last || !number_outs(&w)) {
         snprintf(error, bytes, "not enough memory");
-    } else if ((w.db = database_open(path, job->force, error, bytes))) {
+    } else if ((w.db = database_open(path, job->force, job->from, error, bytes))) {
         put_all(&w);
         done = database_close(w.db, &job->bytes, error, bytes);
     }

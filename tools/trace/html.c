@@ -2,15 +2,12 @@
 #include "tools/trace/html.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shim/base/options.h"
 #include "shim/base/tally.h"
+#include "tools/trace/beside.h"
 #include "tools/trace/jsonl.h"
 #include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */
 #include "tools/trace/report.h"
@@ -153,7 +150,7 @@ static bool put_data(FILE *to, const struct look *look) {
 /* ---- the page ---- */
 
 /* The template, with what stands for `@css@`, `@data@` and `@js@` in their places. */
-static bool put_page(FILE *to, const struct look *look) {
+static bool put_page(FILE *to, const void *look) {
     const char *at = (const char *)page_html;
     bool made = true;
     while (*at && made) {
@@ -178,57 +175,8 @@ static bool put_page(FILE *to, const struct look *look) {
 
 /* ---- the file ---- */
 
-static int fail(char *error, size_t bytes, const char *path, int number, const char *what) {
-    if (number)
-        snprintf(error, bytes, "%s: %s: %s", path, what, strerror(number));
-    else
-        snprintf(error, bytes, "%s: %s", path, what);
-    return 1;
-}
-
-/* Gives the file its name; an errno. */
-static int settle(const char *partial, const char *out, bool force) {
-    struct stat there;
-    if (force)
-        return rename(partial, out) == 0 ? 0 : errno;
-    if (renameat2(AT_FDCWD, partial, AT_FDCWD, out, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    if (lstat(out, &there) == 0)
-        return EEXIST;
-    return rename(partial, out) == 0 ? 0 : errno;
-}
-
-static int write_page(const struct look *look, int fd, const char *partial, const char *out,
-                      bool force, char *error, size_t bytes) {
-    FILE *to = fdopen(fd, "w");
-    if (!to) {
-        close(fd);
-        return fail(error, bytes, out, ENOMEM, "cannot be written");
-    }
-    errno = 0;
-    bool made = put_page(to, look);
-    bool written = fflush(to) == 0 && !ferror(to);
-    int number = errno;
-    if (fclose(to) != 0 && written) {
-        written = false;
-        number = errno;
-    }
-    if (!written)
-        return fail(error, bytes, out, number ? number : EIO, "cannot be written");
-    if (!made)
-        return fail(error, bytes, out, 0,
-                    "not enough memory: cusplice trim --steps A-B makes a smaller trace");
-    number = settle(partial, out, force);
-    if (number == EEXIST)
-        return fail(error, bytes, out, 0, "is there already: name another file, or remove it");
-    return number ? fail(error, bytes, out, number, "cannot get its name") : 0;
-}
-
 int trace_html(const struct look *look, const char *out, bool force, char *error, size_t bytes) {
-    char partial[PATH_MAX + 16];
-    struct stat there;
+    const char *const from[] = {look->trace->path, NULL};
     if (look->model->n_ops > HTML_OPS_MAX) {
         snprintf(error, bytes,
                  "%s: it has %u ops, and a page holds %d: cusplice trim --steps A-B makes a part "
@@ -236,19 +184,9 @@ int trace_html(const struct look *look, const char *out, bool force, char *error
                  look->trace->path, look->model->n_ops, HTML_OPS_MAX);
         return 1;
     }
-    if (strlen(out) >= PATH_MAX)
-        return fail(error, bytes, out, ENAMETOOLONG, "cannot be written");
-    if (!force && lstat(out, &there) == 0)
-        return fail(error, bytes, out, 0, "is there already: name another file, or remove it");
-    snprintf(partial, sizeof partial, "%s.partial", out);
-    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST)
-        return fail(error, bytes, partial, 0,
-                    "is there already, left behind or being written: remove it");
-    if (fd < 0)
-        return fail(error, bytes, out, errno, "cannot be written");
-    int status = write_page(look, fd, partial, out, force, error, bytes);
-    if (status)
-        unlink(partial);
-    return status;
+    int number = beside_write(out, force, from, put_page, look);
+    if (number)
+        snprintf(error, bytes, "%s: cannot be written: %s%s", out, beside_why(number),
+                 number == ENOMEM ? " (cusplice trim --steps A-B makes a smaller trace)" : "");
+    return number != 0;
 }

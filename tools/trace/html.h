@@ -26,8 +26,8 @@ enum {
     HTML_ROWS_MAX = 5000,   /* of a table; the page says where rows were left out */
 };
 
-/* Writes OUT.partial, which gets its name when it is whole. A file that is there is an error,
- * unless `force`. 0, or 1 with a sentence in `error` (path, what is wrong, what to do). */
+/* Writes OUT (beside.h). A file that is there is an error, unless `force`. 0, or 1 with a sentence
+ * in `error` (path, what is wrong, what to do). */
 int trace_html(const struct look *look, const char *out, bool force, char *error, size_t bytes);
 
 /* ---- between html.c and html_data.c ---- */

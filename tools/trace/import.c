@@ -16,6 +16,7 @@
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/call_class.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/intern.h"
 
 /* Ops and calls in one list, to be sorted. */
@@ -457,19 +458,28 @@ static bool order(struct writer *w) {
 
 /* ---- the file ---- */
 
-/* Text for JSON: what is not plain is left out. */
+/* Cut to its room. */
 static void fact(char *json, size_t bytes, const char *key, const char *text) {
     size_t n = strlen(json);
     n += (size_t)snprintf(json + n, bytes - n, "%s\"%s\":\"", n > 1 ? "," : "", key);
-    for (; *text && n + 4 < bytes; text++)
-        if (*text >= 0x20 && *text < 0x7f && *text != '"' && *text != '\\')
-            json[n++] = *text;
+    while (*text && n + CLEAN_JSON + 4 < bytes) {
+        char escape[CLEAN_JSON];
+        if (clean_json_plain(text)) {
+            size_t character = clean_next(text).bytes;
+            memcpy(json + n, text, character);
+            n += character;
+            text += character;
+        } else {
+            text += clean_json_escape(text, escape);
+            n += (size_t)snprintf(json + n, CLEAN_JSON, "%s", escape);
+        }
+    }
     json[n++] = '"';
     json[n] = 0;
 }
 
 static void write_facts(struct writer *w) {
-    char json[8192] = "{";
+    char json[32768] = "{"; /* a path and three short texts, in escapes of six bytes */
     const struct import_data *data = w->data;
     fact(json, sizeof json, "made_by", "cusplice " CUSPLICE_VERSION " import");
     fact(json, sizeof json, "imported_from", w->options->from);
@@ -504,8 +514,9 @@ static void write_all(struct writer *w) {
 }
 
 static bool write_file(struct writer *w, char *error, size_t bytes) {
+    const char *const from[] = {w->options->from, NULL};
     struct beside beside;
-    int failed = beside_plan(&beside, w->options->to, w->options->force);
+    int failed = beside_plan(&beside, w->options->to, w->options->force, from);
     if (!failed && !(failed = cst_out_open(&w->out, beside.partial))) {
         write_all(w);
         failed = w->no_memory ? ENOMEM : w->out.error;

@@ -26,11 +26,11 @@ static void drain(struct out *out) {
     out->used = 0;
 }
 
-int out_open(struct out *out, const char *path, bool force) {
+int out_open(struct out *out, const char *path, bool force, const char *const *from) {
     out->error = 0;
     out->bytes = out->used = 0;
     out->special = strcmp(path, "-") == 0;
-    out->fd = out->special ? STDOUT_FILENO : beside_open(&out->beside, path, force);
+    out->fd = out->special ? STDOUT_FILENO : beside_open(&out->beside, path, force, from);
     return out->error = out->fd < 0 ? errno : 0;
 }
 

@@ -27,8 +27,8 @@ struct out {
     char buffer[OUT_BUFFER];
 };
 
-/* "-" is standard output. Returns 0 or an errno. */
-int out_open(struct out *out, const char *path, bool force);
+/* "-" is standard output. `from`: as for beside_open. Returns 0 or an errno. */
+int out_open(struct out *out, const char *path, bool force, const char *const *from);
 /* Writes what is left and gives the file its name. Returns 0 or the first error, with nothing
  * left of the file. */
 int out_close(struct out *out);

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "shim/trace/file.h"
+#include "tools/trace/beside.h"
 #include "tools/trace/facts.h"
 
 enum { LEVEL = 3 };
@@ -362,6 +364,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     if (!t.no_memory)
         opened = cst_out_open(&t.out, path) == 0;
     if (opened) {
+        fchmod(t.out.fd, beside_mode((const char *const[]){look->trace->path, NULL}));
         put_facts(&t, note);
         each(&t, need);
         put_gpu(&t, true);

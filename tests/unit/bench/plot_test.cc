@@ -77,6 +77,10 @@ TEST(Plot, NoTextBreaksIt) {
     EXPECT_NE(svg.find(">&lt;a &amp; &quot;b&quot;&gt;?.?.?</text>"), std::string::npos) << svg;
     EXPECT_NE(svg.find(">&lt;/svg&gt;<"), std::string::npos);
     EXPECT_EQ(Count(svg, "</svg>"), 1u);
+    // What XML 1.0 forbids, what turns the direction, half a character; one that is none of these.
+    series.name = "\xef\xbf\xbf|\xc2\x9b|\xe2\x80\xae|'|\xc3|\xc3\xa9";
+    svg = Draw({series});
+    EXPECT_NE(svg.find(">?|?|?|&#39;|?|\xc3\xa9</text>"), std::string::npos) << svg;
     std::string name(1000, 'x');
     series.name = name.c_str();
     EXPECT_NE(Draw({series}).find(std::string(39, 'x') + "...</text>"), std::string::npos);

@@ -90,4 +90,15 @@ TEST(Facts, MembersAreToldInOrder) {
     EXPECT_FALSE(facts_has("{}", "a"));
 }
 
+TEST(Facts, StringsAreCleaned) {
+    // Half a pair is no character; a pair and other escapes stay.
+    EXPECT_EQ(Line("{\"\\ud83d\\ude00\":\"\\ud83dx\\ude00\\n\\u2028\\\\ud800\"}"),
+              "{\"\\ud83d\\ude00\":\"\\ufffdx\\ufffd\\n\\u2028\\\\ud800\"}");
+    EXPECT_EQ(Line("{\"a\":\"\\ud83d\\ud83d\\ude00\"}"), "{\"a\":\"\\ufffd\\ud83d\\ude00\"}");
+    EXPECT_EQ(Line("{\"a\":\"\x7f \xc2\x9b \xff \xe2\x80\xa8 \xe2\x80\xae \xc3\xa9\"}"),
+              "{\"a\":\"\\u007f \\u009b \xef\xbf\xbd \\u2028 \\u202e \xc3\xa9\"}");
+    std::string many = "{\"" + std::string(1000, '\x7f') + "\":1}";
+    EXPECT_EQ(Line(many).size(), 6000u + 6);
+}
+
 } // namespace
