@@ -178,7 +178,7 @@ static int serve(struct player *p) {
 }
 
 static int usage(void) {
-    fputs("usage: player [--pace recorded|fastest|none] TRACE\n", stderr);
+    fputs("usage: player [--trust] [--pace recorded|fastest|none] TRACE\n", stderr);
     return 2;
 }
 
@@ -188,18 +188,23 @@ int main(int argc, char **argv) {
     static struct player player;
     struct player *p = &player;
     char error[1200];
-    int at = 1;
-    if (argc > 2 && strcmp(argv[1], "--pace") == 0) {
-        while (strcmp(argv[2], paces[p->pace]) != 0)
+    bool trusted = argc > 1 && strcmp(argv[1], "--trust") == 0;
+    int at = trusted ? 2 : 1;
+    if (argc > at + 1 && strcmp(argv[at], "--pace") == 0) {
+        while (strcmp(argv[at + 1], paces[p->pace]) != 0)
             if (p->pace++ == PLAYER_UNPACED)
                 return usage();
-        at = 3;
+        at += 2;
     }
     if (at + 1 != argc)
         return usage();
     p->trace = cst_open(argv[at], error, sizeof error);
     if (!p->trace)
         player_fail("%s", error);
+    /* Here as well as in the verbs: it may be another file by now. */
+    const char *why = trusted ? NULL : cst_distrust(p->trace);
+    if (why)
+        player_fail("%s: %s, and a replay runs the code in it (--trust)", argv[at], why);
     find_gpu(p);
     player_look(p);
     if (!p->obstacles.n)

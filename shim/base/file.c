@@ -178,6 +178,8 @@ bool cus_file_is_trusted(const struct stat *info) {
 static const char *distrust(int fd, struct stat *info) {
     if (fstat(fd, info) != 0)
         return "it cannot be looked at";
+    if (is_null(info))
+        return NULL; /* the usual name for no settings */
     if (!S_ISREG(info->st_mode))
         return "it is no regular file";
     if (!is_ours(info))

@@ -36,7 +36,7 @@ const char *cus_file_why(const char *why);
 bool cus_file_is_trusted(const struct stat *info);
 
 /* Opens a file that says what is to be done: settings, rules, costs. It must be a regular file that
- * is trusted and not too large. Links must be trusted as well, and lead to that file. -1: *why. */
+ * is trusted and not too large, or /dev/null. Links must be trusted as well, and lead to that file. -1: *why. */
 int cus_file_open_settings(const char *path, const char **why);
 /* The same for FOLDER/below/NAME, of which `folder` and `folder/below` must be the effective user's
  * own, and NAME no link. Where NAME is not there: -1, *why is NULL and errno is ENOENT. */

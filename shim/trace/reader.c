@@ -509,6 +509,8 @@ static bool read_file(struct reading *r) {
             close(fd);
         return false;
     }
+    trace->owner = is.st_uid;
+    trace->mode = is.st_mode;
     uint64_t bytes = S_ISREG(is.st_mode) ? (uint64_t)is.st_size : 0;
     if (bytes >= sizeof(struct cst_file)) {
         void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -563,6 +565,14 @@ struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
     if (read)
         return trace;
     cst_free(trace);
+    return NULL;
+}
+
+const char *cst_distrust(const struct cst_trace *trace) {
+    if (trace->owner != geteuid() && trace->owner != 0)
+        return "it belongs to another user";
+    if (trace->mode & (S_IWGRP | S_IWOTH))
+        return "others than its owner may write it";
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/cli/bench.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
+#include "tools/cli/trust.h"
 #include "tools/whatif/facts.h"
 
 static const char help[] =
@@ -48,6 +49,8 @@ static const char help[] =
     "                        .json\n"
     "      --svg FILE        the plot: time of a step against the size of graphs\n"
     "      --force           replace files that are there, but never TRACE\n"
+    "      --trust           play TRACE, whoever's it is: it runs the GPU code in it (cusplice "
+    "replay --help)\n"
     "      --scenario NAME   record that scenario\n"
     "      --steps A-B       of it, or of the program, these steps alone\n"
     "  -h, --help\n"
@@ -68,7 +71,7 @@ enum { BREAKS = 32, COMMAND = 4096, WARM = 8, SAY_SECONDS = 60, TOP = 8, TOP_MAX
 
 static struct {
     struct bench_plan plan;
-    bool strategies, formatted, force;
+    bool strategies, formatted, force, trusted;
     enum replay_pace pace;
     const char *breaks[BREAKS];
     unsigned n_breaks, top, rounds;
@@ -235,6 +238,8 @@ static int take_option(char **argv, int *at) {
     const char *value;
     if (strcmp(argv[*at], "--force") == 0)
         return asked.force = true;
+    if (strcmp(argv[*at], "--trust") == 0)
+        return asked.trusted = true;
     for (unsigned i = 0; i < OPTIONS; i++) {
         int taken = cli_run_value(argv, at, options[i].name, options[i].brief, &value);
         if (taken)
@@ -320,11 +325,12 @@ static bool check_files(void) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 3] = {NULL};
+    const char *names[OPTIONS + 4] = {NULL};
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
     names[OPTIONS + 1] = "--force";
+    names[OPTIONS + 2] = "--trust";
     keep_command(argc, argv);
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -403,6 +409,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
         return 1;
     const struct replay_setup setup = {.player = player,
                                        .trace = trace->path,
+                                       .trusted = asked.trusted,
                                        .pace = asked.pace,
                                        .rounds = asked.rounds,
                                        .warm = WARM};
@@ -433,6 +440,7 @@ static bool take_recorded(const struct cst_trace *trace) {
     if (!asked.plan.strategies[BENCH_AS_RECORDED])
         return true;
     asked.plan.recorded = whatif_facts_config(trace, true, &guessed);
+    cli_say_not_taken(trace);
     if (asked.plan.recorded)
         return true;
     cli_say("%s: it does not say by which options it was recorded: %s", trace->path,
@@ -447,6 +455,10 @@ static int bench(const char *path, const char *from) {
     struct cst_trace *trace = cst_open(path, error, sizeof error);
     if (!trace) {
         cli_say("%s", error);
+        return 1;
+    }
+    if (!cli_trust(trace, &asked.trusted)) {
+        cst_free(trace);
         return 1;
     }
     int status = 1;
@@ -483,8 +495,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_bench = {
     "bench",
     "bench [--strategy LIST] [--pieces LIST] [--break LIST]... [--top K] [--first N] [--rounds N] "
-    "[--pace recorded|fastest|none] [--format table|json|csv|md] [-o FILE]... [--svg FILE] "
-    "[--force] "
+    "[--pace recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE]... [--svg "
+    "FILE] [--force] "
     "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
     "measure a trace by strategies, sizes of graphs and break lists",
     help,

@@ -10,6 +10,7 @@
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
 #include "tools/cli/trace_args.h"
+#include "tools/cli/trust.h"
 #include "tools/replay/run.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
@@ -23,6 +24,14 @@ static const char help[] =
     "own. Memory at the end is held against the recorded sums. What cannot be replayed is named "
     "before anything\n"
     "begins.\n"
+    "\n"
+    "A replay runs the GPU code that the trace holds, on this machine and as this user, and loads "
+    "code from the files\n"
+    "that it names. Play only traces of people whose programs you would run. A trace that belongs "
+    "to another user, or\n"
+    "that others may write, is asked about on a terminal, and wants --trust elsewhere. The options "
+    "of a recording that\n"
+    "name files or bound memory are never taken.\n"
     "\n"
     "      --strategy S      eager: the driver alone, without cusplice; piecewise, full,\n"
     "                        full_decode_only, full_and_piecewise: that mode, with the settings "
@@ -40,6 +49,7 @@ static const char help[] =
     "program took;\n"
     "                        fastest: the time that it took in the fastest step; none: it issues "
     "as fast as it can\n"
+    "      --trust           play it, whoever's it is\n"
     "      --format FORM     table (default), json, csv or md\n"
     "  -h, --help\n"
     "\n"
@@ -67,6 +77,7 @@ static struct {
     struct table_view view;
     unsigned rounds;
     enum replay_pace pace;
+    bool trusted;
     const char *trace;
 } asked = {.rounds = 10};
 
@@ -172,11 +183,12 @@ static int take_option(char **argv, int *at) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 2] = {NULL};
+    const char *names[OPTIONS + 3] = {NULL};
     bool only_words = false;
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
+    names[OPTIONS + 1] = "--trust";
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
         bool option = !only_words && word[0] == '-' && word[1];
@@ -187,6 +199,10 @@ static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
         if (option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             cli_print_help(self);
             return 0;
+        }
+        if (option && strcmp(word, "--trust") == 0) {
+            asked.trusted = true;
+            continue;
         }
         int taken = option ? take_option(argv, &at) : 1;
         if (!taken)
@@ -219,6 +235,14 @@ static bool patterns_match(const struct cst_trace *trace) {
         }
     free(list);
     return all;
+}
+
+/* Is as-recorded among them? */
+static bool takes_recorded(void) {
+    for (unsigned i = 0; i < asked.n_strategies; i++)
+        if (asked.strategies[i] == AS_RECORDED)
+            return true;
+    return asked.n_strategies == 0;
 }
 
 /* How many, into `out`; 0: something is missing, which was said. */
@@ -318,9 +342,12 @@ static int replay(const struct cst_trace *trace) {
         return 1;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     char *recorded = whatif_facts_config(trace, true, &guessed);
+    if (takes_recorded())
+        cli_say_not_taken(trace);
     unsigned n = preload ? plan(trace, preload, recorded, strategies) : 0;
     struct replay_setup setup = {.player = player,
                                  .trace = asked.trace,
+                                 .trusted = asked.trusted,
                                  .pace = asked.pace,
                                  .rounds = asked.rounds,
                                  .warm = WARM};
@@ -346,7 +373,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct cst_trace *trace = cst_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
-    status = trace && patterns_match(trace) ? replay(trace) : 1;
+    bool may = trace && cli_trust(trace, &asked.trusted);
+    status = may && patterns_match(trace) ? replay(trace) : 1;
     cst_free(trace);
     for (unsigned i = 0; i < asked.n_settings; i++)
         free(asked.names[i]);
@@ -356,7 +384,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_replay = {
     "replay",
     "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [--repeat N] [--pace "
-    "recorded|fastest|none] [--format table|json|csv|md] TRACE",
+    "recorded|fastest|none] [--trust] [--format table|json|csv|md] TRACE",
     "play a replayable trace again, by several strategies",
     help,
     run,

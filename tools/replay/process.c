@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,9 +79,13 @@ static bool configure(const struct replay_strategy *strategy) {
 
 static _Noreturn void become(const struct replay_setup *setup,
                              const struct replay_strategy *strategy, pid_t parent) {
-    char *argv[] = {(char *)(uintptr_t)setup->player, (char *)(uintptr_t) "--pace",
-                    (char *)(uintptr_t)replay_paces[setup->pace], (char *)(uintptr_t)setup->trace,
-                    NULL};
+    const char *words[6] = {setup->player};
+    unsigned n = 1;
+    if (setup->trusted)
+        words[n++] = "--trust";
+    words[n++] = "--pace";
+    words[n++] = replay_paces[setup->pace];
+    words[n] = setup->trace;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _Exit(NO_START);
@@ -91,8 +95,8 @@ static _Noreturn void become(const struct replay_setup *setup,
             _Exit(BAD_CONFIG);
         setenv("LD_PRELOAD", strategy->preload, 1);
     }
-    execv(argv[0], argv);
-    clean_print(stderr, "cusplice: %s: %s\n", argv[0], strerror(errno));
+    execv(words[0], (char *const *)(uintptr_t)words);
+    clean_print(stderr, "cusplice: %s: %s\n", words[0], strerror(errno));
     _Exit(NO_START);
 }
 

@@ -113,6 +113,8 @@ void clean_vprint(FILE *to, const char *format, va_list args) {
         text = more;
     }
     va_end(again);
+    if (bytes < 0)
+        return;
     while (lines < ends && format[ends - lines - 1] == '\n')
         lines++;
     if (text == more || bytes < (int)sizeof room)
@@ -169,8 +171,12 @@ void clean_csv(FILE *to, const char *text) {
 
 /* ---- Markdown ---- */
 
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
 static bool is_alnum(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 static bool is_behind(const char *text, const char *at, const char *word) {
@@ -187,44 +193,46 @@ static bool makes_link(const char *text, const char *at) {
     return *at == '@' || (*at == '.' && is_behind(text, at, "www"));
 }
 
-/* An underscore with letters or digits on both sides is never markup. */
-static bool is_in_word(const char *text, const char *at) {
-    const char *from = at, *to = at;
-    while (from > text && from[-1] == '_')
-        from--;
-    while (*to == '_')
-        to++;
-    return from > text && is_alnum(from[-1]) && is_alnum(*to);
-}
-
 /* Does the character need a backslash? */
 static bool is_markup(const char *text, const char *at) {
-    if (*at == '_')
-        return !is_in_word(text, at);
     if (at == text && strchr("#+->", *at))
         return true;
-    size_t digits = strspn(text, "0123456789");
-    if ((*at == '.' || *at == ')') && digits && at == text + digits && (!at[1] || at[1] == ' '))
-        return true;
+    if ((*at == '.' || *at == ')') && at > text && is_digit(at[-1]) && (!at[1] || at[1] == ' '))
+        return strspn(text, "0123456789") == (size_t)(at - text); /* a list begins so */
     return strchr("\\`*~[]|&$", *at) != NULL;
+}
+
+/* Underscores with letters or digits on both sides are never markup. Returns what is behind them.
+ */
+static const char *put_underscores(FILE *to, const char *text, const char *at) {
+    size_t n = strspn(at, "_");
+    bool plain = at > text && is_alnum(at[-1]) && is_alnum(at[n]);
+    for (size_t i = 0; i < n; i++)
+        fputs(plain ? "_" : "\\_", to);
+    return at + n;
+}
+
+static const char *put_links(FILE *to, const char *text, const char *at) {
+    putc('`', to);
+    while (*at && makes_link(text, at))
+        putc(*at++, to);
+    putc('`', to);
+    return at;
 }
 
 void clean_md(FILE *to, const char *text) {
     text += strspn(text, " "); /* four begin a block of code */
     for (const char *at = text; *at;) {
         if (makes_link(text, at)) {
-            putc('`', to);
-            while (*at && makes_link(text, at))
-                putc(*at++, to);
-            putc('`', to);
-            continue;
-        }
-        if (is_markup(text, at))
-            putc('\\', to);
-        if (*at == '<') { /* not all know an escape of it */
+            at = put_links(to, text, at);
+        } else if (*at == '_') {
+            at = put_underscores(to, text, at);
+        } else if (*at == '<') { /* not all know an escape of it */
             fputs("&lt;", to);
             at++;
         } else {
+            if (is_markup(text, at))
+                putc('\\', to);
             at = put(to, at);
         }
     }

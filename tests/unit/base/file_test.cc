@@ -92,6 +92,7 @@ TEST_F(File, SettingsOfTheUserAreBelieved) {
     EXPECT_EQ(Settings(Link("link", "own")), "");
     EXPECT_EQ(Settings(Link("link2", Path("link"))), "");
     EXPECT_EQ(Settings(Path("absent")), "No such file or directory");
+    EXPECT_EQ(Settings("/dev/null"), "");
     EXPECT_EQ(Settings(Link("dangling", "absent")), "No such file or directory");
 }
 
