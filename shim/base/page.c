@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/clean.h"
 #include "shim/base/process.h"
 
 _Static_assert(sizeof(struct cus_page) <= CUS_PAGE_BYTES, "the page is as large as it says");
@@ -191,9 +192,7 @@ int cus_page_open(const char *path, const char **why) {
 
 static void clean(char *text, size_t bytes) {
     text[bytes - 1] = 0;
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
-            *text = '?';
+    cus_clean(text, strlen(text));
 }
 
 static bool read_at(int fd, void *to, size_t bytes, size_t offset) {
