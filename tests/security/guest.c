@@ -6,6 +6,7 @@
  *   closes     launches, closes all descriptors above 2 as daemons do, opens PATH under all of the
  *              numbers that were closed, and launches again
  *   late       launches, opens PATH, says a word on descriptor 2, which may be closed, and launches
+ *   until      launches until there is a file PATH
  *   handshake  launches, removes the file that CUSPLICE_HANDSHAKE names, and ends
  *
  * Status 1 where a call fails. One thread.
@@ -93,6 +94,8 @@ int main(int argc, char **argv) {
         fd = open_database(argv[2]);
     begin(&g);
     work(&g);
+    while (strcmp(argv[1], "until") == 0 && access(argv[2], F_OK) != 0)
+        work(&g);
     if (strcmp(argv[1], "closes") == 0)
         close_and_open(argv[2]);
     if (strcmp(argv[1], "late") == 0) {

@@ -81,6 +81,23 @@ std::string ReplayableWith(const std::function<uint32_t(Made *)> &module) {
     return path;
 }
 
+std::string ReplayableWithFacts(const std::string &facts) {
+    std::string path = New();
+    Made m(path);
+    m.s.Facts(facts);
+    m.Module();
+    uint32_t lane = m.Lane(CST_STREAM_CREATED, 1);
+    uint64_t a = m.Alloc(0, 4096);
+    for (int step = 0; step < 8; step++) {
+        for (uint32_t i = 0; i < 16; i++)
+            m.Chain(lane, a, 3, i, 256);
+        m.Sync(lane);
+    }
+    m.Check(a, 1024);
+    EXPECT_EQ(m.Close(), 0);
+    return path;
+}
+
 std::string ImageOf(uint64_t bytes, const std::vector<Part> &parts) {
     return ReplayableWith([&](Made *m) {
         auto *module =

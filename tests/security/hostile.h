@@ -17,6 +17,9 @@ std::string TraceWith(const std::function<void(Synth *)> &add, bool packed = fal
 // A replayable one of a launch: `module` makes the module that the code is from, and says which.
 std::string ReplayableWith(const std::function<uint32_t(Made *)> &module);
 
+// A replayable one of eight steps with the right sums at its end, recorded with these facts.
+std::string ReplayableWithFacts(const std::string &facts);
+
 // A module of `bytes` bytes, of which these parts are in the file.
 struct Part {
     uint64_t offset;

@@ -181,6 +181,7 @@ testing::AssertionResult Refused(const Result &result, const std::string &part) 
     testing::AssertionResult ended = Ended(result);
     if (!ended)
         return ended;
+    // A player that a signal ended is no refusal of the launcher's.
     if (result.status == 0 || !Has(result.err, part) || !Has(result.err, "cusplice: ") ||
         result.err.size() > 10000)
         return testing::AssertionFailure()
