@@ -83,11 +83,38 @@ static void find_global(struct player *p, struct player_global *global) {
                  "cuMemcpyDtoH");
 }
 
+static int by_span(const void *a, const void *b) {
+    const struct cst_span *x = ((const struct player_global *)a)->span,
+                          *y = ((const struct player_global *)b)->span;
+    return x < y ? -1 : x > y;
+}
+
 CUdeviceptr player_global_at(const struct player *p, const struct cst_span *span) {
+    struct player_global asked = {.span = span};
+    const struct player_global *found =
+        p->n_globals ? bsearch(&asked, p->globals, p->n_globals, sizeof asked, by_span) : NULL;
+    return found ? found->here : 0;
+}
+
+static int by_address(const void *a, const void *b) {
+    const struct cst_span *x = (*(const struct player_global *const *)a)->span,
+                          *y = (*(const struct player_global *const *)b)->span;
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    return x->head.ns < y->head.ns ? -1 : x->head.ns > y->head.ns;
+}
+
+/* Of several variables that lay at one address, one after the other, the first. */
+static void find_places(struct player *p) {
+    size_t n = 0;
+    p->places = player_need(calloc(p->n_globals + 1, sizeof *p->places));
     for (size_t i = 0; i < p->n_globals; i++)
-        if (p->globals[i].span == span)
-            return p->globals[i].here;
-    return 0;
+        if (p->globals[i].here)
+            p->places[n++] = &p->globals[i];
+    qsort(p->places, n, sizeof *p->places, by_address);
+    for (size_t i = 0; i < n; i++)
+        if (!i || p->places[i]->span->address != p->places[p->n_places - 1]->span->address)
+            p->places[p->n_places++] = p->places[i];
 }
 
 void player_load(struct player *p) {
@@ -108,4 +135,5 @@ void player_load(struct player *p) {
     }
     for (size_t i = 0; i < p->n_globals; i++)
         find_global(p, &p->globals[i]);
+    find_places(p);
 }

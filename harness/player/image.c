@@ -1,6 +1,7 @@
 /*
  * The bytes of modules: out of the trace, or of the file that they were loaded from, which must be
- * the same as it was. No driver is called here.
+ * the same as it was. Both are copied, so that what was looked at is what the driver gets, whatever
+ * becomes of the file. No driver is called here.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,120 +19,164 @@
 
 #include "harness/player/player.h"
 
+/* Room for the code of a module; NULL, having said why. */
+static char *room_for(struct player *p, const struct cst_module *module) {
+    if (!player_take(p, module->bytes, "code"))
+        return NULL;
+    char *bytes = malloc(module->bytes);
+    if (!bytes)
+        notes_add(&p->obstacles, "not enough memory for the code of module %u (%" PRIu64 " bytes)",
+                  module->id, module->bytes);
+    return bytes;
+}
+
 /* ---- out of the trace ---- */
 
-static const void *from_parts(struct player *p, const struct cst_module *module) {
+static void *from_parts(struct player *p, const struct cst_module *module) {
     char error[600];
-    size_t n;
+    size_t n, i = 0;
     const struct cst_part *part = cst_data_of(p->trace, CST_DATA_IMAGE, module->id, &n);
     uint64_t got = 0;
-    for (size_t i = 0; i < n && part[i].offset == got; i++)
+    for (; i < n && part[i].offset == got; i++)
         got += part[i].bytes;
-    if (got != module->bytes || !got) {
+    if (i < n || got != module->bytes || !got) {
         notes_add(&p->obstacles,
                   "the code of module %u is not whole in the trace: %" PRIu64 " of %" PRIu64
                   " bytes",
                   module->id, got, module->bytes);
         return NULL;
     }
-    char *bytes = malloc(got);
-    if (!bytes) {
-        notes_add(&p->obstacles, "not enough memory for the code of module %u (%" PRIu64 " bytes)",
-                  module->id, got);
-        return NULL;
-    }
-    for (size_t i = 0; i < n; i++)
+    char *bytes = room_for(p, module);
+    for (i = 0; bytes && i < n; i++)
         if (!cst_data_load(p->trace, &part[i], bytes + part[i].offset, error, sizeof error)) {
             notes_add(&p->obstacles, "%s", error);
             free(bytes);
             return NULL;
         }
-    p->images[module->id].file = bytes;
     return bytes;
 }
 
 /* ---- out of a file ---- */
 
-/* The build id of a 64-bit ELF file in memory, in hexadecimal digits; "" where it has none. */
-static void build_id_of(const unsigned char *file, size_t bytes, char *out, size_t room) {
-    const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)file;
-    *out = 0;
-    if (bytes < sizeof *head || memcmp(file, ELFMAG, SELFMAG) != 0 ||
-        head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(Elf64_Phdr))
-        return;
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        Elf64_Phdr part;
-        uint64_t where = head->e_phoff + (uint64_t)i * sizeof part;
-        if (where > bytes || bytes - where < sizeof part)
-            return;
-        memcpy(&part, file + where, sizeof part);
-        if (part.p_type != PT_NOTE || part.p_offset > bytes ||
-            part.p_filesz > bytes - part.p_offset)
+struct file {
+    int fd;
+    uint64_t bytes;
+};
+
+static bool read_at(const struct file *file, void *to, uint64_t bytes, uint64_t where) {
+    char *at = to;
+    if (where > file->bytes || bytes > file->bytes - where)
+        return false;
+    while (bytes) {
+        ssize_t n = pread(file->fd, at, bytes, (off_t)where);
+        if (n < 0 && errno == EINTR)
             continue;
-        const unsigned char *at = file + part.p_offset, *end = at + part.p_filesz;
-        while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
-            Elf64_Nhdr note;
-            memcpy(&note, at, sizeof note);
-            uint64_t name = (note.n_namesz + 3ull) & ~3ull, value = (note.n_descsz + 3ull) & ~3ull;
-            if (name + value > (size_t)(end - at) - sizeof note)
-                break;
-            const unsigned char *text = at + sizeof note;
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-                memcmp(text, "GNU", 4) == 0) {
-                for (unsigned k = 0; k < note.n_descsz && 2 * k + 3 <= room; k++)
-                    snprintf(out + 2 * k, 3, "%02x", text[name + k]);
-                return;
-            }
-            at = text + name + value;
+        if (n <= 0) /* it was cut short meanwhile */
+            return false;
+        at += n;
+        where += (uint64_t)n;
+        bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+enum { NOTES_MAX = 1 << 16, PARTS_MAX = 4096 }; /* bytes of notes, parts of a file: at most */
+
+/* The build id among the notes of an ELF file, in hexadecimal digits; false: it is not there. */
+static bool find_id(const unsigned char *at, const unsigned char *end, char *out, size_t room) {
+    while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+        Elf64_Nhdr note;
+        memcpy(&note, at, sizeof note);
+        uint64_t name = (note.n_namesz + 3ull) & ~3ull, value = (note.n_descsz + 3ull) & ~3ull;
+        if (name + value > (size_t)(end - at) - sizeof note)
+            return false;
+        const unsigned char *text = at + sizeof note;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(text, "GNU", 4) == 0) {
+            for (unsigned k = 0; k < note.n_descsz && 2 * k + 3 <= room; k++)
+                snprintf(out + 2 * k, 3, "%02x", text[name + k]);
+            return true;
         }
+        at = text + name + value;
+    }
+    return false;
+}
+
+/* The build id of a 64-bit ELF file; "" where it has none. */
+static void build_id_of(const struct file *file, char *out, size_t room) {
+    static unsigned char notes[NOTES_MAX];
+    size_t left = sizeof notes;
+    Elf64_Ehdr head;
+    *out = 0;
+    if (!read_at(file, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr))
+        return;
+    for (unsigned i = 0; i < head.e_phnum && i < PARTS_MAX; i++) {
+        Elf64_Phdr part;
+        if (!read_at(file, &part, sizeof part, head.e_phoff + (uint64_t)i * sizeof part))
+            return;
+        if (part.p_type != PT_NOTE || part.p_filesz > left ||
+            !read_at(file, notes, part.p_filesz, part.p_offset))
+            continue;
+        left -= part.p_filesz;
+        if (find_id(notes, notes + part.p_filesz, out, room))
+            return;
     }
 }
 
-static const void *from_file(struct player *p, const struct cst_module *module) {
+/* The file, if it is one and still what was recorded; fd below 0, having said why, otherwise. A
+ * pipe or a device is not waited for. */
+static struct file open_file(struct player *p, const struct cst_module *module) {
     const char *path = cst_string(p->trace, module->file);
     const char *wanted = cst_string(p->trace, module->build_id);
+    struct file file = {open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), 0};
     struct stat is;
     char id[80];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &is) != 0) {
+    if (file.fd < 0 || fstat(file.fd, &is) != 0) {
         notes_add(&p->obstacles, "%s: its code was launched, and it cannot be read: %s", path,
                   strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return NULL;
-    }
-    size_t bytes = S_ISREG(is.st_mode) ? (size_t)is.st_size : 0;
-    unsigned char *file = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (file == MAP_FAILED) {
-        notes_add(&p->obstacles, "%s: its code was launched, and it cannot be mapped", path);
-        return NULL;
-    }
-    build_id_of(file, bytes, id, sizeof id);
-    if (*wanted && strcmp(id, wanted) != 0)
+    } else if (!S_ISREG(is.st_mode)) {
+        notes_add(&p->obstacles, "%s: its code was launched, and it is no regular file", path);
+    } else {
+        file.bytes = (uint64_t)is.st_size;
+        build_id_of(&file, id, sizeof id);
+        if (!*wanted || strcmp(id, wanted) == 0)
+            return file;
         notes_add(&p->obstacles,
                   "%s: not the file that was recorded: its build id is %s and was %s: install that "
                   "version again",
                   path, *id ? id : "not there", wanted);
-    else if (module->offset > bytes || module->bytes > bytes - module->offset || !module->bytes)
-        notes_add(
-            &p->obstacles,
-            "%s: not the file that was recorded: it has %zu bytes, and the code lay at %" PRIu64
-            " to %" PRIu64,
-            path, bytes, module->offset, module->offset + module->bytes);
-    else {
-        p->images[module->id].file = file;
-        p->images[module->id].mapped = bytes;
-        return file + module->offset;
     }
-    munmap(file, bytes);
-    return NULL;
+    if (file.fd >= 0)
+        close(file.fd);
+    return (struct file){-1, 0};
+}
+
+static void *from_file(struct player *p, const struct cst_module *module) {
+    const char *path = cst_string(p->trace, module->file);
+    struct file file = open_file(p, module);
+    char *bytes = NULL;
+    if (file.fd < 0)
+        return NULL;
+    if (module->offset > file.bytes || module->bytes > file.bytes - module->offset ||
+        !module->bytes)
+        notes_add(&p->obstacles,
+                  "%s: not the file that was recorded: it has %" PRIu64
+                  " bytes, and the code lay at %" PRIu64 " to %" PRIu64,
+                  path, file.bytes, module->offset, module->offset + module->bytes);
+    else if ((bytes = room_for(p, module)) &&
+             !read_at(&file, bytes, module->bytes, module->offset)) {
+        notes_add(&p->obstacles, "%s: its code was launched, and it cannot be read whole", path);
+        free(bytes);
+        bytes = NULL;
+    }
+    close(file.fd);
+    return bytes;
 }
 
 /* ---- all of them ---- */
 
 static void find_image(struct player *p, const struct cst_module *module) {
-    const void *bytes = NULL;
+    void *bytes = NULL;
     if (module->form == CST_MODULE_IMAGE)
         bytes = from_parts(p, module);
     else if (module->form == CST_MODULE_FILE)
@@ -146,6 +190,7 @@ static void find_image(struct player *p, const struct cst_module *module) {
         const char *file = cst_string(p->trace, module->file);
         notes_add(&p->obstacles, "%s%sthe code of module %u is not what was recorded (checksum)",
                   file, *file ? ": " : "", module->id);
+        free(bytes);
         return;
     }
     p->images[module->id].bytes = bytes;

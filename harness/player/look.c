@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "harness/player/player.h"
 #include "tools/trace/facts.h"
@@ -53,10 +52,7 @@ void player_look(struct player *p) {
 
 void player_forget(struct player *p) {
     for (uint32_t i = 1; i < p->trace->replay.n_modules; i++)
-        if (p->images[i].mapped)
-            munmap(p->images[i].file, p->images[i].mapped);
-        else
-            free(p->images[i].file);
+        free(p->images[i].bytes);
     while (p->chunks) {
         struct player_chunk *before = p->chunks->before;
         free(p->chunks);

@@ -178,8 +178,17 @@ static int serve(struct player *p) {
 }
 
 static int usage(void) {
-    fputs("usage: player [--trust] [--pace recorded|fastest|none] TRACE\n", stderr);
+    fputs("usage: player [--trust] [--pace recorded|fastest|none] [--max-memory MIB] TRACE\n",
+          stderr);
     return 2;
+}
+
+/* --max-memory: of the host, for code, inputs, copies and what is unpacked; 0: no bound. */
+static bool take_bound(struct cst_bounds *bounds, const char *text) {
+    char *end;
+    unsigned long long mib = strtoull(text, &end, 10);
+    bounds->unpack_max = mib && mib < UINT64_MAX >> 20 ? (uint64_t)mib << 20 : UINT64_MAX;
+    return *text >= '0' && *text <= '9' && !*end;
 }
 
 int main(int argc, char **argv) {
@@ -188,23 +197,33 @@ int main(int argc, char **argv) {
     static struct player player;
     struct player *p = &player;
     char error[1200];
+    struct cst_bounds bounds = {0, "--max-memory MIB raises that"};
     bool trusted = argc > 1 && strcmp(argv[1], "--trust") == 0;
     int at = trusted ? 2 : 1;
-    if (argc > at + 1 && strcmp(argv[at], "--pace") == 0) {
-        while (strcmp(argv[at + 1], paces[p->pace]) != 0)
-            if (p->pace++ == PLAYER_UNPACED)
+    for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+        if (strcmp(argv[at], "--max-memory") == 0) {
+            if (!take_bound(&bounds, argv[at + 1]))
                 return usage();
-        at += 2;
+            continue;
+        }
+        if (strcmp(argv[at], "--pace") != 0)
+            return usage();
+        for (p->pace = 0; strcmp(argv[at + 1], paces[p->pace]) != 0; p->pace++)
+            if (p->pace == PLAYER_UNPACED)
+                return usage();
     }
     if (at + 1 != argc)
         return usage();
-    p->trace = cst_open(argv[at], error, sizeof error);
+    p->trace = cst_open_within(argv[at], &bounds, error, sizeof error);
     if (!p->trace)
         player_fail("%s", error);
     /* Here as well as in the verbs: it may be another file by now. */
     const char *why = trusted ? NULL : cst_distrust(p->trace);
     if (why)
         player_fail("%s: %s, and a replay runs the code in it (--trust)", argv[at], why);
+    p->may_take = bounds.unpack_max
+                      ? bounds.unpack_max
+                      : ((uint64_t)PLAYER_TAKE_MIB << 20) + 100 * p->trace->file_bytes;
     find_gpu(p);
     player_look(p);
     if (!p->obstacles.n)

@@ -14,36 +14,57 @@ static int by_address(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The reserved range that the span lies in. */
-static const struct cst_span *reserved_around(const struct player *p, const struct cst_span *span) {
+static int by_range(const void *a, const void *b) {
+    const struct cst_span *x = *(const struct cst_span *const *)a,
+                          *y = *(const struct cst_span *const *)b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* What was reserved, by address. */
+static const struct cst_span **reserved(const struct player *p, size_t *n) {
     const struct cst_replay *replay = &p->trace->replay;
-    for (size_t i = 0; i < replay->n_spans; i++) {
-        const struct cst_span *range = replay->spans[i];
-        if (range->what == CST_SPAN_RESERVED && span->address >= range->address &&
-            span->bytes <= range->bytes &&
-            span->address - range->address <= range->bytes - span->bytes)
-            return range;
+    const struct cst_span **ranges = player_need(calloc(replay->n_spans + 1, sizeof *ranges));
+    *n = 0;
+    for (size_t i = 0; i < replay->n_spans; i++)
+        if (replay->spans[i]->what == CST_SPAN_RESERVED)
+            ranges[(*n)++] = replay->spans[i];
+    qsort(ranges, *n, sizeof *ranges, by_range);
+    return ranges;
+}
+
+/* Does from..to lie in one of the ranges, which do not overlap? */
+static bool lies_within(const struct cst_span *const *ranges, size_t n, uint64_t from,
+                        uint64_t to) {
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ranges[middle]->address <= from)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NULL;
+    return low && from < to && to <= ranges[low - 1]->address + ranges[low - 1]->bytes;
 }
 
 void player_memory_plan(struct player *p) {
     const struct cst_replay *replay = &p->trace->replay;
     struct player_run *runs = player_need(calloc(replay->n_spans + 1, sizeof *runs));
-    size_t n = 0;
+    size_t n = 0, n_ranges;
+    const struct cst_span **ranges = reserved(p, &n_ranges);
     for (size_t i = 0; i < replay->n_spans; i++) {
-        const struct cst_span *span = replay->spans[i], *range = reserved_around(p, span);
+        const struct cst_span *span = replay->spans[i];
         if (span->what != CST_SPAN_DEVICE || span->gone || !span->bytes)
             continue;
         uint64_t from = span->address / p->granule * p->granule;
         uint64_t to = (span->address + span->bytes + p->granule - 1) / p->granule * p->granule;
-        if (!range || from < range->address || to > range->address + range->bytes)
+        if (!lies_within(ranges, n_ranges, from, to))
             notes_add(&p->obstacles,
                       "device memory at 0x%" PRIx64 " (%s) lies outside of what was reserved",
                       span->address, cst_string(p->trace, span->name));
         else
             runs[n++] = (struct player_run){.address = from, .bytes = to - from};
     }
+    free(ranges);
     qsort(runs, n, sizeof *runs, by_address);
     for (size_t i = 0; i < n; i++) {
         struct player_run *last = p->n_runs ? &runs[p->n_runs - 1] : NULL;

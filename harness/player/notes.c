@@ -1,5 +1,4 @@
 /* See the header. */
-#define _GNU_SOURCE
 #include "harness/player/notes.h"
 
 #include <stdarg.h>
@@ -7,25 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE = 2048 }; /* names in a trace may be long, and there may be many of them */
+
 void notes_add(struct notes *notes, const char *format, ...) {
-    char *text;
+    char line[LINE];
     va_list arguments;
     va_start(arguments, format);
-    int bytes = vasprintf(&text, format, arguments);
+    vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (bytes < 0)
-        return;
     for (unsigned i = 0; i < notes->n; i++)
-        if (strcmp(notes->text[i], text) == 0) {
-            free(text);
+        if (strcmp(notes->text[i], line) == 0)
             return;
-        }
-    if (notes->n < NOTES) {
+    char *text = notes->n < NOTES ? strdup(line) : NULL;
+    if (text)
         notes->text[notes->n++] = text;
-        return;
-    }
-    notes->more++;
-    free(text);
+    else
+        notes->more++;
 }
 
 void notes_clear(struct notes *notes) {

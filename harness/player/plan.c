@@ -16,9 +16,10 @@ struct planning {
     struct spans spans;
     char *chunk; /* where params and what points to them are put */
     size_t left;
-    size_t patches_room, hosts_room;
-    uint64_t *recorded; /* handles of events that were recorded so far, sorted */
-    size_t n_recorded;
+    size_t patches_room;
+    uint64_t *events; /* handles of those that are recorded, sorted */
+    size_t n_events;
+    bool *recorded; /* the same: so far */
     bool *thread_seen;
     uint32_t *same;    /* by code: the first that is the same function; 0: it is the only one */
     uint32_t *current; /* by such a first code: the one whose settings hold */
@@ -107,19 +108,40 @@ static void param(struct planning *plan, const struct cst_work *work, uint8_t *a
 
 /* ---- launches ---- */
 
+static int by_function(const void *a, const void *b) {
+    const struct cst_code *x = *(const struct cst_code *const *)a,
+                          *y = *(const struct cst_code *const *)b;
+    if (x->name != y->name)
+        return x->name < y->name ? -1 : 1;
+    if (x->module != y->module)
+        return x->module < y->module ? -1 : 1;
+    if (x->kernel != y->kernel)
+        return x->kernel < y->kernel ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static bool is_same(const struct cst_code *a, const struct cst_code *b) {
+    return a->name == b->name && a->module == b->module && a->kernel == b->kernel;
+}
+
 /* A function has a record for each set of settings that it was launched with. */
 static void find_same(struct planning *plan) {
     const struct cst_replay *replay = &plan->p->trace->replay;
+    const struct cst_code **codes = player_need(calloc(replay->n_codes + (size_t)1, sizeof *codes));
+    size_t n = 0;
     plan->same = player_need(calloc(replay->n_codes + (size_t)1, sizeof *plan->same));
     plan->current = player_need(calloc(replay->n_codes + (size_t)1, sizeof *plan->current));
     for (uint32_t i = 1; i < replay->n_codes; i++)
-        for (uint32_t k = 1; k < i && replay->codes[i] && !plan->same[i]; k++) {
-            const struct cst_code *a = replay->codes[i], *b = replay->codes[k];
-            if (!b || a->name != b->name || a->module != b->module || a->kernel != b->kernel)
-                continue;
-            plan->same[k] = k;
-            plan->same[i] = k;
-        }
+        if (replay->codes[i])
+            codes[n++] = replay->codes[i];
+    qsort(codes, n, sizeof *codes, by_function);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && is_same(codes[i], codes[end]);)
+            end++;
+        for (size_t k = i; k < end && end > i + 1; k++)
+            plan->same[codes[k]->id] = codes[i]->id;
+    }
+    free(codes);
 }
 
 /* Settings that are not those of its last launch, or may not be. */
@@ -178,21 +200,12 @@ static void launch(struct planning *plan, struct player_op *op) {
 
 /* ---- memsets and copies ---- */
 
-/* Lengths that a trace gives are any numbers: what no number holds is more than any memory has. */
-static uint64_t times(uint64_t n, uint64_t each) {
-    uint64_t bytes;
-    return __builtin_mul_overflow(n, each, &bytes) ? UINT64_MAX : bytes;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b) {
-    uint64_t bytes;
-    return __builtin_add_overflow(a, b, &bytes) ? UINT64_MAX : bytes;
-}
-
 static void set(struct planning *plan, struct player_op *op) {
     const struct cst_work *work = op->work;
-    uint64_t rows = work->height > 1 ? work->height - 1 : 0;
-    uint64_t bytes = plus(times(work->width, work->elem), times(rows, work->pitch));
+    uint64_t rows = work->height > 1 ? work->height - 1 : 0, bytes, gaps;
+    bool fits = !__builtin_mul_overflow(work->width, (uint64_t)work->elem, &bytes) &&
+                !__builtin_mul_overflow(rows, work->pitch, &gaps) &&
+                !__builtin_add_overflow(bytes, gaps, &bytes);
     op->what = PLAYER_MEMSET;
     op->memset.to = work->to;
     op->memset.width = work->width;
@@ -202,32 +215,18 @@ static void set(struct planning *plan, struct player_op *op) {
     op->memset.value = work->value;
     if (work->elem != 1 && work->elem != 2 && work->elem != 4)
         notes_add(&plan->p->obstacles, "a memset has elements of %u bytes", work->elem);
+    else if (!fits)
+        notes_add(&plan->p->obstacles, "a memset of more bytes than there can be");
     else if (bytes)
         device_address(plan, &op->memset.to, bytes, "memset");
 }
 
-/* Where a copy to the host goes, by number; the place in it is told by the address. */
-static uintptr_t host_of(struct planning *plan, uint64_t address, uint64_t bytes) {
-    struct player *p = plan->p;
+/* Which of the program's memory a copy to the host goes to; NULL: pageable memory. */
+static const struct cst_span *host_of(struct planning *plan, uint64_t address, uint64_t bytes) {
     const struct cst_span *span = spans_find(&plan->spans, address);
-    size_t i = 0;
     if (span && (span->what != CST_SPAN_HOST || bytes > span->bytes - (address - span->address)))
         span = NULL;
-    if (!span)
-        address = 0;
-    while (i < p->n_hosts && p->hosts[i].span != span)
-        i++;
-    if (i == p->n_hosts) {
-        if (i == plan->hosts_room) {
-            plan->hosts_room = i ? 2 * i : 16;
-            p->hosts = player_need(realloc(p->hosts, plan->hosts_room * sizeof *p->hosts));
-        }
-        p->hosts[p->n_hosts++] = (struct player_host){span, address, address, NULL};
-    }
-    struct player_host *host = &p->hosts[i];
-    host->from = address < host->from ? address : host->from;
-    host->to = address + bytes > host->to ? address + bytes : host->to;
-    return i;
+    return span;
 }
 
 static void upload(struct planning *plan, struct player_op *op) {
@@ -246,12 +245,16 @@ static void upload(struct planning *plan, struct player_op *op) {
 static void copy(struct planning *plan, struct player_op *op) {
     const struct cst_work *work = op->work;
     uint64_t rows = work->height > 1 ? work->height : 1;
-    op->copy.bytes = times(work->width, rows);
+    bool fits = !__builtin_mul_overflow(work->width, rows, &op->copy.bytes);
     op->copy.to = work->to;
     op->copy.from = work->from;
     op->what = PLAYER_MOVE;
     if (rows > 1 && work->pitch && work->pitch != work->width) {
         notes_add(&plan->p->obstacles, "a copy of %" PRIu64 " rows with gaps between", rows);
+        return;
+    }
+    if (!fits) {
+        notes_add(&plan->p->obstacles, "a copy of more bytes than there can be");
         return;
     }
     if (work->input && work->to_host) {
@@ -267,7 +270,7 @@ static void copy(struct planning *plan, struct player_op *op) {
     }
     if (work->to_host) {
         op->what = PLAYER_DOWNLOAD;
-        op->copy.host = (void *)host_of(plan, work->to, op->copy.bytes);
+        op->copy.span = host_of(plan, work->to, op->copy.bytes);
     } else {
         device_address(plan, &op->copy.to, op->copy.bytes, "a copy writes");
     }
@@ -275,34 +278,36 @@ static void copy(struct planning *plan, struct player_op *op) {
 
 /* ---- order ---- */
 
-static size_t event_place(const struct planning *plan, uint64_t handle) {
-    size_t low = 0, high = plan->n_recorded;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (plan->recorded[middle] < handle)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+static int by_handle(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* All handles that are ever recorded, each once. */
+static void find_events(struct planning *plan) {
+    const struct cst_replay *replay = &plan->p->trace->replay;
+    size_t n = 0;
+    plan->events = player_need(calloc(replay->n_works + 1, sizeof *plan->events));
+    for (size_t i = 0; i < replay->n_works; i++)
+        if (replay->works[i]->head.flags == CST_WORK_RECORD)
+            plan->events[n++] = replay->works[i]->event;
+    qsort(plan->events, n, sizeof *plan->events, by_handle);
+    for (size_t i = 0; i < n; i++)
+        if (!i || plan->events[i] != plan->events[plan->n_events - 1])
+            plan->events[plan->n_events++] = plan->events[i];
+    plan->recorded = player_need(calloc(plan->n_events + 1, sizeof *plan->recorded));
+}
+
+/* Has it been recorded so far? NULL: it never is. */
+static bool *recorded(const struct planning *plan, uint64_t handle) {
+    const uint64_t *found =
+        bsearch(&handle, plan->events, plan->n_events, sizeof handle, by_handle);
+    return found ? &plan->recorded[found - plan->events] : NULL;
 }
 
 static bool was_recorded(const struct planning *plan, uint64_t handle) {
-    size_t at = event_place(plan, handle);
-    return at < plan->n_recorded && plan->recorded[at] == handle;
-}
-
-static void record(struct planning *plan, uint64_t handle) {
-    if (was_recorded(plan, handle))
-        return;
-    size_t at = event_place(plan, handle);
-    if (!(plan->n_recorded & (plan->n_recorded + 1)))
-        plan->recorded = player_need(
-            realloc(plan->recorded, (2 * plan->n_recorded + 2) * sizeof *plan->recorded));
-    memmove(plan->recorded + at + 1, plan->recorded + at,
-            (plan->n_recorded - at) * sizeof *plan->recorded);
-    plan->recorded[at] = handle;
-    plan->n_recorded++;
+    const bool *it = recorded(plan, handle);
+    return it && *it;
 }
 
 /* False: it comes to nothing, each time. */
@@ -311,7 +316,7 @@ static bool order(struct planning *plan, struct player_op *op) {
     switch (work->head.flags) {
     case CST_WORK_RECORD:
         op->what = PLAYER_RECORD;
-        record(plan, work->event);
+        *recorded(plan, work->event) = true;
         return true;
     case CST_WORK_WAIT:
         op->what = PLAYER_WAIT;
@@ -390,10 +395,25 @@ static void find_inputs(struct player *p) {
             part->offset == p->input_bytes[part->id])
             p->input_bytes[part->id] += part->bytes;
     }
+    for (uint32_t i = 0; i < most; i++)
+        if (!player_take(p, p->input_bytes[i], "inputs"))
+            return;
+}
+
+static int by_span(const void *a, const void *b) {
+    const struct cst_span *x = ((const struct player_patch *)a)->span,
+                          *y = ((const struct player_patch *)b)->span;
+    return x < y ? -1 : x > y;
+}
+
+static int by_global(const void *a, const void *b) {
+    const struct cst_span *x = ((const struct player_global *)a)->span,
+                          *y = ((const struct player_global *)b)->span;
+    return x < y ? -1 : x > y;
 }
 
 /* Those that a launch or a copy names, and those of code that is launched: it may name them by
- * itself. */
+ * itself. Sorted by their records' addresses, as patches are. */
 static void find_globals(struct player *p) {
     const struct cst_replay *replay = &p->trace->replay;
     bool *launched = player_need(calloc(replay->n_modules + (size_t)1, sizeof *launched));
@@ -401,16 +421,22 @@ static void find_globals(struct player *p) {
         if (p->used[i])
             launched[replay->codes[i]->module] = true;
     p->globals = player_need(calloc(replay->n_spans + (size_t)1, sizeof *p->globals));
+    if (p->n_patches)
+        qsort(p->patches, p->n_patches, sizeof *p->patches, by_span);
     for (size_t i = 0; i < replay->n_spans; i++) {
-        const struct cst_span *span = replay->spans[i];
-        bool wanted = span->what == CST_SPAN_GLOBAL && !span->gone && span->module;
-        bool named = launched[span->module];
-        for (size_t k = 0; wanted && !named && k < p->n_patches; k++)
-            named = p->patches[k].span == span;
-        if (wanted && named)
+        struct player_patch asked = {NULL, replay->spans[i]};
+        const struct cst_span *span = asked.span;
+        if (span->what == CST_SPAN_GLOBAL && !span->gone && span->module &&
+            (launched[span->module] ||
+             (p->n_patches && bsearch(&asked, p->patches, p->n_patches, sizeof asked, by_span))))
             p->globals[p->n_globals++].span = span;
     }
+    qsort(p->globals, p->n_globals, sizeof *p->globals, by_global);
     free(launched);
+}
+
+static void add_obstacle(void *player, const char *sentence) {
+    notes_add(&((struct player *)player)->obstacles, "%s", sentence);
 }
 
 static void find_general_obstacles(struct player *p) {
@@ -418,12 +444,7 @@ static void find_general_obstacles(struct player *p) {
     if (!trace->replay.n_works)
         notes_add(&p->obstacles,
                   "it has nothing to replay: record it with cusplice record --replayable");
-    if (trace->lost_records)
-        notes_add(&p->obstacles,
-                  "%" PRIu64 " records were lost when it was recorded: not all of it is there",
-                  trace->lost_records);
-    if (!trace->closed)
-        notes_add(&p->obstacles, "the recording did not end in good order: not all of it is there");
+    cst_replay_whole(trace, false, add_obstacle, p);
     for (size_t i = 0; i < trace->replay.n_obstacles; i++)
         notes_add(&p->obstacles, "the program called %s: %s",
                   cst_string(trace, trace->replay.obstacles[i]->call),
@@ -435,6 +456,7 @@ void player_plan(struct player *p) {
     struct planning plan = {.p = p};
     find_general_obstacles(p);
     find_inputs(p);
+    find_events(&plan);
     p->ops = player_need(calloc(2 * replay->n_works + 1, sizeof *p->ops));
     p->used = player_need(calloc(replay->n_codes + (size_t)1, sizeof *p->used));
     plan.thread_seen = player_need(calloc(p->trace->n_threads + (size_t)1, 1));
@@ -448,9 +470,14 @@ void player_plan(struct player *p) {
     }
     if (plan.worked)
         p->ops[p->n_ops - 1].last = true;
+    if (plan.spans.too_many)
+        notes_add(&p->obstacles,
+                  "it has more than %d pieces of host memory and variables at a time", SPANS_MAX);
     player_steps(p);
     find_globals(p);
+    player_hosts(p);
     spans_end(&plan.spans);
+    free(plan.events);
     free(plan.recorded);
     free(plan.thread_seen);
     free(plan.same);

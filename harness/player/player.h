@@ -15,19 +15,17 @@
 /* ---- code (code.c, image.c) ---- */
 
 struct player_image {
-    const void *bytes; /* NULL: not there */
-    void *file;        /* what holds them */
-    size_t mapped;     /* length of that where it is a file; 0: it is on the heap */
-    bool cubin;        /* machine code of one GPU alone */
+    void *bytes; /* NULL: not there */
+    bool cubin;  /* machine code of one GPU alone */
     CUmodule module;
     CUlibrary library;
 };
 
 /* A variable of a module, at its address when it was recorded, and here. */
 struct player_global {
-    const struct cst_span *span;
-    CUdeviceptr here; /* 0: the module has none of that name */
-    void *contents;   /* as the module was loaded */
+    const struct cst_span *span; /* globals are sorted by it */
+    CUdeviceptr here;            /* 0: the module has none of that name */
+    void *contents;              /* as the module was loaded */
 };
 
 /* ---- memory (memory.c) ---- */
@@ -84,7 +82,10 @@ struct player_op {
         } memset;
         struct {
             CUdeviceptr to, from;
-            void *host;
+            union {
+                void *host;
+                const struct cst_span *span; /* of a download, until player_hosts */
+            };
             size_t bytes;
         } copy;
         CUevent event;
@@ -101,7 +102,7 @@ struct player_patch {
 /* Host memory on one side of copies, as the program had it. */
 struct player_host {
     const struct cst_span *span; /* NULL: pageable memory */
-    uint64_t from, to;           /* addresses of it that copies write */
+    uint64_t from, to;           /* addresses of it that copies write; 0 on of pageable memory */
     void *here;
 };
 
@@ -129,7 +130,8 @@ struct player_chunk {
 struct player {
     struct cst_trace *trace;
     struct notes obstacles, warnings;
-    bool no_memory; /* ... of the device, is an obstacle */
+    bool no_memory;           /* ... of the device, is an obstacle */
+    uint64_t may_take, taken; /* bytes of the host's memory for code, inputs and copies */
     enum player_pace pace;
 
     CUdevice device;
@@ -142,6 +144,8 @@ struct player {
     bool *used;                  /* the same: a launch names it */
     struct player_global *globals;
     size_t n_globals;
+    const struct player_global **places; /* those that are here, by address, one for each */
+    size_t n_places;
 
     size_t granule;
     struct player_run *runs; /* by address; the union of all device memory */
@@ -171,6 +175,7 @@ struct player {
 
 enum {
     PLAYER_STAGING = 16 << 20,
+    PLAYER_TAKE_MIB = 4096,  /* may_take, and 100 times the length of the trace; --max-memory */
     PLAYER_DIRTY_MIB = 2048, /* more than that of host memory is not kept to put it back */
 };
 
@@ -190,6 +195,8 @@ void player_check(CUresult result, const char *call);
 void player_look(struct player *p);
 /* For tests: frees what player_look made, but for the trace. */
 void player_forget(struct player *p);
+/* So much more of the host's memory is to be taken, for `what`. Obstacle: more than it may. */
+bool player_take(struct player *p, uint64_t bytes, const char *what);
 
 /* steps.c: which steps there are, and which of them are typical. */
 void player_steps(struct player *p);
@@ -225,6 +232,9 @@ size_t player_checks(struct player *p, struct notes *wrong);
 
 /* plan.c: the ops, as far as no driver is needed; obstacles. */
 void player_plan(struct player *p);
+/* hosts.c: the memory that downloads go to; each then names it by its number. Obstacle: too much.
+ */
+void player_hosts(struct player *p);
 /* bind.c: functions, streams, events, host memory, variables. */
 void player_bind(struct player *p);
 /* issue.c: one pass; returns when the GPU is done. Nanoseconds. */

@@ -31,13 +31,19 @@ static void settle(void) {
 static CUdeviceptr here(const struct player *p, uint64_t address, uint64_t bytes) {
     if (player_memory_has(p, address, bytes))
         return address;
-    for (size_t i = 0; i < p->n_globals; i++) {
-        const struct player_global *global = &p->globals[i];
-        uint64_t into = address - global->span->address;
-        if (global->here && into < global->span->bytes && bytes <= global->span->bytes - into)
-            return global->here + into;
+    size_t low = 0, high = p->n_places;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->places[middle]->span->address <= address)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return 0;
+    const struct player_global *global = low ? p->places[low - 1] : NULL;
+    uint64_t into = global ? address - global->span->address : 0;
+    return global && into < global->span->bytes && bytes <= global->span->bytes - into
+               ? global->here + into
+               : 0;
 }
 
 static void load_part(struct player *p, const struct cst_part *part) {

@@ -35,6 +35,8 @@ static void take(struct spans *spans, const struct cst_span *span) {
         spans->n--;
     } else if (!span->gone && there) {
         spans->alive[at - 1] = span;
+    } else if (!span->gone && spans->n == SPANS_MAX) {
+        spans->too_many = true;
     } else if (!span->gone) {
         memmove(spans->alive + at + 1, spans->alive + at, (spans->n - at) * sizeof(void *));
         spans->alive[at] = span;

@@ -7,11 +7,14 @@
 
 #include "shim/trace/reader.h"
 
+enum { SPANS_MAX = 1 << 16 }; /* at a time: each that comes moves those behind it */
+
 struct spans {
     const struct cst_trace *trace;
     size_t next;                   /* of the trace's spans: the first that has not begun */
     const struct cst_span **alive; /* by address */
     size_t n;
+    bool too_many; /* some were left out */
 };
 
 /* False: not enough memory. */

@@ -23,12 +23,7 @@
 
 #include "shim/trace/reader_inside.h"
 
-enum { REPLAY = CST_OBSTACLE - CST_MODULE + 1 };
-
-struct cst_text {
-    uint32_t id, bytes;
-    const char *text; /* ends with a NUL */
-};
+enum { REPLAY = CST_OBSTACLE - CST_MODULE + 1, UNPACK_LEAST = 64 << 20, UNPACK_TIMES = 100 };
 
 /* Payloads that live beside the mapped file, and everything else that is freed with the trace. */
 struct piece_of_memory {
@@ -54,6 +49,8 @@ struct reading {
     struct list strings, threads, streams, kinds, ranges, events, gpu, gpu_streams, gpu_contexts;
     struct list replay[REPLAY]; /* by type, from CST_MODULE on */
     size_t parts_room;
+    uint64_t unpacked; /* bytes, so far */
+    bool refused;      /* not for what the file holds: a torn tail is no explanation */
     char *error;
     size_t error_bytes;
 };
@@ -70,6 +67,7 @@ static bool fail(struct reading *r, const char *format, ...) {
 }
 
 static bool no_memory(struct reading *r) {
+    r->refused = true;
     return fail(r, "not enough memory to read it");
 }
 
@@ -202,8 +200,16 @@ static bool read_records(struct reading *r, const char *payload, size_t bytes, u
 
 static const char *unpack(struct reading *r, const struct cst_block *block, const char *payload,
                           uint64_t where) {
+    struct cst_trace *trace = r->trace;
+    trace->raw_bytes += block->raw;
     if (!(block->flags & CST_BLOCK_ZSTD))
         return payload;
+    r->unpacked += block->raw;
+    if (r->unpacked > trace->unpack_max) {
+        r->refused = true;
+        cst_too_much(trace, "its records", r->error, r->error_bytes);
+        return NULL;
+    }
     char *raw = keep(r->memory, block->raw + 8);
     if (!raw) {
         no_memory(r);
@@ -287,7 +293,7 @@ static bool read_blocks(struct reading *r, const char *file, uint64_t bytes) {
         char kept[256];
         snprintf(kept, sizeof kept, "%s", r->error);
         if (!read_block(r, block, file + at + sizeof *block, at)) {
-            if (!last || block->type == CST_BLOCK_END)
+            if (!last || block->type == CST_BLOCK_END || r->refused)
                 return false;
             snprintf(r->error, r->error_bytes, "%s", kept);
             trace->torn = left;
@@ -333,42 +339,14 @@ static bool table(struct reading *r, const struct list *list, const char *what, 
     return true;
 }
 
-static int by_text_id(const void *a, const void *b) {
-    uint32_t x = ((const struct cst_text *)a)->id, y = ((const struct cst_text *)b)->id;
-    return x < y ? -1 : x > y;
-}
-
 static bool texts(struct reading *r) {
-    struct cst_trace *trace = r->trace;
     size_t bytes = 0;
     for (size_t i = 0; i < r->strings.n; i++)
-        bytes += ((const struct cst_string *)r->strings.at[i])->bytes + 1;
+        bytes += ((const struct cst_string *)r->strings.at[i])->bytes + (size_t)1;
     char *to = keep(r->memory, bytes + 1);
-    trace->texts = calloc(r->strings.n + 1, sizeof *trace->texts);
-    if (!to || !trace->texts)
-        return no_memory(r);
-    for (size_t i = 0; i < r->strings.n; i++) {
-        const struct cst_string *string = r->strings.at[i];
-        trace->texts[i] = (struct cst_text){string->id, string->bytes, to};
-        memcpy(to, string + 1, string->bytes);
-        to[string->bytes] = 0;
-        to += string->bytes + 1;
-    }
-    trace->n_texts = (uint32_t)r->strings.n;
-    qsort(trace->texts, trace->n_texts, sizeof *trace->texts, by_text_id);
-    return true;
-}
-
-const char *cst_string(const struct cst_trace *trace, uint32_t id) {
-    uint32_t low = 0, high = trace->n_texts;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (trace->texts[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < trace->n_texts && trace->texts[low].id == id ? trace->texts[low].text : "";
+    return (to && cst_texts(r->trace, (const struct cst_string *const *)r->strings.at, r->strings.n,
+                            to)) ||
+           no_memory(r);
 }
 
 static bool known_stream(const struct cst_trace *trace, uint32_t id) {
@@ -499,9 +477,10 @@ static bool assemble_replay(struct reading *r) {
     return true;
 }
 
-static bool read_file(struct reading *r) {
+/* The whole file, mapped. A pipe or a device is not waited for. */
+static bool map_file(struct reading *r) {
     struct cst_trace *trace = r->trace;
-    int fd = open(trace->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(trace->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat is;
     if (fd < 0 || fstat(fd, &is) != 0) {
         fail(r, "%s", strerror(errno));
@@ -511,19 +490,33 @@ static bool read_file(struct reading *r) {
     }
     trace->owner = is.st_uid;
     trace->mode = is.st_mode;
-    uint64_t bytes = S_ISREG(is.st_mode) ? (uint64_t)is.st_size : 0;
+    bool file = S_ISREG(is.st_mode);
+    uint64_t bytes = file ? (uint64_t)is.st_size : 0;
+    int why = 0;
     if (bytes >= sizeof(struct cst_file)) {
         void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (map != MAP_FAILED) {
-            r->memory->map = map;
-            r->memory->map_bytes = bytes;
-        }
+        why = map == MAP_FAILED ? errno : 0;
+        r->memory->map = why ? NULL : map;
+        r->memory->map_bytes = bytes;
     }
     close(fd);
     if (bytes < sizeof(struct cst_file))
-        return fail(r, "not a trace of cusplice: %s", bytes ? "it is too short" : "it is empty");
-    if (!r->memory->map)
-        return fail(r, "cannot be mapped: %s", strerror(errno));
+        return fail(r, "not a trace of cusplice: %s",
+                    bytes  ? "it is too short"
+                    : file ? "it is empty"
+                           : "it is no regular file");
+    if (why)
+        return fail(r, "cannot be mapped: %s", strerror(why));
+    trace->file_bytes = bytes;
+    if (!trace->unpack_max)
+        trace->unpack_max = UNPACK_LEAST + UNPACK_TIMES * bytes;
+    return true;
+}
+
+static bool read_file(struct reading *r) {
+    struct cst_trace *trace = r->trace;
+    if (!map_file(r))
+        return false;
     const struct cst_file *head = r->memory->map;
     if (memcmp(head->magic, CST_MAGIC, sizeof head->magic) != 0)
         return fail(r, "not a trace of cusplice (cusplice record makes them, cusplice import reads "
@@ -536,10 +529,15 @@ static bool read_file(struct reading *r) {
     if (head->version == 0)
         return fail(r, "corrupt: of version 0");
     trace->version = head->version;
-    return read_blocks(r, r->memory->map, bytes) && assemble(r) && assemble_replay(r);
+    return read_blocks(r, r->memory->map, trace->file_bytes) && assemble(r) && assemble_replay(r);
 }
 
 struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
+    return cst_open_within(path, NULL, error, bytes);
+}
+
+struct cst_trace *cst_open_within(const char *path, const struct cst_bounds *bounds, char *error,
+                                  size_t bytes) {
     struct cst_trace *trace = calloc(1, sizeof *trace);
     struct memory *memory = calloc(1, sizeof *memory);
     struct reading r = {.trace = trace, .memory = memory, .error = error, .error_bytes = bytes};
@@ -553,6 +551,8 @@ struct cst_trace *cst_open(const char *path, char *error, size_t bytes) {
     }
     trace->memory = memory;
     trace->facts = "{}";
+    trace->unpack_max = bounds ? bounds->unpack_max : 0;
+    trace->raise = bounds ? bounds->raise : NULL;
     char *name = keep(memory, strlen(path) + 1);
     trace->path = name ? strcpy(name, path) : "";
     bool read = read_file(&r);

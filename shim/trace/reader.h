@@ -69,14 +69,30 @@ struct cst_trace {
     uint64_t ops, lost_records, lost_ops;
     uint64_t begin_ns, end_ns; /* of the first and last event; 0 where there is none */
     uint32_t owner, mode;      /* of the file that was read: user, and bits as stat(2) has them */
+    uint64_t file_bytes;       /* length of the file */
+    uint64_t raw_bytes;        /* facts and records, unpacked */
+    uint64_t unpack_max;       /* bound of what packed data blocks hold together (cst_data_fits) */
+    const char *raise;         /* what raises that bound, for messages */
     struct cst_text *texts;    /* private */
     uint32_t n_texts;
     void *memory; /* private */
 };
 
+/* What a file may make of the reader. */
+struct cst_bounds {
+    /* Bytes that packed blocks may unpack to: those of facts and records in all, those of data
+     * likewise. 0: 64 MiB and 100 times the length of the file. */
+    uint64_t unpack_max;
+    const char *raise; /* what the user does to raise it, as a message ends; NULL: nothing */
+};
+
 /* Returns NULL and a sentence in `error` (path, where, what is wrong, what to do) where the file
  * cannot be read. Every id in a record of the result refers to something that is there (or is 0 or
- * CST_NONE where format.h allows that), and every record is as long as its type says. */
+ * CST_NONE where format.h allows that), and every record is as long as its type says. Time and
+ * memory grow with the length of the file and with what its packed blocks unpack to, which
+ * `bounds` (NULL: the default) bounds. */
+struct cst_trace *cst_open_within(const char *path, const struct cst_bounds *bounds, char *error,
+                                  size_t bytes);
 struct cst_trace *cst_open(const char *path, char *error, size_t bytes);
 void cst_free(struct cst_trace *trace);
 
@@ -86,14 +102,29 @@ const char *cst_distrust(const struct cst_trace *trace);
 
 /* The string of that id; "" for 0 and for ids that are not defined. */
 const char *cst_string(const struct cst_trace *trace, uint32_t id);
+/* A number below n_texts for each id that is defined, n_texts for all others. So what is made of a
+ * text is made once, however many records name it. */
+uint32_t cst_text_number(const struct cst_trace *trace, uint32_t id);
 
 /* Unpacks what is in a part, part->bytes, to `to`. False and a sentence in `error` where the file
  * does not hold what it says: it is looked at here first. */
 bool cst_data_load(const struct cst_trace *trace, const struct cst_part *part, void *to,
                    char *error, size_t bytes);
+/* Would cst_data_load find what the part says? Needs no memory for it. */
+bool cst_data_sound(const struct cst_trace *trace, const struct cst_part *part, char *error,
+                    size_t bytes);
+/* Do packed data blocks hold no more than the trace's bound, together? False with a sentence. */
+bool cst_data_fits(const struct cst_trace *trace, char *error, size_t bytes);
 /* The parts of one thing: the first, and how many. NULL in a trace without parts. */
 const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_of of, uint32_t id,
                                    size_t *n);
+
+/* Is all of what was recorded for a replay there? Tells a sentence (without the path) for each
+ * thing that is not; true: none. The parts of one module or input follow each other without gaps,
+ * those of memory do not overlap. `contents`: checksums too, and what packed blocks unpack to,
+ * which reads the whole file. Needs no driver. */
+typedef void cst_tell(void *context, const char *sentence);
+bool cst_replay_whole(const struct cst_trace *trace, bool contents, cst_tell *tell, void *context);
 
 static inline const uint8_t *cst_op_params(const struct cst_op *op) {
     return (const uint8_t *)(op + 1);

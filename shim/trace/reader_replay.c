@@ -85,8 +85,18 @@ bool cst_replay_fits(const struct cst_trace *trace, const struct cst_record *rec
 
 /* ---- data ---- */
 
-static bool unpack(const struct cst_block *block, struct cst_data *head, void *to, size_t bytes) {
+enum { WINDOW_LOG = 26 }; /* 64 MiB, as long as a block may be (CST_BLOCK_MAX) */
+
+/* A frame may ask for a window of any size. */
+static ZSTD_DCtx *new_context(void) {
     ZSTD_DCtx *context = ZSTD_createDCtx();
+    if (context)
+        ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, WINDOW_LOG);
+    return context;
+}
+
+static bool unpack(const struct cst_block *block, struct cst_data *head, void *to, size_t bytes) {
+    ZSTD_DCtx *context = new_context();
     ZSTD_inBuffer in = {block + 1, block->bytes, 0};
     ZSTD_outBuffer first = {head, sizeof *head, 0}, rest = {to, bytes, 0};
     bool good = context != NULL;
@@ -118,26 +128,78 @@ bool cst_data_head(const struct cst_block *block, struct cst_part *part) {
     return head.bytes == block->raw - sizeof head && adds_up(head.offset, head.bytes);
 }
 
+bool cst_too_much(const struct cst_trace *trace, const char *what, char *error, size_t bytes) {
+    snprintf(error, bytes,
+             "%s: %s unpack to more than %" PRIu64 " MiB, and the file has %" PRIu64 " bytes%s%s",
+             trace->path, what, trace->unpack_max >> 20, trace->file_bytes,
+             trace->raise ? ": " : "", trace->raise ? trace->raise : "");
+    return false;
+}
+
+bool cst_data_fits(const struct cst_trace *trace, char *error, size_t bytes) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < trace->replay.n_parts; i++)
+        if (trace->replay.parts[i].block->flags & CST_BLOCK_ZSTD)
+            all += trace->replay.parts[i].bytes;
+    return all <= trace->unpack_max ||
+           cst_too_much(trace, "its blocks of code, memory and input", error, bytes);
+}
+
+static bool broken(const struct cst_trace *trace, const struct cst_part *part, const char *what,
+                   char *error, size_t bytes) {
+    snprintf(error, bytes, "%s: corrupt: a data block (%s, %" PRIu64 " bytes) %s", trace->path,
+             part->of == CST_DATA_IMAGE    ? "code"
+             : part->of == CST_DATA_MEMORY ? "memory"
+                                           : "input",
+             part->bytes, what);
+    return false;
+}
+
+static bool is_as_written(const struct cst_block *block) {
+    return XXH3_64bits_withSeed(block + 1, block->bytes,
+                                block->type + ((uint64_t)block->flags << 32)) == block->check;
+}
+
 bool cst_data_load(const struct cst_trace *trace, const struct cst_part *part, void *to,
                    char *error, size_t bytes) {
     const struct cst_block *block = part->block;
     struct cst_data head;
-    const char *what = NULL;
     static char nothing[1];
-    if (XXH3_64bits_withSeed(block + 1, block->bytes,
-                             block->type + ((uint64_t)block->flags << 32)) != block->check)
-        what = "does not match its checksum";
-    else if (!(block->flags & CST_BLOCK_ZSTD))
+    if (!is_as_written(block))
+        return broken(trace, part, "does not match its checksum", error, bytes);
+    if (!(block->flags & CST_BLOCK_ZSTD))
         memcpy(to, (const char *)(block + 1) + sizeof head, part->bytes);
     else if (!unpack(block, &head, part->bytes ? to : nothing, part->bytes))
-        what = "does not unpack";
-    if (what)
-        snprintf(error, bytes, "%s: corrupt: a data block (%s, %" PRIu64 " bytes) %s", trace->path,
-                 part->of == CST_DATA_IMAGE    ? "code"
-                 : part->of == CST_DATA_MEMORY ? "memory"
-                                               : "input",
-                 part->bytes, what);
-    return !what;
+        return broken(trace, part, "does not unpack", error, bytes);
+    return true;
+}
+
+/* Does the frame end with the block, after as many bytes as it says? */
+static bool unpacks(const struct cst_block *block) {
+    static char scratch[128 << 10];
+    ZSTD_DCtx *context = new_context();
+    ZSTD_inBuffer in = {block + 1, block->bytes, 0};
+    uint64_t all = 0;
+    size_t left = context ? 1 : 0;
+    bool good = context != NULL;
+    while (good && left) {
+        ZSTD_outBuffer out = {scratch, sizeof scratch, 0};
+        size_t was = in.pos;
+        left = ZSTD_decompressStream(context, &out, &in);
+        all += out.pos;
+        good = !ZSTD_isError(left) && all <= block->raw && (!left || in.pos > was || out.pos);
+    }
+    ZSTD_freeDCtx(context);
+    return good && all == block->raw;
+}
+
+bool cst_data_sound(const struct cst_trace *trace, const struct cst_part *part, char *error,
+                    size_t bytes) {
+    if (!is_as_written(part->block))
+        return broken(trace, part, "does not match its checksum", error, bytes);
+    if (part->block->flags & CST_BLOCK_ZSTD && !unpacks(part->block))
+        return broken(trace, part, "does not unpack", error, bytes);
+    return true;
 }
 
 static int by_place(const void *a, const void *b) {

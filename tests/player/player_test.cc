@@ -442,9 +442,8 @@ TEST(Refuses, LengthsThatNoNumberHolds) {
     copy->width = (uint64_t{1} << 63) + 4;
     copy->height = 2; // 8
     std::string all = Refused(s.End());
-    EXPECT_TRUE(Has(all, "memset: 0x")) << all;
-    EXPECT_TRUE(Has(all, "a copy reads: 0x")) << all;
-    EXPECT_TRUE(Has(all, "(18446744073709551615 bytes) is no memory of the trace")) << all;
+    EXPECT_TRUE(Has(all, "a memset of more bytes than there can be")) << all;
+    EXPECT_TRUE(Has(all, "a copy of more bytes than there can be")) << all;
 }
 
 TEST(Refuses, FilesThatAreNotWhatTheyWere) {

@@ -6,9 +6,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/version.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
 
 /* In the order of the help. */
@@ -35,13 +37,23 @@ static const struct cli_verb *const verbs[] = {
 /* clang-format on */
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
+/* Memory may run out anywhere: what bounds it is said here, once for all who say that it did. */
+static bool is_about_memory(const char *text) {
+    return strstr(text, "ot enough memory") || strstr(text, "Cannot allocate memory");
+}
+
 void cli_say(const char *fmt, ...) {
+    char *text;
     va_list args;
     va_start(args, fmt);
-    fputs("cusplice: ", stderr);
-    clean_vprint(stderr, fmt, args);
-    fputc('\n', stderr);
+    int bytes = vasprintf(&text, fmt, args);
     va_end(args);
+    if (bytes < 0) {
+        fputs("cusplice: not enough memory\n", stderr);
+        return;
+    }
+    clean_print(stderr, "cusplice: %s%s\n", text, is_about_memory(text) ? budget_hint() : "");
+    free(text);
 }
 
 void cli_problem(void *context, const struct cus_problem *problem) {

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/run.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/budget.h"
 
 static const struct {
     const char *name;
@@ -28,6 +30,8 @@ static const struct {
     {"--by", TRACE_BY, "WHAT"},
     {"--html", TRACE_HTML, "FILE"},
     {"--force", TRACE_FORCE, NULL},
+    {"--max-memory", TRACE_MAX_MEMORY, "MIB"},
+    {"--max-seconds", TRACE_MAX_SECONDS, "S"},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -68,6 +72,14 @@ static bool take_number(const char *option, const char *text, uint32_t least, ui
     return false;
 }
 
+static bool take_bound(const char *option, const char *text, void (*bound)(uint64_t)) {
+    uint32_t n;
+    if (!take_number(option, text, 0, &n))
+        return false;
+    bound(n);
+    return true;
+}
+
 static bool take(struct trace_args *args, unsigned i, const char *value) {
     uint32_t top;
     int word;
@@ -99,6 +111,10 @@ static bool take(struct trace_args *args, unsigned i, const char *value) {
     case TRACE_STEP:
         args->given |= TRACE_STEPS;
         return take_number("--step", value, 0, &args->from) && ((args->to = args->from), true);
+    case TRACE_MAX_MEMORY:
+        return take_bound("--max-memory", value, budget_memory);
+    case TRACE_MAX_SECONDS:
+        return take_bound("--max-seconds", value, budget_seconds);
     case TRACE_OUT:
         args->out = value;
         return true;
@@ -144,6 +160,7 @@ static int find(const char *word, unsigned allowed, const char **value) {
 bool trace_args_read(struct trace_args *args, int argc, char **argv, unsigned allowed,
                      const char *const *needed) {
     bool only_words = false;
+    allowed |= TRACE_MAX_MEMORY | TRACE_MAX_SECONDS;
     memset(args, 0, sizeof *args);
     for (int i = 1; i < argc; i++) {
         const char *value;
@@ -176,6 +193,20 @@ bool trace_args_read(struct trace_args *args, int argc, char **argv, unsigned al
         return false;
     }
     return true;
+}
+
+int cli_budget_option(char **argv, int *at) {
+    static const struct {
+        const char *name;
+        void (*bound)(uint64_t);
+    } bounds[] = {{"--max-memory", budget_memory}, {"--max-seconds", budget_seconds}};
+    const char *value;
+    for (unsigned i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        int taken = cli_run_value(argv, at, bounds[i].name, NULL, &value);
+        if (taken)
+            return taken > 0 && take_bound(bounds[i].name, value, bounds[i].bound) ? 1 : -1;
+    }
+    return 0;
 }
 
 bool trace_args_open(const struct trace_args *args, const char *path, struct look *look) {

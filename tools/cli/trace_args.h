@@ -27,7 +27,22 @@ enum trace_option {
     TRACE_BY = 1 << 12,
     TRACE_HTML = 1 << 13,
     TRACE_FORCE = 1 << 14,
+    TRACE_MAX_MEMORY = 1 << 15, /* these two whatever a verb allows */
+    TRACE_MAX_SECONDS = 1 << 16,
 };
+
+/* In the help of each verb that reads a trace or a database. */
+#define CLI_BUDGET_HELP                                                                            \
+    "      --max-memory MIB  read and unpack with so much memory at most; 0: no bound. Without "   \
+    "it "                                                                                          \
+    "256 MiB\n"                                                                                    \
+    "                        and 24 times what is read; a packed trace may unpack to 64 MiB and "  \
+    "100\n"                                                                                        \
+    "                        times its length\n"                                                   \
+    "      --max-seconds S   with so much processor time; 0: no bound. Without it 30 s and 1 s "   \
+    "for "                                                                                         \
+    "each\n"                                                                                       \
+    "                        MiB\n"
 
 enum { TRACE_WORDS = 3 };
 
@@ -46,6 +61,10 @@ struct trace_args {
  * ("TRACE"), as many as there have to be, then NULL. */
 bool trace_args_read(struct trace_args *args, int argc, char **argv, unsigned allowed,
                      const char *const *needed);
+
+/* --max-memory and --max-seconds of verbs that read their options by themselves: 1: taken, 0:
+ * another option, -1: wrong, which was said. *at moves to the last word taken. */
+int cli_budget_option(char **argv, int *at);
 
 /* Opens a trace, or says why not: the exit status is 1. */
 bool trace_args_open(const struct trace_args *args, const char *path, struct look *look);

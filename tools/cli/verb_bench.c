@@ -10,7 +10,10 @@
 #include "tools/cli/bench.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
+#include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
+#include "tools/replay/whole.h"
+#include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
 
 static const char help[] =
@@ -52,7 +55,7 @@ static const char help[] =
     "      --trust           play TRACE, whoever's it is: it runs the GPU code in it (cusplice "
     "replay --help)\n"
     "      --scenario NAME   record that scenario\n"
-    "      --steps A-B       of it, or of the program, these steps alone\n"
+    "      --steps A-B       of it, or of the program, these steps alone\n" CLI_BUDGET_HELP
     "  -h, --help\n"
     "\n"
     "Cells are measured in batches, by players that take turns; one of each batch is the plain "
@@ -245,7 +248,7 @@ static int take_option(char **argv, int *at) {
         if (taken)
             return taken > 0 && options[i].take(value) ? 1 : -1;
     }
-    return 0;
+    return cli_budget_option(argv, at);
 }
 
 static bool is_safe(const char *word) {
@@ -325,12 +328,14 @@ static bool check_files(void) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 4] = {NULL};
+    const char *names[OPTIONS + 6] = {NULL};
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
     names[OPTIONS + 1] = "--force";
-    names[OPTIONS + 2] = "--trust";
+    names[OPTIONS + 2] = "--max-memory";
+    names[OPTIONS + 3] = "--max-seconds";
+    names[OPTIONS + 4] = "--trust";
     keep_command(argc, argv);
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -425,6 +430,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
     bool good = bench_grid_make(&grid, &asked.plan, lists);
     if (!good)
         cli_say("not enough memory");
+    budget_lift(); /* players use what the driver needs */
     if (good)
         say_how_long(&grid, trace, &setup);
     good = good && bench_grid_measure(&grid, &asked.plan, &setup, &facts, cli_say, tell) &&
@@ -452,12 +458,12 @@ static bool take_recorded(const struct cst_trace *trace) {
 static int bench(const char *path, const char *from) {
     char library[4096], error[4600];
     struct bench_lists lists = {0};
-    struct cst_trace *trace = cst_open(path, error, sizeof error);
+    struct cst_trace *trace = budget_open(path, error, sizeof error);
     if (!trace) {
         cli_say("%s", error);
         return 1;
     }
-    if (!cli_trust(trace, &asked.trusted)) {
+    if (!replay_whole(trace, cli_say) || !cli_trust(trace, &asked.trusted)) {
         cst_free(trace);
         return 1;
     }

@@ -16,7 +16,7 @@ static const char help[] =
     "of\n"
     "                        aligned ops), runs ended. Without --by, this\n"
     "      --by steps        by signature: steps, ops, in graphs, graph launches, time on average\n"
-    "      --sort, --fields, --top, --format, --names   as for cusplice report\n"
+    "      --sort, --fields, --top, --format, --names   as for cusplice report\n" CLI_BUDGET_HELP
     "  -h, --help\n"
     "\n"
     "The field `in` says A or B for what is in one trace only.\n"

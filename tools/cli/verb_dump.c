@@ -19,8 +19,8 @@ static const char help[] =
     "      --dot             one step as a digraph for Graphviz (dump --dot T | dot -Tsvg): "
     "graphs\n"
     "                        are boxes around their ops, eager ops are octagons with their reason\n"
-    "      --step N          with --dot: which step; without it the last one that came to its end\n"
-    "  -h, --help\n"
+    "      --step N          with --dot: which step; without it the last one that came to its "
+    "end\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read or has no such step; 2 for a bad option.\n";
 

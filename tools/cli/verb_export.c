@@ -2,6 +2,7 @@
  * cusplice export: a trace in formats of other tools. All files are written beside their names and
  * named when they are whole.
  */
+#include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static const char help[] =
     "the same,\n"
     "                        and more in tables named CUSPLICE_...\n"
     "      --no-flows        --perfetto without the arrows: about half the size\n"
-    "      --force           replace files that are there, but never TRACE\n"
+    "      --force           replace files that are there, but never TRACE\n" CLI_BUDGET_HELP
     "  -h, --help\n"
     "\n"
     "Perfetto and SQLite have an execution for each op. Where the trace has no GPU times (cusplice "
@@ -137,10 +138,13 @@ static int take_format(int *i, int argc, char **argv, struct request *request) {
 }
 
 static bool take_options(int argc, char **argv, struct request *request) {
-    static const char *const names[] = {"--perfetto", "--jsonl", "--sqlite", "--no-flows",
-                                        "--force",    "--help",  NULL};
+    static const char *const names[] = {"--perfetto",    "--jsonl", "--sqlite",
+                                        "--no-flows",    "--force", "--max-memory",
+                                        "--max-seconds", "--help",  NULL};
     for (int i = 1; i < argc; i++) {
         int taken = take_format(&i, argc, argv, request);
+        if (!taken)
+            taken = cli_budget_option(argv, &i);
         if (taken < 0)
             return false;
         if (taken)

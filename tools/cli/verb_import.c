@@ -1,6 +1,7 @@
 /*
  * cusplice import: a trace out of a profile that nsys took, or out of an SQLite export of a trace.
  */
+#include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 
 #include <signal.h>
@@ -22,8 +23,7 @@ static const char help[] =
     "      --graphs          what ran in the program's own graphs counts as launched one by one; "
     "without it, it is\n"
     "                        left out, and the launch of such a graph is a call\n"
-    "      --force           replace OUT, but never FILE.sqlite\n"
-    "  -h, --help\n"
+    "      --force           replace OUT, but never FILE.sqlite\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "Kernels, memsets and copies become ops, with shape, stream, thread and time of their calls; "
     "their params are\n"
@@ -49,8 +49,14 @@ static bool is(const char *word, const char *a, const char *b) {
 }
 
 static bool take_options(int argc, char **argv, struct import_options *options) {
-    static const char *const names[] = {"--output", "--pid", "--graphs", "--force", "--help", NULL};
+    static const char *const names[] = {"--output",     "--pid",         "--graphs", "--force",
+                                        "--max-memory", "--max-seconds", "--help",   NULL};
     for (int i = 1; i < argc; i++) {
+        int taken = cli_budget_option(argv, &i);
+        if (taken < 0)
+            return false;
+        if (taken)
+            continue;
         if (is(argv[i], "-o", "--output") || strcmp(argv[i], "--pid") == 0) {
             const char *option = argv[i];
             if (++i == argc) {

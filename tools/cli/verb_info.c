@@ -14,8 +14,7 @@ static const char help[] =
     "of\n"
     "the ops, and whether anything is missing.\n"
     "\n"
-    "      --json            as JSON\n"
-    "  -h, --help\n"
+    "      --json            as JSON\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
 
@@ -127,8 +126,8 @@ static void print_fact(void *context, const char *key, size_t key_bytes, const c
                        size_t value_bytes) {
     char name[64], text[600];
     snprintf(name, sizeof name, "%.*s", (int)(key_bytes - 2), key + 1);
-    look_fact(context, name, text, sizeof text);
-    (void)value;
+    look_unquote(value, value_bytes, text, sizeof text);
+    (void)context;
     fputs("  ", stdout);
     clean_cell(stdout, name, clean_columns(name) > 16 ? clean_columns(name) : 16);
     clean_print(stdout, " %s%s\n", text, strlen(text) < value_bytes / 2 ? " ..." : "");
@@ -169,7 +168,7 @@ static void print_text(const struct look *look, const struct counts *counts) {
                 time, sizeof time);
     clean_print(stdout, "%s: trace of version %u, %s\n", trace->path, trace->version, time);
     print_problems(look);
-    facts_each(look->facts, print_fact, (void *)look);
+    facts_each(look->facts, print_fact, NULL);
     printf("  %-16s %u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
            " flushed, %" PRIu64 " open\n",
            "ops", model->n_ops, model->in_graphs, look_share(model->in_graphs, model->n_ops),

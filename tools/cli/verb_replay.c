@@ -12,6 +12,8 @@
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/run.h"
+#include "tools/replay/whole.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/kernels.h"
@@ -50,8 +52,7 @@ static const char help[] =
     "                        fastest: the time that it took in the fastest step; none: it issues "
     "as fast as it can\n"
     "      --trust           play it, whoever's it is\n"
-    "      --format FORM     table (default), json, csv or md\n"
-    "  -h, --help\n"
+    "      --format FORM     table (default), json, csv or md\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "step_ns is the median of the time for a step; a step ends where the host waits for the GPU "
     "and there was work\n"
@@ -178,17 +179,19 @@ static int take_option(char **argv, int *at) {
         if (taken)
             return taken > 0 && options[i].take(value) ? 1 : -1;
     }
-    return 0;
+    return cli_budget_option(argv, at);
 }
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 3] = {NULL};
+    const char *names[OPTIONS + 5] = {NULL};
     bool only_words = false;
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
-    names[OPTIONS + 1] = "--trust";
+    names[OPTIONS + 1] = "--max-memory";
+    names[OPTIONS + 2] = "--max-seconds";
+    names[OPTIONS + 3] = "--trust";
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
         bool option = !only_words && word[0] == '-' && word[1];
@@ -345,6 +348,7 @@ static int replay(const struct cst_trace *trace) {
     if (takes_recorded())
         cli_say_not_taken(trace);
     unsigned n = preload ? plan(trace, preload, recorded, strategies) : 0;
+    budget_lift(); /* players use what the driver needs */
     struct replay_setup setup = {.player = player,
                                  .trace = asked.trace,
                                  .trusted = asked.trusted,
@@ -370,10 +374,10 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     int status = take_arguments(self, argc, argv);
     if (status >= 0)
         return status;
-    struct cst_trace *trace = cst_open(asked.trace, error, sizeof error);
+    struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
-    bool may = trace && cli_trust(trace, &asked.trusted);
+    bool may = trace && replay_whole(trace, cli_say) && cli_trust(trace, &asked.trusted);
     status = may && patterns_match(trace) ? replay(trace) : 1;
     cst_free(trace);
     for (unsigned i = 0; i < asked.n_settings; i++)

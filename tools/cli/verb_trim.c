@@ -22,8 +22,7 @@ static const char help[] =
     "      --stream N        count the steps of this stream\n"
     "  -o, --out FILE        without it, X.cst becomes X.trim.cst. Never over a file that is "
     "there\n"
-    "      --pack            compress it (zstd)\n"
-    "  -h, --help\n"
+    "      --pack            compress it (zstd)\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read or the new one not be written; 2 for a bad\n"
     "option. Where something fails no new file is left.\n";

@@ -12,6 +12,7 @@
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/cli/whatif.h"
+#include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
 
@@ -37,8 +38,7 @@ static const char help[] =
     "this one then\n"
     "                        need not have: ops of the same name and shape run as long\n"
     "      --format FORM     table (default), json, csv or md. In JSON counts have the names of "
-    "the stats file\n"
-    "  -h, --help\n"
+    "the stats file\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "The baseline is the trace by the options and rules that it was recorded by; where it does not "
     "name them, by\n"
@@ -64,7 +64,7 @@ static const char help[] =
     "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
     "for a bad option.\n";
 
-enum { SETTINGS = 64, TRIES = 32, PATTERNS = 16384 };
+enum { SETTINGS = 64, TRIES = 32, PATTERNS = 16384, THREADS = 4096 };
 
 static struct {
     const char *config, *cost, *gpu_times, *trace;
@@ -158,15 +158,16 @@ static int take_option(char **argv, int *at) {
         }
     }
     if (strcmp(argv[*at], "--sweep") != 0)
-        return 0;
+        return cli_budget_option(argv, at);
     asked.sweep = true;
     return 1;
 }
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--eager", "--mode",      "--set",    "--config", "--sweep",
-                                        "--cost",  "--gpu-times", "--format", "--help",   NULL};
+    static const char *const names[] = {"--eager",      "--mode",        "--set",       "--config",
+                                        "--sweep",      "--cost",        "--gpu-times", "--format",
+                                        "--max-memory", "--max-seconds", "--help",      NULL};
     bool options = true;
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -326,13 +327,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("--cost %s", error);
         return 1;
     }
-    struct cst_trace *trace = cst_open(asked.trace, error, sizeof error);
+    struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace) {
         cli_say("%s", error);
         return 1;
     }
     struct cst_trace *other =
-        asked.gpu_times ? cst_open(asked.gpu_times, error, sizeof error) : NULL;
+        asked.gpu_times ? budget_open(asked.gpu_times, error, sizeof error) : NULL;
     if (asked.gpu_times && (!other || !other->n_gpu)) {
         cli_say("--gpu-times %s%s", other ? asked.gpu_times : error,
                 other ? ": there are none in it; record with --gpu-times" : "");
@@ -340,6 +341,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cst_free(trace);
         return 1;
     }
+    /* Each thread of the recording gets one with a stack of its own. */
+    budget_more((uint64_t)(trace->n_threads < THREADS ? trace->n_threads : THREADS) << 21);
     found.trace = trace;
     found.cost = &cost;
     status = 1;

@@ -8,7 +8,8 @@
 
 enum {
     ENOUGH = 32, /* measurements that are believed */
-    SHARE = 10   /* ... and of all launches at least one in so many */
+    SHARE = 10,  /* ... and of all launches at least one in so many */
+    AHEAD = 4096 /* events that are looked through for what belongs to one */
 };
 
 /* ---- the GPU ---- */
@@ -137,8 +138,11 @@ static bool is_plain(const struct cst_trace *trace, size_t i) {
         strcmp(cst_string(trace, op->why), "first") == 0)
         return false;
     uint64_t end = op->head.ns + op->host_ns;
+    size_t last = i + AHEAD;
     for (i++; i < trace->n_events && trace->events[i]->ns <= end; i++)
-        if (trace->events[i]->thread == op->head.thread && trace->events[i]->type != CST_OP)
+        if (i > last)
+            return false;
+        else if (trace->events[i]->thread == op->head.thread && trace->events[i]->type != CST_OP)
             return false;
     return true;
 }
@@ -196,20 +200,25 @@ static double graph_ratio(const struct cst_trace *trace, const struct whatif_cos
     struct model *model = model_make(trace);
     struct paid *all = model ? malloc((model->graph_launches + 1) * sizeof *all) : NULL, sum = {0};
     size_t n = 0;
-    for (uint32_t i = 0; all && i < model->n_ops && n < model->graph_launches; i++) {
-        const struct model_op *op = &model->ops[i];
-        const struct cst_launch *launch = (const struct cst_launch *)op->out;
-        if (!model_in_graph(op) || op->place != 0 || launch->head.flags == CST_BUILT)
-            continue;
-        /* Its other ops stand behind the first one, in the order of the stream. */
-        uint32_t others = 0, found = 0;
-        for (uint32_t k = i; k < model->n_ops && found < launch->n; k++)
-            if (model->ops[k].out == op->out) {
-                found++;
-                others += trace->kinds[model->ops[k].op->kind]->op != CST_OP_LAUNCH;
+    for (uint32_t s = 0; all && s < trace->n_streams; s++) {
+        const struct model_stream *stream = &model->streams[s];
+        for (uint32_t i = 0, end; i < stream->n_ops; i = end) {
+            /* The ops of a graph follow each other in their stream. */
+            const struct model_op *op = &model->ops[stream->ops[i]];
+            uint32_t others = 0;
+            for (end = i; end < stream->n_ops; end++) {
+                const struct model_op *next = &model->ops[stream->ops[end]];
+                if (end > i && (next->out != op->out || !op->out))
+                    break;
+                others += trace->kinds[next->op->kind]->op != CST_OP_LAUNCH;
             }
-        all[n++] = (struct paid){launch->host_ns, whatif_cost_launch(cost, launch->n, others) +
-                                                      cost->host.patched_node * launch->patched};
+            const struct cst_launch *launch = (const struct cst_launch *)op->out;
+            if (!model_in_graph(op) || op->place != 0 || launch->head.flags == CST_BUILT)
+                continue;
+            all[n++] =
+                (struct paid){launch->host_ns, whatif_cost_launch(cost, launch->n, others) +
+                                                   cost->host.patched_node * launch->patched};
+        }
     }
     if (n >= ENOUGH) {
         qsort(all, n, sizeof *all, by_ratio);
@@ -251,7 +260,8 @@ static bool look_behind(const struct cst_trace *trace, size_t i, struct between 
     uint64_t end = op->head.ns + op->host_ns;
     *it = (struct between){.kind = op->kind,
                            .outcome = op->head.flags == CST_EAGER ? ISSUED : WITHHELD};
-    for (i++; i < trace->n_events; i++) {
+    size_t last = i + AHEAD;
+    for (i++; i < trace->n_events && i <= last; i++) {
         const struct cst_record *event = trace->events[i];
         if (event->thread != op->head.thread)
             continue;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/facts.h"
 #include "tools/trace/settings.h"
@@ -79,12 +81,19 @@ static bool configure(const struct replay_strategy *strategy) {
 
 static _Noreturn void become(const struct replay_setup *setup,
                              const struct replay_strategy *strategy, pid_t parent) {
-    const char *words[6] = {setup->player};
+    const char *words[9] = {setup->player};
+    char memory[24];
     unsigned n = 1;
+    uint64_t mib;
     if (setup->trusted)
         words[n++] = "--trust";
     words[n++] = "--pace";
     words[n++] = replay_paces[setup->pace];
+    if (budget_memory_given(&mib)) {
+        snprintf(memory, sizeof memory, "%" PRIu64, mib);
+        words[n++] = "--max-memory";
+        words[n++] = memory;
+    }
     words[n] = setup->trace;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/trace/budget.h"
+
 enum { READ_WRITE = 0666, OWNER = 0600 };
 
 mode_t beside_mode(const char *const *from) {
@@ -56,8 +58,11 @@ int beside_open(struct beside *beside, const char *path, bool force, const char 
     if (errno)
         return -1;
     /* Its owner can write it until it is whole, by its name too. */
-    return open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                beside->mode | OWNER);
+    int fd = open(beside->partial, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                  beside->mode | OWNER);
+    if (fd >= 0)
+        budget_partial(beside->partial);
+    return fd;
 }
 
 /* There are file systems without modes: a file is what it is there. */
@@ -89,6 +94,7 @@ int beside_name(struct beside *beside) {
     }
     if (error)
         unlink(beside->partial);
+    budget_whole(beside->partial);
     return error;
 }
 
@@ -112,6 +118,7 @@ int beside_write(const char *path, bool force, const char *const *from, beside_f
 
 void beside_remove(struct beside *beside) {
     unlink(beside->partial);
+    budget_whole(beside->partial);
 }
 
 const char *beside_why(int error) {

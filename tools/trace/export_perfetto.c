@@ -4,6 +4,7 @@
  * in one pass over the events and one over each stream.
  */
 #include "tools/trace/export.h"
+#include "tools/trace/intern.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct writer {
     const struct cst_trace *trace;
     struct out *out;
     struct open_slices *threads; /* by thread */
+    struct intern devices;       /* that have a name */
     uint64_t host_pid;
     bool no_memory;
 };
@@ -97,9 +99,8 @@ static void put_tracks(struct writer *w) {
         const struct cst_stream *stream = trace->streams[i];
         if (!stream)
             continue;
-        bool first = true;
-        for (uint32_t j = 0; first && j < i; j++)
-            first = !trace->streams[j] || trace->streams[j]->device != stream->device;
+        bool first = false;
+        w->no_memory |= !intern_add(&w->devices, &stream->device, sizeof stream->device, &first);
         if (first) {
             snprintf(name, sizeof name, "GPU %u", stream->device);
             put_name(w, "process", stream->device, NULL, name, 5000000 + (uint64_t)stream->device);
@@ -400,6 +401,7 @@ bool export_perfetto(struct export_job *job, const char *path, char *error, size
     job->bytes = w.out->bytes;
     for (uint32_t i = 0; i < job->trace->n_threads; i++)
         free(w.threads[i].ends);
+    intern_free(&w.devices);
     free(w.threads);
     free(w.out);
     if (failed)

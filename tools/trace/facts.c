@@ -2,6 +2,7 @@
 #include "tools/trace/facts.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,24 +204,4 @@ void facts_each(const char *line, facts_fn *tell, void *context) {
             return;
         tell(context, key, key_bytes, from, (size_t)(s.at - from));
     }
-}
-
-struct look {
-    const char *key;
-    bool found;
-};
-
-static void compare(void *context, const char *key, size_t key_bytes, const char *from,
-                    size_t bytes) {
-    struct look *look = context;
-    (void)from;
-    (void)bytes;
-    look->found |=
-        key_bytes == strlen(look->key) + 2 && memcmp(key + 1, look->key, key_bytes - 2) == 0;
-}
-
-bool facts_has(const char *line, const char *key) {
-    struct look look = {key, false};
-    facts_each(line, compare, &look);
-    return look.found;
 }

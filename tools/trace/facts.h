@@ -5,7 +5,6 @@
 #ifndef CUSPLICE_TOOLS_TRACE_FACTS_H
 #define CUSPLICE_TOOLS_TRACE_FACTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The object without the space between its parts, on one line; the caller frees it. NULL where it
@@ -18,7 +17,5 @@ char *facts_line(const char *facts);
 typedef void facts_fn(void *context, const char *key, size_t key_bytes, const char *value,
                       size_t value_bytes);
 void facts_each(const char *line, facts_fn *tell, void *context);
-
-bool facts_has(const char *line, const char *key);
 
 #endif

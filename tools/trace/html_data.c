@@ -181,10 +181,12 @@ static void put_meaning(struct jsonl *list, const char *text) {
     jsonl_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_advice(text) : "");
 }
 
-/* The number of a text among those of a list, which it is added to. */
+/* The number of a text of the trace among those of a list, which it is added to. By its id: this is
+ * asked again and again, and texts may be long. */
 static uint32_t text_of(struct data *data, struct report_rows *rows, struct jsonl *list,
-                        const char *text) {
-    uint32_t known = rows->n, number = report_row(rows, 0, text);
+                        uint32_t id) {
+    const char *text = cst_string(data->look->trace, id);
+    uint32_t known = rows->n, number = report_row(rows, id, "");
     if (number == CST_NONE) {
         data->failed = true;
         return 0;
@@ -212,8 +214,8 @@ static uint32_t alone_of(struct data *data, const struct cst_op *op) {
         return 0;
     const char *eager = cst_string(trace, op->eager);
     uint32_t known = data->alone.n;
-    uint64_t salt = (uint64_t)(uint32_t)op->result << 32 ^ (uint64_t)op->why << 1 ^ op->head.flags;
-    uint32_t number = report_row(&data->alone, salt, eager);
+    const uint32_t key[] = {(uint32_t)op->result, op->why, op->eager, op->head.flags};
+    uint32_t number = report_row(&data->alone, XXH3_64bits(key, sizeof key), "");
     if (number == CST_NONE) {
         data->failed = true;
         return 0;
@@ -261,7 +263,6 @@ static void take_ops(struct data *data) {
 }
 
 static void take_out(struct data *data, const struct cst_record *record, uint64_t since) {
-    const struct cst_trace *trace = data->look->trace;
     struct column *to = data->out;
     put(data, &to[O_TIME], since);
     if (record->type == CST_LAUNCH) {
@@ -273,10 +274,8 @@ static void take_out(struct data *data, const struct cst_record *record, uint64_
             put(data, &to[O_HOST + i], values[i]);
     } else {
         const struct cst_flush *flush = (const struct cst_flush *)record;
-        uint32_t cause =
-            text_of(data, &data->texts, &data->lists_texts, cst_string(trace, flush->cause));
-        uint32_t reason =
-            text_of(data, &data->texts, &data->lists_texts, cst_string(trace, flush->reason));
+        uint32_t cause = text_of(data, &data->texts, &data->lists_texts, flush->cause);
+        uint32_t reason = text_of(data, &data->texts, &data->lists_texts, flush->reason);
         const uint64_t values[] = {0, 0, flush->stream, flush->n, 0, cause, reason, 0};
         for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
             put(data, &to[O_HOST + i], values[i]);
@@ -316,8 +315,8 @@ static void take_call(struct data *data, const struct cst_call *call, uint64_t s
     const char *what =
         call->what < sizeof what_words / sizeof *what_words ? what_words[call->what] : "";
     snprintf(label, sizeof label, "%.200s%s%s", name, *name && *what ? ": " : "", what);
-    /* The key must stay, and the label does not: the name and what stand for it. */
-    uint32_t known = data->labels.n, number = report_row(&data->labels, call->what, name);
+    uint32_t known = data->labels.n;
+    uint32_t number = report_row(&data->labels, (uint64_t)call->name << 8 | call->what, "");
     if (number == CST_NONE) {
         data->failed = true;
         return;

@@ -15,6 +15,7 @@
 #include "shim/base/version.h"
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/call_class.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/intern.h"
@@ -39,8 +40,12 @@ struct kind_key {
 };
 
 struct thread {
-    int64_t tid;
     uint32_t last; /* the stream that it worked on last; CST_NONE */
+};
+
+/* As streams are told apart. */
+struct stream_key {
+    uint32_t device, context, stream;
 };
 
 struct writer {
@@ -54,9 +59,10 @@ struct writer {
     struct intern strings, kinds, apis;
     struct api *api; /* by number in `apis` */
     size_t api_room;
-    struct thread *threads;        /* id - 1 */
-    struct import_stream *streams; /* id - 1 */
-    uint32_t n_threads, n_streams;
+    struct thread *threads; /* id - 1 */
+    uint32_t n_threads, threads_room, n_streams;
+    struct intern_ids by_tid, by_stream, by_number; /* ids of threads, of streams */
+    struct intern_ids described;                    /* 1 + places in data->streams */
     bool no_memory;
 };
 
@@ -81,33 +87,61 @@ static uint32_t string(struct writer *w, const char *text) {
     return id;
 }
 
+/* Where the id of a key is kept, first 0; without memory somewhere else. */
+static uint32_t *id_of(struct writer *w, struct intern_ids *all, const void *key, size_t bytes) {
+    static uint32_t none;
+    uint32_t *id = intern_id(all, key, bytes);
+    none = 0;
+    w->no_memory |= !id;
+    return id ? id : &none;
+}
+
 static uint32_t thread_of(struct writer *w, int64_t tid) {
-    for (uint32_t i = 0; i < w->n_threads; i++)
-        if (w->threads[i].tid == tid)
-            return i + 1;
-    struct thread *threads = realloc(w->threads, (w->n_threads + 1) * sizeof *threads);
-    if (!threads) {
-        w->no_memory = true;
-        return 1;
+    uint32_t *id = id_of(w, &w->by_tid, &tid, sizeof tid);
+    if (*id)
+        return *id;
+    if (w->n_threads == w->threads_room) {
+        uint32_t room = w->threads_room ? 2 * w->threads_room : 16;
+        struct thread *threads = realloc(w->threads, room * sizeof *threads);
+        if (!threads) {
+            w->no_memory = true;
+            return 1;
+        }
+        w->threads = threads;
+        w->threads_room = room;
     }
-    w->threads = threads;
-    threads[w->n_threads++] = (struct thread){tid, CST_NONE};
+    w->threads[w->n_threads++] = (struct thread){CST_NONE};
     struct cst_thread *record = cst_sink_add(&w->sink, CST_THREAD, sizeof *record);
     record->head.thread = w->n_threads;
     record->tid = (uint32_t)tid;
-    return w->n_threads;
+    return *id = w->n_threads;
+}
+
+/* The first of what is known of streams that has this key. */
+static uint32_t *described(struct writer *w, uint32_t device, uint32_t context, uint32_t stream) {
+    const struct stream_key key = {device, context, stream};
+    return id_of(w, &w->described, &key, sizeof key);
+}
+
+static void note_descriptions(struct writer *w) {
+    for (size_t i = 0; i < w->data->n_streams && i < CST_NONE; i++) {
+        const struct import_stream *is = &w->data->streams[i];
+        uint32_t *first = described(w, is->device, is->context, is->stream);
+        if (!*first)
+            *first = (uint32_t)i + 1;
+    }
 }
 
 /* What is known of a stream besides. */
-static struct import_stream describe(const struct writer *w, uint32_t device, uint32_t context,
+static struct import_stream describe(struct writer *w, uint32_t device, uint32_t context,
                                      uint32_t stream) {
-    for (size_t i = 0; i < w->data->n_streams; i++) {
-        struct import_stream is = w->data->streams[i];
-        if (is.stream == stream && is.context == context &&
-            (is.device == CST_NONE || is.device == device)) {
-            is.device = device;
-            return is;
-        }
+    uint32_t exact = *described(w, device, context, stream);
+    uint32_t any = *described(w, CST_NONE, context, stream);
+    uint32_t first = exact && (!any || exact < any) ? exact : any;
+    if (first) {
+        struct import_stream is = w->data->streams[first - 1];
+        is.device = device;
+        return is;
     }
     /* 7 is the number that CUPTI gives the legacy stream of a first context. */
     bool legacy = !w->data->stream_kinds && stream == 7;
@@ -116,39 +150,35 @@ static struct import_stream describe(const struct writer *w, uint32_t device, ui
 }
 
 static uint32_t add_stream(struct writer *w, struct import_stream is) {
-    struct import_stream *streams = realloc(w->streams, (w->n_streams + 1) * sizeof *streams);
-    if (!streams) {
-        w->no_memory = true;
-        return 1;
-    }
-    w->streams = streams;
-    streams[w->n_streams++] = is;
+    const struct stream_key key = {is.device, is.context, is.stream};
+    uint32_t id = ++w->n_streams;
+    uint32_t *first = id_of(w, &w->by_stream, &key, sizeof key);
+    *first = *first ? *first : id;
+    first = id_of(w, &w->by_number, &is.stream, sizeof is.stream);
+    *first = *first ? *first : id;
     struct cst_stream *record = cst_sink_add(&w->sink, CST_STREAM, sizeof *record);
-    record->id = w->n_streams;
+    record->id = id;
     record->context = is.context;
     record->device = is.device;
     record->handle = is.stream;
     record->kind = is.kind;
     record->flags = is.flags;
     record->priority = is.priority;
-    return w->n_streams;
+    return id;
 }
 
 static uint32_t stream_of(struct writer *w, const struct import_op *op) {
-    for (uint32_t i = 0; i < w->n_streams; i++) {
-        const struct import_stream *is = &w->streams[i];
-        if (is->stream == op->stream && is->context == op->context && is->device == op->device)
-            return i + 1;
-    }
-    return add_stream(w, describe(w, op->device, op->context, op->stream));
+    const struct stream_key key = {op->device, op->context, op->stream};
+    uint32_t id = *id_of(w, &w->by_stream, &key, sizeof key);
+    return id ? id : add_stream(w, describe(w, op->device, op->context, op->stream));
 }
 
 /* Of a call that says a stream's number alone. */
-static uint32_t stream_numbered(const struct writer *w, int64_t number) {
-    for (uint32_t i = 0; number != CST_NONE && i < w->n_streams; i++)
-        if (w->streams[i].stream == number)
-            return i + 1;
-    return CST_NONE;
+static uint32_t stream_numbered(struct writer *w, int64_t number) {
+    uint32_t asked = (uint32_t)number;
+    uint32_t id =
+        number >= 0 && number < CST_NONE ? *id_of(w, &w->by_number, &asked, sizeof asked) : 0;
+    return id ? id : CST_NONE;
 }
 
 static uint32_t write_kind(struct writer *w, const struct kind_key *key, const char *name) {
@@ -264,7 +294,8 @@ static void write_op(struct writer *w, const struct event *event) {
         record->dims[0] = (uint32_t)count;
         record->dims[1] = (uint32_t)(count >> 32);
     }
-    w->threads[thread - 1].last = stream;
+    if (!w->no_memory)
+        w->threads[thread - 1].last = stream;
     w->counts->ops++;
 }
 
@@ -499,6 +530,7 @@ static void write_facts(struct writer *w) {
 
 static void write_all(struct writer *w) {
     bool made = w->data->own && w->data->n_made;
+    note_descriptions(w);
     for (size_t i = 0; i < w->data->n_streams && w->data->own; i++)
         add_stream(w, w->data->streams[i]);
     for (size_t i = 0; i < w->n_events && !w->no_memory && !w->out.error; i++) {
@@ -518,6 +550,7 @@ static bool write_file(struct writer *w, char *error, size_t bytes) {
     struct beside beside;
     int failed = beside_plan(&beside, w->options->to, w->options->force, from);
     if (!failed && !(failed = cst_out_open(&w->out, beside.partial))) {
+        budget_partial(w->out.partial);
         write_all(w);
         failed = w->no_memory ? ENOMEM : w->out.error;
         if (!failed && (failed = cst_out_close(&w->out)))
@@ -526,6 +559,7 @@ static bool write_file(struct writer *w, char *error, size_t bytes) {
             failed = beside_name(&beside);
     }
     cst_out_abandon(&w->out); /* nothing where it was closed */
+    budget_whole(w->out.partial);
     if (failed)
         snprintf(error, bytes, "%s: cannot be written: %s", w->options->to, beside_why(failed));
     return !failed;
@@ -552,7 +586,10 @@ bool import_file(const struct import_options *options, struct import_counts *cou
         free(w->sink.buffer);
         free(w->events);
         free(w->threads);
-        free(w->streams);
+        intern_ids_free(&w->by_tid);
+        intern_ids_free(&w->by_stream);
+        intern_ids_free(&w->by_number);
+        intern_ids_free(&w->described);
         free(w->api);
         intern_free(&w->strings);
         intern_free(&w->kinds);

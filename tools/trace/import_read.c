@@ -1,22 +1,20 @@
 /*
  * Reads what an export has. Tables are made lazily and columns differ by version, so each is asked
- * for before it is used.
+ * for before it is used. The file may be anybody's: tables alone are read, whose rows, texts and
+ * steps are bounded by the length of the file (import_open.h).
  */
 #include "tools/trace/import.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <sqlite3.h>
 
 #include "tools/trace/export.h"
+#include "tools/trace/import_open.h"
 
 #define KERNEL "CUPTI_ACTIVITY_KIND_KERNEL"
 #define MEMSET "CUPTI_ACTIVITY_KIND_MEMSET"
@@ -30,6 +28,7 @@ struct reader {
     struct import_data *data;
     sqlite3 *sqlite;
     size_t op_room, call_room, made_room, stream_room, text_room;
+    struct import_bounds bounds;
     char *error;
     size_t bytes;
 };
@@ -46,12 +45,18 @@ static bool fail(struct reader *r, const char *format, ...) {
 }
 
 static bool broken(struct reader *r) {
+    if (sqlite3_errcode(r->sqlite) == SQLITE_INTERRUPT)
+        return fail(r, "corrupt: reading it takes longer than a file of its length can");
     return fail(r, "cannot be read: %s", sqlite3_errmsg(r->sqlite));
 }
 
 /* One more of a list. */
 static void *more(struct reader *r, void *list, size_t n, size_t *room, size_t each) {
     void **at = list;
+    if (!r->bounds.rows--) {
+        fail(r, "corrupt: it has more rows than a file of its length can");
+        return NULL;
+    }
     if (n == *room) {
         size_t larger = *room ? *room * 2 : 256;
         void *moved = realloc(*at, larger * each);
@@ -73,7 +78,7 @@ static bool has(struct reader *r, const char *table, const char *column) {
     sqlite3_stmt *ask = NULL;
     bool found = false;
     const char *sql = column ? "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2"
-                             : "SELECT 1 FROM sqlite_master WHERE name = ?1";
+                             : "SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table'";
     if (sqlite3_prepare_v2(r->sqlite, sql, -1, &ask, NULL) == SQLITE_OK) {
         sqlite3_bind_text(ask, 1, table, -1, SQLITE_STATIC);
         if (column)
@@ -165,15 +170,16 @@ static void first_text(struct reader *r, const char *sql, char *to, size_t bytes
 static void read_origin(struct reader *r) {
     struct import_data *data = r->data;
     char base[32] = "";
-    if (has(r, "META_DATA_EXPORT", "name")) {
+    if (has(r, "META_DATA_EXPORT", "name") && has(r, "META_DATA_EXPORT", "value")) {
         first_text(r, "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_PRODUCT_NAME'",
                    data->exporter, sizeof data->exporter);
         first_text(r, "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'",
                    data->schema, sizeof data->schema);
     }
     data->own = strcmp(data->exporter, "cusplice") == 0;
-    first_text(r, "SELECT name FROM TARGET_INFO_GPU LIMIT 1", data->gpu, sizeof data->gpu);
-    if (data->own)
+    if (has(r, "TARGET_INFO_GPU", "name"))
+        first_text(r, "SELECT name FROM TARGET_INFO_GPU LIMIT 1", data->gpu, sizeof data->gpu);
+    if (data->own && has(r, "CUSPLICE_FACTS", "value"))
         first_text(r, "SELECT value FROM CUSPLICE_FACTS WHERE name = 'base_ns'", base, sizeof base);
     data->base = strtoll(base, NULL, 10);
     if (data->base < 0 || data->base > INT64_C(1) << 61)
@@ -468,8 +474,14 @@ static bool read_texts(struct reader *r) {
         struct import_text *text =
             more(r, &r->data->texts, r->data->n_texts, &r->text_room, sizeof *text);
         const char *value = (const char *)sqlite3_column_text(row, 1);
+        uint64_t length = (uint64_t)sqlite3_column_bytes(row, 1);
+        if (text && length > r->bounds.text) {
+            fail(r, "corrupt: it has more text than a file of its length can");
+            break;
+        }
         if (!text || !(text->text = strdup(value ? value : "")))
             break;
+        r->bounds.text -= length;
         text->id = number(row, 0);
         r->data->n_texts++;
     }
@@ -487,9 +499,6 @@ const char *import_text(const struct import_data *data, int64_t id) {
 
 static bool read_all(struct reader *r) {
     char name[64];
-    if (sqlite3_exec(r->sqlite, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL) !=
-        SQLITE_OK)
-        return broken(r);
     if (!has(r, KERNEL, NULL))
         return fail(r, "holds no kernels (no table " KERNEL "): profile with nsys profile "
                        "--trace=cuda, then nsys export --type=sqlite");
@@ -506,33 +515,11 @@ static bool read_all(struct reader *r) {
            read_texts(r);
 }
 
-static bool is_sqlite(struct reader *r) {
-    char head[16] = "";
-    int fd = open(r->options->from, O_RDONLY | O_CLOEXEC);
-    struct stat is;
-    if (fd < 0 || fstat(fd, &is) != 0) {
-        fail(r, "%s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    ssize_t n = S_ISREG(is.st_mode) ? read(fd, head, sizeof head) : 0;
-    close(fd);
-    if (n == sizeof head && memcmp(head, "SQLite format 3", sizeof head) == 0)
-        return true;
-    if (n >= 8 && memcmp(head, CST_MAGIC, 8) == 0)
-        return fail(r, "is a trace of cusplice already: nothing to import");
-    return fail(r, "not an SQLite file (nsys export --type=sqlite REPORT.nsys-rep makes one)");
-}
-
 bool import_read(const struct import_options *options, struct import_data *data, char *error,
                  size_t bytes) {
     struct reader r = {.options = options, .data = data, .error = error, .bytes = bytes};
-    if (!is_sqlite(&r))
-        return false;
-    bool read = sqlite3_open_v2(options->from, &r.sqlite, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
-                    ? read_all(&r)
-                    : broken(&r);
+    r.sqlite = import_open(options->from, &r.bounds, error, bytes);
+    bool read = r.sqlite && read_all(&r);
     sqlite3_close(r.sqlite);
     return read;
 }

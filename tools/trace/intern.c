@@ -50,3 +50,23 @@ void intern_free(struct intern *intern) {
         free(intern->table[i].bytes);
     free(intern->table);
 }
+
+uint32_t *intern_id(struct intern_ids *ids, const void *key, size_t n) {
+    bool made;
+    uint32_t number = intern_add(&ids->keys, key, n, &made);
+    if (number >= ids->room) {
+        size_t room = ids->room ? 2 * ids->room : 64;
+        uint32_t *larger = realloc(ids->ids, room * sizeof *larger);
+        if (!larger)
+            return NULL;
+        memset(larger + ids->room, 0, (room - ids->room) * sizeof *larger);
+        ids->ids = larger;
+        ids->room = room;
+    }
+    return number ? &ids->ids[number] : NULL;
+}
+
+void intern_ids_free(struct intern_ids *ids) {
+    intern_free(&ids->keys);
+    free(ids->ids);
+}

@@ -22,4 +22,15 @@ struct intern { /* zero at first */
 uint32_t intern_add(struct intern *intern, const void *bytes, size_t n, bool *made);
 void intern_free(struct intern *intern);
 
+/* Ids of the caller's by byte strings. */
+struct intern_ids { /* zero at first */
+    struct intern keys;
+    uint32_t *ids; /* by number */
+    size_t room;
+};
+
+/* Where the id of a key is, 0 for a new key; until the next call. NULL without memory. */
+uint32_t *intern_id(struct intern_ids *ids, const void *key, size_t n);
+void intern_ids_free(struct intern_ids *ids);
+
 #endif

@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "shim/plan/name.h"
-
-/* Of the C++ runtime, which the tools are linked with. */
-char *__cxa_demangle(const char *mangled, char *buffer, size_t *bytes, int *status);
+#include "tools/trace/demangle.h"
 
 static char *base_of(const char *mangled) {
     size_t bytes = strlen(mangled) + 1;
@@ -17,23 +15,31 @@ static char *base_of(const char *mangled) {
 }
 
 static char *demangled_of(const char *mangled) {
-    int status;
-    char *name =
-        strncmp(mangled, "_Z", 2) == 0 ? __cxa_demangle(mangled, NULL, NULL, &status) : NULL;
+    char *name = demangle(mangled);
     return name ? name : strdup(mangled);
 }
 
 struct kind_name *kind_names_make(const struct cst_trace *trace) {
-    struct kind_name *names = calloc(trace->n_kinds + 1, sizeof *names);
-    bool made = names;
+    struct kind_name *names = calloc(trace->n_kinds + (size_t)1, sizeof *names);
+    const struct kind_name **known = calloc(trace->n_texts + (size_t)1, sizeof *known);
+    bool made = names && known;
     for (uint32_t i = 0; made && i < trace->n_kinds; i++) {
         if (!trace->kinds[i])
             continue;
+        const struct kind_name **same = &known[cst_text_number(trace, trace->kinds[i]->name)];
+        if (*same) {
+            names[i] = **same;
+            names[i].own = false;
+            continue;
+        }
+        names[i].own = true;
         names[i].mangled = cst_string(trace, trace->kinds[i]->name);
         names[i].base = base_of(names[i].mangled);
         names[i].demangled = demangled_of(names[i].mangled);
         made = names[i].base && names[i].demangled;
+        *same = &names[i];
     }
+    free(known);
     if (made)
         return names;
     kind_names_free(names, trace->n_kinds);
@@ -42,6 +48,8 @@ struct kind_name *kind_names_make(const struct cst_trace *trace) {
 
 void kind_names_free(struct kind_name *names, uint32_t n) {
     for (uint32_t i = 0; names && i < n; i++) {
+        if (!names[i].own)
+            continue;
         free(names[i].base);
         free(names[i].demangled);
     }

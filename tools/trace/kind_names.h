@@ -11,7 +11,9 @@ extern "C" {
 struct kind_name {
     const char *mangled; /* as the trace has it */
     char *base;          /* the function's own identifier */
-    char *demangled; /* with template arguments and parameters; as it is where it is not mangled */
+    char *demangled; /* with template arguments and parameters; as it is where it is not mangled,
+                        or would be too long (demangle.h) */
+    bool own;        /* ... are freed with it: kinds of one name share them */
 };
 
 /* By kind, trace->n_kinds of them; entries of ids without a kind are zero. NULL: no memory. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
 
 #define XXH_INLINE_ALL
@@ -48,7 +49,7 @@ static bool sign(struct look *look) {
 bool look_open(struct look *look, const char *path, enum names_form form, char *error,
                size_t bytes) {
     memset(look, 0, sizeof *look);
-    look->trace = cst_open(path, error, bytes);
+    look->trace = budget_open(path, error, bytes);
     if (!look->trace)
         return false;
     look->facts = facts_line(look->trace->facts);
@@ -109,10 +110,12 @@ void look_list(const struct look *look, uint32_t stream, uint32_t from, uint32_t
     for (uint32_t i = 0; i < n && used < bytes;) {
         const char *name = names_of(look->names, look_op(look, stream, from + i)->op->kind);
         uint32_t same = 1;
-        while (i + same < n &&
-               strcmp(name,
-                      names_of(look->names, look_op(look, stream, from + i + same)->op->kind)) == 0)
-            same++;
+        for (; i + same < n; same++) {
+            uint32_t kind = look_op(look, stream, from + i + same)->op->kind;
+            const char *next = names_of(look->names, kind);
+            if (next != name && strcmp(name, next) != 0)
+                break;
+        }
         const char *comma = i ? ", " : "";
         int wrote;
         if (listed++ == LISTED) {
@@ -138,8 +141,7 @@ struct wanted {
     size_t bytes;
 };
 
-/* JSON texts without their quotes and commas; escapes stay as they are. */
-static void unquote(const char *from, size_t bytes, char *out, size_t room) {
+void look_unquote(const char *from, size_t bytes, char *out, size_t room) {
     size_t used = 0;
     bool inside = false, array = bytes && *from == '[';
     if (!bytes || (*from != '"' && !array)) {
@@ -170,7 +172,7 @@ static void take(void *context, const char *key, size_t key_bytes, const char *v
                  size_t bytes) {
     struct wanted *wanted = context;
     if (key_bytes == strlen(wanted->key) + 2 && memcmp(key + 1, wanted->key, key_bytes - 2) == 0)
-        unquote(value, bytes, wanted->out, wanted->bytes);
+        look_unquote(value, bytes, wanted->out, wanted->bytes);
 }
 
 void look_fact(const struct look *look, const char *key, char *out, size_t bytes) {

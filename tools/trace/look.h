@@ -54,5 +54,7 @@ void look_notes(const struct look *look, struct table *table);
 /* A member of the facts: a text without its quotes, an array's texts with spaces between, else as
  * JSON. "" where there is none. */
 void look_fact(const struct look *look, const char *key, char *out, size_t bytes);
+/* The same of a value that facts_each told. */
+void look_unquote(const char *value, size_t value_bytes, char *out, size_t bytes);
 
 #endif

@@ -2,10 +2,11 @@
 #include "tools/trace/model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"
+
+#include "tools/trace/model_gpu.h"
 
 /* Of one stream, while the pass runs. */
 struct state {
@@ -124,171 +125,6 @@ static bool take(struct pass *pass, const struct cst_record *record) {
     }
 }
 
-/* ---- GPU times ---- */
-
-enum { AHEAD = 256 }; /* ops that the GPU may have skipped, for there was nothing to do */
-
-/* One stream as CUPTI knows it: what was asked for, and what ran, oldest first. In the trace it may
- * be several, one after the other: when a context goes, the library numbers all streams anew. */
-struct lane {
-    uint32_t *ops; /* in model->ops */
-    uint32_t n_ops;
-    const struct cst_gpu **gpu;
-    size_t n_gpu;
-    bool *is; /* by stream of the trace */
-    uint32_t context;
-};
-
-static bool ran(const struct cst_trace *trace, const struct cst_op *op, const struct cst_gpu *gpu) {
-    const struct cst_kind *kind = trace->kinds[op->kind];
-    switch (kind->op) {
-    case CST_OP_LAUNCH:
-        return gpu->head.flags == CST_GPU_KERNEL &&
-               memcmp(op->dims, gpu->grid, sizeof gpu->grid) == 0 &&
-               strcmp(cst_string(trace, kind->name), cst_string(trace, gpu->name)) == 0;
-    case CST_OP_MEMSET:
-        return gpu->head.flags == CST_GPU_MEMSET;
-    default: {
-        uint64_t bytes = op->dims[0] | (uint64_t)op->dims[1] << 32;
-        return gpu->head.flags == CST_GPU_MEMCPY && (!gpu->bytes || gpu->bytes == bytes);
-    }
-    }
-}
-
-static bool is_of(const struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    return ran(model->trace, model->ops[lane->ops[op]].op, lane->gpu[gpu]);
-}
-
-static void know(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    model->ops[lane->ops[op]].gpu = lane->gpu[gpu];
-    model->gpu_known++;
-}
-
-/* A stream runs its ops in order. What ran there without being an op (a graph of the program's own)
- * is passed over, and so are ops that came to nothing. From `op` and `gpu` on to the end. */
-static void match_on(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    for (; gpu < lane->n_gpu && op < lane->n_ops; gpu++) {
-        uint32_t end = lane->n_ops - op > AHEAD ? op + AHEAD : lane->n_ops, at = op;
-        while (at < end && !is_of(model, lane, at, gpu))
-            at++;
-        if (at == end)
-            continue;
-        know(model, lane, at, gpu);
-        op = at + 1;
-    }
-}
-
-/* The same from what is before `op` and `gpu` back to the beginning. */
-static void match_back(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    while (gpu-- > 0 && op > 0) {
-        uint32_t end = op > AHEAD ? op - AHEAD : 0, at = op;
-        while (at > end && !is_of(model, lane, at - 1, gpu))
-            at--;
-        if (at == end)
-            continue;
-        op = at - 1;
-        know(model, lane, op, gpu);
-    }
-}
-
-/* Did the host see by this call that all work of the stream was done? Synchronous copies may return
- * before. */
-static bool waited_for(const struct cst_trace *trace, const struct cst_call *call,
-                       const struct lane *lane) {
-    const char *name = cst_string(trace, call->name);
-    if (call->what != CST_CALL_WAITED || call->stream == CST_NONE)
-        return false;
-    if (strcmp(name, "cuCtxSynchronize") == 0)
-        return trace->streams[call->stream]->context == lane->context;
-    return lane->is[call->stream] && call->value == 0 &&
-           (!*name || strncmp(name, "cuStreamSynchronize", 19) == 0 ||
-            strncmp(name, "cuStreamQuery", 13) == 0);
-}
-
-/*
- * A recording that began in the midst of the program has records of work from before it, any number
- * of them. Once the host has waited for the stream, what runs is what was asked for since, and the
- * last that ran before was the last op before. Without such a wait nothing can be told.
- */
-static void match_late(struct model *model, const struct lane *lane) {
-    const struct cst_trace *trace = model->trace;
-    for (size_t i = 0; i < trace->n_events; i++) {
-        const struct cst_call *call = (const struct cst_call *)trace->events[i];
-        if (call->head.type != CST_CALL || !waited_for(trace, call, lane))
-            continue;
-        uint32_t op = 0;
-        size_t gpu = 0;
-        while (op < lane->n_ops && model->ops[lane->ops[op]].op->head.ns < call->head.ns)
-            op++;
-        while (gpu < lane->n_gpu && lane->gpu[gpu]->head.ns < call->head.ns)
-            gpu++;
-        match_back(model, lane, op, gpu);
-        match_on(model, lane, op, gpu);
-        return;
-    }
-}
-
-/* Did it begin behind the program's first step? What was trimmed has records of its ops alone. */
-static bool is_late(const struct cst_trace *trace) {
-    static const char key[] = "\"record_from\":\"";
-    const char *at = trace->facts ? strstr(trace->facts, key) : NULL;
-    return at && at[sizeof key - 1] != '0' && !strstr(trace->facts, "\"trimmed");
-}
-
-static bool same_stream(const struct cst_trace *trace, const struct cst_gpu_stream *a,
-                        const struct cst_gpu_stream *b) {
-    return a->gpu_stream == b->gpu_stream &&
-           trace->streams[a->stream]->context == trace->streams[b->stream]->context;
-}
-
-/* What the gpu_streams from `first` on, which is the first of its stream, say of it. */
-static void gather(const struct model *model, size_t first, struct lane *lane) {
-    const struct cst_trace *trace = model->trace;
-    const struct cst_gpu_stream *of = trace->gpu_streams[first];
-    uint32_t context = 0; /* not known: files of before have no such records */
-    lane->n_ops = 0;
-    lane->n_gpu = 0;
-    lane->context = trace->streams[of->stream]->context;
-    memset(lane->is, 0, (trace->n_streams + 1) * sizeof *lane->is);
-    for (size_t i = first; i < trace->n_gpu_streams; i++)
-        if (same_stream(trace, of, trace->gpu_streams[i]))
-            lane->is[trace->gpu_streams[i]->stream] = true;
-    for (size_t i = 0; i < trace->n_gpu_contexts; i++)
-        if (lane->is[trace->gpu_contexts[i]->stream])
-            context = trace->gpu_contexts[i]->context;
-    for (uint32_t i = 0; i < model->n_ops; i++)
-        if (lane->is[model->ops[i].op->stream])
-            lane->ops[lane->n_ops++] = i;
-    for (size_t i = 0; i < trace->n_gpu; i++)
-        if (trace->gpu[i]->gpu_stream == of->gpu_stream &&
-            (!context || trace->gpu[i]->context == context))
-            lane->gpu[lane->n_gpu++] = trace->gpu[i];
-}
-
-static bool find_gpu_times(struct model *model) {
-    const struct cst_trace *trace = model->trace;
-    struct lane lane = {.ops = malloc((model->n_ops + 1) * sizeof *lane.ops),
-                        .gpu = malloc((trace->n_gpu + 1) * sizeof *lane.gpu),
-                        .is = malloc((trace->n_streams + 1) * sizeof *lane.is)};
-    bool made = lane.ops && lane.gpu && lane.is;
-    for (size_t i = 0; made && i < trace->n_gpu_streams; i++) {
-        bool known = false;
-        for (size_t k = 0; k < i; k++)
-            known |= same_stream(trace, trace->gpu_streams[k], trace->gpu_streams[i]);
-        if (known)
-            continue;
-        gather(model, i, &lane);
-        if (is_late(trace))
-            match_late(model, &lane);
-        else
-            match_on(model, &lane, 0, 0);
-    }
-    free(lane.ops);
-    free(lane.gpu);
-    free(lane.is);
-    return made;
-}
-
 struct model *model_make(const struct cst_trace *trace) {
     struct model *model = calloc(1, sizeof *model);
     struct pass pass = {.model = model};
@@ -309,7 +145,7 @@ struct model *model_make(const struct cst_trace *trace) {
     for (uint32_t i = 0; pass.state && i < trace->n_streams; i++)
         free(pass.state[i].withheld);
     free(pass.state);
-    made = made && find_gpu_times(model);
+    made = made && model_gpu_times(model);
     if (made)
         return model;
     model_free(model);

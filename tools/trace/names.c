@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "shim/plan/name.h"
+#include "tools/trace/demangle.h"
 
 const char *const names_forms[] = {"base", "demangled", "mangled", NULL};
 
 struct names {
     const struct cst_trace *trace;
     enum names_form form;
-    char **made; /* by kind */
+    char **made; /* by number of the text: many kinds may have one name */
 };
 
 struct names *names_make(const struct cst_trace *trace, enum names_form form) {
@@ -20,7 +21,7 @@ struct names *names_make(const struct cst_trace *trace, enum names_form form) {
         return NULL;
     names->trace = trace;
     names->form = form;
-    names->made = calloc(trace->n_kinds + 1, sizeof *names->made);
+    names->made = calloc(trace->n_texts + (size_t)1, sizeof *names->made);
     if (names->made)
         return names;
     free(names);
@@ -30,7 +31,7 @@ struct names *names_make(const struct cst_trace *trace, enum names_form form) {
 void names_free(struct names *names) {
     if (!names)
         return;
-    for (uint32_t i = 0; i < names->trace->n_kinds; i++)
+    for (uint32_t i = 0; i < names->trace->n_texts; i++)
         free(names->made[i]);
     free(names->made);
     free(names);
@@ -44,7 +45,7 @@ static const char *behind_prefix(const char *name) {
 
 static char *make(enum names_form form, const char *mangled) {
     if (form == NAMES_DEMANGLED)
-        return names_demangle(behind_prefix(mangled));
+        return demangle(behind_prefix(mangled));
     size_t bytes = 2 * strlen(mangled) + 64; /* an operator's name is longer than its code */
     char *base = malloc(bytes);
     if (base)
@@ -59,7 +60,8 @@ const char *names_of(struct names *names, uint32_t id) {
         return "(no name)";
     if (kind->op != CST_OP_LAUNCH || names->form == NAMES_MANGLED)
         return name;
-    if (!names->made[id])
-        names->made[id] = make(names->form, name);
-    return names->made[id] && *names->made[id] ? names->made[id] : name;
+    char **made = &names->made[cst_text_number(names->trace, kind->name)];
+    if (!*made && !(*made = make(names->form, name)))
+        *made = strdup(name); /* it is none, or too much: not to be tried for each kind */
+    return *made && **made ? *made : name;
 }

@@ -22,9 +22,6 @@ void names_free(struct names *names);
 /* Of a kind of the trace; of memsets and copies the call. Never NULL. */
 const char *names_of(struct names *names, uint32_t kind);
 
-/* What the C++ runtime makes of a mangled name; the caller frees it. NULL: it is none. */
-char *names_demangle(const char *mangled);
-
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "shim/trace/file.h"
+#include "tools/trace/budget.h"
 
 enum { LEVEL = 1 }; /* what a recording leaves is large, and somebody waits */
 
@@ -84,9 +85,10 @@ static bool pack(struct packing *p, const char *path, char *error, size_t bytes)
 }
 
 bool pack_file(const char *path, char *error, size_t bytes) {
-    struct packing p = {.in = fopen(path, "rb")};
+    struct packing p = {.in = budget_file(path)};
     if (!p.in) {
-        snprintf(error, bytes, "%s: %s", path, strerror(errno));
+        snprintf(error, bytes, "%s: %s", path,
+                 errno == EINVAL ? "it is no regular file" : strerror(errno));
         return false;
     }
     bool packed = pack(&p, path, error, bytes);

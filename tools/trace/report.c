@@ -29,7 +29,7 @@ static struct report_slot *find(struct report_slot *slots, uint32_t room, uint64
     uint64_t at = XXH3_64bits_withSeed(key, strlen(key), salt);
     for (;; at++) {
         struct report_slot *slot = &slots[at & (room - 1)];
-        if (!slot->key || (slot->salt == salt && strcmp(slot->key, key) == 0))
+        if (!slot->key || (slot->salt == salt && (slot->key == key || strcmp(slot->key, key) == 0)))
             return slot;
     }
 }

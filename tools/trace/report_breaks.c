@@ -4,6 +4,9 @@
  */
 #include "tools/trace/report.h"
 
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
 enum { COUNT, OPS, RUNS, SHARE, HOW, REASON, BY };
 
 static const struct table_column columns[] = {
@@ -18,14 +21,19 @@ struct pass {
     struct report_rows rows;
 };
 
+static uint64_t key_of(enum look_fate how, uint32_t reason, uint32_t by) {
+    const uint32_t numbers[] = {how, reason, by};
+    return XXH3_64bits(numbers, sizeof numbers);
+}
+
 static union table_value *row_of(struct pass *pass, enum look_fate how, uint32_t reason,
                                  uint32_t by) {
     static const char *const words[] = {"", "eager", "flush", "open"};
     const char *why = cst_string(pass->look->trace, reason);
     const char *cause = cst_string(pass->look->trace, by);
     uint32_t known = pass->rows.n;
-    /* Texts of one trace: the same text may have two numbers, but then both are in the key. */
-    uint32_t at = report_row(&pass->rows, (uint64_t)reason << 34 | (uint64_t)how << 32 | by, why);
+    /* By number, since this is asked for each op and texts may be long. */
+    uint32_t at = report_row(&pass->rows, key_of(how, reason, by), "");
     if (at == CST_NONE) {
         pass->table->failed = true;
         return NULL;

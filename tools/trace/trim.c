@@ -13,61 +13,30 @@
 
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
+#include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
 
 enum { LEVEL = 3 };
-
-/* A set of ids, none of which is 0. */
-struct ids {
-    uint32_t *at;
-    uint32_t n, room;
-};
 
 struct trim {
     const struct look *look;
     const struct selection *selection;
     struct cst_out out;
     struct cst_sink sink;
-    char *frame; /* where blocks are packed; NULL: they are not */
-    struct ids strings;
-    uint32_t *kinds;  /* new number by old one; 0: left out */
-    uint32_t *cursor; /* by stream: the first op that went out in no record seen so far */
+    char *frame;       /* where blocks are packed; NULL: they are not */
+    uint32_t *strings; /* by number of the text: its id where it is needed, else 0 */
+    uint32_t *kinds;   /* new number by old one; 0: left out */
+    uint32_t *cursor;  /* by stream: the first op that went out in no record seen so far */
     const struct cst_call **end; /* of the steps that are kept, by address */
     size_t n_ends;
     bool no_memory;
     char wrong[512]; /* what is wrong with the trace that is read */
 };
 
-/* ---- ids ---- */
-
-static uint32_t *id_slot(uint32_t *at, uint32_t room, uint32_t id) {
-    uint32_t i = id * 2654435761u;
-    while (at[i & (room - 1)] && at[i & (room - 1)] != id)
-        i++;
-    return &at[i & (room - 1)];
-}
-
 static void need_string(struct trim *t, uint32_t id) {
-    struct ids *ids = &t->strings;
-    if (!id)
-        return;
-    if (2 * ids->n >= ids->room) {
-        uint32_t room = ids->room ? 2 * ids->room : 256;
-        uint32_t *at = calloc(room, sizeof *at);
-        if (!at) {
-            t->no_memory = true;
-            return;
-        }
-        for (uint32_t i = 0; i < ids->room; i++)
-            if (ids->at[i])
-                *id_slot(at, room, ids->at[i]) = ids->at[i];
-        free(ids->at);
-        ids->at = at;
-        ids->room = room;
-    }
-    uint32_t *slot = id_slot(ids->at, ids->room, id);
-    ids->n += !*slot;
-    *slot = id;
+    uint32_t number = cst_text_number(t->look->trace, id);
+    if (number < t->look->trace->n_texts)
+        t->strings[number] = id;
 }
 
 /* ---- what is kept ---- */
@@ -214,12 +183,12 @@ static void put_definitions(struct trim *t) {
             need_string(t, trace->kinds[i]->name);
             need_string(t, trace->kinds[i]->file);
         }
-    for (uint32_t i = 0; i < t->strings.room; i++)
-        if (t->strings.at[i]) {
-            const char *text = cst_string(trace, t->strings.at[i]);
+    for (uint32_t i = 0; i < trace->n_texts; i++)
+        if (t->strings[i]) {
+            const char *text = cst_string(trace, t->strings[i]);
             if (t->sink.used + sizeof(struct cst_string) + strlen(text) + 8 > CST_SINK)
                 end_block(t);
-            cst_sink_string(&t->sink, t->strings.at[i], text);
+            cst_sink_string(&t->sink, t->strings[i], text);
         }
     for (uint32_t i = 0; i < trace->n_threads; i++)
         if (trace->threads[i])
@@ -265,7 +234,7 @@ static void need_replay(struct trim *t) {
 static void put_part(struct trim *t, const struct cst_part *part) {
     struct cst_data head = {part->of, part->id, part->offset, part->bytes};
     size_t raw = sizeof head + part->bytes, room = t->frame ? ZSTD_compressBound(raw) : 0;
-    char *bytes = malloc(raw + room), *frame = bytes + raw;
+    char *bytes = malloc(raw + room), *frame = bytes ? bytes + raw : NULL;
     if (!bytes) {
         t->no_memory = true;
         return;
@@ -303,16 +272,31 @@ static void put_replay(struct trim *t) {
     for (size_t i = 0; i < replay->n_obstacles; i++)
         put(t, &replay->obstacles[i]->head);
     end_block(t);
+    cst_data_fits(t->look->trace, t->wrong, sizeof t->wrong);
     for (size_t i = 0; i < replay->n_parts && !t->no_memory && !t->out.error && !*t->wrong; i++)
         put_part(t, &replay->parts[i]);
+}
+
+/* The highest N of members "trimmed_N"; 1 for "trimmed", 0: it was never trimmed. */
+static void count_trims(void *context, const char *key, size_t key_bytes, const char *value,
+                        size_t bytes) {
+    unsigned *most = context, n = 0;
+    (void)value, (void)bytes;
+    if (key_bytes == sizeof "\"trimmed\"" - 1 && memcmp(key, "\"trimmed\"", key_bytes) == 0)
+        n = 1;
+    else if (key_bytes < 20 && strncmp(key, "\"trimmed_", 9) == 0)
+        n = (unsigned)strtoul(key + 9, NULL, 10);
+    *most = n > *most && n < UINT32_MAX ? n : *most;
 }
 
 /* The facts with the note as one more member. */
 static void put_facts(struct trim *t, const char *note) {
     const char *line = t->look->facts;
     char key[32] = "trimmed";
-    for (unsigned i = 2; facts_has(line, key); i++)
-        snprintf(key, sizeof key, "trimmed_%u", i);
+    unsigned before = 0;
+    facts_each(line, count_trims, &before);
+    if (before)
+        snprintf(key, sizeof key, "trimmed_%u", before + 1);
     size_t bytes = strlen(line) + strlen(note) + sizeof key + 16;
     char *text = malloc(bytes);
     if (!text) {
@@ -332,7 +316,9 @@ static bool prepare(struct trim *t, bool packed) {
     t->kinds = calloc(t->look->trace->n_kinds + (size_t)1, sizeof *t->kinds);
     t->cursor = calloc(t->look->trace->n_streams + (size_t)1, sizeof *t->cursor);
     t->end = calloc(model->n_steps + (size_t)1, sizeof *t->end);
-    if (!t->sink.buffer || (packed && !t->frame) || !t->kinds || !t->cursor || !t->end)
+    t->strings = calloc(t->look->trace->n_texts + (size_t)1, sizeof *t->strings);
+    if (!t->strings || !t->sink.buffer || (packed && !t->frame) || !t->kinds || !t->cursor ||
+        !t->end)
         return false;
     for (uint32_t i = 0; i < model->n_steps; i++)
         if (t->selection->steps[i] && model->steps[i].end)
@@ -365,6 +351,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
         opened = cst_out_open(&t.out, path) == 0;
     if (opened) {
         fchmod(t.out.fd, beside_mode((const char *const[]){look->trace->path, NULL}));
+        budget_partial(t.out.partial);
         put_facts(&t, note);
         each(&t, need);
         put_gpu(&t, true);
@@ -384,6 +371,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     } else {
         cst_out_abandon(&t.out);
     }
+    budget_whole(t.out.partial);
     *result = (struct trim_result){.bytes = t.out.bytes, .cut = replay && selection->ranged};
     for (uint32_t i = 0; i < look->model->n_steps; i++)
         result->ops += selection->steps[i] ? look->model->steps[i].n_ops : 0;
@@ -392,6 +380,6 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     free(t.kinds);
     free(t.cursor);
     free(t.end);
-    free(t.strings.at);
+    free(t.strings);
     return (!t.no_memory && !t.out.error && !*t.wrong) || refuse(&t, path, error, bytes);
 }

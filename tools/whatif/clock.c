@@ -427,9 +427,12 @@ static void go_on(struct thread *thread, const struct cst_record *event) {
 static enum outcome outcome_of(size_t index) {
     const struct cst_op *op = (const struct cst_op *)event_at(index);
     uint64_t end = end_of(&op->head);
+    enum { AHEAD = 4096 };
+    size_t last = index + AHEAD;
     if (op->head.flags == CST_EAGER)
         return ISSUED;
-    for (index++; index < here.trace->n_events && event_at(index)->ns <= end; index++) {
+    for (index++; index < here.trace->n_events && index <= last && event_at(index)->ns <= end;
+         index++) {
         const struct cst_record *event = event_at(index);
         if (event->thread != op->head.thread)
             continue;

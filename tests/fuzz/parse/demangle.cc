@@ -8,11 +8,10 @@
 #include "shim/trace/reader.h"
 #include "tests/fuzz/parse/check.h"
 #include "tests/fuzz/parse/traces.h"
+#include "tools/trace/demangle.h"
 #include "tools/trace/names.h"
 
 namespace {
-
-enum { LONGEST = 1 << 16 };
 
 template <class T> std::string Record(T record, cst_type type, const std::string &behind = "") {
     size_t bytes = (sizeof record + behind.size() + 7) / 8 * 8;
@@ -43,8 +42,8 @@ std::string Trace(const std::string &name) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::string name = std::string(reinterpret_cast<const char *>(data), size).c_str();
-    char *made = names_demangle(name.c_str()), error[300];
-    CHECK(!made || strlen(made) <= LONGEST + 4 * name.size());
+    char *made = demangle(name.c_str()), error[300];
+    CHECK(!made || strlen(made) < DEMANGLE_TO);
     free(made);
     cst_trace *trace = cst_open(InMemory(0, Trace(name)).c_str(), error, sizeof error);
     CHECK(trace && trace->n_kinds == 3);
@@ -53,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CHECK(names && *names_of(names, 0) && *names_of(names, 3));
         const char *shown = names_of(names, 1);
         CHECK(shown == names_of(names, 1) && *shown);
-        CHECK(strlen(shown) <= LONGEST + 4 * name.size());
+        CHECK(strlen(shown) < DEMANGLE_TO + 2 * name.size());
         CHECK(form != NAMES_MANGLED || name.empty() || name == shown);
         CHECK(name.empty() || name == names_of(names, 2));
         names_free(names);

@@ -195,7 +195,8 @@ void XmlText(Scan *s, char end) {
         }
         CHECK(s->Now() && s->Now() != '<');
         uint32_t c = Character(s->text, &s->at);
-        CHECK(c == '\n' || (c >= 0x20 && c != 0x7f && (c < 0x80 || c >= 0xa0) && c < 0xfffe));
+        CHECK(c == '\n' || (c >= 0x20 && c != 0x7f && (c < 0x80 || c >= 0xa0)));
+        CHECK(c != 0xfffe && c != 0xffff);
     }
 }
 

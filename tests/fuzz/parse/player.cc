@@ -178,6 +178,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::vector<cst_module> turned;
     TurnPaths(p.trace, input, &turned);
     p.granule = 2 << 20;
+    p.may_take = (static_cast<uint64_t>(PLAYER_TAKE_MIB) << 20) + 100 * p.trace->file_bytes;
     p.capability = 90;
     p.pace = static_cast<player_pace>(size % 3);
     strcpy(p.gpu, "Simulated H200");

@@ -20,11 +20,10 @@ extern "C" {
 
 namespace {
 
-const table_column *Columns(Bytes *in, unsigned n, table_column *columns) {
+void Columns(Bytes *in, unsigned n, table_column *columns) {
     static const char *const keys[] = {"calls", "share", "host_ns", "bytes", "kernel", "x"};
     for (unsigned i = 0; i < n; i++)
         columns[i] = {keys[i], static_cast<table_unit>(in->Below(TABLE_REAL + 1))};
-    return columns;
 }
 
 bool IsReal(table_unit unit) {
@@ -126,8 +125,10 @@ void Table(Bytes *in) {
     table t, also;
     memset(&t, 0, sizeof t);
     memset(&also, 0, sizeof also);
-    table_init(&t, "kernels", Columns(in, n, columns), n, columns[in->Below(n)].key);
-    table_init(&also, "others", Columns(in, m, others), m, others[0].key);
+    Columns(in, n, columns);
+    Columns(in, m, others);
+    table_init(&t, "kernels", columns, n, columns[in->Below(n)].key);
+    table_init(&also, "others", others, m, others[0].key);
     t.notes_in_md = in->Below(2);
     Fill(in, &t);
     if (in->Below(2)) {
@@ -168,10 +169,15 @@ void Plot(Bytes *in) {
         texts.push_back(in->Text());
         return texts.back().c_str();
     };
-    plot p = {text(), text(), nullptr, 0};
+    plot p = {};
+    p.title = text();
+    p.subtitle = text();
     for (unsigned n = in->Below(5); n && !in->Empty(); n--) {
         points.emplace_back();
-        plot_series one = {text(), nullptr, 0, in->Below(2) != 0, in->Below(2) != 0};
+        plot_series one = {};
+        one.name = text();
+        one.level = in->Below(2);
+        one.baseline = in->Below(2);
         for (unsigned k = one.level ? 1 : in->Below(70); k && !in->Empty(); k--) {
             uint32_t x = in->Below(2) ? in->Number<uint32_t>() : in->Byte();
             double ns = in->Below(2) ? in->Number<double>() : in->Byte();

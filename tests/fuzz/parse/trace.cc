@@ -11,6 +11,7 @@
 #include "tests/fuzz/parse/forms.h"
 #include "tests/fuzz/parse/traces.h"
 extern "C" {
+#include "tools/trace/budget.h"
 #include "tools/trace/dump.h"
 #include "tools/trace/html.h"
 #include "tools/trace/report.h"
@@ -120,6 +121,8 @@ void Show(const char *path) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    budget_memory(0); // the fuzzer has bounds of its own, for each input
+    budget_seconds(0);
     std::string path = InMemory(0, TraceOf(data, size));
     char error[300];
     cst_trace *trace = cst_open(path.c_str(), error, sizeof error);

@@ -1,0 +1,54 @@
+/*
+ * What a command may use to read a file that somebody else made: memory and processor time, by the
+ * length of the file. The readers bound themselves; this is for what they overlooked. One for the
+ * process, set by the verbs; one thread.
+ */
+#ifndef CUSPLICE_TOOLS_TRACE_BUDGET_H
+#define CUSPLICE_TOOLS_TRACE_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shim/trace/reader.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The options --max-memory and --max-seconds; 0: no bound. Before anything is read. Without them
+ * 256 MiB and 24 times what is read (a trace unpacked), 30 s and 1 s for each MiB of it. */
+void budget_memory(uint64_t mib);
+void budget_seconds(uint64_t seconds);
+/* As they were given, for a process that reads the same; false: it was not. */
+bool budget_memory_given(uint64_t *mib);
+
+/* A file of so many bytes is read; more than one add up. Bounds the process from now on: memory
+ * runs out earlier, and where time does, or the file is cut short while it is mapped, the process
+ * says so, removes what budget_partial named and exits with 1. */
+void budget_read(uint64_t bytes);
+/* So much more memory is needed, whatever the files' lengths. */
+void budget_more(uint64_t bytes);
+/* The process is bound no more: its children are not to be. */
+void budget_lift(void);
+
+/* A trace, within the budget. As cst_open. */
+struct cst_trace *budget_open(const char *path, char *error, size_t bytes);
+
+/* What to add to a message that there is not enough memory; "" where that is not bound. */
+const char *budget_hint(void);
+
+/* An output that is not whole yet; budget_whole: it has got its name, or is gone. */
+void budget_partial(const char *path);
+void budget_whole(const char *path);
+
+/* A file that is opened for reading and is a regular one: a pipe or a device is not waited for.
+ * NULL and `errno`, EINVAL where it is none. */
+FILE *budget_file(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
