@@ -171,6 +171,17 @@ TEST_P(FileOfSettings, IsNoFileOfCosts) {
 INSTANTIATE_TEST_SUITE_P(All, FileOfSettings, testing::ValuesIn(kBad),
                          [](const auto &given) { return given.param.name; });
 
+// A link to a folder leads elsewhere, too.
+TEST(FilesRead, NoSettingsAreReachedByAnotherUsersLinkToAFolder) {
+    NEEDS_ROOT();
+    std::string secret = Folder(), link = Folder(kOther) + "/way";
+    Write(secret + "/c.conf", std::string("mode = eager\n") + kSecret, 0, 0600);
+    Link(link, secret, kOther);
+    Result result;
+    EXPECT_EQ(ModeOfRun({{"CUSPLICE_CONFIG", link + "/c.conf"}}, 0, &result), "piecewise");
+    EXPECT_FALSE(Has(result.err, "a-secret") || Has(result.err, "SECRET")) << result.err;
+}
+
 // Between two users who are both not root, too.
 TEST(FilesRead, AUserBelievesNoOtherUser) {
     NEEDS_ROOT();
