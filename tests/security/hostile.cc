@@ -157,10 +157,11 @@ std::string BlockOf(uint64_t raw, size_t real) {
     });
 }
 
-std::string EndlessView() {
-    return DatabaseOf("CREATE TABLE StringIds(id INTEGER PRIMARY KEY,value TEXT);"
-                      "INSERT INTO StringIds VALUES(1,'k');"
-                      "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE r(n) AS (SELECT 1 "
+std::string EndlessView(const std::string &name) {
+    return DatabaseOf(std::string("CREATE TABLE StringIds(id INTEGER PRIMARY KEY,value TEXT);"
+                                  "INSERT INTO StringIds VALUES(1,'k');") +
+                      "CREATE VIEW " + name +
+                      " AS WITH RECURSIVE r(n) AS (SELECT 1 "
                       "UNION ALL SELECT n+1 FROM r) SELECT n AS start,n AS end,0 AS deviceId,1 AS "
                       "contextId,7 AS streamId,n AS correlationId,NULL AS globalPid,1 AS "
                       "demangledName,1 AS shortName,1 AS mangledName,1 gridX,1 gridY,1 gridZ,1 "
@@ -170,6 +171,13 @@ std::string EndlessView() {
 std::string HugeText() {
     return DatabaseOf(std::string("CREATE TABLE ") + kKernels + kKernel +
                       "CREATE VIEW StringIds AS SELECT 1 AS id,hex(zeroblob(499000000)) AS value;");
+}
+
+std::string HugeColumn() {
+    return DatabaseOf(
+        std::string("CREATE TABLE ") + kKernels + kKernel +
+        "CREATE TABLE StringIds(id INTEGER PRIMARY KEY,value TEXT GENERATED ALWAYS "
+        "AS (hex(zeroblob(499000000))) VIRTUAL);INSERT INTO StringIds(id) VALUES(1);");
 }
 
 std::string ReachingOut(const std::string &victim) {

@@ -38,8 +38,10 @@ std::string Bomb();
 std::string BlockOf(uint64_t raw, size_t real);
 
 // Databases as nsys exports them, with views in place of tables.
-std::string EndlessView();
+std::string EndlessView(const std::string &name);
 std::string HugeText();
+// A table, of which a column is what an expression gives.
+std::string HugeColumn();
 // The same with triggers, functions and files that a reader should have nothing to do with.
 std::string ReachingOut(const std::string &victim);
 

@@ -154,6 +154,20 @@ TEST(Tools, PackedBlocksThatLieAboutTheirLengthAreRefused) {
         EXPECT_TRUE(Refused(Verb({"info", BlockOf(raw, real)}), "block")) << raw;
 }
 
+// Facts are JSON: nested deeply, or of many members.
+TEST(Tools, FactsTakeNoStackAndNoSquareOfTime) {
+    std::string deep(1000000, '['), members = "\"mode\":\"piecewise\"";
+    for (int i = 0; i < 50000; i++)
+        members += ",\"key" + std::to_string(i) + "\":\"" + std::to_string(i) + "\"";
+    for (const std::string &facts :
+         {"{\"argv\":" + deep + std::string(deep.size(), ']') + "}", "{\"argv\":" + deep,
+          "{" + members + ",\"options\":{" + members + "},\"rules\":[]}",
+          std::string("{\"options\":\"\\ud800\\"), std::string("\0{", 2)}) {
+        ExpectBounds(TraceWith([&](Synth *s) { s->Facts(facts); }));
+        Verb({"replay", "--strategy", "as-recorded", "--repeat", "1", ReplayableWithFacts(facts)});
+    }
+}
+
 TEST(Tools, ATraceThatIsNoFileIsRefused) {
     std::string folder = Folder(), fifo = folder + "/fifo", zero = folder + "/zero.cst";
     ASSERT_EQ(mkfifo(fifo.c_str(), 0666), 0);
@@ -168,7 +182,9 @@ TEST(Tools, ATraceThatIsNoFileIsRefused) {
 // ---- databases ----
 
 TEST(Tools, ViewsAreNoTablesOfAProfile) {
-    for (const std::string &path : {EndlessView(), HugeText()}) {
+    for (const std::string &path :
+         {EndlessView("CUPTI_ACTIVITY_KIND_KERNEL"), EndlessView("cupti_activity_kind_kernel"),
+          HugeText(), HugeColumn()}) {
         std::string out = Folder() + "/out.cst";
         EXPECT_TRUE(Refused(Verb({"import", "-o", out, path}), path));
         EXPECT_FALSE(sim::FileExists(out) || sim::FileExists(out + ".partial"));
