@@ -177,7 +177,7 @@ std::string HugeColumn() {
     return DatabaseOf(
         std::string("CREATE TABLE ") + kKernels + kKernel +
         "CREATE TABLE StringIds(id INTEGER PRIMARY KEY,value TEXT GENERATED ALWAYS "
-        "AS (hex(zeroblob(499000000))) VIRTUAL);INSERT INTO StringIds(id) VALUES(1);");
+        "AS (hex(zeroblob(150000000))) VIRTUAL);INSERT INTO StringIds(id) VALUES(1);");
 }
 
 std::string ReachingOut(const std::string &victim) {
