@@ -254,7 +254,7 @@ TEST(TrimOfReplayable, APartSaysThatItIsNone) {
     std::string path = WithOps("part.cst"), out = Fresh("part.trim.cst");
     Result r = Cusplice({"trim", "--steps", "1", "-o", out, path});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "\nit cannot be replayed, for it is a part")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nit cannot be replayed: what a replay needs was left out")) << r.out;
     sim::Json json = sim::ParseJson(Cusplice({"info", "--json", out}).out);
     EXPECT_EQ(json.Number("ops"), 1);
     EXPECT_EQ(json.Number("replay_calls"), 0);

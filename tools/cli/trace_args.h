@@ -29,6 +29,7 @@ enum trace_option {
     TRACE_FORCE = 1 << 14,
     TRACE_MAX_MEMORY = 1 << 15, /* these two whatever a verb allows */
     TRACE_MAX_SECONDS = 1 << 16,
+    TRACE_BARE = 1 << 17,
 };
 
 /* In the help of each verb that reads a trace or a database. */
