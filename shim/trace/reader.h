@@ -114,10 +114,10 @@ bool cst_data_fits(const struct cst_trace *trace, char *error, size_t bytes);
 const struct cst_part *cst_data_of(const struct cst_trace *trace, enum cst_data_of of, uint32_t id,
                                    size_t *n);
 
-/* Is all of what was recorded for a replay there? Tells a sentence (without the path) for each thing that is not;
- * true: none. The parts of one module or input follow each other without gaps, those of memory do
- * not overlap. `contents`: checksums too, and what packed blocks unpack to, which reads the whole
- * file. Needs no driver. */
+/* Is all of what was recorded for a replay there? Tells a sentence (without the path) for each
+ * thing that is not; true: none. The parts of one module or input follow each other without gaps,
+ * those of memory do not overlap. `contents`: checksums too, and what packed blocks unpack to,
+ * which reads the whole file. Needs no driver. */
 typedef void cst_tell(void *context, const char *sentence);
 bool cst_replay_whole(const struct cst_trace *trace, bool contents, cst_tell *tell, void *context);
 
