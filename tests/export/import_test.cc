@@ -358,11 +358,11 @@ TEST(Import, ViewsVirtualTablesAndGeneratedColumnsAreNotRead) {
          "its CUPTI_ACTIVITY_KIND_KERNEL is a view, and an export has tables alone"},
         {kernels + "CREATE VIRTUAL TABLE StringIds USING fts4(id, value)",
          "its StringIds is a virtual table, and an export has tables alone"},
-        {kernels + "CREATE TABLE StringIds (id, value AS (hex(zeroblob(499000000)))); INSERT INTO "
+        {kernels + "CREATE TABLE StringIds (id, value AS (hex(zeroblob(20000000)))); INSERT INTO "
                    "StringIds (id) VALUES (1)",
          "table StringIds has no column value"},
         {"CREATE TABLE StringIds (id, value); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (" + columns +
-             ", rowid AS (hex(zeroblob(400000000)))); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL "
+             ", rowid AS (hex(zeroblob(20000000)))); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL "
              "VALUES (1,1,1,1,1,1,1,1), (2,1,1,1,1,1,1,1)",
          "cannot be read: "},
     };
@@ -382,10 +382,9 @@ TEST(Import, ViewsVirtualTablesAndGeneratedColumnsAreNotRead) {
 // Pages of a table that are named again and again: more rows than bytes.
 TEST(Import, RowsThatAFileCannotHoldAreCorrupt) {
     std::string database = Path("again.sqlite"), out = Path("again.cst");
-    std::string sql = New();
-    for (int i = 0; i < 3000; i++)
-        sql += "; INSERT INTO StringIds VALUES (" + std::to_string(100000 + i) + ", 'x')";
-    Database(database, sql);
+    Database(database, New() + "; WITH RECURSIVE r(n) AS (SELECT 100000 UNION ALL SELECT n + 1 "
+                               "FROM r WHERE n < 103000) INSERT INTO StringIds SELECT n, 'x' FROM "
+                               "r");
     ASSERT_EQ(Import(database, out).Exit(), 0);
     std::string bytes = Read(database);
     auto number = [&](size_t at, int n) {

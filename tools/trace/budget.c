@@ -27,7 +27,7 @@ static struct {
     uint64_t read, more;     /* bytes */
     uint64_t files;          /* bytes that are looked at, and not unpacked */
     struct rlimit data, cpu; /* as they were */
-    bool bound;
+    bool begun, bound;
     char hint[128], late[160];
     char partial[PARTIALS][PATH]; /* "": free */
 } here;
@@ -81,9 +81,13 @@ void budget_whole(const char *path) {
 
 /* ---- bounds ---- */
 
+void budget_begin(void) {
+    here.begun = true;
+}
+
 static void watch(void) {
     struct sigaction action = {.sa_handler = stop};
-    if (here.bound)
+    if (here.bound || !here.begun)
         return;
     getrlimit(RLIMIT_DATA, &here.data);
     getrlimit(RLIMIT_CPU, &here.cpu);
@@ -106,6 +110,8 @@ static void apply(void) {
     uint64_t seconds =
         here.seconds_given ? here.seconds : SECONDS_LEAST + ((here.read + here.files) >> 20);
     watch();
+    if (!here.bound)
+        return;
     here.hint[0] = 0;
     memory = BOUNDS_MEMORY ? memory : 0;
     if (memory)
@@ -137,7 +143,7 @@ void budget_lift(void) {
     setrlimit(RLIMIT_CPU, &here.cpu);
     signal(SIGXCPU, SIG_DFL);
     signal(SIGBUS, SIG_DFL);
-    here.bound = false;
+    here.bound = here.begun = false;
 }
 
 const char *budget_hint(void) {

@@ -24,6 +24,10 @@ void budget_seconds(uint64_t seconds);
 /* As they were given, for a process that reads the same; false: it was not. */
 bool budget_memory_given(uint64_t *mib);
 
+/* This process is a command of its own, which may be bound. Where it is not called (in tests, say)
+ * the functions below bind nothing. */
+void budget_begin(void);
+
 /* A file of so many bytes is read; more than one add up. Bounds the process from now on: memory
  * runs out earlier, and where time does, or the file is cut short while it is mapped, the process
  * says so, removes what budget_partial named and exits with 1. */

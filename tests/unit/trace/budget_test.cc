@@ -25,6 +25,7 @@ TEST(BudgetDeath, TimeIsBoundAndOutputsAreRemoved) {
     WriteAll(whole, "x");
     EXPECT_EXIT(
         {
+            budget_begin();
             budget_seconds(1);
             budget_partial(half.c_str());
             budget_partial(whole.c_str());
@@ -47,6 +48,7 @@ TEST(BudgetDeath, AFileThatIsCutShortIsSaid) {
             int fd = open(path.c_str(), O_RDWR);
             auto *map =
                 static_cast<volatile char *>(mmap(nullptr, 1 << 16, PROT_READ, MAP_PRIVATE, fd, 0));
+            budget_begin();
             budget_partial(half.c_str());
             budget_read(1 << 16);
             if (ftruncate(fd, 0) == 0)
@@ -69,7 +71,9 @@ TEST(BudgetDeath, MemoryIsBoundByWhatIsReadUntilTheBoundIsLifted) {
     };
     EXPECT_EXIT(
         {
-            bool good = std::string(budget_hint()).empty();
+            budget_read(0); // not begun: nothing is bound
+            bool good = bound() == before.rlim_cur && std::string(budget_hint()).empty();
+            budget_begin();
             budget_read(0);
             good &= bound() == 256 << 20;
             good &= std::string(budget_hint()).find("it may use 256 MiB") != std::string::npos;
