@@ -39,7 +39,7 @@ static int64_t when(const struct writer *w, uint64_t ns) {
 }
 
 static int64_t global_pid(const struct writer *w) {
-    return (int64_t)w->job->pid << 24;
+    return (int64_t)(w->job->pid << 24);
 }
 
 static int64_t global_tid(const struct writer *w, uint32_t thread) {
@@ -230,7 +230,7 @@ static void put_execution(struct writer *w, const struct model_op *op, uint32_t 
     };
     if (model_in_graph(op)) {
         at.graph = ((const struct cst_launch *)op->out)->piece;
-        at.node = at.graph << 32 | (op->place + 1);
+        at.node = (int64_t)((uint64_t)at.graph << 32 | (op->place + 1));
     }
     puts[w->trace->kinds[op->op->kind]->op](w, op->op, &at);
 }
