@@ -19,6 +19,9 @@ bool cst_texts(struct cst_trace *trace, const struct cst_string *const *strings,
 /* Sorts by time; false without memory. The array may be another one afterwards. */
 bool cst_sort(const struct cst_record ***list, size_t n);
 
+/* Do the arguments lie within the params, together no longer than those? Else each launch would
+ * be looked at for n times its length. */
+bool cst_arguments_sound(const struct cst_argument *arguments, uint32_t n, uint32_t param_bytes);
 /* Is what a record says of its own length true? Any record. */
 bool cst_replay_sound(const struct cst_record *record, size_t bytes);
 /* Does all that the record refers to exist? The tables of the trace are there. */

@@ -20,19 +20,24 @@ static bool adds_up(uint64_t a, uint64_t b) {
     return a + b >= a;
 }
 
+bool cst_arguments_sound(const struct cst_argument *arguments, uint32_t n, uint32_t param_bytes) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += arguments[i].bytes;
+        if ((uint64_t)arguments[i].offset + arguments[i].bytes > param_bytes)
+            return false;
+    }
+    return bytes <= param_bytes;
+}
+
 bool cst_replay_sound(const struct cst_record *record, size_t bytes) {
     if (record->type != CST_CODE)
         return true;
     const struct cst_code *code = (const struct cst_code *)record;
     uint64_t need = sizeof *code + (uint64_t)code->n_arguments * sizeof(struct cst_argument) +
                     (uint64_t)code->n_attributes * sizeof(struct cst_setting);
-    if (need > bytes || code->param_bytes > 65536)
-        return false;
-    const struct cst_argument *argument = cst_code_arguments(code);
-    for (uint32_t i = 0; i < code->n_arguments; i++)
-        if ((uint64_t)argument[i].offset + argument[i].bytes > code->param_bytes)
-            return false;
-    return true;
+    return need <= bytes && code->param_bytes <= 65536 &&
+           cst_arguments_sound(cst_code_arguments(code), code->n_arguments, code->param_bytes);
 }
 
 static bool known_module(const struct cst_replay *replay, uint32_t id) {

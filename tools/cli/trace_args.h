@@ -36,7 +36,7 @@ enum trace_option {
     "      --max-memory MIB  read and unpack with so much memory at most; 0: no bound. Without "   \
     "it "                                                                                          \
     "256 MiB\n"                                                                                    \
-    "                        and 24 times what is read; a packed trace may unpack to 64 MiB and "  \
+    "                        and 16 times what is read; a packed trace may unpack to 64 MiB and "  \
     "100\n"                                                                                        \
     "                        times its length\n"                                                   \
     "      --max-seconds S   with so much processor time; 0: no bound. Without it 30 s and 1 s "   \

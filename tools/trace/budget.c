@@ -11,8 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MEMORY_TIMES = 24, SECONDS_LEAST = 30, PARTIALS = 8, PATH = 4200 };
+enum { MEMORY_TIMES = 16, SECONDS_LEAST = 30, PARTIALS = 8, PATH = 4200 };
 static const uint64_t MEMORY_LEAST = 256 << 20;
+
+/* A sanitizer's own memory is more than any bound. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { BOUNDS_MEMORY = 0 };
+#else
+enum { BOUNDS_MEMORY = 1 };
+#endif
 
 static struct {
     bool memory_given, seconds_given;
@@ -100,6 +107,7 @@ static void apply(void) {
         here.seconds_given ? here.seconds : SECONDS_LEAST + ((here.read + here.files) >> 20);
     watch();
     here.hint[0] = 0;
+    memory = BOUNDS_MEMORY ? memory : 0;
     if (memory)
         snprintf(here.hint, sizeof here.hint,
                  ": it may use %" PRIu64 " MiB; --max-memory MIB sets another bound", memory >> 20);

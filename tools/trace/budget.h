@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* The options --max-memory and --max-seconds; 0: no bound. Before anything is read. Without them
- * 256 MiB and 24 times what is read (a trace unpacked), 30 s and 1 s for each MiB of it. */
+ * 256 MiB and 16 times what is read (a trace unpacked), 30 s and 1 s for each MiB of it. */
 void budget_memory(uint64_t mib);
 void budget_seconds(uint64_t seconds);
 /* As they were given, for a process that reads the same; false: it was not. */

@@ -60,10 +60,12 @@ struct Asked {
     std::string section, policy, pattern;
 };
 
+// As a configuration is read.
 std::string Trimmed(const std::string &text) {
-    const char *blank = " \t\r\n\v\f";
-    size_t from = text.find_first_not_of(blank), to = text.find_last_not_of(blank);
-    return from == std::string::npos ? "" : text.substr(from, to + 1 - from);
+    size_t from = text.find_first_not_of(" \t"), to = text.find_last_not_of(" \t\r\n\v\f");
+    return from == std::string::npos || to == std::string::npos || to < from
+               ? ""
+               : text.substr(from, to + 1 - from);
 }
 
 void TakeOption(void *context, const char *name, const char *value) {

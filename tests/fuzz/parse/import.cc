@@ -1,7 +1,6 @@
 // import: of any bytes as an SQLite file, and of sound databases whose tables, columns, types and
 // rows the input chooses. What import takes is a trace that the reader takes, with what it says it
 // has; what it does not take is told, and leaves nothing behind.
-#include <dirent.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "tests/fuzz/parse/bytes.h"
 #include "tests/fuzz/parse/check.h"
 #include "tests/fuzz/parse/forms.h"
+#include "tests/fuzz/parse/traces.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/import.h"
 #include "tools/trace/model.h"
@@ -172,42 +172,8 @@ std::string Database(Bytes *in) {
 
 // ---- what comes of them ----
 
-// SQLite opens no file that has no name, so there is a folder for input and output.
-const std::string &Folder() {
-    static const std::string &folder = *new std::string([] { // it is still there at exit
-        const char *tests = getenv("TEST_TMPDIR");
-        bool shared = access("/dev/shm", W_OK) == 0;
-        std::string made = std::string(tests    ? tests
-                                       : shared ? "/dev/shm"
-                                                : "/tmp") +
-                           "/import-XXXXXX";
-        CHECK(mkdtemp(&made[0]));
-        atexit([] {
-            unlink((Folder() + "/in").c_str());
-            rmdir(Folder().c_str());
-        });
-        return made;
-    }());
-    return folder;
-}
-
-std::string Input(const std::string &bytes) {
-    std::string path = Folder() + "/in";
-    FILE *file = fopen(path.c_str(), "w");
-    CHECK(file && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && !fclose(file));
-    return path;
-}
-
 std::string Output() {
     return Folder() + "/out.cst";
-}
-
-// The input is all there is.
-void CheckNothingLeft() {
-    DIR *folder = opendir(Folder().c_str());
-    while (dirent *entry = readdir(folder))
-        CHECK(*entry->d_name == '.' || strcmp(entry->d_name, "in") == 0);
-    closedir(folder);
 }
 
 void CheckTrace(const import_counts &counts) {
@@ -228,7 +194,7 @@ void CheckTrace(const import_counts &counts) {
 }
 
 void Import(const std::string &file, bool graphs, uint64_t pid) {
-    std::string from = Input(file), to = Output();
+    std::string from = OnDisk(file), to = Output();
     import_options options = {from.c_str(), to.c_str(), false, graphs, pid};
     import_counts counts;
     char error[1024] = "";
@@ -239,7 +205,7 @@ void Import(const std::string &file, bool graphs, uint64_t pid) {
         CHECK((strncmp(error, options.from, from.size()) == 0 && strlen(error) > from.size() + 2) ||
               strncmp(error, options.to, to.size()) == 0);
     CHECK((unlink(options.to) == 0) == done);
-    CheckNothingLeft();
+    CheckNothingElse();
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "tests/fuzz/parse/traces.h"
 
+#include <dirent.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -71,4 +73,36 @@ std::string InMemory(unsigned file, const std::string &bytes) {
     CHECK(fd >= 0 && ftruncate(fd, 0) == 0 &&
           pwrite(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
     return "/proc/self/fd/" + std::to_string(fd);
+}
+
+const std::string &Folder() {
+    static const std::string &folder = *new std::string([] { // it is still there at exit
+        const char *tests = getenv("TEST_TMPDIR");
+        bool shared = access("/dev/shm", W_OK) == 0;
+        std::string made = std::string(tests    ? tests
+                                       : shared ? "/dev/shm"
+                                                : "/tmp") +
+                           "/import-XXXXXX";
+        CHECK(mkdtemp(&made[0]));
+        atexit([] {
+            unlink((Folder() + "/in").c_str());
+            rmdir(Folder().c_str());
+        });
+        return made;
+    }());
+    return folder;
+}
+
+std::string OnDisk(const std::string &bytes) {
+    std::string path = Folder() + "/in";
+    FILE *file = fopen(path.c_str(), "w");
+    CHECK(file && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && !fclose(file));
+    return path;
+}
+
+void CheckNothingElse() {
+    DIR *folder = opendir(Folder().c_str());
+    while (dirent *entry = readdir(folder))
+        CHECK(*entry->d_name == '.' || strcmp(entry->d_name, "in") == 0);
+    closedir(folder);
 }

@@ -15,4 +15,11 @@ std::string TraceOf(const uint8_t *data, size_t size);
 // which is overwritten by the next call.
 std::string InMemory(unsigned file, const std::string &bytes);
 
+// A folder of this process for what needs a name: it is in memory where there is such a place.
+const std::string &Folder();
+// Puts the bytes into the file "in" there and returns its path.
+std::string OnDisk(const std::string &bytes);
+// Nothing but that file is there.
+void CheckNothingElse();
+
 #endif
