@@ -10,6 +10,9 @@ namespace {
 
 const char kSecret[] = "a-secret = not-for-logs\nSECRET-LINE\n";
 
+// Lines that the readers would show where they believed them.
+const std::string kBelieved = std::string("mode = eager\n") + kSecret;
+
 // The mode by which a preloaded program ran: of the settings, those of a file alone set it here.
 std::string ModeOfRun(const Environment &more, unsigned user, Result *result) {
     std::string stats = Folder(user) + "/stats";
@@ -100,8 +103,7 @@ void PrintTo(const Bad &bad, std::ostream *out) {
 }
 
 const Bad kBad[] = {
-    {"OfAnotherUser", true,
-     [](const std::string &path) { Write(path, "mode = eager\nSECRET-LINE\n", kOther); }},
+    {"OfAnotherUser", true, [](const std::string &path) { Write(path, kBelieved, kOther); }},
     {"LinkOfAnotherUser", true,
      [](const std::string &path) { Link(path, Write(Folder() + "/s", kSecret), kOther); }},
     {"LinkOfAnotherUserOnTheWay", true,
@@ -110,14 +112,10 @@ const Bad kBad[] = {
          Link(way, Write(Folder() + "/s", kSecret), kOther);
          Link(path, way);
      }},
-    {"GroupMayWrite", false,
-     [](const std::string &path) { Write(path, "mode = eager\nSECRET-LINE\n", 0, 0664); }},
-    {"OthersMayWrite", false,
-     [](const std::string &path) { Write(path, "mode = eager\nSECRET-LINE\n", 0, 0646); }},
+    {"GroupMayWrite", false, [](const std::string &path) { Write(path, kBelieved, 0, 0664); }},
+    {"OthersMayWrite", false, [](const std::string &path) { Write(path, kBelieved, 0, 0646); }},
     {"OfAMegabyte", false,
-     [](const std::string &path) {
-         Write(path, "mode = eager\n" + std::string(1 << 20, '\n') + "SECRET-LINE\n");
-     }},
+     [](const std::string &path) { Write(path, kBelieved + std::string(1 << 20, '\n')); }},
     {"Fifo", false, [](const std::string &path) { EXPECT_EQ(mkfifo(path.c_str(), 0644), 0); }},
     {"EndlessDevice", false, [](const std::string &path) { Link(path, "/dev/zero"); }},
     {"Folder", false, [](const std::string &path) { EXPECT_EQ(mkdir(path.c_str(), 0755), 0); }},
@@ -175,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(All, FileOfSettings, testing::ValuesIn(kBad),
 TEST(FilesRead, NoSettingsAreReachedByAnotherUsersLinkToAFolder) {
     NEEDS_ROOT();
     std::string secret = Folder(), link = Folder(kOther) + "/way";
-    Write(secret + "/c.conf", std::string("mode = eager\n") + kSecret, 0, 0600);
+    Write(secret + "/c.conf", kBelieved, 0, 0600);
     Link(link, secret, kOther);
     Result result;
     EXPECT_EQ(ModeOfRun({{"CUSPLICE_CONFIG", link + "/c.conf"}}, 0, &result), "piecewise");
@@ -186,7 +184,7 @@ TEST(FilesRead, NoSettingsAreReachedByAnotherUsersLinkToAFolder) {
 TEST(FilesRead, AUserBelievesNoOtherUser) {
     NEEDS_ROOT();
     Result result;
-    std::string others = Write(Folder(kOther) + "/c.conf", "mode = eager\nSECRET-LINE\n", kOther);
+    std::string others = Write(Folder(kOther) + "/c.conf", kBelieved, kOther);
     EXPECT_EQ(ModeOfRun({{"CUSPLICE_CONFIG", others}}, kUser, &result), "piecewise");
     EXPECT_TRUE(Has(result.err, others)) << result.err;
     std::string own = Write(Folder(kUser) + "/c.conf", "SECRET-LINE\n", kUser, 0600);

@@ -178,6 +178,12 @@ std::string Database() {
     return std::string(200000, 'k'); // far more than the library says
 }
 
+testing::AssertionResult IsAsItWas(const std::string &path) {
+    std::string now = sim::ReadFile(path);
+    return now == Database() ? testing::AssertionSuccess()
+                             : testing::AssertionFailure() << now.substr(0, 200);
+}
+
 // All that could be written where 2 is a file of the program's.
 const Environment kTalks[] = {
     {{"CUSPLICE_LOG", "debug"}, {"CUSPLICE_HOLD_US", "no number"}},
@@ -197,7 +203,7 @@ TEST(FilesWritten, WhereStandardErrorIsClosedNoFileOfTheProgramIsTakenForIt) {
         EXPECT_EQ(result.status, 0) << result.out;
         EXPECT_TRUE(Has(result.out, "descriptor 2\n")) << result.out;
         EXPECT_EQ(result.err, "");
-        EXPECT_EQ(sim::ReadFile(path), Database()) << env.begin()->first;
+        EXPECT_TRUE(IsAsItWas(path)) << env.begin()->first;
     }
 }
 
@@ -212,7 +218,7 @@ TEST(FilesWritten, NoFileOfTheLibraryIsADescriptorThatTheProgramWritesTo) {
     Result result = Ran(child);
     EXPECT_EQ(result.status, 0) << result.out;
     EXPECT_TRUE(Has(result.out, "descriptor 0\n")) << "the lowest, as without the library";
-    EXPECT_EQ(sim::ReadFile(path), Database());
+    EXPECT_TRUE(IsAsItWas(path));
     for (const std::string &file : {trace, log}) {
         EXPECT_NE(sim::ReadFile(file), "") << file;
         EXPECT_FALSE(Has(sim::ReadFile(file), "guest: a word for standard error")) << file;
@@ -231,7 +237,7 @@ TEST(FilesWritten, AProgramThatClosesAllDescriptorsHasItsOwnAfterwards) {
             Write(out, "", 0, 0600);
         Result result = Ran(Preloaded({"guest", "closes", path}, env));
         EXPECT_EQ(result.status, 0) << result.out << result.err;
-        EXPECT_EQ(sim::ReadFile(path), Database());
+        EXPECT_TRUE(IsAsItWas(path));
     }
 }
 

@@ -138,6 +138,10 @@ Child Launcher(Strings arguments, const Environment &more, unsigned user) {
     Child child = Start(arguments, more, user);
     bool simulates = arguments[1] == "replay" || arguments[1] == "bench" || arguments[1] == "run" ||
                      arguments[1] == "record" || arguments[1] == "verify";
+    // It puts the library before all else, but for ASan's runtime, which insists on being first.
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    if (sim::Sanitizer() == "asan" && first)
+        child.env.emplace("LD_PRELOAD", first);
     child.memory_mb = simulates ? 0 : 2048; // a fault shall not take the machine with it
     return child;
 }
