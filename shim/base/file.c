@@ -9,58 +9,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "shim/base/clock.h"
-
-enum { PATH_BYTES = 4096, LINKS = 16, NOTED = 8, CHUNK = 4096 /* what a pipe takes at once */ };
+enum { PATH_BYTES = 4096, LINKS = 40, NOTED = 8 };
 
 /* ---- descriptors ---- */
-
-/* What opens as 0, 1 or 2 because the program closed those would get its output. */
-static int above(int fd) {
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
-    int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
-    close(fd);
-    errno = saved;
-    return higher;
-}
-
-int cus_file_open_at(int folder, const char *name, int flags, mode_t mode) {
-    return above(openat(folder, name, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, mode));
-}
-
-int cus_file_open(const char *path, int flags, mode_t mode) {
-    return cus_file_open_at(AT_FDCWD, path, flags, mode);
-}
-
-const char *cus_file_why(const char *why) {
-    return why ? why : strerror(errno);
-}
-
-static int refuse(int fd, const char **why, const char *reason) {
-    if (fd >= 0)
-        close(fd);
-    *why = reason;
-    errno = EPERM;
-    return -1;
-}
-
-static bool same(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
 
 bool cus_file_identify(int fd, struct cus_file_id *id) {
     struct stat info;
@@ -75,6 +36,67 @@ bool cus_file_is(int fd, const struct cus_file_id *id) {
     return cus_file_identify(fd, &now) && now.device == id->device && now.inode == id->inode;
 }
 
+/* What opens as 0, 1 or 2 because the program closed those would get its output. Another thread may
+ * lead that number elsewhere meanwhile: then it is closed no more. */
+static int above(int fd) {
+    struct cus_file_id id;
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    bool known = cus_file_identify(fd, &id);
+    int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), saved = errno;
+    if (!known || cus_file_is(fd, &id))
+        close(fd);
+    errno = saved;
+    return higher;
+}
+
+int cus_file_open_at(int folder, const char *name, int flags, mode_t mode) {
+    return above(openat(folder, name, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, mode));
+}
+
+int cus_file_open(const char *path, int flags, mode_t mode) {
+    return cus_file_open_at(AT_FDCWD, path, flags, mode);
+}
+
+/* Not strerror: it translates, and so takes locks and memory. */
+const char *cus_file_why(const char *why) {
+    static const struct {
+        int error;
+        const char *text;
+    } texts[] = {
+        {EACCES, "Permission denied"},
+        {EAGAIN, "nobody reads it"},
+        {EBADF, "Bad file descriptor"},
+        {EDQUOT, "Disk quota exceeded"},
+        {EEXIST, "File exists"},
+        {EFBIG, "File too large"},
+        {EIO, "Input/output error"},
+        {EISDIR, "Is a directory"},
+        {ELOOP, "Too many levels of symbolic links"},
+        {EMFILE, "Too many open files"},
+        {ENAMETOOLONG, "File name too long"},
+        {ENFILE, "Too many open files in system"},
+        {ENOENT, "No such file or directory"},
+        {ENOSPC, "No space left on device"},
+        {ENOTDIR, "Not a directory"},
+        {EPERM, "Operation not permitted"},
+        {EPIPE, "Broken pipe"},
+        {EROFS, "Read-only file system"},
+    };
+    for (unsigned i = 0; !why && i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].error == errno)
+            why = texts[i].text;
+    return why ? why : "an error of the system";
+}
+
+static int refuse(int fd, const char **why, const char *reason) {
+    if (fd >= 0)
+        close(fd);
+    *why = reason;
+    errno = EPERM;
+    return -1;
+}
+
 /* ---- the descriptors that the program was given ---- */
 
 static struct {
@@ -84,8 +106,11 @@ static struct {
 static unsigned n_noted; /* set before `noting` is done */
 static pthread_once_t noting = PTHREAD_ONCE_INIT;
 
+/* What closes on exec was opened by a library that came up before. */
 static void note(int fd) {
-    if (n_noted < NOTED && cus_file_identify(fd, &noted[n_noted].id))
+    int flags = fcntl(fd, F_GETFD);
+    if (flags >= 0 && !(flags & FD_CLOEXEC) && n_noted < NOTED &&
+        cus_file_identify(fd, &noted[n_noted].id))
         noted[n_noted++].fd = fd;
 }
 
@@ -166,8 +191,11 @@ int cus_file_stderr(void) {
 
 /* ---- reading ---- */
 
+/* Who is not of the user's namespace, and whom a server squashes, is told as this one. */
+enum { NOBODY = 65534 };
+
 static bool is_ours(const struct stat *info) {
-    return info->st_uid == geteuid() || info->st_uid == 0;
+    return info->st_uid == 0 || (info->st_uid == geteuid() && info->st_uid != NOBODY);
 }
 
 bool cus_file_is_trusted(const struct stat *info) {
@@ -189,54 +217,126 @@ static const char *distrust(int fd, struct stat *info) {
     return info->st_size < CUS_FILE_SETTINGS_MAX ? NULL : "it is larger than 1 MiB";
 }
 
-/* Where the link that stands at `path` leads, into `path`. */
-static bool follow(int fd, char *path) {
-    char target[PATH_BYTES];
-    ssize_t n = readlinkat(fd, "", target, sizeof target - 1);
-    if (n <= 0)
+/* ---- the way to a file ---- */
+
+/* Links are followed one by one, for another user's may lead anywhere. */
+struct way {
+    int folder;              /* where `rest` begins: a descriptor */
+    char rest[PATH_BYTES];   /* of the path */
+    char name[NAME_MAX + 1]; /* of the file in `folder`, at the end */
+    bool kernels;            /* `name` is a link of /proc's, which leads to what is open */
+    unsigned links;
+};
+
+static bool go_to(struct way *way, int folder) {
+    if (way->folder >= 0)
+        close(way->folder);
+    way->folder = folder;
+    return folder >= 0;
+}
+
+/* Takes the next name off the path into way->name. False: it is too long, or there is none. */
+static bool next_name(struct way *way) {
+    const char *at = way->rest + strspn(way->rest, "/");
+    size_t bytes = strcspn(at, "/");
+    if (!bytes || bytes > NAME_MAX) {
+        errno = bytes ? ENAMETOOLONG : EISDIR;
         return false;
-    target[n] = 0;
-    char *slash = strrchr(path, '/');
-    size_t kept = *target == '/' || !slash ? 0 : (size_t)(slash + 1 - path);
-    if (kept + (size_t)n >= PATH_BYTES)
-        return false;
-    memcpy(path + kept, target, (size_t)n + 1);
+    }
+    memcpy(way->name, at, bytes);
+    way->name[bytes] = 0;
+    memmove(way->rest, at + bytes, strlen(at + bytes) + 1);
     return true;
 }
 
-/* Links in the last place of the path, one after the other: whose are they, and do they lead to
- * this file? It is asked behind the opening, so that what was opened is what they lead to. */
-static bool led_by_trusted_links(const char *path, const struct stat *file) {
-    char at[PATH_BYTES];
-    if (strlen(path) >= sizeof at)
+/* In a user namespace that root is not part of, all other users are one. */
+static bool owners_tell(void) {
+    struct stat info;
+    return stat("/", &info) == 0 && is_ours(&info);
+}
+
+/* Puts what the link says in front of the path. */
+static bool follow(struct way *way, int link) {
+    char target[PATH_BYTES];
+    ssize_t n = readlinkat(link, "", target, sizeof target);
+    size_t rest = strlen(way->rest);
+    if (n <= 0 || (size_t)n + rest + 1 >= PATH_BYTES || ++way->links > LINKS) {
+        errno = n < 0 ? errno : ELOOP;
         return false;
-    strcpy(at, path);
-    for (int i = 0; i < LINKS; i++) {
+    }
+    memmove(way->rest + n + 1, way->rest, rest + 1);
+    memcpy(way->rest, target, (size_t)n);
+    way->rest[n] = '/';
+    return *target != '/' || go_to(way, above(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)));
+}
+
+/* way->name is a link. False: it is not to be followed. */
+static bool pass_link(struct way *way, int link, const struct stat *info, const char **why) {
+    struct statfs system;
+    if (!is_ours(info) && owners_tell()) {
+        *why = "another user's link leads there";
+        errno = EPERM;
+        return false;
+    }
+    bool last = !way->rest[strspn(way->rest, "/")];
+    bool kernels = fstatfs(link, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+    way->kernels = kernels && last;
+    if (kernels)
+        return last ||
+               go_to(way, cus_file_open_at(way->folder, way->name, O_PATH | O_DIRECTORY, 0));
+    return follow(way, link);
+}
+
+/* Goes along the path up to the folder that the file is in, which the caller closes. False: *why,
+ * or errno alone. */
+static bool go_along(struct way *way, const char *path, const char **why) {
+    *way = (struct way){.folder = -1};
+    if (!*path || strlen(path) >= PATH_BYTES) {
+        errno = *path ? ENAMETOOLONG : ENOENT;
+        return false;
+    }
+    strcpy(way->rest, path);
+    if (!go_to(way, above(open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC))))
+        return false;
+    while (next_name(way)) {
         struct stat info;
-        struct statfs system;
-        int fd = above(open(at, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-        bool known = fd >= 0 && fstat(fd, &info) == 0;
-        bool link = known && S_ISLNK(info.st_mode);
-        /* /proc/self/fd/N leads to what is open, not to a name. */
-        bool magic = link && fstatfs(fd, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
-        bool goes_on = link && is_ours(&info) && !magic && follow(fd, at);
-        if (fd >= 0)
+        bool last = !way->rest[strspn(way->rest, "/")];
+        int fd = cus_file_open_at(way->folder, way->name, O_PATH | O_NOFOLLOW, 0);
+        if (fd < 0)
+            return last && errno == ENOENT; /* whoever opens it says so */
+        bool link = fstat(fd, &info) == 0 && S_ISLNK(info.st_mode);
+        if (link) {
+            bool passed = pass_link(way, fd, &info, why);
+            int error = errno;
             close(fd);
-        if (!goes_on)
-            return known && (link ? magic && is_ours(&info) : same(&info, file));
+            errno = error;
+            if (!passed || way->kernels)
+                return passed;
+        } else if (last) {
+            close(fd);
+            return true;
+        } else {
+            go_to(way, fd);
+        }
     }
     return false;
 }
 
 int cus_file_open_settings(const char *path, const char **why) {
     struct stat info;
+    struct way way;
     *why = NULL;
-    int fd = cus_file_open(path, O_RDONLY, 0);
+    int fd = -1;
+    if (go_along(&way, path, why))
+        fd = cus_file_open_at(way.folder, way.name, way.kernels ? O_RDONLY : O_RDONLY | O_NOFOLLOW,
+                              0);
+    int error = errno;
+    if (way.folder >= 0)
+        close(way.folder);
+    errno = error;
     if (fd < 0)
-        return -1;
+        return errno == EISDIR ? refuse(-1, why, "it is no regular file") : -1;
     const char *reason = distrust(fd, &info);
-    if (!reason && !led_by_trusted_links(path, &info))
-        reason = "it is reached by another user's link";
     return reason ? refuse(fd, why, reason) : fd;
 }
 
@@ -297,6 +397,11 @@ static int open_device(const char *path, const struct stat *before, const char *
     return fd;
 }
 
+/* Below /dev nothing is made, but where it has folders for files. */
+static bool may_be_made(const char *path) {
+    return strncmp(path, "/dev/", 5) != 0 || strncmp(path, "/dev/shm/", 9) == 0;
+}
+
 /* A regular file that is there. */
 static int open_there(const char *path, const char **why) {
     struct stat info;
@@ -337,66 +442,11 @@ int cus_file_open_output(const char *path, enum cus_file_how how, const char **w
             if (fd >= 0 || errno != ENOENT)
                 return fd;
         }
-        if (how == CUS_FILE_THERE)
+        if (how == CUS_FILE_THERE || !may_be_made(path))
             return -1;
         int fd = cus_file_open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
         if (fd >= 0 || errno != EEXIST || how == CUS_FILE_NEW)
             return fd;
     }
     return -1;
-}
-
-/* One write to a pipe, a terminal or a socket, of what it takes at once. 0: nothing, in that time.
- */
-static ssize_t write_some(int fd, const char *at, size_t bytes, int wait_ms) {
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    size_t n = bytes < CHUNK ? bytes : CHUNK;
-    int is = poll(&ready, 1, wait_ms);
-    if (is <= 0)
-        return is;
-    ssize_t sent = send(fd, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return sent < 0 && errno == ENOTSOCK ? write(fd, at, n) : sent;
-}
-
-/* Returns an errno. */
-static int write_all(int fd, const char *at, size_t bytes, int patience_ms) {
-    const uint64_t start = cus_clock_ns(), patience = (uint64_t)patience_ms * 1000000u;
-    struct stat info;
-    bool waits = fstat(fd, &info) != 0 || !S_ISREG(info.st_mode);
-    while (bytes) {
-        uint64_t gone = waits ? cus_clock_ns() - start : 0;
-        int wait_ms = gone < patience ? (int)((patience - gone) / 1000000u) : 0;
-        ssize_t n = waits ? write_some(fd, at, bytes, wait_ms) : write(fd, at, bytes);
-        if (n > 0) {
-            at += n;
-            bytes -= (size_t)n;
-        } else if (n == 0) {
-            return EAGAIN;
-        } else if (errno != EINTR && !(errno == EAGAIN && gone < patience)) {
-            return errno;
-        }
-    }
-    return 0;
-}
-
-bool cus_file_write(int fd, const void *data, size_t bytes, int patience_ms) {
-    static const int numbers[] = {SIGPIPE, SIGXFSZ};
-    sigset_t ours, before, pending;
-    sigemptyset(&ours);
-    for (int i = 0; i < 2; i++)
-        sigaddset(&ours, numbers[i]);
-    pthread_sigmask(SIG_BLOCK, &ours, &before);
-    /* One that waits for the program already stays the program's. */
-    if (sigpending(&pending) == 0)
-        for (int i = 0; i < 2; i++)
-            if (sigismember(&pending, numbers[i]) == 1)
-                sigdelset(&ours, numbers[i]);
-    int error = write_all(fd, data, bytes, patience_ms);
-    if (error == EPIPE || error == EFBIG) {
-        const struct timespec now = {0, 0};
-        sigtimedwait(&ours, NULL, &now);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return !error;
 }

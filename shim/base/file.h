@@ -32,11 +32,13 @@ const char *cus_file_why(const char *why);
 
 /* ---- reading ---- */
 
-/* Is it the effective user's or root's, and may nobody else write it? */
+/* Is it the effective user's or root's, and may nobody else write it? What belongs to 65534, who
+ * stands for unknown users, is nobody's. */
 bool cus_file_is_trusted(const struct stat *info);
 
 /* Opens a file that says what is to be done: settings, rules, costs. It must be a regular file that
- * is trusted and not too large, or /dev/null. Links must be trusted as well, and lead to that file. -1: *why. */
+ * is trusted and not too large, or /dev/null. All links on the way to it must be the effective
+ * user's or root's. -1: *why. */
 int cus_file_open_settings(const char *path, const char **why);
 /* The same for FOLDER/below/NAME, of which `folder` and `folder/below` must be the effective user's
  * own, and NAME no link. Where NAME is not there: -1, *why is NULL and errno is ENOENT. */
@@ -60,11 +62,13 @@ int cus_file_open_output(const char *path, enum cus_file_how how, const char **w
 bool cus_file_is_device(const char *path);
 
 /* Descriptor 2, where it is what the program uses to tell of errors: -1 where it was closed when
- * the program began, or where something that is read back stands there now. */
+ * the program began, or where something stands there now that is read back: a file that is open for
+ * reading as well, a socket, what closes on exec. */
 int cus_file_stderr(void);
 
-/* Writes all of it, within `patience_ms` where a pipe or terminal takes nothing. False with errno.
- * No signal comes of it (SIGPIPE, SIGXFSZ). */
+/* Writes all of it, within `patience_ms` where a pipe, a socket or a terminal takes nothing. False
+ * with errno. No signal comes of it (SIGPIPE, SIGXFSZ, SIGTTOU). Without /proc another process that
+ * fills the same pipe at the same moment may be waited for. */
 bool cus_file_write(int fd, const void *data, size_t bytes, int patience_ms);
 
 /* A descriptor that stays open: the program may close it, and have the number again for a file of

@@ -148,6 +148,7 @@ static void tell_refused(int fd, const char *path, const char *why) {
     char line[LINE_BYTES];
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         return;
+    why = cus_file_why(why);
     int bytes = snprintf(line, sizeof line, "cusplice[%d:%d] warn log: the log file %.800s: %s\n",
                          (int)getpid(), (int)syscall(SYS_gettid), path, why);
     write_to(fd, line, cus_clean(line, (size_t)bytes - 1) + 1);
@@ -171,7 +172,7 @@ static void write_text(const char *text, size_t bytes) {
         return;
     errno = error;
     if (*config.file)
-        tell_refused(fd, config.file, cus_file_why(why));
+        tell_refused(fd, config.file, why);
     write_to(fd, text, bytes);
 }
 

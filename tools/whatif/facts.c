@@ -162,10 +162,19 @@ static const struct cus_option_row *option(const char *key) {
     return NULL;
 }
 
+/* A mode in which nothing is verified: that would take memory of the GPU, as a bound does. */
+static void put_mode(struct writing *w, const char *value) {
+    for (int mode = CUS_MODE_OFF; mode < CUS_MODE_VERIFY; mode++)
+        if (strcmp(value, cus_mode_name((enum cus_mode)mode)) == 0)
+            put(w->to, "mode", "", value);
+}
+
 static void put_option(void *context, const char *name, const char *value) {
     struct writing *w = context;
     if (strcmp(name, "mode") == 0 && strcmp(value, "verify") == 0)
         w->verify = true; /* its graphs are those of verify_mode */
+    else if (strcmp(name, "mode") == 0)
+        put_mode(w, value);
     else if (option(name) && !is_of_the_machine(name))
         put(w->to, name, "", value);
 }
@@ -173,7 +182,7 @@ static void put_option(void *context, const char *name, const char *value) {
 static void put_verify_mode(void *context, const char *name, const char *value) {
     struct writing *w = context;
     if (strcmp(name, "verify_mode") == 0)
-        put(w->to, "mode", "", value);
+        put_mode(w, value);
 }
 
 struct rule {

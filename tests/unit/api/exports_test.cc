@@ -71,13 +71,13 @@ TEST(Exports, TheLibraryNeedsLibcOnly) {
     EXPECT_EQ(needed, 1);
 }
 
-TEST(Exports, TheLibraryDoesNothingWhenItIsLoaded) {
+TEST(Exports, TheLibraryLooksAtItsDescriptorsWhenItIsLoadedAndDoesNothingElse) {
     if (Sanitized())
         GTEST_SKIP() << "a sanitizer brings constructors";
     for (const std::string &line : Output("readelf -dW")) {
-        // One entry: the compiler's own frame_dummy.
+        // Two entries: the compiler's own frame_dummy, and note_early of base/file.c.
         if (line.find("(INIT_ARRAYSZ)") != std::string::npos) {
-            EXPECT_NE(line.find(" 8 (bytes)"), std::string::npos) << line;
+            EXPECT_NE(line.find(" 16 (bytes)"), std::string::npos) << line;
         }
         EXPECT_EQ(line.find("TEXTREL"), std::string::npos) << line;
     }

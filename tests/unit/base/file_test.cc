@@ -113,10 +113,35 @@ TEST_F(File, SettingsOfAnotherUserAreNot) {
 TEST_F(File, AnotherUsersLinkLeadsNowhere) {
     NEEDS_ROOT;
     Make("secret");
-    const char *reason = "it is reached by another user's link";
+    const char *reason = "another user's link leads there";
     EXPECT_EQ(Settings(Link("link", Path("secret"), OTHER)), reason);
     EXPECT_EQ(Settings(Link("own", "link")), reason) << "the second link on the way";
     EXPECT_EQ(Settings(Link("shadow", "/etc/shadow", OTHER)), reason);
+    mkdir(Path("folder").c_str(), 0755);
+    Make("folder/x");
+    EXPECT_EQ(Settings(Link("way", "folder", OTHER) + "/x"), reason) << "of a folder";
+    EXPECT_EQ(Settings(Link("own_way", "folder") + "/../own_way/x"), "");
+    EXPECT_EQ(Settings(Link("round", "round")), "Too many levels of symbolic links");
+}
+
+TEST_F(File, TheKernelsOwnLinksAreFollowed) {
+    int fd = open(Make("own").c_str(), O_RDONLY);
+    std::string number = std::to_string(fd);
+    EXPECT_EQ(Settings("/proc/self/fd/" + number), "");
+    EXPECT_EQ(Settings("/dev/fd/" + number), "");
+    EXPECT_EQ(Settings("/proc/self/root" + Path("own")), "");
+    close(fd);
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    EXPECT_EQ(Settings("/dev/fd/" + std::to_string(ends[0])), "it is no regular file");
+    close(ends[0]), close(ends[1]);
+}
+
+// As where root is not of the user's namespace.
+TEST_F(File, NobodysFileIsNobodys) {
+    NEEDS_ROOT;
+    Make("nobodys", 0600, 65534);
+    EXPECT_EQ(As(65534, [&] { return Settings(Path("nobodys")); }), "it belongs to another user");
 }
 
 TEST_F(File, OnlyRegularFilesAreRead) {
@@ -230,6 +255,8 @@ TEST_F(File, FewDevicesAreWritten) {
     for (const char *path : {"/dev/zero", "/dev/full", "/dev/ptmx"})
         EXPECT_EQ(Output(path), "it is a device, and neither /dev/null nor a terminal") << path;
     EXPECT_NE(Output("/dev/absent/x"), "");
+    EXPECT_EQ(Output("/dev/nul"), "No such file or directory");
+    EXPECT_NE(access("/dev/nul", F_OK), 0);
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0) {
         EXPECT_EQ(Output(ptsname(terminal)), "");
@@ -291,6 +318,22 @@ TEST_F(File, NothingTakesThePlaceOfAStandardDescriptor) {
     int status;
     waitpid(pid, &status, 0);
     EXPECT_EQ(status, 0);
+}
+
+// Room for some bytes is not room for all.
+TEST_F(File, AWriteWaitsForNoTerminal) {
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    ASSERT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    int fd = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    ASSERT_GE(fd, 0);
+    std::string much(8192, 'x');
+    for (int i = 0; i < 20 && cus_file_write(fd, much.data(), much.size(), 20); i++)
+        ;
+    char some[300];
+    EXPECT_GT(read(terminal, some, sizeof some), 0);
+    EXPECT_FALSE(cus_file_write(fd, much.data(), much.size(), 50));
+    EXPECT_EQ(errno, EAGAIN);
+    close(fd), close(terminal);
 }
 
 TEST_F(File, AWriteWaitsForNoReader) {

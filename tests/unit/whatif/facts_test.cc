@@ -130,6 +130,16 @@ TEST(Facts, ModeVerifyIsTheModeThatItVerifies) {
     EXPECT_EQ(Config(program, &guessed), "mode = full\n[rules]\n");
 }
 
+TEST(Facts, NoModeOfARecordingVerifies) {
+    for (const char *options : {R"("mode":"verify ")", R"("mode":"verify","verify_mode":"verify")",
+                                R"("mode":"other")"}) {
+        Program program;
+        program.Facts(std::string("{\"options\":{") + options + "},\"rules\":[]}");
+        bool guessed;
+        EXPECT_EQ(Config(program, &guessed), "[rules]\n") << options;
+    }
+}
+
 TEST(Facts, RulesThatAreNotToldAreReadOffTheOps) {
     Program program;
     program.Facts(R"({"options": {"warmup": "3"}})");
