@@ -178,7 +178,8 @@ static int serve(struct player *p) {
 }
 
 static int usage(void) {
-    fputs("usage: player [--pace recorded|fastest|none] [--max-memory MIB] TRACE\n", stderr);
+    fputs("usage: player [--trust] [--pace recorded|fastest|none] [--max-memory MIB] TRACE\n",
+          stderr);
     return 2;
 }
 
@@ -197,7 +198,8 @@ int main(int argc, char **argv) {
     struct player *p = &player;
     char error[1200];
     struct cst_bounds bounds = {0, "--max-memory MIB raises that"};
-    int at = 1;
+    bool trusted = argc > 1 && strcmp(argv[1], "--trust") == 0;
+    int at = trusted ? 2 : 1;
     for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
         if (strcmp(argv[at], "--max-memory") == 0) {
             if (!take_bound(&bounds, argv[at + 1]))
@@ -215,6 +217,10 @@ int main(int argc, char **argv) {
     p->trace = cst_open_within(argv[at], &bounds, error, sizeof error);
     if (!p->trace)
         player_fail("%s", error);
+    /* Here as well as in the verbs: it may be another file by now. */
+    const char *why = trusted ? NULL : cst_distrust(p->trace);
+    if (why)
+        player_fail("%s: %s, and a replay runs the code in it (--trust)", argv[at], why);
     p->may_take = bounds.unpack_max
                       ? bounds.unpack_max
                       : ((uint64_t)PLAYER_TAKE_MIB << 20) + 100 * p->trace->file_bytes;

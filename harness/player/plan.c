@@ -441,9 +441,6 @@ static void add_obstacle(void *player, const char *sentence) {
 
 static void find_general_obstacles(struct player *p) {
     const struct cst_trace *trace = p->trace;
-    if (!trace->replay.n_works)
-        notes_add(&p->obstacles,
-                  "it has nothing to replay: record it with cusplice record --replayable");
     cst_replay_whole(trace, false, add_obstacle, p);
     for (size_t i = 0; i < trace->replay.n_obstacles; i++)
         notes_add(&p->obstacles, "the program called %s: %s",

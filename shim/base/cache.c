@@ -19,6 +19,7 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
+#include "shim/base/file.h"
 #include "shim/base/mem.h"
 
 #include "shim/base/forbid.h"
@@ -111,19 +112,14 @@ enum cus_cache_state cus_cache_parse(const void *bytes, size_t size, struct cus_
 
 /* ---- files ---- */
 
-/* Whose it is, and who may write it. */
-static bool is_trusted(const struct stat *info) {
-    return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & 022);
-}
-
 /* -1: *state and *why say what is in the way. */
 static int open_folder(const char *folder, bool make, enum cus_cache_state *state,
                        const char **why) {
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
     struct stat info;
-    int fd = open(folder, flags);
+    int fd = cus_file_open(folder, flags, 0);
     if (fd < 0 && errno == ENOENT && make && mkdir(folder, 0700) == 0)
-        fd = open(folder, flags);
+        fd = cus_file_open(folder, flags, 0);
     if (fd < 0) {
         *state = errno == ENOENT && !make             ? CUS_CACHE_NONE
                  : errno == ELOOP || errno == ENOTDIR ? CUS_CACHE_REFUSED
@@ -134,7 +130,7 @@ static int open_folder(const char *folder, bool make, enum cus_cache_state *stat
                                              : "the folder cannot be opened";
         return -1;
     }
-    if (fstat(fd, &info) == 0 && is_trusted(&info))
+    if (fstat(fd, &info) == 0 && cus_file_is_trusted(&info))
         return fd;
     close(fd);
     *state = CUS_CACHE_REFUSED;
@@ -158,7 +154,7 @@ static bool read_all(int fd, char *to, size_t bytes) {
 static enum cus_cache_state read_file(int folder, struct cus_cache *out, const char **why) {
     struct stat info;
     *out = (struct cus_cache){0};
-    int fd = openat(folder, CUS_CACHE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = cus_file_open_at(folder, CUS_CACHE_FILE, O_RDONLY | O_NOFOLLOW, 0);
     *why = NULL;
     if (fd < 0 && errno == ENOENT)
         return CUS_CACHE_NONE;
@@ -170,7 +166,7 @@ static enum cus_cache_state read_file(int folder, struct cus_cache *out, const c
     }
     if (fd < 0)
         return state;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && is_trusted(&info)) {
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && cus_file_is_trusted(&info)) {
         state = CUS_CACHE_CORRUPT;
         *why = "it is too large";
         if (info.st_size <= READ_MAX) {
@@ -234,7 +230,7 @@ static bool write_file(int folder, const struct cus_cache *cache) {
     if (!may_be_so_large(sizeof head + bytes))
         return false;
     unlinkat(folder, TEMPORARY, 0);
-    int fd = openat(folder, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = cus_file_open_at(folder, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return false;
     /* Some umasks take the user's own rights away. */
@@ -250,7 +246,7 @@ static bool write_file(int folder, const struct cus_cache *cache) {
 /* -1: *state says why. Closing it gives the lock; so does the end of the process. */
 static int take_lock(int folder, enum cus_cache_state *state, const char **why) {
     struct stat info;
-    int fd = openat(folder, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    int fd = cus_file_open_at(folder, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     *state = CUS_CACHE_FAILED;
     *why = "nothing can be written there";
     if (fd < 0)

@@ -13,7 +13,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ini.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -36,6 +36,7 @@ struct reader {
     const char *path;
     int fd;
     int line;
+    size_t left;     /* bytes that may still be read: the file may grow meanwhile */
     size_t at, have; /* in chunk */
     bool expecting;  /* the line handed out last should have become a setting and has not yet */
     bool dropping;   /* inside a section that is none: said once, at its head */
@@ -125,7 +126,7 @@ static int next_byte(struct reader *reader) {
     if (reader->at == reader->have) {
         ssize_t got;
         do
-            got = read(reader->fd, reader->chunk, CHUNK_BYTES);
+            got = reader->left < CHUNK_BYTES ? 0 : read(reader->fd, reader->chunk, CHUNK_BYTES);
         while (got < 0 && errno == EINTR);
         if (got < 0) {
             char text[160];
@@ -134,6 +135,7 @@ static int next_byte(struct reader *reader) {
         }
         reader->at = 0;
         reader->have = got > 0 ? (size_t)got : 0;
+        reader->left -= reader->have;
         if (got <= 0)
             return -1;
     }
@@ -261,27 +263,44 @@ static int take_setting(void *context, const char *section, const char *name, co
     return 1;
 }
 
+/* Reads what is open as `fd`, and closes it. */
+static void read_opened(int fd, const char *path, cus_setting_fn *setting, cus_problem_fn *problem,
+                        void *context) {
+    struct reader *reader = cus_mem_alloc(sizeof *reader);
+    if (reader) {
+        reader->path = path;
+        reader->fd = fd;
+        reader->left = CUS_FILE_SETTINGS_MAX;
+        reader->setting = setting;
+        reader->problem = problem;
+        reader->context = context;
+        ini_parse_stream(hand_out_line, reader, take_setting, reader);
+        cus_mem_free(reader);
+    } else {
+        tell(problem, context, path, 0, NULL, "no memory to read it");
+    }
+    close(fd);
+}
+
+/* What could not be opened: `why` and errno as base/file.h has them. */
+static void tell_unopened(const char *path, bool may_be_absent, const char *why,
+                          cus_problem_fn *problem, void *context) {
+    char text[160];
+    if (!why && may_be_absent && (errno == ENOENT || errno == ENOTDIR))
+        return;
+    snprintf(text, sizeof text, why ? "not believed: %s" : "cannot be opened: %s",
+             cus_file_why(why));
+    tell(problem, context, path, 0, NULL, text);
+}
+
 void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
                           cus_problem_fn *problem, void *context) {
-    struct reader *reader = cus_mem_alloc(sizeof *reader);
-    if (!reader) {
-        tell(problem, context, path, 0, NULL, "no memory to read it");
-        return;
-    }
-    reader->path = path;
-    reader->setting = setting;
-    reader->problem = problem;
-    reader->context = context;
-    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (reader->fd >= 0) {
-        ini_parse_stream(hand_out_line, reader, take_setting, reader);
-        close(reader->fd);
-    } else if (!may_be_absent || (errno != ENOENT && errno != ENOTDIR)) {
-        char text[160];
-        snprintf(text, sizeof text, "cannot be opened: %s", strerror(errno));
-        tell(problem, context, path, 0, NULL, text);
-    }
-    cus_mem_free(reader);
+    const char *why;
+    int fd = cus_file_open_settings(path, &why);
+    if (fd >= 0)
+        read_opened(fd, path, setting, problem, context);
+    else
+        tell_unopened(path, may_be_absent, why, problem, context);
 }
 
 /* ---- the environment ---- */
@@ -381,14 +400,20 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
 
 static void read_user_file(cus_setting_fn *setting, cus_problem_fn *problem, void *context) {
     char path[4096];
-    const char *folder = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
-    int bytes = -1;
-    if (folder && *folder)
-        bytes = snprintf(path, sizeof path, "%s/cusplice/cusplice.conf", folder);
-    else if (home && *home)
-        bytes = snprintf(path, sizeof path, "%s/.config/cusplice/cusplice.conf", home);
-    if (bytes > 0 && (size_t)bytes < sizeof path)
-        cus_config_read_file(path, true, setting, problem, context);
+    const char *xdg = secure_getenv("XDG_CONFIG_HOME"), *why;
+    bool own = xdg && *xdg;
+    const char *folder = own ? xdg : secure_getenv("HOME");
+    const char *below = own ? "cusplice" : ".config/cusplice";
+    if (!folder || !*folder)
+        return;
+    int bytes = snprintf(path, sizeof path, "%s/%s/cusplice.conf", folder, below);
+    if (bytes <= 0 || (size_t)bytes >= sizeof path)
+        return;
+    int fd = cus_file_open_own_settings(folder, below, "cusplice.conf", &why);
+    if (fd >= 0)
+        read_opened(fd, path, setting, problem, context);
+    else
+        tell_unopened(path, true, why, problem, context);
 }
 
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,

@@ -4,7 +4,8 @@
  *
  * A file has settings at its top, below `[rules]` rules in order, and any number of `[step]` and
  * `[step NAME]` sections. A comment is a line that begins with # or ; (nothing that follows a value
- * is a comment). Lines may have 4000 bytes.
+ * is a comment). Lines may have 4000 bytes, a file less than 1 MiB. Only a file that nobody but its
+ * user and root can have written is believed (cus_file_open_settings).
  */
 #ifndef CUSPLICE_BASE_CONFIG_H
 #define CUSPLICE_BASE_CONFIG_H
@@ -56,7 +57,7 @@ void cus_problem_warn(void *context, const struct cus_problem *problem);
 typedef void cus_setting_fn(void *context, const struct cus_setting *setting);
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,
                      void *context);
-/* The same for one file. */
+/* The same for one file, named by the user. */
 void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
                           cus_problem_fn *problem, void *context);
 

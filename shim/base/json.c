@@ -4,23 +4,17 @@
 #include "shim/base/json.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/base/path.h"
+#include "shim/base/clean.h"
+#include "shim/base/file.h"
 
 static void drain(struct cus_json *w) {
-    size_t done = 0;
-    while (done < w->used && !w->failed) {
-        ssize_t got = cus_path_write(w->fd, w->buffer + done, w->used - done);
-        if (got > 0)
-            done += (size_t)got;
-        else if (got == 0 || errno != EINTR)
-            w->failed = true;
-    }
+    if (!w->error && !cus_file_write(w->fd, w->buffer, w->used, CUS_FILE_PATIENCE_MS))
+        w->error = errno;
     w->used = 0;
 }
 
@@ -40,19 +34,23 @@ static void put_text(struct cus_json *w, const char *text) {
     put(w, text, strlen(text));
 }
 
-/* Bytes above 0x7f go through as they are: file names are UTF-8 almost always. */
+/* The file is UTF-8, whatever the text is. */
 static void put_string(struct cus_json *w, const char *text) {
+    size_t left = strlen(text);
     put_text(w, "\"");
-    for (; *text; text++) {
+    while (left) {
         char escaped[8];
         unsigned char byte = (unsigned char)*text;
+        size_t shown = cus_shown(text, left), n = shown ? shown : 1;
         if (byte == '"' || byte == '\\')
             snprintf(escaped, sizeof escaped, "\\%c", byte);
-        else if (byte < 0x20)
-            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+        else if (shown)
+            snprintf(escaped, sizeof escaped, "%.*s", (int)shown, text);
         else
-            snprintf(escaped, sizeof escaped, "%c", byte);
+            snprintf(escaped, sizeof escaped, "\\u%04x", byte < 0x80 ? byte : 0xfffd);
         put_text(w, escaped);
+        text += n;
+        left -= n;
     }
     put_text(w, "\"");
 }
@@ -113,43 +111,45 @@ void cus_json_raw(struct cus_json *w, const char *key, const char *json) {
 
 /* ---- the file ---- */
 
-/* /dev/stderr, a pipe: there is nothing to rename. A link is no such thing: it is replaced. */
-static bool is_special(const char *path) {
-    struct stat info;
-    return cus_path_is_system(path) ||
-           (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode));
+/* A file of this name may have been left by a process that had our number. */
+static int open_partial(struct cus_json *w) {
+    int fd = cus_file_open_output(w->partial, CUS_FILE_NEW, &w->why);
+    if (fd < 0 && errno == EEXIST && unlink(w->partial) == 0)
+        fd = cus_file_open_output(w->partial, CUS_FILE_NEW, &w->why);
+    return fd;
 }
 
-/* A file of this name may have been left by a process that had our number. */
-static int open_partial(const char *path) {
-    int fd = cus_path_open(path, O_EXCL);
-    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
-        fd = cus_path_open(path, O_EXCL);
-    return fd;
+/* What has the name is to be replaced: a file or a link is, nothing else. */
+static bool may_replace(struct cus_json *w) {
+    struct stat info;
+    if (lstat(w->target, &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode))
+        return true;
+    w->why = "what has its name is no regular file";
+    errno = EPERM;
+    return false;
 }
 
 bool cus_json_begin(struct cus_json *w, const char *path) {
     *w = (struct cus_json){.fd = -1, .first = true};
-    w->special = is_special(path);
+    w->special = cus_file_is_device(path);
     snprintf(w->target, sizeof w->target, "%s", path);
+    snprintf(w->partial, sizeof w->partial, "%s.%ld.partial", path, (long)getpid());
     if (w->special)
-        snprintf(w->partial, sizeof w->partial, "%s", path);
-    else
-        snprintf(w->partial, sizeof w->partial, "%s.%ld.partial", path, (long)getpid());
-    w->fd = w->special ? cus_path_open(w->partial, O_APPEND) : open_partial(w->partial);
+        w->fd = cus_file_open_output(path, CUS_FILE_APPEND, &w->why);
+    else if (may_replace(w))
+        w->fd = open_partial(w);
     return w->fd >= 0;
 }
 
 bool cus_json_end(struct cus_json *w) {
     put_text(w, "\n");
     drain(w);
-    bool closed = close(w->fd) == 0;
-    if (closed && !w->failed && (w->special || rename(w->partial, w->target) == 0))
-        return true;
-    if (!w->special) {
-        int why = errno;
+    if (close(w->fd) != 0 && !w->error)
+        w->error = errno;
+    if (!w->error && !w->special && rename(w->partial, w->target) != 0)
+        w->error = errno;
+    if (w->error && !w->special)
         unlink(w->partial);
-        errno = why;
-    }
-    return false;
+    errno = w->error;
+    return !w->error;
 }

@@ -15,16 +15,18 @@
 
 struct cus_json {
     int fd;
-    bool failed;
-    bool special; /* nothing is renamed */
-    bool first;   /* nothing in the innermost object or array yet */
+    int error;       /* errno of what failed first */
+    const char *why; /* it was refused: a reason that errno does not tell */
+    bool special;    /* nothing is renamed */
+    bool first;      /* nothing in the innermost object or array yet */
     int depth;
     size_t used;
     char target[4096], partial[4096 + 40];
     char buffer[2048];
 };
 
-/* `path` as base/path.h has expanded it. False with errno: the file cannot be made. */
+/* `path` as base/path.h has expanded it; base/file.h says what it may lead to. False with errno and
+ * w->why (cus_file_why): the file cannot be made. */
 bool cus_json_begin(struct cus_json *w, const char *path);
 /* Ends the line, closes and renames. False with errno: not all of it could be written, and nothing
  * is left. */

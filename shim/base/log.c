@@ -10,7 +10,6 @@
 #include "shim/base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/clean.h"
+#include "shim/base/file.h"
 #include "shim/base/path.h"
 
 enum { LINE_BYTES = 1024, DOMAINS = 16, DOMAIN_BYTES = 24, REPEATS = 10, SLOTS = 64 };
@@ -132,25 +133,46 @@ static unsigned count_of(const char *fmt) {
     return 0;
 }
 
-static void write_line(const char *line, size_t bytes, bool whole) {
-    int fd = STDERR_FILENO;
-    if (*config.file) {
-        char path[4096];
-        if (cus_path_expand(config.file, path, sizeof path, NULL))
-            fd = cus_path_open(path, O_APPEND);
-        if (fd < 0)
-            fd = STDERR_FILENO;
-    }
-    /* One write per line: lines of several threads do not mix. What cannot be written is lost;
-     * there is nobody to tell. */
-    ssize_t written;
-    do {
-        written = cus_path_write(fd, line, bytes);
-        line += written > 0 ? written : 0;
-        bytes -= written > 0 ? (size_t)written : 0;
-    } while (whole && bytes && (written > 0 || (written < 0 && errno == EINTR)));
-    if (fd != STDERR_FILENO)
+/* A pipe or terminal that took nothing for a second is not waited for again, until it takes a line.
+ * What cannot be written is lost; there is nobody to tell. */
+static void write_to(int fd, const char *text, size_t bytes) {
+    static bool stuck; /* atomic */
+    int patience = __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : CUS_FILE_PATIENCE_MS;
+    bool written = cus_file_write(fd, text, bytes, patience);
+    __atomic_store_n(&stuck, !written && errno == EAGAIN, __ATOMIC_RELAXED);
+}
+
+/* Says once, where the lines go instead, why they do not go into the file. */
+static void tell_refused(int fd, const char *path, const char *why) {
+    static char said; /* atomic */
+    char line[LINE_BYTES];
+    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        return;
+    int bytes = snprintf(line, sizeof line, "cusplice[%d:%d] warn log: the log file %.800s: %s\n",
+                         (int)getpid(), (int)syscall(SYS_gettid), path, why);
+    write_to(fd, line, cus_clean(line, (size_t)bytes - 1) + 1);
+}
+
+/* One write per line: lines of several threads do not mix. */
+static void write_text(const char *text, size_t bytes) {
+    char path[sizeof config.file];
+    const char *why = "its name is too long";
+    int fd = -1;
+    if (*config.file && cus_path_expand(config.file, path, sizeof path, NULL))
+        fd = cus_file_open_output(path, CUS_FILE_APPEND, &why);
+    if (fd >= 0) {
+        write_to(fd, text, bytes);
         close(fd);
+        return;
+    }
+    int error = errno;
+    fd = cus_file_stderr();
+    if (fd < 0)
+        return;
+    errno = error;
+    if (*config.file)
+        tell_refused(fd, config.file, cus_file_why(why));
+    write_to(fd, text, bytes);
 }
 
 void cus_log(enum cus_level level, const char *domain, const char *fmt, ...) {
@@ -178,17 +200,15 @@ void cus_log(enum cus_level level, const char *domain, const char *fmt, ...) {
             memcpy(line + bytes, last, sizeof last - 1);
             bytes += sizeof last - 1;
         }
-        for (size_t i = 0; i < bytes; i++)
-            if (line[i] == '\n')
-                line[i] = ' ';
+        bytes = cus_clean(line, bytes);
         line[bytes++] = '\n';
-        write_line(line, bytes, false);
+        write_text(line, bytes);
     }
     errno = saved;
 }
 
 void cus_log_text(const char *text, unsigned bytes) {
     int saved = errno;
-    write_line(text, bytes, true);
+    write_text(text, bytes);
     errno = saved;
 }

@@ -2,9 +2,8 @@
  * The page's file: making, writing, and reading without believing it.
  *
  * In the target everything but cus_page_place runs on the watchdog's thread; no lock, no
- * allocation, no stdio stream. Room for the file is reserved before it is mapped, so that a full
- * tmpfs is an error here and no SIGBUS later. A viewer reads by pread: a file that somebody cuts
- * short is a short read.
+ * allocation, no stdio stream. No descriptor is kept, since the program may close it, and no byte
+ * of the mapping is touched. Room for the file is reserved when it is made.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include "shim/base/page.h"
@@ -18,8 +17,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "shim/base/clean.h"
 #include "shim/base/process.h"
 
 _Static_assert(sizeof(struct cus_page) <= CUS_PAGE_BYTES, "the page is as large as it says");
@@ -52,13 +53,13 @@ bool cus_page_path(const char *folder, unsigned uid, long pid, char path[CUS_PAG
 /* ---- the library's side ---- */
 
 static int make_file(const char *path) {
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    int fd = open(path, flags, 0600);
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
+    int fd = cus_file_open(path, flags, 0600);
     struct stat info;
     /* Where the folder is everybody's, its sticky bit lets nobody remove another user's file. */
     if (fd < 0 && errno == EEXIST && lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
         info.st_uid == geteuid() && unlink(path) == 0)
-        fd = open(path, flags, 0600);
+        fd = cus_file_open(path, flags, 0600);
     return fd;
 }
 
@@ -81,38 +82,92 @@ bool cus_page_place(char path[CUS_PAGE_PATH]) {
     return cus_page_path(folders[0], (unsigned)geteuid(), (long)getpid(), path);
 }
 
-struct cus_page *cus_page_make(const char *path) {
+static bool write_at(int fd, const void *from, size_t bytes, size_t offset) {
+    return pwrite(fd, from, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* Some umasks take the user's own rights away. */
+static bool begin_file(int fd, struct cus_page_own *own) {
+    struct cus_page head = {.seq = 0};
+    fill_head(&head);
+    return fchmod(fd, 0600) == 0 && posix_fallocate(fd, 0, CUS_PAGE_BYTES) == 0 &&
+           write_at(fd, &head, sizeof head, 0) && cus_file_identify(fd, &own->id);
+}
+
+bool cus_page_make(struct cus_page_own *own, const char *path) {
     int fd = make_file(path);
+    *own = (struct cus_page_own){.path = path};
     if (fd < 0)
-        return NULL;
-    void *page = MAP_FAILED;
-    /* Some umasks take the user's own rights away. */
-    if (fchmod(fd, 0600) == 0 && posix_fallocate(fd, 0, CUS_PAGE_BYTES) == 0)
-        page = mmap(NULL, CUS_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        return false;
+    char *page = MAP_FAILED;
+    if (begin_file(fd, own))
+        page = mmap(NULL, CUS_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (page == MAP_FAILED) {
         unlink(path);
-        return NULL;
+        return false;
     }
     madvise(page, CUS_PAGE_BYTES, MADV_DONTFORK);
-    fill_head(page);
-    return page;
+    own->asked = (const uint32_t *)(const void *)(page + offsetof(struct cus_page, asked));
+    return true;
 }
 
-void cus_page_answer(struct cus_page *page, const struct cus_page_facts *facts) {
-    uint32_t seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED) | 1;
-    /* An exchange, for no store behind it may be seen before it. */
-    __atomic_exchange_n(&page->seq, seq, __ATOMIC_ACQ_REL);
-    memcpy(&page->facts, facts, sizeof *facts);
-    __atomic_store_n(&page->seq, seq + 1, __ATOMIC_RELEASE);
-    __atomic_add_fetch(&page->answers, 1, __ATOMIC_RELEASE);
+void cus_page_give_up(struct cus_page_own *own) {
+    if (own->asked)
+        munmap((char *)(uintptr_t)own->asked - offsetof(struct cus_page, asked), CUS_PAGE_BYTES);
+    own->asked = NULL;
+}
+
+bool cus_page_is_asked(struct cus_page_own *own) {
+    const struct timespec now = {0, 0};
+    if (!own->asked)
+        return false;
+    /* The kernel compares, and would wait no time. */
+    if (syscall(SYS_futex, own->asked, FUTEX_WAIT, own->seen, &now, NULL, 0) == 0 ||
+        errno == ETIMEDOUT || errno == EINTR)
+        return false;
+    if (errno == EAGAIN)
+        return true;
+    cus_page_give_up(own);
+    return false;
+}
+
+static int open_again(const struct cus_page_own *own) {
+    struct stat info;
+    int fd = cus_file_open(own->path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd >= 0 && cus_file_is(fd, &own->id) && fstat(fd, &info) == 0 &&
+        info.st_size == CUS_PAGE_BYTES)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+#define PUT(fd, field, from) write_at(fd, from, sizeof *(from), offsetof(struct cus_page, field))
+
+void cus_page_answer(struct cus_page_own *own, const struct cus_page_facts *facts) {
+    uint32_t asked, writing = own->seq | 1, written = writing + 1, answers = own->answers + 1;
+    int fd = open_again(own);
+    bool done = fd >= 0 &&
+                pread(fd, &asked, sizeof asked, offsetof(struct cus_page, asked)) == sizeof asked &&
+                PUT(fd, seq, &writing) && PUT(fd, facts, facts) && PUT(fd, seq, &written) &&
+                PUT(fd, answers, &answers);
+    if (fd >= 0)
+        close(fd);
+    if (!done) {
+        cus_page_give_up(own);
+        return;
+    }
+    own->seen = asked;
+    own->seq = written;
+    own->answers = answers;
 }
 
 /* ---- the viewer's side ---- */
 
 int cus_page_open(const char *path, const char **why) {
     struct stat info;
-    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = cus_file_open(path, O_RDWR | O_NOFOLLOW, 0);
     *why = NULL;
     if (fd < 0) {
         if (errno == ELOOP)
@@ -137,9 +192,7 @@ int cus_page_open(const char *path, const char **why) {
 
 static void clean(char *text, size_t bytes) {
     text[bytes - 1] = 0;
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
-            *text = '?';
+    cus_clean(text, strlen(text));
 }
 
 static bool read_at(int fd, void *to, size_t bytes, size_t offset) {

@@ -6,9 +6,10 @@
  * The file is FOLDER/cusplice-UID-PID with mode 0600, CUS_PAGE_BYTES long. FOLDER is
  * $XDG_RUNTIME_DIR where that is a folder of the user's own that nobody else may enter, else
  * /dev/shm. A viewer asks by moving `asked` and waking it as a futex; the library answers by
- * writing the facts and moving `answers`. Nobody asks: nothing is written. `seq` is odd while facts
- * are written; who reads it before and after, and finds the same even number, has facts of one
- * moment.
+ * writing the facts and moving `answers`. Both sides read and write the file by pread and pwrite:
+ * one that somebody cuts short ends nobody. Nobody asks: nothing is written. `seq` is odd while
+ * facts are written; who reads it before and after, and finds the same even number, has facts of
+ * one moment.
  *
  * Neither side believes the other: the library reads `asked` alone, as a number that moves or does
  * not; a viewer copies the page and looks at nothing but the copy (cus_page_sound).
@@ -19,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "shim/base/file.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -75,12 +78,28 @@ bool cus_page_path(const char *folder, unsigned uid, long pid, char path[CUS_PAG
 /* Where the page of this process is to be: in the best folder. Reads the environment, hence runs on
  * a thread of the program: others may not, while the program changes it. */
 bool cus_page_place(char path[CUS_PAGE_PATH]);
-/* Makes the page of this process at `path` and maps it, shared, not to be had by forked
- * children. A file of that name that is the user's is taken for one left by an older process and
- * replaced; a link or somebody else's file is left, and there is no page: NULL. */
-struct cus_page *cus_page_make(const char *path);
-/* Writes the facts and says that they are there. One thread. */
-void cus_page_answer(struct cus_page *page, const struct cus_page_facts *facts);
+/* The page of this process, as its one thread knows it. */
+struct cus_page_own {
+    const char *path;
+    struct cus_file_id id;
+    /* `asked` of the file, as a futex. Never read here, but by the kernel: a load from a file that
+     * somebody cut short ends the process. NULL: there is no page. */
+    const uint32_t *asked;
+    uint32_t seen;         /* what was asked last and answered */
+    uint32_t answers, seq; /* as they stand in the file */
+};
+
+/* Makes the page of this process at `path`, which must stay as long as the page; forked children do
+ * not have it. A file of that name that is the user's is taken for one left by an older process and
+ * replaced; a link or somebody else's file is left, and there is no page: false. */
+bool cus_page_make(struct cus_page_own *own, const char *path);
+/* Is an answer due? A page whose file was cut short is given up. */
+bool cus_page_is_asked(struct cus_page_own *own);
+/* Writes the facts into the file and says that they are there: whatever was asked until then is
+ * answered. A file that is not the one that was made is left alone, and the page given up. */
+void cus_page_answer(struct cus_page_own *own, const struct cus_page_facts *facts);
+/* There is no page any more. */
+void cus_page_give_up(struct cus_page_own *own);
 
 /* ---- the viewer's side ---- */
 

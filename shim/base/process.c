@@ -9,12 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
+
 uint64_t cus_process_start(long pid) {
     char text[1024], path[40] = "/proc/self/stat";
     int saved = errno;
     if (pid)
         snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = cus_file_open(path, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);

@@ -13,11 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
+
 enum { PATH = 4096 };
 
 /* What the file begins with, as a string; false where there is none. */
 static bool read_text(const char *path, char *text, size_t bytes) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = cus_file_open(path, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
     if (fd >= 0)
         close(fd);

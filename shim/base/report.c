@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/clean.h"
 #include "shim/base/config.h"
 #include "shim/base/tally.h"
 
@@ -232,10 +233,12 @@ static void put(struct text *text, const char *fmt, ...) {
     int bytes = vsnprintf(text->at, room, fmt, args);
     va_end(args);
     text->full = bytes < 0 || (size_t)bytes >= room;
-    if (text->full)
+    if (text->full) {
         *text->at = 0;
-    else
-        text->at += bytes;
+    } else if (bytes) {
+        bool line = text->at[bytes - 1] == '\n';
+        text->at += cus_clean(text->at, (size_t)bytes - line) + line;
+    }
 }
 
 typedef unsigned long long ull;

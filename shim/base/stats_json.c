@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/json.h"
 #include "shim/base/log.h"
 #include "shim/base/path.h"
@@ -240,7 +241,7 @@ bool cus_stats_json(const char *path, const struct cus_counters *counters,
     int saved = errno;
     char target[4096];
     bool own, done = false;
-    struct cus_json w;
+    struct cus_json w = {.why = NULL};
     if (!cus_path_expand(path, target, sizeof target, &own)) {
         errno = ENAMETOOLONG;
     } else if (!own && sum(counters->ops, CUS_OP_TYPES) == 0 && written_meanwhile(target)) {
@@ -251,7 +252,8 @@ bool cus_stats_json(const char *path, const struct cus_counters *counters,
         done = cus_json_end(&w);
     }
     if (!done)
-        CUS_LOG_ONCE(CUS_WARN, "stats", "the stats file %s cannot be written: %m", path);
+        CUS_LOG_ONCE(CUS_WARN, "stats", "the stats file %s cannot be written: %s", path,
+                     cus_file_why(w.why));
     errno = saved;
     return done;
 }

@@ -7,13 +7,12 @@
 #include "shim/hook/handshake.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/path.h"
+#include "shim/base/file.h"
 
 static char *put_text(char *at, const char *text) {
     size_t length = strlen(text);
@@ -38,7 +37,8 @@ static void say(const char *state, const uint64_t *numbers, int count) {
     if (!path || !*path)
         return;
     int error = errno;
-    int file = cus_path_open(path, O_APPEND);
+    const char *why;
+    int file = cus_file_open_output(path, CUS_FILE_THERE, &why);
     if (file >= 0) {
         char line[128], *at = line;
         at = put_number(at, (uint64_t)getpid());
@@ -51,8 +51,7 @@ static void say(const char *state, const uint64_t *numbers, int count) {
         *at++ = '\n';
         /* A line that cannot be written is one that the launcher does not see; there is nobody else
          * to tell. */
-        ssize_t written = cus_path_write(file, line, (size_t)(at - line));
-        (void)written;
+        (void)cus_file_write(file, line, (size_t)(at - line), CUS_FILE_PATIENCE_MS);
         close(file);
     }
     errno = error;

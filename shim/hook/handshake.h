@@ -1,7 +1,7 @@
 /*
  * The hand-shake with `cusplice run`: where CUSPLICE_HANDSHAKE names a file, one short line per
  * stage is appended to it, so that the launcher can say afterwards how far the library came in each
- * process.
+ * process. The launcher makes the file and removes it: it is never made here.
  *
  *   PID loaded           the program asked for CUDA through one of the hooks, and libcuda is there
  *   PID on               cuInit succeeded and the engine runs

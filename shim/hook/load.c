@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 
 #include "shim/base/cache.h"
+#include "shim/base/file.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/load.h"
@@ -123,7 +124,7 @@ static uint64_t hash_of_image(const void *given) {
 static uint64_t hash_of_file(const char *path) {
     char part[4096];
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = cus_file_open(path, O_RDONLY, 0);
     uint64_t hash = 0;
     if (fd < 0)
         return 0;

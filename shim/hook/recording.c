@@ -16,6 +16,7 @@
 
 #include "shim/base/build_id.h"
 #include "shim/base/clock.h"
+#include "shim/base/file.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -99,7 +100,7 @@ static void put_number(struct text *t, const char *key, uint64_t value) {
 
 static void put_arguments(struct text *t) {
     char *words = cus_mem_alloc(ARGUMENTS + 1);
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    int fd = cus_file_open("/proc/self/cmdline", O_RDONLY, 0);
     ssize_t n = words && fd >= 0 ? read(fd, words, ARGUMENTS) : 0;
     if (fd >= 0)
         close(fd);

@@ -8,10 +8,12 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/keep/inner.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "shim/base/file.h"
 #include "shim/base/uthash.h"
 #include "shim/keep/image.h"
 #include "shim/trace/file.h"
@@ -86,30 +88,41 @@ static void loaded(const void *handle, bool library, const void *given) {
     cus_lock_give(&cus_keep_lock);
 }
 
-/* Files may go: Triton and others load what they have just written. */
-static void loaded_file(const void *handle, bool library, const char *path) {
+/* The bytes of a file and a NUL behind them, in memory of `room` bytes. Not the file itself:
+ * whoever cut that short would end the process. */
+static void *read_file(const char *path, size_t *room) {
     struct stat is;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = cus_file_open(path, O_RDONLY, 0);
     void *bytes = MAP_FAILED;
-    /* A byte more, for the NUL behind text: what is behind a file's end reads as zeros, unless it
-     * ends with a page. */
-    if (fd >= 0 && fstat(fd, &is) == 0 && is.st_size > 0 && is.st_size % 4096)
-        bytes = mmap(NULL, (size_t)is.st_size + 1, PROT_READ, MAP_PRIVATE, fd, 0);
-    else if (fd >= 0 && is.st_size > 0 &&
-             (bytes = mmap(NULL, (size_t)is.st_size + 1, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED &&
-             read(fd, bytes, (size_t)is.st_size) != is.st_size) {
-        munmap(bytes, (size_t)is.st_size + 1);
-        bytes = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &is) == 0 && S_ISREG(is.st_mode) && is.st_size > 0) {
+        *room = (size_t)is.st_size + 1;
+        bytes = mmap(NULL, *room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    for (size_t done = 0; bytes != MAP_FAILED && done + 1 < *room;) {
+        ssize_t n = pread(fd, (char *)bytes + done, *room - 1 - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            munmap(bytes, *room);
+            bytes = MAP_FAILED;
+        }
+        done += n > 0 ? (size_t)n : 0;
     }
     if (fd >= 0)
         close(fd);
-    if (bytes == MAP_FAILED) {
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+/* Files may go: Triton and others load what they have just written. */
+static void loaded_file(const void *handle, bool library, const char *path) {
+    size_t room;
+    void *bytes = read_file(path, &room);
+    if (!bytes) {
         cus_keep_cannot("cuModuleLoad", "a file of code could not be read");
         return;
     }
     loaded(handle, library, bytes);
-    munmap(bytes, (size_t)is.st_size + 1);
+    munmap(bytes, room);
 }
 
 /* What is known of its functions goes with it: their handles may come again. */

@@ -4,7 +4,7 @@
  * Everything but cus_live_place, cus_live_end and the samples runs on the watchdog's thread, which
  * holds no lock then; facts are gathered under one engine's lock at a time, and only if that can be
  * had at once: a thread may sleep in the driver with it, and the watchdog has others to look after.
- * Nobody asks: one load per look, and not even that while the watchdog sleeps.
+ * Nobody asks: one system call each LOOK_NS, and not even that while the watchdog sleeps.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -26,14 +26,15 @@
 
 enum {
     ANSWER_NS = 100000000,   /* no two answers come closer than that, whatever is asked */
+    LOOK_NS = 25000000,      /* between two questions whether somebody asks */
     NAP_NS = 1000000000,     /* how long the watchdog sleeps where it cannot wait for two things */
     PATIENCE_NS = 200000000, /* how long the end waits for a file that is being made */
     TRIES = 64,
 };
 
-static struct cus_page *page; /* the watchdog's; NULL: there is none */
-static uint32_t seen;         /* what was asked last */
-static uint64_t answered;     /* when */
+static struct cus_page_own page; /* the watchdog's */
+static uint64_t answered;        /* when it was answered last */
+static uint64_t looked;          /* when it was looked last whether anybody asks */
 static bool no_waitv;
 static char path[CUS_PAGE_PATH]; /* set before the watchdog starts */
 static bool placed;              /* as well */
@@ -51,13 +52,13 @@ void cus_live_start(void) {
     if (!placed || !__atomic_compare_exchange_n(&made, &expected, MAKING, false, __ATOMIC_ACQ_REL,
                                                 __ATOMIC_ACQUIRE))
         return;
-    page = cus_page_make(path);
+    bool there = cus_page_make(&page, path);
     expected = MAKING;
-    if (__atomic_compare_exchange_n(&made, &expected, page ? MADE : GONE, false, __ATOMIC_ACQ_REL,
+    if (__atomic_compare_exchange_n(&made, &expected, there ? MADE : GONE, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         return;
     /* The process comes to its end, and waits until the file is out of the way. */
-    if (page)
+    if (there)
         unlink(path);
     __atomic_store_n(&made, GONE, __ATOMIC_RELEASE);
     cus_futex_wake(&made, 1);
@@ -163,24 +164,21 @@ static bool answer(void) {
     snprintf(facts.mode, sizeof facts.mode, "%s", cus_mode_name(cus_options()->mode));
     cus_report_breaks(&report, &sum, let_pass, cus_api_name);
     fill_breaks(&facts, &report);
-    cus_page_answer(page, &facts);
+    cus_page_answer(&page, &facts);
     return true;
 }
 
-/* Is an answer due? The moment does not count until it is given. */
-static bool asked(void) {
-    return page && __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE) != seen;
-}
-
 void cus_live_look(void) {
-    if (!asked())
+    if (!page.asked)
         return;
+    int saved = errno;
     uint64_t now = cus_clock_ns();
-    uint32_t what = __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE);
-    if (now - answered < ANSWER_NS || !answer())
-        return;
-    answered = now;
-    seen = what;
+    if (now - answered >= ANSWER_NS && now - looked >= LOOK_NS) {
+        looked = now;
+        if (cus_page_is_asked(&page) && answer())
+            answered = now;
+    }
+    errno = saved;
 }
 
 /* ---- the long sleep ---- */
@@ -191,12 +189,11 @@ struct waiter {
 };
 
 void cus_live_wait(uint32_t *word, uint32_t value) {
-    if (!page) {
-        cus_futex_wait(word, value, 0);
-        return;
-    }
-    if (asked()) { /* too soon after the last answer, or somebody was busy */
-        cus_futex_wait(word, value, ANSWER_NS / 10);
+    int saved = errno;
+    bool asked = cus_page_is_asked(&page); /* too soon after the last answer, or one was busy */
+    errno = saved;
+    if (asked || !page.asked) {
+        cus_futex_wait(word, value, asked ? ANSWER_NS / 10 : 0);
         return;
     }
     if (no_waitv) {
@@ -205,9 +202,8 @@ void cus_live_wait(uint32_t *word, uint32_t value) {
     }
     struct waiter waiters[2] = {
         {value, (uintptr_t)word, 2 /* FUTEX_32 */ | FUTEX_PRIVATE_FLAG, 0},
-        {seen, (uintptr_t)&page->asked, 2, 0},
+        {page.seen, (uintptr_t)page.asked, 2, 0},
     };
-    int saved = errno;
     if (syscall(SYS_futex_waitv, waiters, 2, 0, NULL, 0) < 0 && errno != EAGAIN && errno != EINTR)
         no_waitv = true; /* an older kernel, or a sandbox that does not know the call */
     errno = saved;

@@ -19,6 +19,11 @@ enum { STRING_MAX = 65000 };
 
 static void put(struct cst_out *out, const void *from, size_t bytes) {
     const char *at = from;
+    /* A program that closes all descriptors may have the number again for a file of its own. */
+    if (!out->error && !cus_file_is(out->fd, &out->id)) {
+        out->error = EBADF;
+        out->fd = -1;
+    }
     while (!out->error && bytes) {
         ssize_t n = write(out->fd, at, bytes);
         if (n < 0 && errno == EINTR)
@@ -43,8 +48,8 @@ int cst_out_open(struct cst_out *out, const char *path) {
     struct stat there;
     if (lstat(path, &there) == 0)
         return out->error = EEXIST;
-    out->fd = open(out->partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (out->fd < 0)
+    out->fd = cus_file_open(out->partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (out->fd < 0 || !cus_file_identify(out->fd, &out->id))
         return out->error = errno;
     struct cst_file head = {.version = CST_VERSION, .mark = CST_MARK};
     memcpy(head.magic, CST_MAGIC, sizeof head.magic);
@@ -66,11 +71,18 @@ void cst_out_block(struct cst_out *out, uint32_t type, uint32_t flags, const voi
     put(out, zeros, (8 - bytes % 8) % 8);
 }
 
+/* Closes the file, unless the program has the number for a file of its own by now. */
+static bool release(struct cst_out *out) {
+    bool ours = out->fd >= 0 && cus_file_is(out->fd, &out->id);
+    int fd = out->fd;
+    out->fd = -1;
+    return !ours || close(fd) == 0;
+}
+
 int cst_out_close(struct cst_out *out) {
     cst_out_block(out, CST_BLOCK_END, 0, "", 0, 0);
-    if (out->fd >= 0 && close(out->fd) != 0 && !out->error)
+    if (!release(out) && !out->error)
         out->error = errno;
-    out->fd = -1;
     /* Not over a file that came meanwhile; where the file system cannot promise that, it is looked
      * for. */
     if (!out->error &&
@@ -89,8 +101,7 @@ int cst_out_close(struct cst_out *out) {
 void cst_out_abandon(struct cst_out *out) {
     if (out->fd < 0)
         return;
-    close(out->fd);
-    out->fd = -1;
+    release(out);
     unlink(out->partial);
 }
 

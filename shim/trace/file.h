@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shim/base/file.h"
 #include "shim/trace/format.h"
 
 #ifdef __cplusplus
@@ -19,6 +20,7 @@ enum { CST_PATH = 4096, CST_SINK = 1 << 20 /* bytes of records that make a block
 
 struct cst_out {
     int fd;
+    struct cus_file_id id;
     int error; /* errno of the first call that failed; nothing is written behind it */
     uint64_t bytes;
     char path[CST_PATH], partial[CST_PATH + 16];

@@ -485,6 +485,8 @@ static bool map_file(struct reading *r) {
             close(fd);
         return false;
     }
+    trace->owner = is.st_uid;
+    trace->mode = is.st_mode;
     bool file = S_ISREG(is.st_mode);
     uint64_t bytes = file ? (uint64_t)is.st_size : 0;
     int why = 0;
@@ -560,6 +562,14 @@ struct cst_trace *cst_open_within(const char *path, const struct cst_bounds *bou
     if (read)
         return trace;
     cst_free(trace);
+    return NULL;
+}
+
+const char *cst_distrust(const struct cst_trace *trace) {
+    if (trace->owner != geteuid() && trace->owner != 0)
+        return "it belongs to another user";
+    if (trace->mode & (S_IWGRP | S_IWOTH))
+        return "others than its owner may write it";
     return NULL;
 }
 

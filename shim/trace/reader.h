@@ -68,6 +68,7 @@ struct cst_trace {
     struct cst_replay replay; /* all empty in a trace that is not replayable */
     uint64_t ops, lost_records, lost_ops;
     uint64_t begin_ns, end_ns; /* of the first and last event; 0 where there is none */
+    uint32_t owner, mode;      /* of the file that was read: user, and bits as stat(2) has them */
     uint64_t file_bytes;       /* length of the file */
     uint64_t raw_bytes;        /* facts and records, unpacked */
     uint64_t unpack_max;       /* bound of what packed data blocks hold together (cst_data_fits) */
@@ -94,6 +95,10 @@ struct cst_trace *cst_open_within(const char *path, const struct cst_bounds *bou
                                   size_t bytes);
 struct cst_trace *cst_open(const char *path, char *error, size_t bytes);
 void cst_free(struct cst_trace *trace);
+
+/* Why nothing that is in it may be run without asking: somebody but this user and root can have
+ * written it. NULL: nobody can. */
+const char *cst_distrust(const struct cst_trace *trace);
 
 /* The string of that id; "" for 0 and for ids that are not defined. */
 const char *cst_string(const struct cst_trace *trace, uint32_t id);

@@ -31,6 +31,8 @@ static void say(struct asking *a, const char *format, ...) {
 /* Did the recording end in good order, with all that it saw? */
 static void ask_recording(struct asking *a) {
     const struct cst_trace *trace = a->trace;
+    if (!trace->replay.n_works)
+        say(a, "it has nothing to replay: record it with cusplice record --replayable");
     if (trace->lost_records)
         say(a, "%" PRIu64 " records were lost when it was recorded: not all of it is there",
             trace->lost_records);

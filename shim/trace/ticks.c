@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
+
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
@@ -43,7 +45,7 @@ static bool runs_evenly(void) {
 
 bool cus_ticks_usable(void) {
     char name[16] = "";
-    int fd = open(cus_ticks_source, O_RDONLY | O_CLOEXEC);
+    int fd = cus_file_open(cus_ticks_source, O_RDONLY, 0);
     ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
     if (fd >= 0)
         close(fd);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/json.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
@@ -313,7 +314,7 @@ static void put_all(struct cus_json *w) {
 
 void cus_report_end(const char *path) {
     char target[4096];
-    struct cus_json w;
+    struct cus_json w = {.why = NULL};
     int saved = errno;
     say_all();
     if (*path) {
@@ -324,7 +325,8 @@ void cus_report_end(const char *path) {
             done = cus_json_end(&w);
         }
         if (!done)
-            cus_log(CUS_WARN, "verify", "the report %s cannot be written: %m", path);
+            cus_log(CUS_WARN, "verify", "the report %s cannot be written: %s", path,
+                    cus_file_why(w.why));
     }
     errno = saved;
 }

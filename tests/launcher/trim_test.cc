@@ -57,6 +57,32 @@ TEST(Trim, StepsMeanWhatTheyMeant) {
     }
 }
 
+// For others to see: nothing in the file that tells more than which kernels ran when.
+TEST(Trim, BareTracesTellNothingOfTheProgram) {
+    const std::string secret = "s3cr3t";
+    std::string from = Out("secret.cst"), out = Out("bare.cst");
+    Synth made(from);
+    made.Facts("{\"argv\":[\"" + secret + "\"],\"exe\":\"/" + secret +
+               "\",\"gpu\":\"H\",\"pid\":77,\"options\":{\"mode\":\"full\",\"log_file\":\"/" +
+               secret + "\"}}");
+    made.Thread(7, secret + " thread");
+    uint32_t stream = made.Stream(CST_STREAM_CREATED, 0x10), kernel = made.Kernel("kernel");
+    memcpy(&made.param, secret.data(), secret.size());
+    for (int i = 0; i < 3; i++)
+        made.Eager(stream, kernel, "observing", "observing");
+    ASSERT_EQ(made.Close(), 0);
+    EXPECT_NE(Read(from).find(secret), std::string::npos);
+    EXPECT_TRUE(Has(Says({"trim", "--bare", "-o", out, from}), ": 3 of 3 ops, "));
+    EXPECT_EQ(Read(out).find(secret), std::string::npos);
+    sim::Json j = Parse(Says({"info", "--json", out}));
+    EXPECT_EQ(j.Number("ops"), 3);
+    EXPECT_EQ(j.text["facts.gpu"], "H");
+    EXPECT_EQ(j.text["facts.options.mode"], "full");
+    EXPECT_EQ(j.text["facts.trimmed.bare"], "true");
+    EXPECT_FALSE(j.Has("facts.trimmed.from") || j.Has("facts.pid") || j.Has("facts.argv.0"));
+    EXPECT_TRUE(Has(Says({"report", "kernels", out}), "kernel"));
+}
+
 TEST(Trim, GpuTimesOfWhatIsKeptAreKept) {
     std::string path = Out("measured.cst"), out = Out("measured.part.cst");
     Synth s(path);

@@ -496,6 +496,63 @@ TEST(Refuses, CodeThatIsNotWholeOrNotThere) {
                     "kernel no_such_kernel: not as it was in module 1: CUDA_ERROR_NOT_FOUND"));
 }
 
+// The parts of a module say where they belong: all of it, and nothing beyond.
+TEST(Refuses, CodeWhosePartsDoNotFollowEachOther) {
+    for (uint64_t second :
+         {uint64_t{101}, uint64_t{4096}, uint64_t{1} << 40, uint64_t{99}, uint64_t{0}}) {
+        std::string path = Fresh("parts.cst");
+        Made m(path);
+        uint64_t a = m.Alloc(0, 4096);
+        auto *module =
+            static_cast<cst_module *>(cst_sink_add(&m.s.sink, CST_MODULE, sizeof(cst_module)));
+        module->id = 1;
+        module->form = CST_MODULE_IMAGE;
+        module->bytes = 100;
+        std::string code(100, 'c');
+        module->check = XXH3_64bits(code.data(), code.size());
+        m.Data(CST_DATA_IMAGE, 1, 0, code);
+        m.Data(CST_DATA_IMAGE, 1, second, std::string(1 << 16, 'd'));
+        m.Launch(0, m.Code(1, "touch", {8}), 1, 1, {a});
+        ASSERT_EQ(m.Close(), 0);
+        EXPECT_TRUE(Has(Refused(path), "the code of module 1 is not whole in the trace")) << second;
+        EXPECT_TRUE(Has(Refused(path), "blocks of module 1 overlap")) << second;
+    }
+}
+
+TEST(Refuses, CodeInAPipeOrADevice) {
+    std::string pipe = Folder() + "/code.pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    for (const std::string &path : {pipe, std::string("/dev/zero"), std::string("/")}) {
+        Small t("pipe.cst");
+        uint32_t module = t.m.FileModule(path, 0, 200, 1, "");
+        t.m.Launch(t.lane, t.m.Code(module, "touch", {8}), 1, 1, {t.a});
+        EXPECT_TRUE(Has(Refused(t.End()), path + ": its code was launched, and it is no regular"));
+    }
+}
+
+TEST(Refuses, MoreOfTheHostsMemoryThanItMayTake) {
+    // Two bytes at the ends of a pinned terabyte.
+    Small t("wide.cst");
+    t.m.Span(CST_SPAN_HOST, 0x7e0000000000, uint64_t{1} << 40, "cuMemHostAlloc");
+    t.m.Download(t.lane, t.a, 4, 0x7e0000000000);
+    t.m.Download(t.lane, t.a, 4, 0x7e0000000000 + (uint64_t{1} << 40) - 4);
+    EXPECT_TRUE(Has(Refused(t.End()), "copies to the host would take more of the host's memory"));
+}
+
+TEST(Refuses, SizesThatDoNotFitIntoANumber) {
+    Small t("large.cst");
+    t.m.Memset(t.lane, t.a, 4, 7, 2)->width = uint64_t{1} << 62;
+    cst_work *rows = t.m.Memset(t.lane, t.a, 1, 7, 2);
+    rows->height = uint64_t{1} << 33;
+    rows->pitch = uint64_t{1} << 32;
+    cst_work *copy = t.m.Move(t.lane, t.a, t.a, 16);
+    copy->width = uint64_t{1} << 33;
+    copy->height = uint64_t{1} << 33;
+    std::string why = Refused(t.End());
+    EXPECT_TRUE(Has(why, "a memset of more bytes than there can be")) << why;
+    EXPECT_TRUE(Has(why, "a copy of more bytes than there can be")) << why;
+}
+
 TEST(Refuses, ADataBlockThatWasChanged) {
     for (bool packed : {false, true}) {
         std::string path = MakeSteps("flipped.cst", 2, packed), bytes = ReadAll(path);

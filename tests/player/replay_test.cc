@@ -254,7 +254,7 @@ TEST(TrimOfReplayable, APartSaysThatItIsNone) {
     std::string path = WithOps("part.cst"), out = Fresh("part.trim.cst");
     Result r = Cusplice({"trim", "--steps", "1", "-o", out, path});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "\nit cannot be replayed, for it is a part")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nit cannot be replayed: what a replay needs was left out")) << r.out;
     sim::Json json = sim::ParseJson(Cusplice({"info", "--json", out}).out);
     EXPECT_EQ(json.Number("ops"), 1);
     EXPECT_EQ(json.Number("replay_calls"), 0);
@@ -285,7 +285,7 @@ TEST(TrimOfReplayable, BrokenDataDoesNotBecomeWhole) {
 const char kReady[] = "'{\"ready\":true,\"gpu\":\"G\",\"ops\":9,\"launches\":4,\"steps\":2,"
                       "\"memory_bytes\":7,\"checks\":1,\"interface\":1,\"warnings\":[]}'";
 
-Result ByScript(const std::string &script, Strings arguments) {
+Result ByScript(const std::string &script, Strings arguments, std::string trace = "") {
     std::string folder = CuspliceProgram();
     folder = folder.substr(0, folder.rfind("/bin/")) + "/lib/cusplice";
     mkdir(folder.c_str(), 0755);
@@ -293,7 +293,7 @@ Result ByScript(const std::string &script, Strings arguments) {
     std::ofstream(path) << "#!/bin/sh\n" << script;
     chmod(path.c_str(), 0755);
     arguments.insert(arguments.begin(), "replay");
-    arguments.push_back(MakeSteps("script.cst", 1));
+    arguments.push_back(trace.empty() ? MakeSteps("script.cst", 1) : trace);
     return Cusplice(arguments);
 }
 
@@ -309,6 +309,44 @@ std::string Answers(const std::string &check, const std::string &in_graphs = "3"
            in_graphs +
            ",\"issued\":4}' ;;\n"
            "esac; done\n";
+}
+
+// A player that says that it was started.
+TEST(ReplayRefuses, WhatIsNotWholeBeforeAPlayerIsStarted) {
+    std::string mark = Folder() + "/started";
+    auto refused = [&](const std::string &trace) {
+        Result r = ByScript("touch " + mark + "\nexit 7\n", {}, trace);
+        EXPECT_EQ(r.Exit(), 1);
+        EXPECT_NE(access(mark.c_str(), F_OK), 0) << r.err;
+        EXPECT_TRUE(Has(r.err, trace + ": cannot be replayed:\n")) << r.err;
+        return r.err;
+    };
+    for (bool packed : {false, true}) {
+        std::string path = MakeSteps("whole.cst", 2, packed), bytes = ReadAll(path);
+        WriteAll(path, bytes.substr(0, bytes.size() - sizeof(cst_block)));
+        EXPECT_TRUE(Has(refused(path), "  the recording did not end in good order"));
+        cst_block block;
+        std::string changed = bytes;
+        for (size_t at = sizeof(cst_file); at + sizeof block <= bytes.size();
+             at += sizeof block + (block.bytes + 7) / 8 * 8) {
+            memcpy(&block, &bytes[at], sizeof block);
+            if (block.type == CST_BLOCK_DATA)
+                changed[at + offsetof(cst_block, check)] ^= 1;
+        }
+        WriteAll(path, changed);
+        EXPECT_TRUE(Has(refused(path), "corrupt: a data block ("));
+    }
+    std::string path = Fresh("gap.cst");
+    Made m(path);
+    uint32_t lane = m.Lane(CST_STREAM_CREATED);
+    m.Memset(lane, m.Alloc(0, 4096), 4, 7, 2);
+    m.s.Lost(3, 1);
+    m.Data(CST_DATA_INPUT, 90, 0, "abcd");
+    m.Data(CST_DATA_INPUT, 90, 8, "efgh");
+    ASSERT_EQ(m.Close(), 0);
+    std::string why = refused(path);
+    EXPECT_TRUE(Has(why, "  3 records were lost when it was recorded")) << why;
+    EXPECT_TRUE(Has(why, "  corrupt: the blocks of input 90 overlap, or something is")) << why;
 }
 
 TEST(ReplayPace, IsThePlayers) {

@@ -95,6 +95,7 @@ class Seam : public ::testing::Test {
         env["SEAM_LIBRARIES"] = fake;
         env["SEAM_LOG"] = folder + "/log";
         env["CUSPLICE_HANDSHAKE"] = folder + "/handshake";
+        std::ofstream(env["CUSPLICE_HANDSHAKE"]).close(); // the launcher makes it
         env["XDG_CONFIG_HOME"] = folder;
         env["TSAN_OPTIONS"] = "exitcode=98:suppressions=" + Absolute("SEAM_TSAN_SUPPRESSIONS");
         std::string path = Absolute(program), errors = folder + "/errors";

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,16 +31,34 @@ std::string Env(const char *name) {
     return value ? value : "";
 }
 
+// Who the child is, and what it may have.
+void Become(const Child &child) {
+    struct rlimit no_core = {0, 0}, memory = {child.memory_mb << 20, child.memory_mb << 20};
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (child.memory_mb && Sanitizer().empty()) {
+        setrlimit(RLIMIT_AS, &memory);
+    }
+    for (const auto &[here, there] : child.descriptors) {
+        dup2(there, here);
+    }
+    for (int fd : child.closed) {
+        close(fd);
+    }
+    if (child.user &&
+        (setgroups(0, nullptr) != 0 || setresgid(child.user, child.user, child.user) != 0 ||
+         setresuid(child.user, child.user, child.user) != 0)) {
+        _exit(126);
+    }
+}
+
 [[noreturn]] void Exec(const Child &child, const std::string &out, const std::string &err) {
-    int fds[3] = {open("/dev/null", O_RDONLY),
-                  open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644),
-                  open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644)};
+    int fds[3] = {open("/dev/null", O_RDONLY | O_CLOEXEC),
+                  open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
+                  open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
     for (int i = 0; i < 3; i++) {
         dup2(fds[i], i);
     }
     setpgid(0, 0);
-    struct rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
     std::map<std::string, std::string> env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}};
     for (const auto &entry : child.env) {
         env[entry.first] = entry.second;
@@ -57,6 +76,7 @@ std::string Env(const char *name) {
         argv.push_back(const_cast<char *>(word.c_str()));
     }
     argv.push_back(nullptr);
+    Become(child);
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
 }
@@ -75,9 +95,10 @@ Result Run(const Child &child) {
         Exec(child, dir + "/out", dir + "/err");
     }
     int status = 0;
+    struct rusage usage = {};
     unsigned nap_us = 500;
     for (;;) {
-        pid_t got = waitpid(pid, &status, WNOHANG);
+        pid_t got = wait4(pid, &status, WNOHANG, &usage);
         if (got == pid) {
             break;
         }
@@ -91,6 +112,7 @@ Result Run(const Child &child) {
     }
     kill(-pid, SIGKILL); // whatever the child left behind
     result.seconds = Now() - start;
+    result.peak_mb = (double)usage.ru_maxrss / 1024;
     result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     result.out = ReadFile(dir + "/out");
     result.err = ReadFile(dir + "/err");

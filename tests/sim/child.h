@@ -12,6 +12,10 @@ struct Child {
     std::vector<std::string> command;
     std::map<std::string, std::string> env; // on top of a bare environment
     int timeout_s = 60;
+    unsigned user = 0;                   // user and group to run as; 0: those of the test
+    std::vector<int> closed = {};        // descriptors that are not open when it starts
+    std::map<int, int> descriptors = {}; // its number: that of the test, which has it open as well
+    size_t memory_mb = 0; // addresses that it may have; 0, and under a sanitizer: any
 };
 
 struct Result {
@@ -19,6 +23,7 @@ struct Result {
     bool timed_out = false;
     std::string out, err;
     double seconds = 0;
+    double peak_mb = 0; // of memory that was resident
 };
 
 // Everything CUDA, cusplice and the loader would read is left out of the child's environment unless

@@ -123,5 +123,6 @@ int main(int argc, char **argv) {
         cli_print_help(verb);
         return 0;
     }
+    budget_begin();
     return verb->run(verb, argc - 1, argv + 1);
 }

@@ -27,6 +27,7 @@ static const struct {
     {"--step", TRACE_STEP, "N"},
     {"--out", TRACE_OUT, "FILE"},
     {"--pack", TRACE_PACK, NULL},
+    {"--bare", TRACE_BARE, NULL},
     {"--by", TRACE_BY, "WHAT"},
     {"--html", TRACE_HTML, "FILE"},
     {"--force", TRACE_FORCE, NULL},

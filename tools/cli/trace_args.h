@@ -29,6 +29,7 @@ enum trace_option {
     TRACE_FORCE = 1 << 14,
     TRACE_MAX_MEMORY = 1 << 15, /* these two whatever a verb allows */
     TRACE_MAX_SECONDS = 1 << 16,
+    TRACE_BARE = 1 << 17,
 };
 
 /* In the help of each verb that reads a trace or a database. */
@@ -36,7 +37,7 @@ enum trace_option {
     "      --max-memory MIB  read and unpack with so much memory at most; 0: no bound. Without "   \
     "it "                                                                                          \
     "256 MiB\n"                                                                                    \
-    "                        and 24 times what is read; a packed trace may unpack to 64 MiB and "  \
+    "                        and 16 times what is read; a packed trace may unpack to 64 MiB and "  \
     "100\n"                                                                                        \
     "                        times its length\n"                                                   \
     "      --max-seconds S   with so much processor time; 0: no bound. Without it 30 s and 1 s "   \

@@ -11,6 +11,7 @@
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
 #include "tools/cli/trace_args.h"
+#include "tools/cli/trust.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
@@ -51,6 +52,8 @@ static const char help[] =
     "                        .json\n"
     "      --svg FILE        the plot: time of a step against the size of graphs\n"
     "      --force           replace files that are there, but never TRACE\n"
+    "      --trust           play TRACE, whoever's it is: it runs the GPU code in it (cusplice "
+    "replay --help)\n"
     "      --scenario NAME   record that scenario\n"
     "      --steps A-B       of it, or of the program, these steps alone\n" CLI_BUDGET_HELP
     "  -h, --help\n"
@@ -71,7 +74,7 @@ enum { BREAKS = 32, COMMAND = 4096, WARM = 8, SAY_SECONDS = 60, TOP = 8, TOP_MAX
 
 static struct {
     struct bench_plan plan;
-    bool strategies, formatted, force;
+    bool strategies, formatted, force, trusted;
     enum replay_pace pace;
     const char *breaks[BREAKS];
     unsigned n_breaks, top, rounds;
@@ -238,6 +241,8 @@ static int take_option(char **argv, int *at) {
     const char *value;
     if (strcmp(argv[*at], "--force") == 0)
         return asked.force = true;
+    if (strcmp(argv[*at], "--trust") == 0)
+        return asked.trusted = true;
     for (unsigned i = 0; i < OPTIONS; i++) {
         int taken = cli_run_value(argv, at, options[i].name, options[i].brief, &value);
         if (taken)
@@ -323,13 +328,14 @@ static bool check_files(void) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 5] = {NULL};
+    const char *names[OPTIONS + 6] = {NULL};
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
     names[OPTIONS + 1] = "--force";
     names[OPTIONS + 2] = "--max-memory";
     names[OPTIONS + 3] = "--max-seconds";
+    names[OPTIONS + 4] = "--trust";
     keep_command(argc, argv);
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -370,7 +376,7 @@ static bool make_lists(const struct cst_trace *trace, struct bench_lists *lists)
         return false;
     }
     if (!lists->launches)
-        return true; /* the player says why there is nothing to play */
+        return true; /* memsets and copies alone: there is nothing to keep out of graphs */
     for (unsigned i = 0; i < asked.n_breaks; i++) {
         unsigned before = lists->n;
         if (!bench_lists_add(lists, asked.breaks[i], asked.top, error, sizeof error)) {
@@ -408,6 +414,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
         return 1;
     const struct replay_setup setup = {.player = player,
                                        .trace = trace->path,
+                                       .trusted = asked.trusted,
                                        .pace = asked.pace,
                                        .rounds = asked.rounds,
                                        .warm = WARM};
@@ -439,6 +446,7 @@ static bool take_recorded(const struct cst_trace *trace) {
     if (!asked.plan.strategies[BENCH_AS_RECORDED])
         return true;
     asked.plan.recorded = whatif_facts_config(trace, true, &guessed);
+    cli_say_not_taken(trace);
     if (asked.plan.recorded)
         return true;
     cli_say("%s: it does not say by which options it was recorded: %s", trace->path,
@@ -451,8 +459,14 @@ static int bench(const char *path, const char *from) {
     char library[4096], error[4600];
     struct bench_lists lists = {0};
     struct cst_trace *trace = budget_open(path, error, sizeof error);
-    if (!trace) {
-        cli_say("%s", error);
+    if (!trace || !replay_whole(trace, cli_say)) {
+        if (!trace)
+            cli_say("%s", error);
+        cst_free(trace);
+        return 1;
+    }
+    if (!replay_whole(trace, cli_say) || !cli_trust(trace, &asked.trusted)) {
+        cst_free(trace);
         return 1;
     }
     int status = 1;
@@ -460,8 +474,7 @@ static int bench(const char *path, const char *from) {
                         ? cli_library_preload(library, getenv("LD_PRELOAD"))
                         : NULL;
     asked.plan.preload = preload;
-    if (preload && replay_whole(trace, cli_say) && take_recorded(trace) &&
-        make_lists(trace, &lists))
+    if (preload && take_recorded(trace) && make_lists(trace, &lists))
         status = measure(trace, &lists, from);
     bench_lists_free(&lists);
     free((void *)(uintptr_t)asked.plan.recorded);
@@ -490,8 +503,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_bench = {
     "bench",
     "bench [--strategy LIST] [--pieces LIST] [--break LIST]... [--top K] [--first N] [--rounds N] "
-    "[--pace recorded|fastest|none] [--format table|json|csv|md] [-o FILE]... [--svg FILE] "
-    "[--force] "
+    "[--pace recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE]... [--svg "
+    "FILE] [--force] "
     "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
     "measure a trace by strategies, sizes of graphs and break lists",
     help,

@@ -122,6 +122,8 @@ static void print_json(const struct look *look, const struct counts *counts) {
 
 /* ---- for people ---- */
 
+enum { LACKS = 400 };
+
 static void print_fact(void *context, const char *key, size_t key_bytes, const char *value,
                        size_t value_bytes) {
     char name[64], text[600];
@@ -133,10 +135,20 @@ static void print_fact(void *context, const char *key, size_t key_bytes, const c
     clean_print(stdout, " %s%s\n", text, strlen(text) < value_bytes / 2 ? " ..." : "");
 }
 
+static void keep_first(void *context, const char *sentence) {
+    char *first = context;
+    if (!*first)
+        snprintf(first, LACKS, "%s", sentence);
+}
+
 /* What a replay has to do, or that there is none. */
-static void print_replay(const struct cst_replay *replay) {
+static void print_replay(const struct cst_trace *trace) {
+    const struct cst_replay *replay = &trace->replay;
+    char lacks[LACKS] = "";
     if (!replay->n_works)
         printf("  %-16s no (cusplice record --replayable)\n", "can be replayed");
+    else if (!cst_replay_whole(trace, false, keep_first, lacks))
+        printf("  %-16s no: %s\n", "can be replayed", lacks);
     else if (replay->n_obstacles)
         printf("  %-16s no: %zu things that the program did cannot be done again (cusplice replay "
                "names them)\n",
@@ -182,7 +194,7 @@ static void print_text(const struct look *look, const struct counts *counts) {
                model->gpu_known, look_share(model->gpu_known, model->n_ops), trace->n_gpu);
     else
         printf("  %-16s none (cusplice record --gpu-times)\n", "GPU times");
-    print_replay(&trace->replay);
+    print_replay(trace);
     printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies\n", "kinds",
            counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
            counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY]);

@@ -10,6 +10,7 @@
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
 #include "tools/cli/trace_args.h"
+#include "tools/cli/trust.h"
 #include "tools/replay/run.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
@@ -25,6 +26,14 @@ static const char help[] =
     "own. Memory at the end is held against the recorded sums. What cannot be replayed is named "
     "before anything\n"
     "begins.\n"
+    "\n"
+    "A replay runs the GPU code that the trace holds, on this machine and as this user, and loads "
+    "code from the files\n"
+    "that it names. Play only traces of people whose programs you would run. A trace that belongs "
+    "to another user, or\n"
+    "that others may write, is asked about on a terminal, and wants --trust elsewhere. The options "
+    "of a recording that\n"
+    "name files or bound memory are never taken.\n"
     "\n"
     "      --strategy S      eager: the driver alone, without cusplice; piecewise, full,\n"
     "                        full_decode_only, full_and_piecewise: that mode, with the settings "
@@ -42,6 +51,7 @@ static const char help[] =
     "program took;\n"
     "                        fastest: the time that it took in the fastest step; none: it issues "
     "as fast as it can\n"
+    "      --trust           play it, whoever's it is\n"
     "      --format FORM     table (default), json, csv or md\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "step_ns is the median of the time for a step; a step ends where the host waits for the GPU "
@@ -68,6 +78,7 @@ static struct {
     struct table_view view;
     unsigned rounds;
     enum replay_pace pace;
+    bool trusted;
     const char *trace;
 } asked = {.rounds = 10};
 
@@ -173,13 +184,14 @@ static int take_option(char **argv, int *at) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 4] = {NULL};
+    const char *names[OPTIONS + 5] = {NULL};
     bool only_words = false;
     for (unsigned i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     names[OPTIONS] = "--help";
     names[OPTIONS + 1] = "--max-memory";
     names[OPTIONS + 2] = "--max-seconds";
+    names[OPTIONS + 3] = "--trust";
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
         bool option = !only_words && word[0] == '-' && word[1];
@@ -190,6 +202,10 @@ static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
         if (option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             cli_print_help(self);
             return 0;
+        }
+        if (option && strcmp(word, "--trust") == 0) {
+            asked.trusted = true;
+            continue;
         }
         int taken = option ? take_option(argv, &at) : 1;
         if (!taken)
@@ -222,6 +238,14 @@ static bool patterns_match(const struct cst_trace *trace) {
         }
     free(list);
     return all;
+}
+
+/* Is as-recorded among them? */
+static bool takes_recorded(void) {
+    for (unsigned i = 0; i < asked.n_strategies; i++)
+        if (asked.strategies[i] == AS_RECORDED)
+            return true;
+    return asked.n_strategies == 0;
 }
 
 /* How many, into `out`; 0: something is missing, which was said. */
@@ -321,10 +345,13 @@ static int replay(const struct cst_trace *trace) {
         return 1;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     char *recorded = whatif_facts_config(trace, true, &guessed);
+    if (takes_recorded())
+        cli_say_not_taken(trace);
     unsigned n = preload ? plan(trace, preload, recorded, strategies) : 0;
     budget_lift(); /* players use what the driver needs */
     struct replay_setup setup = {.player = player,
                                  .trace = asked.trace,
+                                 .trusted = asked.trusted,
                                  .pace = asked.pace,
                                  .rounds = asked.rounds,
                                  .warm = WARM};
@@ -350,7 +377,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
-    status = trace && replay_whole(trace, cli_say) && patterns_match(trace) ? replay(trace) : 1;
+    bool may = trace && replay_whole(trace, cli_say) && cli_trust(trace, &asked.trusted);
+    status = may && patterns_match(trace) ? replay(trace) : 1;
     cst_free(trace);
     for (unsigned i = 0; i < asked.n_settings; i++)
         free(asked.names[i]);
@@ -360,7 +388,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_replay = {
     "replay",
     "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [--repeat N] [--pace "
-    "recorded|fastest|none] [--format table|json|csv|md] TRACE",
+    "recorded|fastest|none] [--trust] [--format table|json|csv|md] TRACE",
     "play a replayable trace again, by several strategies",
     help,
     run,

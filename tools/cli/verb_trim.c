@@ -22,7 +22,11 @@ static const char help[] =
     "      --stream N        count the steps of this stream\n"
     "  -o, --out FILE        without it, X.cst becomes X.trim.cst. Never over a file that is "
     "there\n"
-    "      --pack            compress it (zstd)\n" CLI_BUDGET_HELP "  -h, --help\n"
+    "      --pack            compress it (zstd)\n"
+    "      --bare            for others to see: leave out the command line, paths, names of "
+    "threads, the arguments of\n"
+    "                        kernels and what a replay needs. Names of kernels, shapes and times "
+    "stay\n" CLI_BUDGET_HELP "  -h, --help\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read or the new one not be written; 2 for a bad\n"
     "option. Where something fails no new file is left.\n";
@@ -44,7 +48,8 @@ static char *note_of(const struct look *look, const struct trace_args *args,
         return NULL;
     struct jsonl json = {.to = to};
     jsonl_open(&json, NULL, '{');
-    jsonl_text(&json, "from", look->trace->path);
+    if (!(args->given & TRACE_BARE))
+        jsonl_text(&json, "from", look->trace->path);
     if (args->given & TRACE_STEPS) {
         snprintf(steps, sizeof steps, "%u-%u", args->from, args->to);
         jsonl_text(&json, "steps", steps);
@@ -52,7 +57,9 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     }
     jsonl_number(&json, "ops_before", look->model->n_ops);
     jsonl_bool(&json, "closed", look->trace->closed);
-    if (args->given & TRACE_STEPS && look->trace->replay.n_works)
+    if (args->given & TRACE_BARE)
+        jsonl_bool(&json, "bare", true);
+    if (args->given & (TRACE_STEPS | TRACE_BARE) && look->trace->replay.n_works)
         jsonl_text(&json, "replay", "left out");
     jsonl_close(&json, '}');
     if (fclose(to) == 0)
@@ -70,8 +77,9 @@ static int trim(const struct look *look, const struct trace_args *args,
         cli_say("not enough memory");
         return 1;
     }
-    bool made = trim_write(look, selection, note, args->given & TRACE_PACK, out, &result, error,
-                           sizeof error);
+    const struct trim_form form = {.packed = args->given & TRACE_PACK,
+                                   .bare = args->given & TRACE_BARE};
+    bool made = trim_write(look, selection, note, form, out, &result, error, sizeof error);
     free(note);
     if (!made) {
         cli_say("%s", error);
@@ -80,7 +88,7 @@ static int trim(const struct look *look, const struct trace_args *args,
     clean_print(stdout, "%s: %llu of %u ops, %llu bytes\n", out, (unsigned long long)result.ops,
                 look->model->n_ops, (unsigned long long)result.bytes);
     if (result.cut)
-        puts("it cannot be replayed, for it is a part: what a replay needs was left out");
+        puts("it cannot be replayed: what a replay needs was left out");
     return trace_args_end();
 }
 
@@ -92,11 +100,11 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     char error[4600], path[CST_PATH];
     int status = 1;
     (void)self;
-    if (!trace_args_read(&args, argc, argv, TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK,
-                         needed))
+    if (!trace_args_read(&args, argc, argv,
+                         TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK | TRACE_BARE, needed))
         return 2;
-    if (!(args.given & (TRACE_STEPS | TRACE_PACK))) {
-        cli_say("--steps A-B is missing (or --pack)");
+    if (!(args.given & (TRACE_STEPS | TRACE_PACK | TRACE_BARE))) {
+        cli_say("--steps A-B is missing (or --pack, or --bare)");
         return 2;
     }
     if (!args.out && !default_out(args.words[0], path, sizeof path)) {
@@ -119,7 +127,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_trim = {
     "trim",
-    "trim --steps A-B [--stream N] [-o OUT] [--pack] TRACE",
+    "trim [--steps A-B] [--stream N] [-o OUT] [--pack] [--bare] TRACE",
     "some steps of a trace as a trace of their own",
     help,
     run,

@@ -10,6 +10,7 @@
 #include "shim/base/options.h"
 #include "tools/cli/run.h"
 #include "tools/cli/trace_args.h"
+#include "tools/cli/trust.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
@@ -291,6 +292,7 @@ static bool patterns_match(const struct cst_trace *trace) {
 /* The recorded configuration, and the same without its rules where others are given. */
 static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) {
     char *recorded = whatif_facts_config(found->trace, true, &found->guessed_rules);
+    cli_say_not_taken(found->trace);
     bool unused;
     char *without = asked.config ? whatif_facts_config(found->trace, false, &unused) : NULL;
     const struct whatif_setup baseline = {.recorded = recorded, .timing = &found->known.timing};

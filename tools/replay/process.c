@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +33,8 @@ static bool set_config(const char *text) {
     char path[64];
     int file = memfd_create("the options of the recording", 0);
     size_t bytes = strlen(text);
-    if (file < 0 || write(file, text, bytes) != (ssize_t)bytes)
+    /* Settings that others may write are not believed. */
+    if (file < 0 || fchmod(file, 0600) != 0 || write(file, text, bytes) != (ssize_t)bytes)
         return false;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     return setenv("CUSPLICE_CONFIG", path, 1) == 0;
@@ -79,10 +81,14 @@ static bool configure(const struct replay_strategy *strategy) {
 
 static _Noreturn void become(const struct replay_setup *setup,
                              const struct replay_strategy *strategy, pid_t parent) {
-    const char *words[8] = {setup->player, "--pace", replay_paces[setup->pace]};
-    char memory[24], **argv = (char **)(uintptr_t)words;
-    unsigned n = 3;
+    const char *words[9] = {setup->player};
+    char memory[24];
+    unsigned n = 1;
     uint64_t mib;
+    if (setup->trusted)
+        words[n++] = "--trust";
+    words[n++] = "--pace";
+    words[n++] = replay_paces[setup->pace];
     if (budget_memory_given(&mib)) {
         snprintf(memory, sizeof memory, "%" PRIu64, mib);
         words[n++] = "--max-memory";
@@ -98,8 +104,8 @@ static _Noreturn void become(const struct replay_setup *setup,
             _Exit(BAD_CONFIG);
         setenv("LD_PRELOAD", strategy->preload, 1);
     }
-    execv(argv[0], argv);
-    clean_print(stderr, "cusplice: %s: %s\n", argv[0], strerror(errno));
+    execv(words[0], (char *const *)(uintptr_t)words);
+    clean_print(stderr, "cusplice: %s: %s\n", words[0], strerror(errno));
     _Exit(NO_START);
 }
 

@@ -27,6 +27,7 @@ struct replay_strategy {
 
 struct replay_setup {
     const char *player, *trace; /* files */
+    bool trusted;               /* whoever's the trace is */
     enum replay_pace pace;
     unsigned rounds; /* of measuring, each over all strategies */
     unsigned warm;   /* passes before, not measured, at least */

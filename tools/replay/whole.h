@@ -5,8 +5,8 @@
 #include "shim/trace/reader.h"
 #include "tools/replay/run.h"
 
-/* Is the trace whole, contents and all? False, having said what it lacks. A trace that has nothing
- * for a replay is: the player says so, and what else stands in its way. */
+/* Is the trace whole, contents and all? False, having said what it lacks. What the program did that
+ * cannot be done again is for the player to say. */
 bool replay_whole(const struct cst_trace *trace, replay_say_fn *say);
 
 #endif

@@ -11,8 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MEMORY_TIMES = 24, SECONDS_LEAST = 30, PARTIALS = 8, PATH = 4200 };
+enum { MEMORY_TIMES = 16, SECONDS_LEAST = 30, PARTIALS = 8, PATH = 4200 };
 static const uint64_t MEMORY_LEAST = 256 << 20;
+
+/* A sanitizer's own memory is more than any bound. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { BOUNDS_MEMORY = 0 };
+#else
+enum { BOUNDS_MEMORY = 1 };
+#endif
 
 static struct {
     bool memory_given, seconds_given;
@@ -20,7 +27,7 @@ static struct {
     uint64_t read, more;     /* bytes */
     uint64_t files;          /* bytes that are looked at, and not unpacked */
     struct rlimit data, cpu; /* as they were */
-    bool bound;
+    bool begun, bound;
     char hint[128], late[160];
     char partial[PARTIALS][PATH]; /* "": free */
 } here;
@@ -74,9 +81,13 @@ void budget_whole(const char *path) {
 
 /* ---- bounds ---- */
 
+void budget_begin(void) {
+    here.begun = true;
+}
+
 static void watch(void) {
     struct sigaction action = {.sa_handler = stop};
-    if (here.bound)
+    if (here.bound || !here.begun)
         return;
     getrlimit(RLIMIT_DATA, &here.data);
     getrlimit(RLIMIT_CPU, &here.cpu);
@@ -99,7 +110,10 @@ static void apply(void) {
     uint64_t seconds =
         here.seconds_given ? here.seconds : SECONDS_LEAST + ((here.read + here.files) >> 20);
     watch();
+    if (!here.bound)
+        return;
     here.hint[0] = 0;
+    memory = BOUNDS_MEMORY ? memory : 0;
     if (memory)
         snprintf(here.hint, sizeof here.hint,
                  ": it may use %" PRIu64 " MiB; --max-memory MIB sets another bound", memory >> 20);
@@ -129,7 +143,7 @@ void budget_lift(void) {
     setrlimit(RLIMIT_CPU, &here.cpu);
     signal(SIGXCPU, SIG_DFL);
     signal(SIGBUS, SIG_DFL);
-    here.bound = false;
+    here.bound = here.begun = false;
 }
 
 const char *budget_hint(void) {

@@ -18,11 +18,15 @@ extern "C" {
 #endif
 
 /* The options --max-memory and --max-seconds; 0: no bound. Before anything is read. Without them
- * 256 MiB and 24 times what is read (a trace unpacked), 30 s and 1 s for each MiB of it. */
+ * 256 MiB and 16 times what is read (a trace unpacked), 30 s and 1 s for each MiB of it. */
 void budget_memory(uint64_t mib);
 void budget_seconds(uint64_t seconds);
 /* As they were given, for a process that reads the same; false: it was not. */
 bool budget_memory_given(uint64_t *mib);
+
+/* This process is a command of its own, which may be bound. Where it is not called (in tests, say)
+ * the functions below bind nothing. */
+void budget_begin(void);
 
 /* A file of so many bytes is read; more than one add up. Bounds the process from now on: memory
  * runs out earlier, and where time does, or the file is cut short while it is mapped, the process

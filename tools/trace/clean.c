@@ -5,65 +5,44 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shim/base/clean.h"
+
 /* ---- characters ---- */
 
-enum { HIDDEN = -1 };
+enum { LONGEST = 4 /* bytes of a character; the final NUL is within none */ };
 
-/* What takes another number of columns than one, or is not shown. Wide and combining characters are
- * those of common scripts; Unicode, UAX 11 and the property Mn. */
+/* What takes another number of columns than one. Wide and combining characters are those of common
+ * scripts; Unicode, UAX 11 and the property Mn. */
 static const struct range {
     uint32_t first, last;
-    int columns;
+    unsigned columns;
 } ranges[] = {
-    {0x80, 0x9f, HIDDEN},     {0xad, 0xad, HIDDEN},     {0x300, 0x36f, 0},
-    {0x61c, 0x61c, HIDDEN},   {0x1100, 0x115f, 2},      {0x180e, 0x180e, HIDDEN},
-    {0x1ab0, 0x1aff, 0},      {0x1dc0, 0x1dff, 0},      {0x200b, 0x200f, HIDDEN},
-    {0x2028, 0x202e, HIDDEN}, {0x2060, 0x206f, HIDDEN}, {0x20d0, 0x20ff, 0},
-    {0x2e80, 0x303e, 2},      {0x3041, 0xa4cf, 2},      {0xac00, 0xd7a3, 2},
-    {0xf900, 0xfaff, 2},      {0xfe00, 0xfe0f, 0},      {0xfe20, 0xfe2f, 0},
-    {0xfe30, 0xfe6f, 2},      {0xfeff, 0xfeff, HIDDEN}, {0xff00, 0xff60, 2},
-    {0xffe0, 0xffe6, 2},      {0xfff0, 0xfffb, HIDDEN}, {0xfffe, 0xffff, HIDDEN},
-    {0x1f300, 0x1f64f, 2},    {0x1f900, 0x1f9ff, 2},    {0x20000, 0x3fffd, 2},
+    {0x300, 0x36f, 0},     {0x1100, 0x115f, 2}, {0x1ab0, 0x1aff, 0},   {0x1dc0, 0x1dff, 0},
+    {0x20d0, 0x20ff, 0},   {0x2e80, 0x303e, 2}, {0x3041, 0xa4cf, 2},   {0xac00, 0xd7a3, 2},
+    {0xf900, 0xfaff, 2},   {0xfe00, 0xfe0f, 0}, {0xfe20, 0xfe2f, 0},   {0xfe30, 0xfe6f, 2},
+    {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2}, {0x1f300, 0x1f64f, 2}, {0x1f900, 0x1f9ff, 2},
+    {0x20000, 0x3fffd, 2},
 };
 
-static int columns_of(uint32_t code) {
+static unsigned columns_of(uint32_t code) {
     for (unsigned i = 0; i < sizeof ranges / sizeof *ranges && ranges[i].first <= code; i++)
         if (code <= ranges[i].last)
             return ranges[i].columns;
     return 1;
 }
 
-/* The bytes of the UTF-8 character that begins here; 0: none does. */
-static unsigned decode(const unsigned char *at, uint32_t *code) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned bytes = at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-    if (!bytes)
-        return 0;
-    *code = at[0] & (0xffu >> (bytes + 1));
-    for (unsigned i = 1; i < bytes; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (at[i] & 0x3f);
-    }
-    bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
-    return *code >= least[bytes] && *code <= 0x10ffff && !surrogate ? bytes : 0;
-}
-
 static uint32_t code_at(const char *at) {
-    uint32_t code = (unsigned char)*at;
-    return code < 0x80 || decode((const unsigned char *)at, &code) ? code : 0;
+    uint32_t code = 0;
+    cus_utf8(at, LONGEST, &code);
+    return code;
 }
 
 struct clean_character clean_next(const char *at) {
-    unsigned char byte = (unsigned char)*at;
     uint32_t code;
-    if (byte < 0x80)
-        return (struct clean_character){1, 1, true, byte >= 0x20 && byte != 0x7f};
-    unsigned bytes = decode((const unsigned char *)at, &code);
-    if (!bytes)
-        return (struct clean_character){1, 1, false, false};
-    int columns = columns_of(code);
-    return (struct clean_character){bytes, columns < 0 ? 1 : (unsigned)columns, true, columns >= 0};
+    unsigned bytes = (unsigned)cus_utf8(at, LONGEST, &code);
+    bool shown = bytes && cus_is_shown(code);
+    return (struct clean_character){bytes ? bytes : 1, shown ? columns_of(code) : 1, bytes != 0,
+                                    shown};
 }
 
 /* Puts the character; returns what is behind it. */

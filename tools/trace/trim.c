@@ -5,12 +5,14 @@
 #include "tools/trace/trim.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
+#include "shim/base/options.h"
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
@@ -29,6 +31,7 @@ struct trim {
     uint32_t *cursor;  /* by stream: the first op that went out in no record seen so far */
     const struct cst_call **end; /* of the steps that are kept, by address */
     size_t n_ends;
+    bool bare;
     bool no_memory;
     char wrong[512]; /* what is wrong with the trace that is read */
 };
@@ -145,11 +148,20 @@ static void *put(struct trim *t, const struct cst_record *record) {
     return t->sink.buffer + t->sink.used - bytes;
 }
 
+static void put_op(struct trim *t, const struct cst_op *op) {
+    struct cst_op bare = *op;
+    bare.head.words = sizeof bare / 8; /* the params stand behind it */
+    struct cst_op *copy = put(t, t->bare ? &bare.head : &op->head);
+    copy->kind = t->kinds[op->kind];
+}
+
 static void put_event(struct trim *t, const struct cst_record *record, uint32_t n) {
+    if (record->type == CST_OP) {
+        put_op(t, (const struct cst_op *)record);
+        return;
+    }
     void *copy = put(t, record);
-    if (record->type == CST_OP)
-        ((struct cst_op *)copy)->kind = t->kinds[((const struct cst_op *)record)->kind];
-    else if (record->type == CST_LAUNCH)
+    if (record->type == CST_LAUNCH)
         ((struct cst_launch *)copy)->n = n;
     else if (record->type == CST_FLUSH)
         ((struct cst_flush *)copy)->n = n;
@@ -176,12 +188,13 @@ static void put_definitions(struct trim *t) {
     const struct cst_trace *trace = t->look->trace;
     uint32_t kinds = 0;
     for (uint32_t i = 0; i < trace->n_threads; i++)
-        if (trace->threads[i])
+        if (trace->threads[i] && !t->bare)
             need_string(t, trace->threads[i]->name);
     for (uint32_t i = 0; i < trace->n_kinds; i++)
         if (t->kinds[i]) {
             need_string(t, trace->kinds[i]->name);
-            need_string(t, trace->kinds[i]->file);
+            if (!t->bare)
+                need_string(t, trace->kinds[i]->file);
         }
     for (uint32_t i = 0; i < trace->n_texts; i++)
         if (t->strings[i]) {
@@ -191,8 +204,10 @@ static void put_definitions(struct trim *t) {
             cst_sink_string(&t->sink, t->strings[i], text);
         }
     for (uint32_t i = 0; i < trace->n_threads; i++)
-        if (trace->threads[i])
-            put(t, &trace->threads[i]->head);
+        if (trace->threads[i]) {
+            struct cst_thread *thread = put(t, &trace->threads[i]->head);
+            thread->name = t->bare ? 0 : thread->name;
+        }
     for (uint32_t i = 0; i < trace->n_streams; i++)
         if (trace->streams[i])
             put(t, &trace->streams[i]->head);
@@ -200,8 +215,12 @@ static void put_definitions(struct trim *t) {
         if (t->kinds[i]) {
             struct cst_kind *kind = put(t, &trace->kinds[i]->head);
             kind->id = t->kinds[i] = ++kinds;
+            if (t->bare) {
+                kind->flags |= CST_KIND_OPAQUE;
+                kind->file = 0;
+            }
         }
-    for (size_t i = 0; i < trace->n_ranges; i++)
+    for (size_t i = 0; i < trace->n_ranges && !t->bare; i++)
         if (trace->ranges[i]->head.ns < t->selection->end)
             put(t, &trace->ranges[i]->head);
 }
@@ -289,11 +308,80 @@ static void count_trims(void *context, const char *key, size_t key_bytes, const 
     *most = n > *most && n < UINT32_MAX ? n : *most;
 }
 
+/* ---- facts for others to see ---- */
+
+static bool is_key(const char *key, size_t bytes, const char *name) {
+    return bytes == strlen(name) + 2 && memcmp(key + 1, name, bytes - 2) == 0;
+}
+
+/* Is it an option whose value is a path? */
+static bool is_path(const char *key, size_t bytes) {
+    const struct cus_option_row *row;
+    for (unsigned i = 0; (row = cus_options_row(i)); i++) {
+        char allowed[64];
+        cus_options_allowed(i, allowed, sizeof allowed);
+        if (is_key(key, bytes, row->key))
+            return strcmp(allowed, "a path") == 0;
+    }
+    return true; /* of another version */
+}
+
+static void put_member(FILE *to, const char *key, size_t key_bytes, const char *value,
+                       size_t bytes) {
+    if (ftell(to) > 1)
+        putc(',', to);
+    fprintf(to, "%.*s:%.*s", (int)key_bytes, key, (int)bytes, value);
+}
+
+static void put_option(void *to, const char *key, size_t key_bytes, const char *value,
+                       size_t bytes) {
+    if (!is_path(key, key_bytes))
+        put_member(to, key, key_bytes, value, bytes);
+}
+
+/* The members of an object that `put` lets by, as an object; the caller frees it. NULL: no memory.
+ */
+static char *filtered(const char *object, size_t bytes, facts_fn *put_it) {
+    char *copy = strndup(object, bytes), *text = NULL;
+    size_t n;
+    FILE *to = copy ? open_memstream(&text, &n) : NULL;
+    if (to) {
+        putc('{', to);
+        facts_each(copy, put_it, to);
+        putc('}', to);
+    }
+    if (to && fclose(to) != 0) {
+        free(text);
+        text = NULL;
+    }
+    free(copy);
+    return text;
+}
+
+static void put_fact(void *to, const char *key, size_t key_bytes, const char *value, size_t bytes) {
+    static const char *const kept[] = {"cusplice", "driver", "gpu",   "compute_capability",
+                                       "clock",    "rules",  "steps", "stream_kinds"};
+    for (unsigned i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (is_key(key, key_bytes, kept[i]))
+            put_member(to, key, key_bytes, value, bytes);
+    if (!is_key(key, key_bytes, "options") || *value != '{')
+        return;
+    char *options = filtered(value, bytes, put_option);
+    if (options)
+        put_member(to, key, key_bytes, options, strlen(options));
+    free(options);
+}
+
 /* The facts with the note as one more member. */
 static void put_facts(struct trim *t, const char *note) {
-    const char *line = t->look->facts;
+    char *few = t->bare ? filtered(t->look->facts, strlen(t->look->facts), put_fact) : NULL;
+    const char *line = t->bare ? few : t->look->facts;
     char key[32] = "trimmed";
     unsigned before = 0;
+    if (!line) {
+        t->no_memory = true;
+        return;
+    }
     facts_each(line, count_trims, &before);
     if (before)
         snprintf(key, sizeof key, "trimmed_%u", before + 1);
@@ -301,12 +389,14 @@ static void put_facts(struct trim *t, const char *note) {
     char *text = malloc(bytes);
     if (!text) {
         t->no_memory = true;
+        free(few);
         return;
     }
     int n = snprintf(text, bytes, "%.*s%s\"%s\":%s}", (int)strlen(line) - 1, line,
                      strlen(line) > 2 ? "," : "", key, note);
     cst_out_block(&t->out, CST_BLOCK_FACTS, 0, text, (size_t)n, (size_t)n);
     free(text);
+    free(few);
 }
 
 static bool prepare(struct trim *t, bool packed) {
@@ -342,11 +432,12 @@ static bool refuse(const struct trim *t, const char *path, char *error, size_t b
 }
 
 bool trim_write(const struct look *look, const struct selection *selection, const char *note,
-                bool packed, const char *path, struct trim_result *result, char *error,
+                struct trim_form form, const char *path, struct trim_result *result, char *error,
                 size_t bytes) {
-    struct trim t = {.look = look, .selection = selection, .out = {.fd = -1}};
+    struct trim t = {.look = look, .selection = selection, .out = {.fd = -1}, .bare = form.bare};
     bool opened = false, replay = may_be_replayed(&look->trace->replay);
-    t.no_memory = !prepare(&t, packed);
+    bool cut = replay && (selection->ranged || form.bare);
+    t.no_memory = !prepare(&t, form.packed);
     if (!t.no_memory)
         opened = cst_out_open(&t.out, path) == 0;
     if (opened) {
@@ -355,12 +446,12 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
         put_facts(&t, note);
         each(&t, need);
         put_gpu(&t, true);
-        if (replay && !selection->ranged)
+        if (replay && !cut)
             need_replay(&t);
         put_definitions(&t);
         each(&t, put_event);
         put_gpu(&t, false);
-        if (replay && !selection->ranged)
+        if (replay && !cut)
             put_replay(&t);
         end_block(&t);
     }
@@ -372,7 +463,7 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
         cst_out_abandon(&t.out);
     }
     budget_whole(t.out.partial);
-    *result = (struct trim_result){.bytes = t.out.bytes, .cut = replay && selection->ranged};
+    *result = (struct trim_result){.bytes = t.out.bytes, .cut = cut};
     for (uint32_t i = 0; i < look->model->n_steps; i++)
         result->ops += selection->steps[i] ? look->model->steps[i].n_ops : 0;
     free(t.sink.buffer);

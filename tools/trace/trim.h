@@ -9,12 +9,19 @@ struct trim_result {
     bool cut; /* it could be replayed, and the part cannot */
 };
 
+struct trim_form {
+    bool packed;
+    /* For others to see: without the command line, paths, names of threads, params of ops, what
+     * the driver said of memory, and what a replay needs. Names of kernels stay. */
+    bool bare;
+};
+
 /* Writes what is selected, with the definitions that it needs, to `path`, which must not be there.
  * `note`: what the facts say of it, a JSON object. Kinds are numbered anew; threads, streams and
  * strings keep their numbers. What a replay needs goes along where all is selected. False with a
  * sentence in `error`; then nothing is left. */
 bool trim_write(const struct look *look, const struct selection *selection, const char *note,
-                bool packed, const char *path, struct trim_result *result, char *error,
+                struct trim_form form, const char *path, struct trim_result *result, char *error,
                 size_t bytes);
 
 #endif

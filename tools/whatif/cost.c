@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/base/config.h"
-#include "tools/trace/budget.h"
+#include "shim/base/file.h"
 
 static const char built_in[] =
 #include "tools/whatif/h200.inc"
@@ -90,10 +91,13 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
     memset(cost, 0, sizeof *cost);
     cost->name = path ? path : "h200.cost";
     struct reading r = {.cost = cost};
-    FILE *file = NULL;
-    if (path && !(file = budget_file(path))) {
-        snprintf(error, bytes, "%s: %s", path,
-                 errno == EINVAL ? "it is no regular file" : strerror(errno));
+    const char *why = NULL;
+    int fd = path ? cus_file_open_settings(path, &why) : -1;
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (path && !file) {
+        snprintf(error, bytes, "%s: %s", path, cus_file_why(why));
+        if (fd >= 0)
+            close(fd);
         return false;
     }
     int line = file ? ini_parse_file(file, take, &r) : ini_parse_string(built_in, take, &r);

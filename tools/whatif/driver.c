@@ -8,7 +8,12 @@
 #include "shim/graph/issue.h"
 #include "tools/whatif/clock.h"
 
-enum { FIRST_CONTEXT = 0x1000, CONTEXTS_KEPT = 16, ARGUMENTS_MAX = CUS_ISSUE_PARAMS_MAX };
+enum {
+    FIRST_CONTEXT = 0x1000,
+    CONTEXTS_KEPT = 16,
+    HANDLES = 64,
+    ARGUMENTS_MAX = CUS_ISSUE_PARAMS_MAX
+};
 
 /* Handles of streams: 0 to 2 are the driver's own; those of the trace are told apart by their
  * contexts; those that no program has. */
@@ -243,7 +248,8 @@ static struct function *find_function(const struct cst_kind *kind) {
     struct function *first, *function;
     uint64_t recorded = recorded_handle(kind);
     HASH_FIND(hh, here.by_handle, &recorded, sizeof recorded, first);
-    for (function = first; function; function = function->next)
+    unsigned looked = 0; /* a handle is not given out again so often */
+    for (function = first; function && looked++ < HANDLES; function = function->next)
         if (same_function(function->kind, kind))
             return function;
     function = whatif_need(calloc(1, sizeof *function));

@@ -136,28 +136,37 @@ static void put(FILE *to, const char *key, const char *sort, const char *value) 
         fprintf(to, "%s = %s%s\n", key, sort, value);
 }
 
-/* What a recording writes, says and shows is its own. */
-static bool is_about_output(const char *key) {
-    static const char *const keys[] = {"stats", "log", "why", "live", "verify", "record", NULL};
-    for (unsigned i = 0; keys[i]; i++)
-        if (strncmp(key, keys[i], strlen(keys[i])) == 0)
+static bool begins_with(const char *key, const char *const *beginnings) {
+    for (unsigned i = 0; beginnings[i]; i++)
+        if (strncmp(key, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
     return false;
 }
 
-static bool is_option(const char *key) {
+/* How much memory graphs and the library may take. */
+static const char *const limits[] = {"graph_mb", "host_mb", "cache_mb", NULL};
+
+/* A trace may be a stranger's. Where files are written, what is said, how much memory may be taken
+ * and which drivers are trusted is for the user of this machine to say. */
+static bool is_of_the_machine(const char *key) {
+    static const char *const keys[] = {"stats",  "log",   "why",          "live", "verify",
+                                       "record", "cache", "trust_driver", NULL};
+    return begins_with(key, keys) || begins_with(key, limits);
+}
+
+static const struct cus_option_row *option(const char *key) {
     const struct cus_option_row *row;
     for (unsigned i = 0; (row = cus_options_row(i)); i++)
         if (strcmp(row->key, key) == 0)
-            return true;
-    return false;
+            return row;
+    return NULL;
 }
 
 static void put_option(void *context, const char *name, const char *value) {
     struct writing *w = context;
     if (strcmp(name, "mode") == 0 && strcmp(value, "verify") == 0)
         w->verify = true; /* its graphs are those of verify_mode */
-    else if (is_option(name) && !is_about_output(name))
+    else if (option(name) && !is_of_the_machine(name))
         put(w->to, name, "", value);
 }
 
@@ -229,6 +238,30 @@ static void guess_rules(FILE *to, const struct cst_trace *trace) {
             }
     }
     free(told);
+}
+
+struct list {
+    char *text;
+    size_t bytes, used;
+};
+
+static void take_limit(void *context, const char *name, const char *value) {
+    struct list *list = context;
+    const struct cus_option_row *row = begins_with(name, limits) ? option(name) : NULL;
+    if (!row || strcmp(row->value, value) == 0 || value[strspn(value, "0123456789")] ||
+        list->used >= list->bytes)
+        return;
+    int n = snprintf(list->text + list->used, list->bytes - list->used, "%s%s = %s",
+                     list->used ? ", " : "", name, value);
+    list->used += n > 0 ? (size_t)n : 0;
+}
+
+bool whatif_facts_not_taken(const struct cst_trace *trace, char *out, size_t bytes) {
+    struct list list = {.text = out, .bytes = bytes};
+    if (bytes)
+        *out = 0;
+    whatif_facts_read(trace->facts, "options", take_limit, &list);
+    return list.used > 0;
 }
 
 char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guessed) {

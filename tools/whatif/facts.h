@@ -4,13 +4,20 @@
 #ifndef CUSPLICE_TOOLS_WHATIF_FACTS_H
 #define CUSPLICE_TOOLS_WHATIF_FACTS_H
 
+#include <stddef.h>
+
 #include "shim/trace/reader.h"
 
 /* What a configuration file would say that has the options and (`rules`) the rules of the
- * recording; the caller's to free. Where the facts have no rules they are read off what became of
- * the ops
- * (`*guessed`). NULL: the facts have no options, or there is no memory. */
+ * recording; the caller's to free. Options that name files, bound memory, say or record something
+ * or trust a driver are not taken: a trace may be a stranger's. Where the facts have no rules they
+ * are read off what became of the ops (`*guessed`). NULL: the facts have no options, or there is no
+ * memory. */
 char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guessed);
+
+/* The bounds of memory that the recording had other than built in and that are not taken, as
+ * "graph_mb = 64, host_mb = 16". False: none. */
+bool whatif_facts_not_taken(const struct cst_trace *trace, char *out, size_t bytes);
 
 /* ---- for tests ---- */
 

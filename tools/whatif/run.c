@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@ static bool put_recorded(const char *text) {
     static char path[64];
     int file = memfd_create("the options of the recording", 0);
     size_t bytes = strlen(text);
-    if (file < 0 || write(file, text, bytes) != (ssize_t)bytes)
+    /* Settings that others may write are not believed. */
+    if (file < 0 || fchmod(file, 0600) != 0 || write(file, text, bytes) != (ssize_t)bytes)
         return false;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     cus_config_system_file = path;

@@ -105,12 +105,12 @@ void Page(const look *of) {
     CHECK(found == known);
 }
 
-void Trim(const look *of, bool packed, uint64_t last) {
+void Trim(const look *of, trim_form form, uint64_t last) {
     selection steps;
     trim_result result;
     char error[1024] = "";
     if (select_steps(of, 0, last, 0, last, &steps, error, sizeof error) && steps.steps) {
-        CHECK(trim_write(of, &steps, "{\"ops_before\": 1}", packed, Out().c_str(), &result, error,
+        CHECK(trim_write(of, &steps, "{\"ops_before\": 1}", form, Out().c_str(), &result, error,
                          sizeof error));
         CHECK(Ops(Out()) == result.ops);
         CHECK(pack_file(Out().c_str(), error, sizeof error));
@@ -135,7 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(look_open(&of, path.c_str(), NAMES_BASE, error, sizeof error));
     Export(&of);
     Page(&of);
-    Trim(&of, size & 8, size / 16 % 4);
+    Trim(&of, {(size & 8) != 0, (size & 64) != 0}, size / 16 % 4);
     look_close(&of);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -70,7 +71,7 @@ std::string InMemory(unsigned file, const std::string &bytes) {
     int &fd = files[file % 4];
     if (fd < 0)
         fd = memfd_create("input", MFD_CLOEXEC);
-    CHECK(fd >= 0 && ftruncate(fd, 0) == 0 &&
+    CHECK(fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, 0) == 0 &&
           pwrite(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
     return "/proc/self/fd/" + std::to_string(fd);
 }

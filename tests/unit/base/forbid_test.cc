@@ -51,7 +51,8 @@ TEST(Forbid, WhatIsForbiddenDoesNot) {
                              "system(\"a\")",
                              "signal(1, 0)",
                              "sleep(1)",
-                             "fopen(\"a\", \"r\")"}) {
+                             "fopen(\"a\", \"r\")",
+                             "openat(1, \"a\", 0)"}) {
         std::string said;
         EXPECT_FALSE(Compiles(body, &said)) << body;
         EXPECT_NE(said.find("poisoned"), std::string::npos) << body << ": " << said;

@@ -28,18 +28,21 @@ class Page : public testing::Test {
         ASSERT_TRUE(cus_page_path(folder_.c_str(), geteuid(), getpid(), path_));
     }
     void TearDown() override {
+        cus_page_give_up(&own_);
         unlink(path_);
         rmdir(folder_.c_str());
     }
 
-    // A page with facts in it, and the way to spoil it.
+    // The page of this process, and its file mapped, to look at it and to spoil it.
     cus_page *Make() {
-        char path[CUS_PAGE_PATH];
-        EXPECT_TRUE(cus_page_place(path));
-        cus_page *page = cus_page_make(path);
-        EXPECT_TRUE(page);
-        EXPECT_STREQ(path, path_);
-        return page;
+        EXPECT_TRUE(cus_page_place(placed_));
+        EXPECT_TRUE(cus_page_make(&own_, placed_));
+        EXPECT_STREQ(placed_, path_);
+        int fd = open(path_, O_RDWR);
+        void *map = mmap(nullptr, CUS_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        close(fd);
+        EXPECT_NE(map, MAP_FAILED);
+        return static_cast<cus_page *>(map);
     }
 
     std::string Refused() {
@@ -54,7 +57,8 @@ class Page : public testing::Test {
     }
 
     std::string folder_;
-    char path_[CUS_PAGE_PATH];
+    char path_[CUS_PAGE_PATH], placed_[CUS_PAGE_PATH];
+    cus_page_own own_ = {};
 };
 
 TEST_F(Page, WhatIsWrittenIsRead) {
@@ -72,14 +76,17 @@ TEST_F(Page, WhatIsWrittenIsRead) {
     EXPECT_EQ(copy.start, cus_process_start(0));
     EXPECT_STREQ(copy.program, "page_test");
     EXPECT_EQ(copy.answers, 0u);
+    EXPECT_FALSE(cus_page_is_asked(&own_));
     cus_page_ask(fd, &copy);
     EXPECT_EQ(page->asked, copy.asked + 1);
+    EXPECT_TRUE(cus_page_is_asked(&own_));
     cus_page_facts facts = {};
     facts.ops = 11;
     facts.n_breaks = 1;
     strcpy(facts.mode, "full");
     strcpy(facts.breaks[0].name, "kernel");
-    cus_page_answer(page, &facts);
+    cus_page_answer(&own_, &facts);
+    EXPECT_FALSE(cus_page_is_asked(&own_));
     ASSERT_TRUE(cus_page_read(fd, &copy, &why)) << why;
     EXPECT_EQ(copy.answers, 1u);
     EXPECT_EQ(copy.facts.ops, 11u);
@@ -103,9 +110,11 @@ TEST_F(Page, AnUmaskDoesNotMakeItUnreadable) {
 
 TEST_F(Page, AForkedChildHasItNot) {
     cus_page *page = Make();
+    char *start =
+        reinterpret_cast<char *>(const_cast<uint32_t *>(own_.asked)) - offsetof(cus_page, asked);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(msync(page, CUS_PAGE_BYTES, MS_ASYNC) == -1 && errno == ENOMEM ? 0 : 1);
+        _exit(msync(start, CUS_PAGE_BYTES, MS_ASYNC) == -1 && errno == ENOMEM ? 0 : 1);
     int status;
     waitpid(pid, &status, 0);
     EXPECT_EQ(status, 0);
@@ -129,7 +138,7 @@ TEST_F(Page, ALinkInItsPlaceIsLeftAlone) {
     std::string target = folder_ + "/target";
     std::ofstream(target) << "precious";
     ASSERT_EQ(symlink(target.c_str(), path_), 0);
-    EXPECT_FALSE(cus_page_make(path_));
+    EXPECT_FALSE(cus_page_make(&own_, path_));
     struct stat info;
     ASSERT_EQ(lstat(path_, &info), 0);
     EXPECT_TRUE(S_ISLNK(info.st_mode));
@@ -184,6 +193,35 @@ TEST_F(Page, OneThatIsCutShortWhileItIsReadIsRefused) {
     copy.asked = 0;
     cus_page_ask(fd, &copy); // and does not end the viewer
     close(fd);
+}
+
+// In the target: every access to the file of a page is one that can fail.
+TEST_F(Page, OneThatIsCutShortIsGivenUpByItsProcess) {
+    munmap(Make(), CUS_PAGE_BYTES);
+    cus_page_facts facts = {};
+    ASSERT_EQ(truncate(path_, 0), 0);
+    EXPECT_FALSE(cus_page_is_asked(&own_));
+    EXPECT_FALSE(own_.asked);
+    munmap(Make(), CUS_PAGE_BYTES);
+    ASSERT_EQ(truncate(path_, 100), 0);
+    cus_page_answer(&own_, &facts);
+    EXPECT_FALSE(own_.asked);
+    struct stat info;
+    ASSERT_EQ(stat(path_, &info), 0);
+    EXPECT_EQ(info.st_size, 100);
+}
+
+TEST_F(Page, AnotherFileInItsPlaceIsNotWritten) {
+    munmap(Make(), CUS_PAGE_BYTES);
+    std::string other = folder_ + "/other";
+    std::ofstream(other) << std::string(CUS_PAGE_BYTES, 'x');
+    ASSERT_EQ(rename(other.c_str(), path_), 0);
+    cus_page_facts facts = {};
+    cus_page_answer(&own_, &facts);
+    EXPECT_FALSE(own_.asked);
+    std::string text;
+    std::getline(std::ifstream(path_), text);
+    EXPECT_EQ(text, std::string(CUS_PAGE_BYTES, 'x'));
 }
 
 TEST_F(Page, AnotherVersionOrAnEndlessWriterIsRefused) {

@@ -429,6 +429,31 @@ TEST(ModelGpu, OpsFarAheadAreNotSearched) {
     }
 }
 
+// As many contexts as a program makes one after the other, each with a stream 7.
+TEST(ModelGpu, ManyContextsWithOneNumberKeepApart) {
+    for (uint32_t n : {8u, 9u, 40u}) {
+        Made t([&](Synth *s) {
+            s->Thread(1, "");
+            s->Kernel("a");
+            for (uint32_t i = 1; i <= n; i++) {
+                s->context = i;
+                s->Stream(CST_STREAM_CREATED, i);
+                s->GpuStream(i, 7);
+                s->GpuContext(i, 100 + i);
+                s->Op(i, 1);
+                s->Op(i, 1);
+            }
+            for (uint32_t i = 2 * n; i-- > 0;) // the last context's first
+                s->Gpu(7, CST_GPU_KERNEL, "a")->context = 101 + i / 2;
+        });
+        std::vector<int> wanted;
+        for (int i = 0; i < static_cast<int>(n); i++)
+            for (int k : {0, 1})
+                wanted.push_back(2 * (static_cast<int>(n) - 1 - i) + k);
+        EXPECT_EQ(GpuOfAll(t), wanted) << n;
+    }
+}
+
 TEST(Model, TheGoldenTraceAddsUp) {
     Made t(WriteGolden);
     EXPECT_EQ(t.m->n_ops, 21u);

@@ -455,6 +455,65 @@ TEST(Reader, PackedBlocksThatLieAboutTheirLengthAreRefused) {
     }
 }
 
+TEST(Reader, PackedBlocksUnpackToSoMuchInAll) {
+    // Records that nobody knows: two blocks of 40 MiB in some thousand bytes.
+    std::string raw(40 << 20, 0);
+    cst_record head = {};
+    head.type = 200;
+    head.words = 1 << 13;
+    for (size_t at = 0; at < raw.size(); at += 1 << 16)
+        memcpy(&raw[at], &head, sizeof head);
+    std::string frame(ZSTD_compressBound(raw.size()), 0);
+    frame.resize(ZSTD_compress(&frame[0], frame.size(), raw.data(), raw.size(), 3));
+    auto file = [&](int blocks) {
+        return With([&](Synth *s) {
+            s->Block();
+            for (int i = 0; i < blocks; i++)
+                cst_out_block(&s->out, CST_BLOCK_RECORDS, CST_BLOCK_ZSTD, frame.data(),
+                              frame.size(), raw.size());
+        });
+    };
+    EXPECT_TRUE(Open(file(1))) << error;
+    std::string path = file(2);
+    EXPECT_FALSE(Open(path));
+    EXPECT_TRUE(Has(error, "its records unpack to more than 64 MiB, and the file has ")) << error;
+    // Not a torn tail either, where it is the last block.
+    std::string bytes = ReadAll(path);
+    WriteAll(path, bytes.substr(0, bytes.size() - sizeof(cst_block)));
+    EXPECT_FALSE(Open(path));
+    // The caller's bound, and its word for what raises it.
+    char text[512];
+    cst_bounds bounds = {100 << 20, "turn it up"};
+    Trace t(cst_open_within(path.c_str(), &bounds, text, sizeof text), cst_free);
+    ASSERT_TRUE(t) << text;
+    EXPECT_GE(t->raw_bytes, size_t{80} << 20);
+    bounds.unpack_max = 1 << 20;
+    EXPECT_FALSE(cst_open_within(path.c_str(), &bounds, text, sizeof text));
+    EXPECT_TRUE(Has(text, "more than 1 MiB") && Has(text, ": turn it up")) << text;
+}
+
+TEST(Reader, APipeIsNotWaitedFor) {
+    std::string path = Fresh("pipe.cst");
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    EXPECT_FALSE(Open(path));
+    EXPECT_TRUE(Has(error, "it is no regular file")) << error;
+}
+
+TEST(Reader, TextsHaveNumbers) {
+    Trace t = Open(With([](Synth *s) {
+        s->String("one");
+        s->String("two");
+    }));
+    ASSERT_TRUE(t) << error;
+    std::set<uint32_t> numbers;
+    for (uint32_t id = 1; id <= t->n_texts; id++)
+        numbers.insert(cst_text_number(t.get(), id));
+    EXPECT_EQ(numbers.size(), t->n_texts);
+    EXPECT_LT(*numbers.rbegin(), t->n_texts);
+    EXPECT_EQ(cst_text_number(t.get(), 0), t->n_texts);
+    EXPECT_EQ(cst_text_number(t.get(), 99999), t->n_texts);
+}
+
 TEST(Reader, EventsAreInTheOrderOfTimeAndStableWithinOne) {
     Trace t = Open(With([](Synth *s) {
         for (uint32_t i = 0; i < 3001; i++) {

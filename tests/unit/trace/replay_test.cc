@@ -2,6 +2,7 @@
 // is refused with its place.
 #include <gtest/gtest.h>
 #include <string.h>
+#include <zstd.h>
 
 #include <functional>
 #include <memory>
@@ -277,6 +278,93 @@ TEST(ReplayReader, DataOfAnotherLengthThanItSaysIsRefused) {
     Trace trace = Open(Small("newer.cst", false, [](Made *m) { m->Data(9, 0, 0, "x"); }));
     ASSERT_TRUE(trace) << error;
     EXPECT_EQ(trace->replay.n_parts, 4u);
+}
+
+// What a trace lacks, a line each.
+std::string Lacks(const cst_trace *trace, bool contents = true) {
+    std::string all;
+    bool whole = cst_replay_whole(
+        trace, contents,
+        [](void *to, const char *sentence) {
+            *static_cast<std::string *>(to) += std::string(sentence) + "\n";
+        },
+        &all);
+    EXPECT_EQ(whole, all.empty());
+    return all;
+}
+
+TEST(ReplayWhole, PartsFollowEachOther) {
+    const struct {
+        uint32_t of;
+        uint64_t second; // the first part has 100 bytes
+        const char *says;
+    } cases[] = {
+        {CST_DATA_IMAGE, 100, ""},
+        {CST_DATA_IMAGE, 101, "the blocks of module 90 overlap, or something is missing"},
+        {CST_DATA_IMAGE, 99, "the blocks of module 90 overlap, or something is missing"},
+        {CST_DATA_IMAGE, 0, "the blocks of module 90 overlap, or something is missing"},
+        {CST_DATA_INPUT, 100, ""},
+        {CST_DATA_INPUT, 4096, "the blocks of input 90 overlap, or something is missing"},
+        {CST_DATA_MEMORY, 100, ""},
+        {CST_DATA_MEMORY, 4096, ""}, // what is in no block was zero
+        {CST_DATA_MEMORY, 99, "two blocks of memory hold what was at 0x63"},
+    };
+    for (const auto &it : cases) {
+        uint32_t id = it.of == CST_DATA_MEMORY ? 0 : 90;
+        Trace trace = Open(Small("parts.cst", false, [&](Made *m) {
+            m->Data(it.of, id, 0, std::string(100, 'a'));
+            m->Data(it.of, id, it.second, std::string(50, 'b'));
+        }));
+        ASSERT_TRUE(trace) << error;
+        std::string lacks = Lacks(trace.get());
+        EXPECT_EQ(lacks.empty(), !*it.says) << lacks;
+        EXPECT_NE(lacks.find(it.says), std::string::npos) << lacks;
+    }
+}
+
+TEST(ReplayWhole, ContentsAreLookedAtWhereThatIsAsked) {
+    for (bool packed : {false, true}) {
+        std::string path = Small("contents.cst", packed, [](Made *) {}), bytes = ReadAll(path);
+        EXPECT_EQ(Lacks(Open(path).get()), "");
+        cst_block block;
+        for (size_t at = sizeof(cst_file); at + sizeof block <= bytes.size();
+             at += sizeof block + (block.bytes + 7) / 8 * 8) {
+            memcpy(&block, &bytes[at], sizeof block);
+            if (block.type == CST_BLOCK_DATA)
+                bytes[at + offsetof(cst_block, check)] ^= 1;
+        }
+        WriteAll(path, bytes);
+        Trace trace = Open(path);
+        ASSERT_TRUE(trace) << error;
+        EXPECT_EQ(Lacks(trace.get(), false), "");
+        EXPECT_NE(Lacks(trace.get()).find("does not match its checksum"), std::string::npos);
+    }
+}
+
+TEST(ReplayWhole, AFrameThatSaysMoreThanItHoldsIsFound) {
+    Trace trace = Open(Small("less.cst", false, [](Made *m) {
+        std::string raw(sizeof(cst_data) + 1000, 0);
+        cst_data head = {CST_DATA_INPUT, 90, 0, 2000};
+        memcpy(&raw[0], &head, sizeof head);
+        std::string frame(ZSTD_compressBound(raw.size()), 0);
+        frame.resize(ZSTD_compress(&frame[0], frame.size(), raw.data(), raw.size(), 3));
+        cst_out_block(&m->s.out, CST_BLOCK_DATA, CST_BLOCK_ZSTD, frame.data(), frame.size(),
+                      sizeof head + 2000);
+    }));
+    ASSERT_TRUE(trace) << error;
+    EXPECT_EQ(Lacks(trace.get(), false), "");
+    EXPECT_NE(Lacks(trace.get()).find("does not unpack"), std::string::npos);
+}
+
+TEST(ReplayWhole, DataUnpackToSoMuchInAll) {
+    Trace trace = Open(Small("much.cst", true, [](Made *m) {
+        for (int i = 0; i < 3; i++)
+            m->Data(CST_DATA_INPUT, 90, static_cast<uint64_t>(i) * (30 << 20),
+                    std::string(30 << 20, 0));
+    }));
+    ASSERT_TRUE(trace) << error;
+    EXPECT_NE(Lacks(trace.get(), false).find("code, memory and input unpack to more than 64 MiB"),
+              std::string::npos);
 }
 
 TEST(ReplayReader, ATraceThatIsNotReplayableHasNone) {

@@ -2,6 +2,7 @@
 // sense are no options.
 #include <gtest/gtest.h>
 
+#include "shim/base/options.h"
 #include "tests/unit/whatif/program.h"
 
 extern "C" {
@@ -69,6 +70,46 @@ TEST(Facts, OptionsBecomeAConfiguration) {
     EXPECT_EQ(Config(program, &guessed),
               "mode = full\nhold_us = 500\n[rules]\neager = a[{]\xe9*\ngraph = b\n");
     EXPECT_FALSE(guessed);
+}
+
+// A trace may be a stranger's: where files are written, what is said and how much memory may be
+// taken is not for it to say.
+TEST(Facts, WhatIsOfTheMachineIsNotTaken) {
+    std::string options;
+    for (unsigned i = 0; cus_options_row(i); i++) {
+        std::string key = cus_options_row(i)->key;
+        char allowed[256];
+        cus_options_allowed(i, allowed, sizeof allowed);
+        options += (i ? "," : "") + ("\"" + key + "\":\"7\"");
+        if (strcmp(allowed, "a path") == 0 || key.find("_mb") != std::string::npos) {
+            Program program;
+            program.Facts("{\"options\":{\"" + key + "\":\"7\"},\"rules\":[]}");
+            bool guessed;
+            EXPECT_EQ(Config(program, &guessed), "[rules]\n") << key;
+        }
+    }
+    Program program;
+    program.Facts("{\"options\":{" + options + "},\"rules\":[]}");
+    bool guessed;
+    std::string config = Config(program, &guessed);
+    for (const char *key : {"cache_dir", "cache_mb", "cache_every", "graph_mb", "host_mb", "stats",
+                            "log", "log_file", "record", "verify_report", "live", "trust_driver"})
+        EXPECT_EQ(config.find(key), std::string::npos) << key;
+    EXPECT_NE(config.find("warmup = 7\n"), std::string::npos);
+}
+
+TEST(Facts, BoundsThatAreNotTakenAreNamed) {
+    auto not_taken = [](const std::string &options) {
+        Program program;
+        program.Facts("{\"options\":{" + options + "},\"rules\":[]}");
+        char text[200];
+        bool any = whatif_facts_not_taken(program.Trace(), text, sizeof text);
+        return any ? std::string(text) : "(none)";
+    };
+    EXPECT_EQ(not_taken(R"("graph_mb":"64","warmup":"3","host_mb":"1024","cache_mb":"8")"),
+              "graph_mb = 64, cache_mb = 8");
+    EXPECT_EQ(not_taken(R"("graph_mb":"1024","cache_dir":"/x")"), "(none)");
+    EXPECT_EQ(not_taken(R"("graph_mb":"1 ; x")"), "(none)");
 }
 
 TEST(Facts, StepsBecomeSections) {
