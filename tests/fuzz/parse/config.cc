@@ -90,7 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size > 4096) {
         return 0;
     }
-    CHECK(fchmod(fd, 0600) == 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == static_cast<ssize_t>(size));
+    CHECK(fchmod(fd, 0600) == 0 && ftruncate(fd, 0) == 0 &&
+          pwrite(fd, data, size, 0) == static_cast<ssize_t>(size));
     Seen seen = {};
     cus_options_load(&seen.options, true, nullptr, nullptr);
     cus_config_read_file(path.c_str(), false, TakeSetting, TakeProblem, &seen);

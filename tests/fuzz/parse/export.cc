@@ -1,9 +1,10 @@
-// What is made from a trace: Perfetto's JSON, an SQLite database, which import reads again, and
-// shorter and packed traces, which the reader takes again.
+// What is made from a trace: the page, Perfetto's JSON, an SQLite database, which import reads
+// again, and shorter and packed traces, which the reader takes again.
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -14,6 +15,7 @@
 extern "C" {
 #include "tools/trace/budget.h"
 #include "tools/trace/export.h"
+#include "tools/trace/html.h"
 #include "tools/trace/import.h"
 #include "tools/trace/look.h"
 #include "tools/trace/pack.h"
@@ -92,6 +94,17 @@ void Export(const look *of) {
     kind_names_free(names, of->trace->n_kinds);
 }
 
+// Every page has the same elements: no text of a trace opens or ends one.
+void Page(const look *of) {
+    static long known = 0;
+    char error[1024] = "";
+    CHECK(trace_html(of, Out().c_str(), false, error, sizeof error) == 0);
+    std::string text = Taken(true, "");
+    long found = std::count(text.begin(), text.end(), '<');
+    known = known ? known : found;
+    CHECK(found == known);
+}
+
 void Trim(const look *of, trim_form form, uint64_t last) {
     selection steps;
     trim_result result;
@@ -121,6 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cst_free(trace);
     CHECK(look_open(&of, path.c_str(), NAMES_BASE, error, sizeof error));
     Export(&of);
+    Page(&of);
     Trim(&of, {(size & 8) != 0, (size & 64) != 0}, size / 16 % 4);
     look_close(&of);
     return 0;

@@ -23,6 +23,10 @@ bool IsWord(char c) {
     return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
 }
 
+bool IsBase64(char c) {
+    return (IsWord(c) && c != '_' && c != '-') || c == '+' || c == '/' || c == '=';
+}
+
 // One character of a text; ends the process where the bytes are no UTF-8.
 uint32_t Character(const std::string &text, size_t *at) {
     auto byte = [&](size_t i) -> uint32_t {
@@ -324,4 +328,24 @@ void CheckSvg(const std::string &text) {
     XmlElement(&s, 0);
     s.Space();
     CHECK(s.at == text.size());
+}
+
+void CheckScripts(const std::string &text) {
+    CheckPlain(text);
+    for (Scan s{text}; s.at < text.size(); s.Space()) {
+        s.Need("<script type=\"");
+        bool json = s.Take("application/json");
+        if (!json)
+            s.Need("text/plain");
+        s.Need("\" id=\"");
+        s.Word();
+        s.Need("\">");
+        std::string inside = text.substr(s.at, text.find('<', s.at) - s.at);
+        if (json)
+            CheckJson(inside);
+        else
+            CHECK(std::all_of(inside.begin(), inside.end(), IsBase64));
+        s.at += inside.size();
+        s.Need("</script>");
+    }
 }

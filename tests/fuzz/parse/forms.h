@@ -27,5 +27,7 @@ void CheckDot(const std::string &text);
 // XML 1.0 without a DTD: elements nest, attributes are quoted, nothing but the elements and
 // attributes of plot.c.
 void CheckSvg(const std::string &text);
+// Elements of HTML with JSON or numbers in them, and nothing that ends one.
+void CheckScripts(const std::string &text);
 
 #endif
