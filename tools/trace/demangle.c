@@ -1,8 +1,9 @@
 /*
  * The one thing for which the C++ runtime is asked. A name of some hundred bytes can stand for
- * gigabytes, since it may refer to its own parts again and again. A name with few such references
- * is harmless; others are demangled by a child that has bounds of its own: where it ends, the name
- * stays as it is. Called on one thread of a tool; a tool without such names has no child.
+ * gigabytes, since it may refer to its own parts again and again; an expression can take for ever.
+ * A name with few references and no expression is harmless; others are demangled by a child with
+ * bounds of its own: where it ends, the name stays as it is. Called on one thread of a tool; a tool
+ * without such names has no child.
  */
 #define _GNU_SOURCE
 #include "tools/trace/demangle.h"
@@ -45,6 +46,12 @@ static char *ask_runtime(const char *mangled) {
     return NULL;
 }
 
+/* An expression, or what looks like one: _Z3aadIXsraDsfD keeps the runtime busy for ever. */
+static bool may_be_expression(const char *at) {
+    return *at == 'X' || strncmp(at, "sr", 2) == 0 || strncmp(at, "Dt", 2) == 0 ||
+           strncmp(at, "DT", 2) == 0;
+}
+
 /* References to what stood before are S_, S0_, ..., T_, T0_, ...; lists that are written out once
  * for each of their elements have a letter pair. */
 static bool is_tame(const char *mangled) {
@@ -57,6 +64,8 @@ static bool is_tame(const char *mangled) {
         if (strncmp(at, "Dp", 2) == 0 || strncmp(at, "sp", 2) == 0 || strncmp(at, "sZ", 2) == 0 ||
             (*at == 'f' && at[1] && strchr("lrLR", at[1])))
             references += TAME + 1;
+        if (may_be_expression(at))
+            return false;
     }
     return references <= TAME && strlen(mangled) <= 1024;
 }
