@@ -122,6 +122,9 @@ int64_t database_row(struct database *database, enum schema_table table, const c
         int64_t id;
         switch (*format) {
         case 'i':
+            sqlite3_bind_int64(insert, i, va_arg(args, int64_t));
+            break;
+        case 'n':
             id = va_arg(args, int64_t);
             if (id == DATABASE_NULL)
                 sqlite3_bind_null(insert, i);

@@ -20,10 +20,10 @@ struct database *database_open(const char *path, bool force, const char *const *
                                size_t bytes);
 #define DATABASE_NULL INT64_MIN
 
-/* One row; `format` has a letter for each column: i (int64_t; DATABASE_NULL is NULL), t (const
- * char *), 0 (NULL, no argument), s (const char * that is put into StringIds, whose id is what the
- * column gets; NULL and
- * "" are NULL), S (the same, but "" has an id too). Returns the row's number. */
+/* One row; `format` has a letter for each column: i (int64_t), n (the same, and DATABASE_NULL is
+ * NULL: for numbers that are no trace's), t (const char *), 0 (NULL, no argument), s (const char *
+ * that is put into StringIds, whose id is what the column gets; NULL and "" are NULL), S (the same,
+ * but "" has an id too). Returns the row's number. */
 int64_t database_row(struct database *database, enum schema_table table, const char *format, ...);
 /* The id of a text in StringIds. */
 int64_t database_string(struct database *database, const char *text);

@@ -186,7 +186,7 @@ static void put_kernel(struct writer *w, const struct cst_op *op, const struct p
     const struct kind_name *names = &w->job->names[op->kind];
     const uint32_t *dims = op->dims;
     const int64_t launch_type = kind->flags & CST_KIND_COOPERATIVE ? 2 : 1, none = 0;
-    database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_KERNEL, "iiii0iiiSSSi0iiiiiiiiiiii0i0iiii",
+    database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_KERNEL, "iiii0iiiSSSi0iiiiiiiiiiii0n0niii",
                  at->start, at->end, at->device, at->context, at->stream, at->id, at->pid,
                  names->demangled, names->base, names->mangled, launch_type, none, (int64_t)dims[0],
                  (int64_t)dims[1], (int64_t)dims[2], (int64_t)dims[3], (int64_t)dims[4],
@@ -199,7 +199,7 @@ static void put_memset(struct writer *w, const struct cst_op *op, const struct p
     uint32_t value = 0;
     if (!(kind->flags & CST_KIND_OPAQUE) && kind->param_bytes >= 24)
         memcpy(&value, cst_op_params(op) + 16, sizeof value);
-    database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_MEMSET, "iiii0iiiiii0", at->start, at->end,
+    database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_MEMSET, "iiii0iiiiin0", at->start, at->end,
                  at->device, at->context, at->stream, at->id, at->pid, (int64_t)value,
                  (int64_t)export_op_bytes(kind, op), at->node);
 }
@@ -207,7 +207,7 @@ static void put_memset(struct writer *w, const struct cst_op *op, const struct p
 static void put_copy(struct writer *w, const struct cst_op *op, const struct place *at) {
     static const int64_t copy_kinds[] = {0, 8, 1, 2}; /* ENUM_CUDA_MEMCPY_OPER, by form */
     const struct cst_kind *kind = w->trace->kinds[op->kind];
-    database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_MEMCPY, "iiii0iiiii00i", at->start, at->end,
+    database_row(w->db, SCHEMA_CUPTI_ACTIVITY_KIND_MEMCPY, "iiii0iiiii00n", at->start, at->end,
                  at->device, at->context, at->stream, at->id, at->pid,
                  (int64_t)export_op_bytes(kind, op), copy_kinds[kind->form < 4 ? kind->form : 0],
                  at->node);
@@ -287,7 +287,7 @@ static void put_op(struct writer *w, uint32_t number) {
         flush = id_of_out(w, op->out);
     if (kind->op != CST_OP_LAUNCH)
         elements = (int64_t)(record->dims[0] | (uint64_t)record->dims[1] << 32);
-    database_row(w->db, SCHEMA_CUSPLICE_OP, "iiiitiiissi", id, (int64_t)record->kind,
+    database_row(w->db, SCHEMA_CUSPLICE_OP, "iiiitnnnssn", id, (int64_t)record->kind,
                  (int64_t)record->stream, (int64_t)op->step + 1, export_fate(op), launch, flush,
                  place, cst_string(w->trace, record->eager), cst_string(w->trace, record->why),
                  elements);
@@ -299,7 +299,7 @@ static void put_call(struct writer *w, const struct cst_call *call) {
     int64_t start = when(w, call->head.ns), end = start + call->host_ns,
             stream = call->stream == CST_NONE ? DATABASE_NULL : (int64_t)call->stream;
     struct last_call *last = &w->last[call->head.thread];
-    database_row(w->db, SCHEMA_CUSPLICE_CALL, "iiisittii", start, end,
+    database_row(w->db, SCHEMA_CUSPLICE_CALL, "iiisnttii", start, end,
                  global_tid(w, call->head.thread), name, stream, export_what(call->what),
                  export_scope(call->scope), (int64_t)call->abi, (int64_t)call->value);
     if (!*name || call->what == CST_CALL_WAITED) /* the end of a call that has a row */
@@ -323,7 +323,7 @@ static void put_call(struct writer *w, const struct cst_call *call) {
 
 static void put_launch(struct writer *w, const struct cst_launch *launch) {
     int64_t start = when(w, launch->head.ns);
-    database_row(w->db, SCHEMA_CUSPLICE_LAUNCH, "iiiiiiitiiii", id_of_out(w, &launch->head), start,
+    database_row(w->db, SCHEMA_CUSPLICE_LAUNCH, "niiiiiitiiii", id_of_out(w, &launch->head), start,
                  start + launch->host_ns, global_tid(w, launch->head.thread),
                  (int64_t)launch->stream, (int64_t)launch->piece, (int64_t)launch->variant,
                  export_choice(launch->head.flags), (int64_t)launch->n, (int64_t)launch->patched,
@@ -331,7 +331,7 @@ static void put_launch(struct writer *w, const struct cst_launch *launch) {
 }
 
 static void put_flush(struct writer *w, const struct cst_flush *flush) {
-    database_row(w->db, SCHEMA_CUSPLICE_FLUSH, "iiiiiss", id_of_out(w, &flush->head),
+    database_row(w->db, SCHEMA_CUSPLICE_FLUSH, "niiiiss", id_of_out(w, &flush->head),
                  when(w, flush->head.ns), global_tid(w, flush->head.thread), (int64_t)flush->stream,
                  (int64_t)flush->n, cst_string(w->trace, flush->cause),
                  cst_string(w->trace, flush->reason));

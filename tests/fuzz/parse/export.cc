@@ -63,7 +63,10 @@ uint64_t Ops(const std::string &path) {
 void Sqlite(export_job *job) {
     char error[1024] = "";
     std::string back = Folder() + "/back", from = Out();
-    CHECK(export_sqlite(job, Out().c_str(), error, sizeof error));
+    bool done = export_sqlite(job, Out().c_str(), error, sizeof error);
+    if (!done)
+        fprintf(stderr, "%s\n", error);
+    CHECK(done);
     import_options options = {from.c_str(), back.c_str(), false, false, 0};
     import_counts counts;
     if (import_file(&options, &counts, error, sizeof error)) {
