@@ -165,16 +165,14 @@ static bool is_null(const struct stat *info) {
     return S_ISCHR(info->st_mode) && info->st_rdev == makedev(1, 3);
 }
 
-/* Programs lead 0, 1 and 2 elsewhere. What was not there from the beginning is written only where
- * it cannot be a file or a connection that the program reads back. */
+/* Programs lead 0, 1 and 2 elsewhere by dup2: into logs, and test frameworks into files that they
+ * read. What closes on exec was opened there for something else, and so was a socket. */
 static bool is_led_elsewhere(int fd) {
     struct stat info;
     int flags = fcntl(fd, F_GETFD);
     if (fd > STDERR_FILENO || flags < 0 || (flags & FD_CLOEXEC) || fstat(fd, &info) != 0)
         return false;
-    if (S_ISREG(info.st_mode))
-        return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
-    return S_ISFIFO(info.st_mode) || is_null(&info) || isatty(fd);
+    return S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode) || is_null(&info) || isatty(fd);
 }
 
 static bool is_for_output(int fd) {

@@ -62,8 +62,7 @@ int cus_file_open_output(const char *path, enum cus_file_how how, const char **w
 bool cus_file_is_device(const char *path);
 
 /* Descriptor 2, where it is what the program uses to tell of errors: -1 where it was closed when
- * the program began, or where something stands there now that is read back: a file that is open for
- * reading as well, a socket, what closes on exec. */
+ * the program began, or where a socket, or what closes on exec, stands there now. */
 int cus_file_stderr(void);
 
 /* Writes all of it, within `patience_ms` where a pipe, a socket or a terminal takes nothing. False

@@ -125,10 +125,61 @@ static const char *set_end(const char *at) {
     return *c ? c : c - 1;
 }
 
+/* Can a part match the empty text? What repeats such a part again makes the C library walk the same
+ * ways over and over: a line of stars takes it hours. */
+struct emptiness {
+    bool before[REGEX_DEPTH_MAX + 1]; /* all parts of this branch before the last one */
+    bool branch[REGEX_DEPTH_MAX + 1]; /* a branch before this one */
+    bool last;                        /* the last part */
+};
+
+static void next_part(struct emptiness *empty, unsigned depth, bool last) {
+    empty->before[depth] &= empty->last;
+    empty->last = last;
+}
+
+/* Follows what is no ordinary character; false: it repeats what may be empty. `depth` is that of
+ * the group that the character stands in. */
+static bool follow_emptiness(struct emptiness *empty, const char *at, unsigned depth) {
+    switch (*at) {
+    case '(':
+        next_part(empty, depth, true);
+        if (depth < REGEX_DEPTH_MAX) {
+            empty->before[depth + 1] = true;
+            empty->branch[depth + 1] = false;
+        }
+        return true;
+    case ')':
+        empty->last = (empty->before[depth] && empty->last) || empty->branch[depth];
+        return true;
+    case '|':
+        empty->branch[depth] |= empty->before[depth] && empty->last;
+        empty->before[depth] = empty->last = true;
+        return true;
+    case '^':
+    case '$':
+        next_part(empty, depth, true);
+        return true;
+    default: { /* repeats */
+        bool twice = empty->last;
+        if (*at == '*' || *at == '?' || (*at == '{' && (at[1] < '1' || at[1] > '9')))
+            empty->last = true;
+        return !twice;
+    }
+    }
+}
+
 static const char *regex_error(const char *regex) {
     unsigned long size[REGEX_DEPTH_MAX + 1] = {0}, last = 0;
+    struct emptiness empty = {.before = {true}, .last = true};
     unsigned depth = 0;
     for (const char *at = regex; *at; at++) {
+        if (strchr("()|^$*+?{", *at) && !(*at == ')' && depth == 0)) {
+            if (!follow_emptiness(&empty, at, depth))
+                return "it repeats what may be empty already (** is such a case)";
+        } else {
+            next_part(&empty, depth, false);
+        }
         unsigned long factor = 1;
         if (*at == '\\' && at[1]) {
             at++;

@@ -296,11 +296,15 @@ bool IsStandardError(const std::function<int()> &open_second) {
 
 TEST_F(File, ADatabaseInItsPlaceIsNotStandardError) {
     std::string data = Make("data");
-    EXPECT_FALSE(IsStandardError([&] { return open(data.c_str(), O_RDWR); }));
+    EXPECT_FALSE(IsStandardError([&] { return open(data.c_str(), O_RDWR | O_CLOEXEC); }));
     EXPECT_FALSE(IsStandardError([&] { return open(data.c_str(), O_WRONLY | O_CLOEXEC); }));
     EXPECT_FALSE(IsStandardError([&] { return socket(AF_UNIX, SOCK_STREAM, 0); }));
     EXPECT_TRUE(IsStandardError([&] { return open(data.c_str(), O_WRONLY | O_APPEND); }))
         << "a log of the program's";
+    EXPECT_TRUE(IsStandardError([&] {
+        int captured = open(data.c_str(), O_RDWR | O_CLOEXEC);
+        return captured == 2 ? dup2(dup(captured), 2) : dup2(captured, 2);
+    })) << "what a test framework captures it with";
     EXPECT_TRUE(IsStandardError([] { return open("/dev/null", O_RDWR); }));
 }
 

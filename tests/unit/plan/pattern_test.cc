@@ -190,4 +190,15 @@ TEST(Pattern, WhatIsNoneIsToldWhy) {
     EXPECT_EQ(Error("re:a{2}"), "(good)");
 }
 
+// The C library takes hours to compile some of these.
+TEST(Pattern, NothingRepeatsWhatMayBeEmpty) {
+    for (const char *text : {"re:a**", "re:a*?", "re:*a", "re:^*", "re:(a*)*", "re:(a|b*)+",
+                             "re:((a?)(b|))*", "re:(a{0,3}){2}", "re:x|+", "re:()*"})
+        EXPECT_NE(Error(text).find("may be empty already"), std::string::npos) << text;
+    for (const char *text : {"re:a*b?c+", "re:(ab*)*", "re:(a+)*", "re:(a|b)*$", "re:[*]*",
+                             "re:a\\**", "re:^(x|y.*z)+", "re:a{1,3}*", "re:(a*)b", "re:.*"})
+        EXPECT_EQ(Error(text), "(good)") << text;
+    EXPECT_NE(Error("re:^e" + std::string(100, '*') + "J"), "(good)");
+}
+
 } // namespace
