@@ -90,8 +90,9 @@ struct cus_page_own {
 };
 
 /* Makes the page of this process at `path`, which must stay as long as the page; forked children do
- * not have it. On a thread that blocks SIGXFSZ. A file of that name that is the user's is taken for one left by an older process and
- * replaced; a link or somebody else's file is left, and there is no page: false. */
+ * not have it. On a thread that blocks SIGXFSZ. A file of that name that is the user's is taken for
+ * one left by an older process and replaced; a link or somebody else's file is left, and there is
+ * no page: false. */
 bool cus_page_make(struct cus_page_own *own, const char *path);
 /* Is an answer due? A page whose file was cut short is given up. */
 bool cus_page_is_asked(struct cus_page_own *own);

@@ -565,14 +565,6 @@ struct cst_trace *cst_open_within(const char *path, const struct cst_bounds *bou
     return NULL;
 }
 
-const char *cst_distrust(const struct cst_trace *trace) {
-    if (trace->owner != geteuid() && trace->owner != 0)
-        return "it belongs to another user";
-    if (trace->mode & (S_IWGRP | S_IWOTH))
-        return "others than its owner may write it";
-    return NULL;
-}
-
 void cst_free(struct cst_trace *trace) {
     if (!trace)
         return;

@@ -1,12 +1,14 @@
 /*
- * Is a replayable trace whole? Asked by the verbs that replay, before a child is started, and by
- * the player with all else that stands in its way. Calls no driver.
+ * Is a replayable trace whole, and who can have written it? Asked by the verbs that replay, before a
+ * child is started, and by the player with all else that stands in its way. Calls no driver.
  */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "shim/trace/reader_inside.h"
 
@@ -127,4 +129,12 @@ bool cst_replay_whole(const struct cst_trace *trace, bool contents, cst_tell *te
     else if (contents && a.whole)
         ask_contents(&a);
     return a.whole;
+}
+
+const char *cst_distrust(const struct cst_trace *trace) {
+    if (trace->owner != geteuid() && trace->owner != 0)
+        return "it belongs to another user";
+    if (trace->mode & (S_IWGRP | S_IWOTH))
+        return "others than its owner may write it";
+    return NULL;
 }
