@@ -121,6 +121,35 @@ void cusim_ctx_wait(struct cusim_ctx *ctx) {
     free(marks);
 }
 
+/* ---- stocks: the driver's pools of streams and graphs ----
+ *
+ * As measured with driver 580 on an H100: 35 streams and graphs, 43 more each time; 4000 nodes or
+ * more. What was given back is there again. */
+
+enum { OBJECTS = 35, OBJECTS_MORE = 43, NODES = 4000 };
+
+static void stock_take(struct cusim_ctx *ctx, struct cusim_stock *stock, size_t n, size_t first,
+                      size_t more) {
+    stock->used += n;
+    if (!stock->room)
+        stock->room = first;
+    if (stock->used <= stock->room)
+        return;
+    cusim_ctx_wait(ctx);
+    while (stock->used > stock->room)
+        stock->room += more;
+}
+
+void cusim_stock_take(struct cusim_ctx *ctx, size_t nodes) {
+    stock_take(ctx, &ctx->objects, 1, OBJECTS, OBJECTS_MORE);
+    stock_take(ctx, &ctx->nodes, nodes, NODES, NODES);
+}
+
+void cusim_stock_give(struct cusim_ctx *ctx, size_t nodes) {
+    ctx->objects.used--;
+    ctx->nodes.used -= nodes;
+}
+
 void cusim_all_wait(void) {
     for (int i = 0; i < cusim.options.devices; i++)
         for (struct cusim_ctx *ctx = cusim.contexts; ctx; ctx = ctx->next)

@@ -270,7 +270,15 @@ struct cusim_ctx {
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
     struct cusim_module *modules;
+    struct cusim_stock {
+        size_t used, room;
+    } objects, nodes; /* streams and executable graphs; nodes of the latter */
 };
+
+/* One more stream (no nodes) or executable graph: where a stock must grow it is waited for all work
+ * of the context, as driver 580 does. May wait. */
+void cusim_stock_take(struct cusim_ctx *ctx, size_t nodes);
+void cusim_stock_give(struct cusim_ctx *ctx, size_t nodes);
 
 CUresult cusim_ctx_current(struct cusim_ctx **ctx); /* the calling thread's, or why there is none */
 CUresult cusim_ctx_check(struct cusim_ctx *ctx);    /* dead, or the sticky error */

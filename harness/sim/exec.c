@@ -46,6 +46,10 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, cuuint64_t flags) 
     }
     exec->flags = flags;
     cusim_graph_bytes += exec->bytes;
+    if (cusim_ctx_current(&exec->ctx) != CUDA_SUCCESS)
+        exec->ctx = NULL;
+    if (exec->ctx)
+        cusim_stock_take(exec->ctx, exec->plan->topology->n);
     cusim_handle_add(exec, CUSIM_EXEC);
     *out = (CUgraphExec)exec;
     return CUDA_SUCCESS;
@@ -117,6 +121,8 @@ CUSIM_LOCKED(cuGraphExecDestroy, (CUgraphExec handle), (handle)) {
         return CUDA_ERROR_INVALID_VALUE;
     cusim_handle_remove(exec);
     cusim_graph_bytes -= exec->bytes;
+    if (exec->ctx)
+        cusim_stock_give(exec->ctx, exec->plan->topology->n);
     cusim_plan_unref(exec->plan); /* launches in flight keep it */
     cusim_timeline_unref(exec->last_tl);
     free(exec->entries);

@@ -82,6 +82,7 @@ struct cusim_exec {
     unsigned n_entries;
     cuuint64_t flags;
     size_t bytes;
+    struct cusim_ctx *ctx;          /* in whose pools it is; NULL: none was current */
     struct cusim_timeline *last_tl; /* of the latest launch: launches of one exec are serial */
     uint64_t last_target;
 };

@@ -82,6 +82,7 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
     if (!handle || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
     priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+    cusim_stock_take(ctx, 0);
     struct cusim_stream *stream = cusim_stream_new(ctx, flags, priority);
     cusim_handle_add(stream, CUSIM_STREAM);
     *handle = (CUstream)stream;
@@ -103,6 +104,7 @@ static CUresult destroy(CUstream handle) {
     if (!cusim_handle_is(handle, CUSIM_STREAM))
         return CUDA_ERROR_INVALID_HANDLE;
     cusim_handle_remove(handle);
+    cusim_stock_give(((struct cusim_stream *)handle)->ctx, 0);
     cusim_stream_close((struct cusim_stream *)handle);
     return CUDA_SUCCESS;
 }

@@ -460,6 +460,14 @@ uint64_t cus_exec_waited_ns(const struct cus_exec *exec) {
     return exec->waited_ns;
 }
 
+uint32_t cus_exec_nodes(const struct cus_exec *exec) {
+    return exec->n;
+}
+
+struct cus_exec *cus_exec_next(const struct cus_exec *exec) {
+    return exec->next;
+}
+
 uint64_t cus_exec_bytes(const struct cus_exec *exec) {
     return cus_exec_estimate(exec->n);
 }

@@ -48,6 +48,8 @@ void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec);
 /* Puts it on a list of those to be destroyed later; destroys what is on one. */
 void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec);
 void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **list);
+uint32_t cus_exec_nodes(const struct cus_exec *exec);
+struct cus_exec *cus_exec_next(const struct cus_exec *exec);
 
 /* How long the driver took to begin it, in ns: beside threads that launch it is waited for there,
  * whatever the size of the graph. */

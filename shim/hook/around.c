@@ -66,9 +66,13 @@ static CUresult around_sync(const struct call *call) {
         cus_engine_copying(true);
     else
         leave_gate(call); /* whoever only waits is in nobody's way */
+    bool whole = call->row == CUS_ROW_cuCtxSynchronize;
+    uint32_t number = whole ? cus_engine_wait_begins() : 0;
     CUresult result = pass_on(call);
     if (copies)
         cus_engine_copying(false);
+    if (whole && result == CUDA_SUCCESS)
+        cus_engine_wait_ended(number);
     return waited(call, result);
 }
 
@@ -100,12 +104,33 @@ static bool gives_address(unsigned row) {
     }
 }
 
+/* Streams and graphs of the program's are in the driver's pools beside ours. */
+static void note_room(unsigned row) {
+    switch (row) {
+    case CUS_ROW_cuStreamCreate:
+    case CUS_ROW_cuStreamCreateWithPriority:
+        cus_engine_room_taken(false);
+        break;
+    case CUS_ROW_cuGraphInstantiate:
+    case CUS_ROW_cuGraphInstantiate_v2:
+    case CUS_ROW_cuGraphInstantiateWithFlags:
+    case CUS_ROW_cuGraphInstantiateWithParams:
+    case CUS_ROW_cuGraphInstantiateWithParams_ptsz:
+        cus_engine_room_taken(true);
+        break;
+    default:
+        break;
+    }
+}
+
 /* The program's memory comes before ours (HAZARDS C14). */
 static CUresult around_alloc(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
     if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_give_memory_back())
         result = pass_on(call);
+    if (result == CUDA_SUCCESS)
+        note_room(call->row);
     if (result == CUDA_SUCCESS && gives_address(call->row) && call->a[0])
         cus_engine_memory_made(*(const CUdeviceptr *)(uintptr_t)call->a[0]);
     return result;

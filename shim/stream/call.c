@@ -143,13 +143,8 @@ bool cus_call_spins(struct cus_context *context, const struct cus_call *call) {
            policy_of(context, call) == CUS_POLICY_NEVER_DEFER;
 }
 
-void cus_call_met(struct cus_engine *engine, struct cus_context *context,
-                  const struct cus_call *call) {
+void cus_call_met(struct cus_context *context, const struct cus_call *call) {
     cus_kinds_learn(context, call->launch);
-    if (cus_call_spins(context, call)) {
-        cus_spinner_began(engine); /* nobody knew it before; now it may be running */
-        cus_spinner_issued(engine);
-    }
 }
 
 /* ---- making it ---- */

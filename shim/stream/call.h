@@ -34,9 +34,8 @@ struct cus_kind *cus_call_kind(struct cus_engine *engine, const struct cus_call 
 bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_op *op);
 /* Is it an op that a rule never defers? Costs nothing where there is no such rule. */
 bool cus_call_spins(struct cus_context *context, const struct cus_call *call);
-/* After the first launch of a function succeeded. `engine` is NULL where the stream has none. */
-void cus_call_met(struct cus_engine *engine, struct cus_context *context,
-                  const struct cus_call *call);
+/* After the first launch of a function succeeded. */
+void cus_call_met(struct cus_context *context, const struct cus_call *call);
 
 /* The program's own call, by the real function of the very symbol that was called. No lock held. */
 CUresult cus_call_real(const struct cus_call *call);

@@ -48,12 +48,12 @@ bool cus_program_captures(struct cus_context *context) {
 }
 
 /* Another thread that builds is reason enough to wait. */
-static bool may_build(void) {
+static bool may_build(struct cus_engine *engine, uint32_t nodes) {
     if (!cus_lock_try(&cus_process.build_lock))
         return false;
-    bool none = cus_build_safe();
+    bool room = cus_room_for(engine, nodes) != CUS_ROOM_NONE;
     cus_lock_give(&cus_process.build_lock);
-    return none;
+    return room;
 }
 
 /* Why an op goes out by itself: as eager_by counts it, and as the reports say it. */
@@ -99,7 +99,7 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     why_not->why = CUS_WHY_NOT_YET;
     bool advised;
     uint32_t to_build = cus_plan_to_build(&engine->plan, &advised);
-    if (!to_build || (cus_build_fits(engine, to_build, advised) && may_build()))
+    if (!to_build || (cus_build_fits(engine, to_build, advised) && may_build(engine, to_build)))
         return true;
     cus_plan_put_off(&engine->plan);
     return !cus_graphs_fit(to_build) && cus_plan_can_borrow(&engine->plan);
@@ -108,7 +108,8 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
 /* What is withheld already may go on as another piece, if a graph of it may be built. */
 static bool may_turn(struct cus_engine *engine) {
     uint32_t to_build = cus_plan_other(&engine->plan)->n;
-    return cus_graphs_fit(to_build) && cus_build_fits(engine, to_build, false) && may_build();
+    return cus_graphs_fit(to_build) && cus_build_fits(engine, to_build, false) &&
+           may_build(engine, to_build);
 }
 
 static void tell_piece(struct cus_engine *engine) {
@@ -300,7 +301,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
     struct cus_op op;
     enum cus_why why = CUS_WHY_FIRST;
     if (fresh)
-        cus_call_met(engine, context, call);
+        cus_call_met(context, call);
     if (!kind && !fresh)
         return why;
     cus_lock_take(&engine->lock);
@@ -417,11 +418,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
-    if (never_defer)
-        cus_spinner_began(engine);
     CUresult result = cus_call_timed(call);
-    if (never_defer)
-        cus_spinner_issued(engine);
     if (result == CUDA_SUCCESS)
         why.why = learn(engine, context, call, asked->kind, fresh, generation);
     if (fresh) {

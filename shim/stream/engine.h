@@ -138,6 +138,12 @@ bool cus_engine_prove_end(uint64_t *verified, uint64_t *different);
 /* The signature cache: writes what was learned, at exit or (`ends` false) while the program runs;
  * nothing where no folder is set. Not on a thread that launches, but at exit. */
 void cus_engine_cache_save(bool ends);
+/* The program made a stream, or an executable graph of its own. */
+void cus_engine_room_taken(bool graph);
+/* The program is about to wait for all of a context; it has, and nothing failed: with the number
+ * that the first returned. */
+uint32_t cus_engine_wait_begins(void);
+void cus_engine_wait_ended(uint32_t number);
 /* The program ran out of memory: drops every graph. False where there is none, or where the program
  * captures and must not be disturbed: then there is no use in trying again. */
 bool cus_engine_give_memory_back(void);

@@ -5,6 +5,7 @@
  * Runs on program threads inside hooks, with no engine lock held; takes one engine lock at a time
  * (HAZARDS B5).
  */
+#include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/prove.h"
@@ -142,12 +143,22 @@ static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext cu
     return cus_registry_peek(&cus_thread_self, *stream, current);
 }
 
+/* May something run for long that this call begins on its stream? */
+static bool begins_work(unsigned row) {
+    return row < CUS_API_ROWS && cus_api_rows[row].kind == CUS_CLASS_STREAM &&
+           cus_api_rows[row].act != CUS_ACT_GONE &&
+           strncmp(cus_api_rows[row].name, "cuEventRecord", 13) != 0 &&
+           strncmp(cus_api_rows[row].name, "cuStreamWaitEvent", 17) != 0;
+}
+
 /* The named stream and what legacy ordering ties to it. A per-thread stream, or one that had no op
  * yet, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
     CUcontext current = current_context();
     struct cus_engine *engine = peek(stream, current);
     if (!engine) {
+        if (begins_work(row))
+            cus_room_begins(*stream, current);
         flush_all(NULL, cus_ref_is_per_thread(*stream), row, reason);
         return;
     }
@@ -247,6 +258,10 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row) {
     CUS_TAP(.what = CST_CALL_WAITED, .stream = stream, .name = cus_tap_cause(row));
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
+    if (stream && cus_ref_is_per_thread(*stream))
+        cus_room_waited_own(current_context());
+    if (engine)
+        cus_room_waited(engine);
     if (!engine || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);

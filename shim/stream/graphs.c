@@ -44,6 +44,7 @@ void cus_graphs_drop_stream(struct cus_engine *engine) {
         cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
         cus_relax_end(cus_process.driver, relaxed);
         cus_cancel_back(cancel);
+        engine->freed.graphs++; /* streams and graphs are in one pool */
     }
     engine->capture_stream = NULL;
     engine->capture_refused = false;
@@ -129,6 +130,63 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     return variant;
 }
 
+/* ---- room ---- */
+
+/* The kind of kernel with the most params that a graph may hold in any piece; NULL: none. */
+static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
+    const struct cus_kind *largest = NULL;
+    for (const struct cus_piece *piece = plan->pieces; piece; piece = piece->next) {
+        for (uint32_t i = 0; i < piece->n; i++) {
+            const struct cus_kind *kind = piece->places[i].kind;
+            if (kind->type == CUS_OP_LAUNCH && !kind->n_attrs && !kind->cooperative &&
+                kind->deferrable && __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE) &&
+                (!largest || kind->param_bytes > largest->param_bytes))
+                largest = kind;
+        }
+    }
+    return largest;
+}
+
+/* One launch of it that is captured and never made: the least grid, params of zeros. */
+static struct cus_held *never_launched(const struct cus_kind *kind) {
+    struct cus_held *held = cus_mem_alloc(cus_held_bytes(kind));
+    if (!held)
+        return NULL;
+    for (unsigned i = 0; i < CUS_DIMS; i++)
+        held->dims[i] = i < 3 ? kind->cluster[i] + !kind->cluster[i]
+                              : __atomic_load_n(&kind->shapes[0][i], __ATOMIC_RELAXED);
+    return held;
+}
+
+struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n) {
+    struct cus_exec *made[CUS_WANTED];
+    struct cus_freed room = {0, 0};
+    const struct cus_kind *kind = largest_kind(&engine->plan);
+    struct cus_held *held = kind ? never_launched(kind) : NULL;
+    uint64_t start = cus_clock_ns();
+    int cancel = cus_cancel_off();
+    bool going = held && have_capture_stream(engine);
+    for (uint32_t i = 0; going && i < n && i < CUS_WANTED; i++) {
+        struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
+        enum cus_fallback why;
+        for (uint32_t k = 0; ops && k < nodes[i]; k++)
+            ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, held};
+        going = ops && cus_graphs_fit(room.nodes + nodes[i]) &&
+                cus_exec_build(cus_process.driver, engine->capture_stream, ops, nodes[i], NULL,
+                               &made[room.graphs], &why);
+        cus_mem_free(ops);
+        room.graphs += going;
+        room.nodes += going ? nodes[i] : 0;
+    }
+    for (uint32_t i = 0; i < room.graphs; i++)
+        cus_exec_destroy(cus_process.driver, made[i]);
+    cus_cancel_back(cancel);
+    cus_mem_free(held);
+    engine->counters.build_ns += cus_clock_ns() - start;
+    engine->built_nodes += room.nodes; /* it is judged by what that costs */
+    return room;
+}
+
 /* ---- destroying ---- */
 
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
@@ -146,6 +204,10 @@ void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
         (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
         return;
     bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    for (struct cus_exec *exec = engine->dropped; exec; exec = cus_exec_next(exec)) {
+        engine->freed.graphs++;
+        engine->freed.nodes += cus_exec_nodes(exec);
+    }
     int cancel = cus_cancel_off();
     cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
     cus_cancel_back(cancel);

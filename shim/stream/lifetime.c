@@ -278,12 +278,14 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = cus_registry_peek(&cus_thread_self, *stream, current);
     forget_capture(stream->handle);
     if (!engine) {
+        cus_room_stranger_destroyed(stream->handle, current);
         cus_registry_forget(*stream, current);
         return;
     }
     cus_lock_take(&engine->lock);
     if (!engine->closed) {
         cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
+        cus_room_stream_destroyed(engine);
         close_engine(engine, NULL);
     }
     cus_lock_give(&engine->lock);
@@ -346,35 +348,25 @@ static void give_back(struct cus_engine *engine, const void *unused) {
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
-/* May a never-defer kernel be running? */
-static bool any_spins(void) {
-    cus_lock_take(&cus_process.build_lock);
-    bool spins = !cus_build_safe() && __atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE) > 0;
-    cus_lock_give(&cus_process.build_lock);
-    return spins;
-}
-
 bool cus_engine_give_memory_back(void) {
     CUS_TAP(.what = CST_CALL_GIVE_BACK);
-    const struct cus_driver *driver = cus_process.driver;
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) ||
         (!__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) &&
          !cus_saver_has_room(current)))
         return false;
-    /* The wait below would be for ever, where what it waits for has yet to be launched. */
-    if (any_spins())
-        return false;
     for_each_engine(give_back, NULL);
-    cus_saver_shrink(current);
-    /* What was in flight is freed when it has ended, and may stay with the driver until asked for.
-     */
-    CUdevice device;
-    if (driver->cuCtxSynchronize)
-        driver->cuCtxSynchronize();
-    if (driver->cuDeviceGraphMemTrim && driver->cuCtxGetDevice(&device) == CUDA_SUCCESS)
-        driver->cuDeviceGraphMemTrim(device);
+    /* Freeing waits for all that runs. */
+    if (cus_room_idle(context))
+        cus_saver_shrink(current);
+    /* What was in flight is freed when it has ended. The context is not waited for: something in it
+     * may wait for the host. */
+    if (CUS_HAZARD(G6))
+        cus_room_await_dropped(context);
+    else if (cus_process.driver->cuCtxSynchronize)
+        cus_process.driver->cuCtxSynchronize();
     return true;
 }
 

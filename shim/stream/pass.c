@@ -37,8 +37,8 @@ static void tell(struct cus_engine *engine, struct cus_call *call) {
 }
 
 /* The program's own call, of which nothing is withheld. What a function is must be known all the
- * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7, A16).
- * `engine` is NULL where the stream has none. */
+ * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7).
+ * `engine` is NULL where the stream has none: it is a stranger (room.c). */
 static CUresult pass(struct cus_engine *engine, struct cus_context *context,
                      struct cus_call *call) {
     bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
@@ -47,13 +47,15 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
     if (spinner || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
-    if (spinner)
-        cus_spinner_began(engine);
+    CUcontext current = context ? context->handle : NULL;
+    bool stranger = !engine && !cus_registry_peek(&cus_thread_self, call->stream, current);
+    if (stranger)
+        cus_room_begins(call->stream, current);
     CUresult result = cus_call_real(call);
-    if (spinner)
-        cus_spinner_issued(engine);
+    if (stranger)
+        cus_room_begins(call->stream, current);
     if (fresh && result == CUDA_SUCCESS)
-        cus_call_met(engine, context, call);
+        cus_call_met(context, call);
     if (engine && call->began)
         tell(engine, call);
     return result;

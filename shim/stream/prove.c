@@ -129,7 +129,8 @@ static bool streams_idle(const struct cus_engine *engine) {
 
 /* And of those that are not: other threads' per-thread ones, and what no call named. */
 static bool idle(const struct cus_engine *engine) {
-    return streams_idle(engine) && cus_process.driver->cuCtxSynchronize &&
+    return streams_idle(engine) && cus_room_idle(engine->context) &&
+           cus_process.driver->cuCtxSynchronize &&
            cus_process.driver->cuCtxSynchronize() == CUDA_SUCCESS;
 }
 
@@ -164,8 +165,6 @@ enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant,
         cus_report_skip(CUS_UNVERIFIED_CHANCE);
     } else if (engine->shadow->broken || engine->shadow->n != engine->plan.piece->n) {
         cus_report_skip(CUS_UNVERIFIED_NO_MEMORY);
-    } else if (__atomic_load_n(&cus_process.spinners, __ATOMIC_ACQUIRE)) {
-        cus_report_skip(CUS_UNVERIFIED_SPINNER);
     } else if (!cus_gate_shut()) {
         cus_report_skip(CUS_UNVERIFIED_BUSY);
     } else {

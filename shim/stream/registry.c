@@ -93,6 +93,7 @@ static bool is_green(CUstream stream) {
 void cus_registry_forget_device(struct cus_context *context) {
     __atomic_store_n(&context->hangs, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&context->gpu, 0, __ATOMIC_RELAXED);
+    cus_room_forget(context);
 }
 
 /* Pairs of GPU and driver on which small graphs are reported to hang (HAZARDS A27). */
@@ -181,7 +182,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
     cus_lock_take_unordered(&engine->lock);
-    cus_spinner_forget(engine); /* of the stream before */
+    engine->wanted = (struct cus_wanted){0};
+    engine->freed = (struct cus_freed){0, 0};
     engine->context = context;
     engine->handle = handle;
     engine->legacy = handle == CU_STREAM_LEGACY;
@@ -210,6 +212,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->building.began = cus_judge_account(engine);
     cus_build_allow(engine);
     cus_judge_start(engine);
+    cus_room_stream_made(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
     cus_lock_give(&engine->lock);
 }
@@ -434,7 +437,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_plan_clear(&engine->plan);
     cus_graphs_destroy_dropped(engine, true);
     cus_graphs_drop_stream(engine);
-    cus_spinner_forget(engine);
+    cus_room_stream_goes(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
 
     cus_lock_take(&registry_lock);

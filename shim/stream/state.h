@@ -29,7 +29,8 @@
 #include "shim/stream/kinds.h"
 #include "shim/stream/thread.h"
 
-enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024, CUS_FOUND_SLOTS = 256 };
+enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024, CUS_FOUND_SLOTS = 256, CUS_WANTED = 16,
+       CUS_STRANGERS = 32 };
 
 struct cus_context {
     CUcontext handle;
@@ -44,6 +45,13 @@ struct cus_context {
     int hangs; /* atomic: are graphs known to hang there; 0: not asked yet (registry.c) */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
     uint64_t gpu;           /* atomic: a hash of what it is (advice.c); 0: not asked yet */
+    /* In the driver's pools, of what this library may take without waiting (room.c). Build lock. */
+    struct cus_room {
+        bool begun;
+        uint32_t graphs, nodes;                 /* as many of each are free */
+        uint32_t program_made, program_graphs; /* what the program had made when it was looked at */
+        uint32_t busy; /* of engines[]: the stream that was busy when it was asked last */
+    } room;
     struct cus_context *next;
     /* Functions of `funcs` by a hash of their handles, for streams that are left alone: atomic,
      * written under the lock. One whose place another has taken is looked up. */
@@ -94,8 +102,15 @@ struct cus_engine {
     } building;
     uint64_t built_nodes; /* lock: of all graphs so far */
     struct cus_ways ways; /* lock: whoever waits with it holds up the stream's threads */
-    bool spinning; /* build lock: a never-defer kernel issued here may still wait for others */
-    uint32_t spin_calls; /* build lock: threads that are issuing one */
+    bool asked;           /* build lock: the stream lives and may be asked whether it is busy */
+    struct cus_wanted {   /* lock: graphs that were not built for want of room (room.c) */
+        uint32_t n, nodes[CUS_WANTED];
+        uint64_t retry, pause; /* ns: when room may be made next, where it could not be, and for how
+                                  long it was not tried */
+    } wanted;
+    struct cus_freed { /* lock: destroyed, where the stream was not seen idle since */
+        uint32_t graphs, nodes;
+    } freed;
 
     /* Leaving alone what does not pay (judge.c). */
     struct cus_judge {
@@ -180,17 +195,27 @@ struct cus_process {
                        asked for a moment; 0: none */
 
     /* What threads write while others match ops is in other lines than what they look at. */
-    uint32_t spinners __attribute__((
-        aligned(CUS_LINE))); /* atomic: engines whose `spinning` is set: nothing is built */
-    bool lone_spinner;       /* atomic: one more, which no engine stands for: it never ends */
-    uint32_t copiers;        /* atomic: threads inside a copy that may sleep in the driver */
+    uint32_t copiers __attribute__((
+        aligned(CUS_LINE))); /* atomic: threads inside a copy that may sleep in the driver */
+    uint32_t made_streams, made_graphs; /* atomic: by the program */
+    struct cus_strangers {
+        uint32_t waits; /* atomic: of the program for a whole context */
+        uint32_t epoch; /* atomic: moves where one goes, and where such a wait begins */
+        uint32_t n;     /* build lock, as what follows; read elsewhere as a hint */
+        struct cus_stranger {
+            CUstream handle;    /* NULL: it was destroyed */
+            const void *thread; /* whose per-thread stream it is; NULL: of none */
+            CUcontext context;  /* that was current */
+            uint32_t waits;     /* the first wait that will have seen the end of it */
+        } of[CUS_STRANGERS];
+    } strangers; /* streams without an engine that may have work (room.c) */
     uint32_t crowded;        /* build lock: builds from now on that have way at once (building.c) */
     uint32_t ways;           /* build lock: the last one */
     uint32_t waited;         /* atomic: threads that waited for it */
     uint64_t way_from;       /* atomic: when it has way in any case, in ns */
     struct cus_lock
-        build_lock; /* innermost: held while an exec is built, and around everything about
-                       spinners, so that none begins to spin in the middle of it */
+        build_lock; /* innermost: held while an exec is built, and around everything about room
+                       for one */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
     uint64_t graph_bytes_most; /* the most that there was */
@@ -494,6 +519,9 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* The stream on which they are captured goes. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
+/* Makes room in the driver's pools for graphs of so many nodes: builds such, and destroys them. Says
+ * for how many. Build lock held, nothing runs in the context. */
+struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n);
 /* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must);
 
@@ -522,15 +550,6 @@ void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
 
 /* ---- building.c ---- */
 
-/* A never-defer kernel is about to be issued on this stream; the call has returned. NULL: a stream
- * without an engine, which ends all building. */
-void cus_spinner_began(struct cus_engine *engine);
-void cus_spinner_issued(struct cus_engine *engine);
-/* The stream is about to go, or its object serves another one now. */
-void cus_spinner_forget(struct cus_engine *engine);
-/* May anything be built now: has every never-defer kernel ended, is nobody in a copy that sleeps?
- * Asks the streams that had such a kernel. Build lock held. */
-bool cus_build_safe(void);
 /* A step begins: so many nodes may be built in it. Engine lock held. */
 void cus_build_allow(struct cus_engine *engine);
 /* Is that enough for so many? A piece that is larger than any step's share may have all of one. */
@@ -555,6 +574,35 @@ static inline bool cus_build_give_way(struct cus_ways *ways, uint64_t most_ns) {
     return __builtin_expect(__atomic_load_n(&cus_process.way, __ATOMIC_RELAXED), 0) &&
            cus_build_wait(ways, most_ns);
 }
+
+/* ---- room.c ---- */
+
+/* May a graph of so many nodes be built now, without a wait for what runs: is there room, or does
+ * nothing run? If not it is noted as wanted. Build lock and engine's lock held. */
+enum cus_room_kind { CUS_ROOM_NONE, CUS_ROOM_FREE, CUS_ROOM_IDLE };
+enum cus_room_kind cus_room_for(struct cus_engine *engine, uint32_t nodes);
+/* One is built in room that is free. */
+void cus_room_take(struct cus_engine *engine, uint32_t nodes);
+/* The host has waited: is there room again, is some to be made? No lock held. */
+void cus_room_waited(struct cus_engine *engine);
+/* The engine begins to serve a stream; it or its context is about to go. */
+void cus_room_stream_made(struct cus_engine *engine);
+void cus_room_stream_goes(struct cus_engine *engine);
+/* The program is about to destroy this stream, with what runs on it. */
+void cus_room_stream_destroyed(const struct cus_engine *engine);
+/* Something is begun, or was, on a stream without an engine, in this context. Called before and
+ * behind it, for a wait may begin in between. */
+void cus_room_begins(struct cus_stream_ref stream, CUcontext context);
+/* The thread has waited for its per-thread stream. */
+void cus_room_waited_own(CUcontext context);
+/* A stream without an engine is about to be destroyed. */
+void cus_room_stranger_destroyed(CUstream handle, CUcontext context);
+/* The address may be another context's by now. */
+void cus_room_forget(struct cus_context *context);
+/* Is nothing running in this context? No lock held. */
+bool cus_room_idle(struct cus_context *context);
+/* Until the graphs that were dropped have ended, but not for long. No lock held. */
+void cus_room_await_dropped(const struct cus_context *context);
 
 /* ---- shed.c ---- */
 

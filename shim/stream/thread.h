@@ -55,6 +55,10 @@ struct cus_thread {
     uint32_t issued; /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     struct cus_ways ways;
     bool tapped;        /* what it does is part of something that the trace is told of */
+    /* The stream without an engine on which it began something last (room.c). */
+    CUstream stranger;
+    CUcontext stranger_context;
+    uint32_t stranger_epoch;
     uint32_t suspended; /* suspends of the program that no resume has answered */
     struct cus_known_stream
         known[CUS_KNOWN_STREAMS]; /* in one of CUS_KNOWN_PLACES from that of the handle on */

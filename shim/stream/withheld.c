@@ -256,15 +256,18 @@ static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *brok
     return result;
 }
 
-/* Building waits while a kernel may spin for others, and spreads over steps; one thread builds at a
- * time. Where `begin` asked already, the answer may have changed since (HAZARDS A16). */
+/* Building is spread over steps; one thread builds at a time, and none where the driver may make it
+ * wait (HAZARDS A16, G5). */
 static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_off *put_off) {
     *put_off = LATER;
     const struct cus_piece *piece = engine->plan.piece;
     if (!cus_build_fits(engine, piece->n, piece->advised) || !cus_lock_try(&cus_process.build_lock))
         return NULL;
     struct cus_variant *variant = NULL;
-    if (cus_build_safe()) {
+    enum cus_room_kind room = cus_room_for(engine, piece->n);
+    if (room != CUS_ROOM_NONE) {
+        if (room == CUS_ROOM_FREE)
+            cus_room_take(engine, piece->n);
         bool no_room, way = cus_build_takes_way(piece->n);
         uint64_t before = engine->counters.build_ns;
         variant = cus_graphs_build(engine, &no_room);

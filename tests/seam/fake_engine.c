@@ -194,6 +194,18 @@ void cus_engine_copying(bool begins) {
     (void)begins;
 }
 
+uint32_t cus_engine_wait_begins(void) {
+    return 1;
+}
+
+void cus_engine_wait_ended(uint32_t number) {
+    (void)number;
+}
+
+void cus_engine_room_taken(bool graph) {
+    (void)graph;
+}
+
 CUresult cus_engine_take_error(const struct cus_stream_ref *ref, unsigned row) {
     (void)ref, (void)row;
     const char *error = getenv("SEAM_LATE_ERROR");

@@ -61,6 +61,7 @@ class Adverse : public ::testing::Test {
         driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
         cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
         cus_engine_code_gone();
+        cus_engine_wait_ended(cus_engine_wait_begins());
     }
 
     CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid, CUstream on,
@@ -318,12 +319,15 @@ TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
     EXPECT_FALSE(asked);
 }
 
-TEST_F(Adverse, NothingIsBuiltWhileAKernelMaySpin) {
-    CUfunction spin = fake::MakeFunction("spin_allreduce");
+using Room = Adverse;
+
+// No rule names the kernel.
+TEST_F(Room, NothingIsBuiltBesideAKernelThatStays) {
+    CUfunction spin = fake::MakeFunction("stays");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
     int built = driver().calls["cuGraphInstantiateWithFlags"];
-    EXPECT_EQ(driver().calls["cuStreamQuery"], 0) << "nobody is asked where nothing spins";
+    no_room();
     Launch(spin, 1, 1, 1, other); // its first launch counts too
     fake::Of(other)->busy = true;
     for (int round = 0; round < 4; round++)
@@ -344,6 +348,7 @@ TEST_F(Adverse, AKernelOfASuspendedThreadMaySpinToo) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(spin, 1, 1, 1, other); // it is known from here on, and over
     Steps(4);
+    no_room();
     int built = driver().calls["cuGraphInstantiateWithFlags"];
     ASSERT_GT(built, 0);
     cus_engine_suspend(true);
@@ -378,6 +383,7 @@ class FirstLaunch : public Adverse {
         Steps(4);
         int built = driver().calls["cuGraphInstantiateWithFlags"];
         ASSERT_GT(built, 0);
+        no_room();
         CUfunction fresh = fake::MakeFunction("fresh");
         CUfunction spin = fake::MakeFunction("spin_" + std::to_string(functions_.size()));
         Withhold();
@@ -452,8 +458,6 @@ TEST_F(FirstLaunch, OnAStreamThatIsLeftAloneIsNoticed) {
     Check(other, [&](CUfunction f) { EXPECT_EQ(Launch(f, 1, 1, 1, other), CUDA_SUCCESS); });
 }
 
-// Giving memory back waits for the context, and the kernel for somebody whom the program has yet to
-// launch.
 // Nobody can be asked when a kernel on a per-thread stream ends: nothing is built behind one that
 // may spin. Until then first launches there are noticed as elsewhere.
 TEST_F(FirstLaunch, OnAPerThreadStreamIsNoticed) {
@@ -471,35 +475,81 @@ TEST_F(FirstLaunch, OnAPerThreadStreamIsNoticed) {
         EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
     };
     uint64_t passed = Counters().eager_by[CUS_EAGER_PASSTHROUGH];
-    uint64_t fallen = Counters().fallbacks[CUS_FALLBACK_SPINNER];
+    uint64_t fallen = Counters().fallbacks[CUS_FALLBACK_ROOM];
     Learned(quietly);
     EXPECT_EQ(Counters().eager_by[CUS_EAGER_PASSTHROUGH], passed + 4);
-    EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_SPINNER], fallen + 1) << "said once";
+    EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_ROOM], fallen);
     int built = driver().calls["cuGraphInstantiateWithFlags"];
     Regrow(5);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built) << "nobody knows that it ended";
-    forget_lone_spinner(); // as in a process of its own
+    cus_engine_wait_ended(cus_engine_wait_begins());
     Regrow(5);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
-TEST_F(Adverse, MemoryIsNotGivenBackWhileAKernelMaySpin) {
+// It would never come back where something waits for the host.
+TEST_F(Room, OutOfMemoryWaitsForNoKernelOfOthers) {
     static int waits;
     waits = 0;
     driver().table.cuCtxSynchronize = [] {
         waits++;
         return CUDA_SUCCESS;
     };
-    CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
-    Launch(spin, 1, 1, 1, other);
+    Launch(functions_[1], 1, 1, 1, other);
     fake::Of(other)->busy = true;
-    EXPECT_FALSE(cus_engine_give_memory_back());
-    EXPECT_EQ(waits, 0);
-    fake::Of(other)->busy = false;
+    int alive = driver().calls["cuGraphInstantiateWithFlags"];
+    ASSERT_GT(alive, 0);
     EXPECT_TRUE(cus_engine_give_memory_back());
-    EXPECT_EQ(waits, 1);
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], alive);
+    EXPECT_EQ(waits, 0);
+    EXPECT_EQ(driver().calls["cuDeviceGraphMemTrim"], 0);
+    EXPECT_FALSE(cus_engine_give_memory_back()) << "there is nothing more";
+    fake::Of(other)->busy = false;
+}
+
+// Graphs of the sizes that were wanted are built while nothing runs, and go again: then there is
+// room for them, whatever runs.
+TEST_F(Room, IsMadeOnceTheHostHasWaited) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    auto busy = [&](bool on) { fake::Of(stream_)->busy = on; };
+    auto built = [] { return driver().calls["cuGraphInstantiateWithFlags"]; };
+    Launch(0);
+    Sync();
+    no_room();
+    busy(true);
+    Steps(4);
+    EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_ROOM], 0u);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+    EXPECT_EQ(built(), 0) << "it runs";
+    usleep(10000); // it is not tried again at once
+    Steps(1);
+    busy(false);
+    driver().journal.clear();
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+    int made = built();
+    EXPECT_GT(made, 0);
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], made);
+    EXPECT_TRUE(driver().journal.empty()) << "none of them is launched";
+    busy(true); // as it is for a GPU that is behind
+    Steps(2);
+    busy(false);
+    EXPECT_EQ(built(), 2 * made);
+}
+
+// What the program makes may be what there was room for.
+TEST_F(Room, GoesToWhatTheProgramMakes) {
+    Launch(0);
+    Sync();
+    for (int i = 0; i < 8; i++)
+        cus_engine_room_taken(false);
+    fake::Of(stream_)->busy = true;
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    fake::Of(stream_)->busy = false;
+    Steps(2);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
 }
 
 TEST_F(Adverse, NothingIsBuiltWhileAThreadCopiesPageableMemory) {
@@ -548,6 +598,7 @@ TEST_F(Adverse, TwoSpinnersAreOverWhenBothAre) {
     CUstream two = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(spin, 1, 1, 1, one);
     Launch(spin, 1, 1, 1, two);
+    no_room();
     fake::Of(one)->busy = true;
     Steps(6);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
@@ -560,9 +611,18 @@ TEST_F(Adverse, SpinnersStreamIsNotQueriedWhileItCaptures) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(spin, 1, 1, 1, other);
+    no_room();
     fake::Of(other)->program_captures = true; // a query would spoil the capture
+    static CUstream captures;
+    captures = other;
+    static bool queried;
+    queried = false;
+    driver().table.cuStreamQuery = [](CUstream stream) {
+        queried |= stream == captures;
+        return CUDA_SUCCESS;
+    };
     Steps(6);
-    EXPECT_EQ(driver().calls["cuStreamQuery"], 0);
+    EXPECT_FALSE(queried);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
     fake::Of(other)->program_captures = false;
     Steps(6);
@@ -573,6 +633,7 @@ TEST_F(Adverse, ASynchronisedEventIsNoProofThatASpinnerEnded) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(2);
+    no_room();
     Launch(spin, 1, 1, 1, other);
     fake::Of(other)->busy = true;
     cus_engine_step_end(nullptr);
@@ -583,7 +644,11 @@ TEST_F(Adverse, ASynchronisedEventIsNoProofThatASpinnerEnded) {
     cus_engine_flush(CUS_SCOPE_S, &ref, 5);
     cus_engine_stream_gone(&ref);
     Steps(6);
-    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0) << "its stream is gone";
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0) << "its stream is gone, it is not";
+    cus_engine_wait_ended(cus_engine_wait_begins());
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0) << "all was waited for";
+    fake::Of(other)->busy = false;
 }
 
 TEST_F(Adverse, AKernelThatMaySpinIsOneAlsoWhereItsArgumentsCannotBeRead) {
@@ -591,6 +656,7 @@ TEST_F(Adverse, AKernelThatMaySpinIsOneAlsoWhereItsArgumentsCannotBeRead) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(spin, 1, 1, 1, other);
     Steps(4);
+    no_room();
     int built = driver().calls["cuGraphInstantiateWithFlags"];
     driver().journal.clear();
     std::thread([&] { Launch(0); }).join();

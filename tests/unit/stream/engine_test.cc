@@ -38,6 +38,8 @@ class Engine : public ::testing::Test {
     void TearDown() override {
         cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
         cus_engine_code_gone();
+        // What ran on per-thread streams, which nobody else can ask, is over.
+        cus_engine_wait_ended(cus_engine_wait_begins());
     }
 
     CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid = 1, unsigned block = 32,

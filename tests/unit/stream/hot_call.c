@@ -64,8 +64,12 @@ void hot_writes(struct hot_memory written[2]) {
     written[1].end = written[1].begin + piece->image_bytes;
 }
 
-void forget_lone_spinner(void) {
-    if (cus_process.lone_spinner)
-        cus_process.spinners--;
-    cus_process.lone_spinner = false;
+void no_room(void) {
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
+        context->room = (struct cus_room){
+            .begun = true,
+            .program_made = cus_process.made_streams + cus_process.made_graphs,
+            .program_graphs = cus_process.made_graphs,
+        };
+    }
 }

@@ -26,7 +26,7 @@ struct hot_memory {
 void hot_writes(struct hot_memory written[2]);
 enum { HOT_LINE = 64 };
 
-// As if no never-defer kernel had been launched on a stream without an engine.
-void forget_lone_spinner(void);
+// As if the driver's pools had no room left in any context that is known.
+void no_room(void);
 
 #endif

@@ -152,7 +152,7 @@ TEST_F(Prove, AKernelThatMayWaitForOthers) {
     driver().calls.clear();
     before_ = Counts();
     Step();
-    ExpectLeft(CUS_UNVERIFIED_SPINNER);
+    ExpectLeft(CUS_UNVERIFIED_RUNNING);
     fake::Of(other_)->busy = false;
 }
 

@@ -1,0 +1,368 @@
+/*
+ * What may be asked of the driver without waiting for the GPU: room for graphs (HAZARDS A16, G5).
+ *
+ * A driver keeps the streams and the executable graphs of a context in pools. A call that finds
+ * room there returns at once, whatever runs. One that must make a pool larger waits until nothing
+ * runs in that context, and holds a lock meanwhile that every launch needs: beside a kernel that
+ * stays until the host says so it never comes back, and no rule need name such a kernel. What is
+ * given back stays in the pools (measured with driver 580: tests/gpu/RESULTS.md, "Room for
+ * graphs").
+ *
+ * So a graph is built where there is room that this library gave back itself, or that a new context
+ * has; else while nothing runs in the context, which its streams are asked for; else not now. Then
+ * room is made when the host has next waited for the stream: graphs of those sizes are built and
+ * destroyed, if nothing runs.
+ *
+ * Streams without an engine (per-thread and green ones, those that had no op) are asked as well,
+ * where they can be.
+ *
+ * Runs on program threads inside hooks. Room belongs to the build lock, which is innermost; what is
+ * wanted and was freed to the engine's lock. A stream that is asked lives: whoever is about to let
+ * it die takes `asked` away first, under the build lock.
+ */
+#include <time.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/hazard.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/stream/tap.h"
+
+/* A new context has room for so much more than it needs itself: a quarter of what driver 580 has.
+ */
+enum { FIRST_GRAPHS = 8, FIRST_NODES = 1000 };
+
+enum {
+    SETTLE_NS = 300000,        /* for which other streams are waited for, others held up */
+    RETRY_NS = 2000000,        /* until that is tried again, where it was in vain: twice as long */
+    RETRY_MAX_NS = 1000000000, /* each time, up to this */
+    GIVE_BACK_NS = 20000000,   /* until graphs that are dropped must have ended */
+    LOOK_NS = 50000
+};
+
+/* ---- streams that can be asked ---- */
+
+static bool says_complete(CUstream stream) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUstreamCaptureStatus status;
+    /* One that captures, or that another one's capture concerns, is asked nothing else (D7). */
+    return driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_NONE &&
+           driver->cuStreamQuery(stream) == CUDA_SUCCESS;
+}
+
+static bool complete(const struct cus_engine *engine) {
+    bool pushed;
+    if (!cus_context_enter(engine->context->handle, &pushed))
+        return false;
+    bool done = says_complete(engine->handle);
+    cus_context_leave(pushed);
+    return done;
+}
+
+/* ---- strangers: streams with work and without an engine ----
+ *
+ * Those that have a handle are asked. A per-thread one only its own thread can ask, and one that
+ * was destroyed nobody: they are over once their thread has waited for them, or the program for
+ * their context. */
+
+static struct cus_strangers *strangers(void) {
+    return &cus_process.strangers;
+}
+
+static CUcontext current_context(void) {
+    CUcontext context = NULL;
+    return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Build lock held. */
+static void remove_stranger(uint32_t at) {
+    strangers()->of[at] = strangers()->of[--strangers()->n];
+    __atomic_add_fetch(&strangers()->epoch, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Build lock held. Where there are too many, one that nobody can ask stands for all others. */
+static void add_stranger(struct cus_stranger new) {
+    struct cus_strangers *all = strangers();
+    new.waits = __atomic_load_n(&all->waits, __ATOMIC_SEQ_CST) + 1;
+    for (uint32_t i = 0; i < all->n; i++) {
+        struct cus_stranger *one = &all->of[i];
+        if (one->handle == new.handle && one->thread == new.thread && one->context == new.context) {
+            one->waits = new.waits;
+            return;
+        }
+    }
+    if (all->n == CUS_STRANGERS)
+        all->of[0] = (struct cus_stranger){.context = NULL, .waits = new.waits};
+    else
+        all->of[all->n++] = new;
+}
+
+void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
+    struct cus_thread *thread = &cus_thread_self;
+    bool own = cus_ref_is_per_thread(ref);
+    struct cus_stranger new = {.handle = own ? CU_STREAM_PER_THREAD : cus_ref_handle(ref),
+                               .thread = own ? thread : NULL,
+                               .context = context};
+    uint32_t epoch = __atomic_load_n(&strangers()->epoch, __ATOMIC_SEQ_CST);
+    if (thread->stranger == new.handle && thread->stranger_context == context &&
+        thread->stranger_epoch == epoch)
+        return;
+    cus_lock_take(&cus_process.build_lock);
+    thread->stranger_epoch = __atomic_load_n(&strangers()->epoch, __ATOMIC_SEQ_CST);
+    add_stranger(new);
+    cus_lock_give(&cus_process.build_lock);
+    thread->stranger = new.handle;
+    thread->stranger_context = context;
+}
+
+void cus_room_waited_own(CUcontext context) {
+    struct cus_strangers *all = strangers();
+    if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
+        return;
+    cus_lock_take(&cus_process.build_lock);
+    for (uint32_t i = all->n; i-- > 0;)
+        if (all->of[i].thread == &cus_thread_self && all->of[i].context == context)
+            remove_stranger(i);
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* The program waits for its context: what was begun there before has ended when it comes back.
+ * Whoever begins something meanwhile sees another epoch. */
+uint32_t cus_engine_wait_begins(void) {
+    uint32_t number = __atomic_add_fetch(&strangers()->waits, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&strangers()->epoch, 1, __ATOMIC_SEQ_CST);
+    return number;
+}
+
+void cus_engine_wait_ended(uint32_t number) {
+    struct cus_strangers *all = strangers();
+    if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
+        return;
+    CUcontext context = current_context();
+    bool only = __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) <= 1;
+    cus_lock_take(&cus_process.build_lock);
+    for (uint32_t i = all->n; i-- > 0;)
+        if ((all->of[i].context == context || only) && (int32_t)(all->of[i].waits - number) <= 0)
+            remove_stranger(i);
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* Build lock held. */
+static bool strangers_idle(void) {
+    CUcontext context = strangers()->n ? current_context() : NULL;
+    for (uint32_t i = strangers()->n; i-- > 0;) {
+        const struct cus_stranger *one = &strangers()->of[i];
+        bool here = one->context == context || (one->handle != CU_STREAM_LEGACY && !one->thread);
+        bool mine = !one->thread || one->thread == &cus_thread_self;
+        if (!one->handle || !here || !mine || !says_complete(one->handle))
+            return false;
+        remove_stranger(i);
+    }
+    return true;
+}
+
+void cus_room_stranger_destroyed(CUstream handle, CUcontext context) {
+    struct cus_strangers *all = strangers();
+    if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
+        return;
+    cus_lock_take(&cus_process.build_lock);
+    for (uint32_t i = all->n; i-- > 0;) {
+        if (all->of[i].handle != handle || all->of[i].thread)
+            continue;
+        bool ended = says_complete(handle);
+        remove_stranger(i);
+        if (!ended)
+            add_stranger((struct cus_stranger){.context = context});
+    }
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* ---- is nothing running? ---- */
+
+/* In the context, and wherever strangers are. The stream that was busy last is asked first. Build
+ * lock held. */
+static bool idle(struct cus_context *context) {
+    struct cus_room *room = &context->room;
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0, at = room->busy < n ? room->busy : 0; i < n; i++, at = (at + 1) % n) {
+        const struct cus_engine *engine = cus_process.engines[at];
+        if (engine->asked && engine->context == context && !complete(engine)) {
+            room->busy = at;
+            return false;
+        }
+    }
+    return strangers_idle();
+}
+
+void cus_room_stream_made(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    engine->asked = true;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+void cus_room_stream_goes(struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    engine->asked = false;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+void cus_room_stream_destroyed(const struct cus_engine *engine) {
+    cus_lock_take(&cus_process.build_lock);
+    if (engine->asked && !complete(engine))
+        add_stranger((struct cus_stranger){.context = engine->context->handle});
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* ---- room ---- */
+
+void cus_engine_room_taken(bool graph) {
+    __atomic_add_fetch(graph ? &cus_process.made_graphs : &cus_process.made_streams, 1,
+                       __ATOMIC_RELAXED);
+}
+
+void cus_room_forget(struct cus_context *context) {
+    cus_lock_take(&cus_process.build_lock);
+    context->room.begun = false;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* What the program has made since is taken from it. */
+static void look_at_program(struct cus_room *room) {
+    uint32_t graphs = __atomic_load_n(&cus_process.made_graphs, __ATOMIC_RELAXED);
+    uint32_t made = graphs + __atomic_load_n(&cus_process.made_streams, __ATOMIC_RELAXED);
+    if (!room->begun) {
+        *room = (struct cus_room){.begun = true, .graphs = FIRST_GRAPHS, .nodes = FIRST_NODES};
+        room->nodes = graphs ? 0 : room->nodes;
+    } else if (graphs != room->program_graphs) {
+        room->nodes = 0;
+    }
+    uint32_t more = made - room->program_made;
+    room->graphs -= more < room->graphs ? more : room->graphs;
+    room->program_graphs = graphs;
+    room->program_made = made;
+}
+
+/* What was destroyed has ended: its room is there again. */
+static void take_freed(struct cus_engine *engine) {
+    struct cus_room *room = &engine->context->room;
+    room->graphs += engine->freed.graphs;
+    room->nodes += engine->freed.nodes;
+    engine->freed = (struct cus_freed){0, 0};
+}
+
+static void want(struct cus_engine *engine, uint32_t nodes) {
+    struct cus_wanted *wanted = &engine->wanted;
+    cus_fallback(CUS_FALLBACK_ROOM);
+    if (wanted->n < CUS_WANTED)
+        wanted->nodes[wanted->n++] = nodes;
+}
+
+/* The stream on which it is captured is made with the first one. */
+static uint32_t objects(const struct cus_engine *engine) {
+    return engine->capture_stream ? 1 : 2;
+}
+
+enum cus_room_kind cus_room_for(struct cus_engine *engine, uint32_t nodes) {
+    struct cus_room *room = &engine->context->room;
+    if (CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
+        return CUS_ROOM_NONE;
+    if (!CUS_HAZARD(G5))
+        return CUS_ROOM_IDLE;
+    look_at_program(room);
+    if (room->graphs >= objects(engine) && room->nodes >= nodes)
+        return CUS_ROOM_FREE;
+    if (idle(engine->context)) {
+        take_freed(engine);
+        return CUS_ROOM_IDLE;
+    }
+    want(engine, nodes);
+    return CUS_ROOM_NONE;
+}
+
+void cus_room_take(struct cus_engine *engine, uint32_t nodes) {
+    engine->context->room.graphs -= objects(engine);
+    engine->context->room.nodes -= nodes;
+}
+
+/* Waits until nothing runs, not for long; other threads are held up as beside a build. */
+static bool settle(struct cus_context *context) {
+    for (unsigned looks = 0; !idle(context); looks++) {
+        if (looks == SETTLE_NS / LOOK_NS)
+            return false;
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    }
+    return true;
+}
+
+/* Build lock and engine's lock held. */
+static void make_room(struct cus_engine *engine) {
+    struct cus_wanted wanted = engine->wanted;
+    uint64_t now = cus_clock_ns();
+    uint32_t nodes = 0;
+    engine->wanted.n = 0;
+    if (now < wanted.retry)
+        return;
+    for (uint32_t i = 0; i < wanted.n; i++)
+        nodes += wanted.nodes[i];
+    bool way = cus_build_takes_way(nodes);
+    bool made = settle(engine->context);
+    if (made) {
+        struct cus_freed room = cus_graphs_reserve(engine, wanted.nodes, wanted.n);
+        engine->context->room.graphs += room.graphs;
+        engine->context->room.nodes += room.nodes;
+    }
+    cus_build_had_way(way, nodes, cus_clock_ns() - now);
+    uint64_t longer = wanted.pause * 2 < RETRY_MAX_NS ? wanted.pause * 2 : RETRY_MAX_NS;
+    engine->wanted.pause = made ? 0 : wanted.pause ? longer : RETRY_NS;
+    engine->wanted.retry = made ? 0 : cus_clock_ns() + engine->wanted.pause;
+}
+
+void cus_room_waited(struct cus_engine *engine) {
+    bool pushed;
+    if ((!engine->wanted.n && !engine->freed.graphs) ||
+        __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
+        __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) || !cus_lock_try(&engine->lock))
+        return;
+    if (!engine->closed && !engine->pending && !cus_program_captures(engine->context) &&
+        cus_context_enter(engine->context->handle, &pushed)) {
+        if (cus_lock_try(&cus_process.build_lock)) {
+            look_at_program(&engine->context->room);
+            if (engine->freed.graphs && complete(engine))
+                take_freed(engine);
+            if (engine->wanted.n)
+                make_room(engine);
+            cus_lock_give(&cus_process.build_lock);
+        }
+        cus_context_leave(pushed);
+    }
+    cus_lock_give(&engine->lock);
+}
+
+/* ---- out of memory ---- */
+
+bool cus_room_idle(struct cus_context *context) {
+    cus_lock_take(&cus_process.build_lock);
+    bool nothing = idle(context);
+    cus_lock_give(&cus_process.build_lock);
+    return nothing;
+}
+
+/* Has each stream ended on which a graph may run that was dropped? */
+static bool dropped_ended(const struct cus_context *context) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    bool ended = true;
+    cus_lock_take(&cus_process.build_lock);
+    for (uint32_t i = 0; ended && i < n; i++) {
+        const struct cus_engine *engine = cus_process.engines[i];
+        ended = !engine->asked || engine->context != context || !engine->freed.graphs ||
+                complete(engine);
+    }
+    cus_lock_give(&cus_process.build_lock);
+    return ended;
+}
+
+void cus_room_await_dropped(const struct cus_context *context) {
+    for (unsigned looks = 0; !dropped_ended(context) && looks < GIVE_BACK_NS / LOOK_NS; looks++)
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+}
