@@ -65,8 +65,6 @@
     X(cuKernelGetParamInfo)                                                                        \
     X(cuKernelGetFunction)                                                                         \
     X(cuFuncGetAttribute)                                                                          \
-    X(cuCtxSynchronize)                                                                            \
-    X(cuDeviceGraphMemTrim)                                                                        \
     X(cuDriverGetVersion)
 
 /* OPTIONAL entries that mode verify alone calls, while nothing runs and nobody else calls: they may
@@ -78,7 +76,8 @@
     X(cuModuleGetFunction)                                                                         \
     X(cuMemAlloc_v2)                                                                               \
     X(cuMemFree_v2)                                                                                \
-    X(cuStreamSynchronize)
+    X(cuStreamSynchronize)                                                                         \
+    X(cuCtxSynchronize)
 
 struct cus_driver {
 #define CUS_DRIVER_FIELD(name) __typeof__(&name) name;

@@ -168,13 +168,15 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
     bool going = held && have_capture_stream(engine);
     for (uint32_t i = 0; going && i < n && i < CUS_WANTED; i++) {
         struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
-        enum cus_fallback why;
+        enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
         for (uint32_t k = 0; ops && k < nodes[i]; k++)
             ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, held};
         going = ops && cus_graphs_fit(room.nodes + nodes[i]) &&
                 cus_exec_build(cus_process.driver, engine->capture_stream, ops, nodes[i], NULL,
                                &made[room.graphs], &why);
         cus_mem_free(ops);
+        if (!going && why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
+            cus_fallback(why);
         room.graphs += going;
         room.nodes += going ? nodes[i] : 0;
     }

@@ -26,11 +26,11 @@
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/graph/relax.h"
 #include "shim/stream/tap.h"
 
-/* A new context has room for so much more than it needs itself: a quarter of what driver 580 has.
- */
-enum { FIRST_GRAPHS = 8, FIRST_NODES = 1000 };
+/* A new context has room for so much: with driver 580 for 32 graphs and for 4000 nodes. */
+enum { FIRST_GRAPHS = 16, FIRST_NODES = 3000 };
 
 enum {
     SETTLE_NS = 300000,        /* for which other streams are waited for, others held up */
@@ -180,9 +180,8 @@ void cus_room_stranger_destroyed(CUstream handle, CUcontext context) {
 
 /* ---- is nothing running? ---- */
 
-/* In the context, and wherever strangers are. The stream that was busy last is asked first. Build
- * lock held. */
-static bool idle(struct cus_context *context) {
+/* In the context, and wherever strangers are. The stream that was busy last is asked first. */
+static bool nothing_runs(struct cus_context *context) {
     struct cus_room *room = &context->room;
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0, at = room->busy < n ? room->busy : 0; i < n; i++, at = (at + 1) % n) {
@@ -193,6 +192,14 @@ static bool idle(struct cus_context *context) {
         }
     }
     return strangers_idle();
+}
+
+/* Asking may spoil a capture of the thread's that nobody told of (D2). Build lock held. */
+static bool idle(struct cus_context *context) {
+    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
+    bool nothing = nothing_runs(context);
+    cus_relax_end(cus_process.driver, relaxed);
+    return nothing;
 }
 
 void cus_room_stream_made(struct cus_engine *engine) {

@@ -38,7 +38,7 @@ struct function {
 };
 
 struct stream {
-    bool used, busy, captures;
+    bool used, captures;
 };
 
 static struct {
@@ -163,9 +163,10 @@ static CUresult stream_is_capturing(CUstream handle, CUstreamCaptureStatus *stat
     return CUDA_SUCCESS;
 }
 
+/* When the GPU had nothing to do is not recorded: there is always room for a graph. */
 static CUresult stream_query(CUstream handle) {
-    const struct cst_stream *stream = recorded(handle);
-    return stream && here.streams[stream->id].busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    (void)handle;
+    return CUDA_SUCCESS;
 }
 
 static CUresult stream_create(CUstream *handle, unsigned flags, int priority) {
@@ -196,14 +197,6 @@ uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on) {
 
 bool whatif_driver_is_capturing(const struct cst_stream *stream) {
     return here.streams[stream->id].captures || stream == here.now.captures;
-}
-
-void whatif_driver_busy(const struct cst_stream *stream, bool on) {
-    if (stream)
-        here.streams[stream->id].busy = on;
-    for (uint32_t id = 0; !stream && id < here.trace->n_streams; id++)
-        if (here.trace->streams[id] && here.trace->streams[id]->context == here.now.context)
-            here.streams[id].busy = on;
 }
 
 void whatif_driver_now(const struct whatif_now *now) {

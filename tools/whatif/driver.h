@@ -70,8 +70,6 @@ void *whatif_driver_copy(uint32_t form);
 /* The stream captures for the program, or has ended to. Returns how many do. */
 uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on);
 bool whatif_driver_is_capturing(const struct cst_stream *stream);
-/* It has work; it has been waited for (NULL: all of the current context have). */
-void whatif_driver_busy(const struct cst_stream *stream, bool on);
 /* ---- graphs.c ---- */
 
 void whatif_graphs_fill(struct cus_driver *table);

@@ -318,7 +318,6 @@ static void play_op(struct actor *actor, const struct cst_op *op) {
     else if (strcmp(why, "capture") == 0)
         now.captures = stream; /* by a call that the library does not know, it may be */
     whatif_driver_now(&now);
-    whatif_driver_busy(stream, true);
     whatif_clock_op(whatif_driver_is_capturing(stream), waits_for_copy(it, op));
     here.out->guessed += stream->kind == CST_STREAM_UNKNOWN;
     if (it->kind->op == CST_OP_LAUNCH && here.asks_library && !it->origin_told)
@@ -389,7 +388,6 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
         cus_engine_step_end(ref);
         break;
     case CST_CALL_WAITED:
-        whatif_driver_busy(stream, false);
         cus_engine_take_error(ref, cause_of(name));
         break;
     case CST_CALL_BREAK:
