@@ -573,5 +573,16 @@ bool cus_watchdog_kick(void);
 void cus_watchdog_hold(void);
 void cus_watchdog_release(void);
 void cus_watchdog_stop(void);
+/* Makes its thread real-time with this priority. False: there is none, or it may not be. */
+bool cus_watchdog_raise(int priority);
+
+/* ---- realtime.c ---- */
+
+/* May this thread withhold ops: will the watchdog run, whatever the thread does then? Engine lock
+ * held. */
+bool cus_realtime_allows(struct cus_thread *thread);
+/* On the watchdog's thread: looks at all threads now and then. True: they may keep it from running,
+ * so nothing is withheld, and it is to look again. */
+bool cus_realtime_look(void);
 
 #endif
