@@ -38,7 +38,7 @@ static bool make_room(struct cus_engine *engine, uint64_t bytes) {
 /* ---- building ---- */
 
 void cus_graphs_drop_stream(struct cus_engine *engine) {
-    if (engine->capture_stream) {
+    if (engine->capture_stream && !engine->buried) {
         int cancel = cus_cancel_off();
         struct cus_relaxed relaxed = cus_relax(cus_process.driver);
         cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
@@ -145,7 +145,8 @@ void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
     if (!engine->dropped ||
         (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
         return;
-    bool alive = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    bool alive =
+        !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
     int cancel = cus_cancel_off();
     cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
     cus_cancel_back(cancel);

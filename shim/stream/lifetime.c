@@ -321,16 +321,54 @@ void cus_engine_code_gone(void) {
         drop_code(forget_paths);
 }
 
-void cus_engine_context_gone(void) {
-    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
-    drop_code(close_engine);
-    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
-        __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
-        cus_registry_forget_device(context);
-    }
+static void forget_context(struct cus_context *context) {
+    __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
+    cus_registry_forget_device(context);
+}
+
+static void forget_memory(void) {
     cus_ranges_forget();
     cus_saver_forget();
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+void cus_engine_context_gone(void) {
+    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
+    drop_code(close_engine);
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+        forget_context(context);
+    forget_memory();
+}
+
+/* The driver must not be asked about anything that the context held. */
+static void bury(struct cus_engine *engine) {
+    cus_withheld_lose(engine);
+    engine->buried = true;
+    cus_registry_close(engine);
+    engine->buried = false;
+}
+
+void cus_engine_context_ended(CUcontext handle) {
+    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
+    struct cus_context *context = cus_registry_contexts();
+    while (context && context->handle != handle)
+        context = context->next;
+    if (!context)
+        return;
+    struct cus_garbage garbage = cus_kinds_detach(context);
+    cus_watchdog_hold();
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        cus_lock_take(&engine->lock);
+        if (!engine->closed && engine->context == context)
+            bury(engine);
+        cus_lock_give(&engine->lock);
+    }
+    cus_watchdog_release();
+    cus_kinds_free(garbage);
+    forget_context(context);
+    forget_memory();
 }
 
 void cus_engine_memory_gone(void) {

@@ -85,6 +85,7 @@ struct cus_engine {
     struct cus_handed handed;
     CUstream capture_stream;      /* lock: private, made at the first build */
     bool capture_refused;         /* lock: it could not be made: nothing is built */
+    bool buried;                  /* lock: its context is dead; it is being closed */
     struct cus_building {         /* lock: in the running step (building.c) */
         struct cus_account began; /* counts when it began */
         uint64_t length;          /* ops of a step, of the longest lately */

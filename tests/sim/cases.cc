@@ -132,6 +132,7 @@ std::vector<Case> MakeCases() {
         {"two_devices", 0, "", "", {}},
         {"primary_reset", 20, "", "", {}},
         {"primary_release", 20, "", "", {}},
+        {"primary_pair", 90, "", "cuDevicePrimaryCtxRelease_v2", {}},
         {"fork", 30, "", "", {}},
         {"exit_pending", 40, "", "", {}, false, {}, 5},
         {"exit_handler", 30, "", "", {}, true, {}, 6},
