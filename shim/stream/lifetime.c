@@ -295,7 +295,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_graphs_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine);
 }
 
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
@@ -380,7 +380,7 @@ void cus_engine_memory_gone(void) {
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    cus_graphs_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
@@ -398,8 +398,7 @@ bool cus_engine_give_memory_back(void) {
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
-        (!__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) &&
-         !cus_saver_has_room(current)))
+        (!cus_graphs_held() && !cus_saver_has_room(current)))
         return false;
     /* The wait below would be for ever, where what it waits for has yet to be launched. */
     if (any_spins())

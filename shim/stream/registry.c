@@ -432,7 +432,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_graphs_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine);
     cus_graphs_drop_stream(engine);
     cus_spinner_forget(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);

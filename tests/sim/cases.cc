@@ -101,6 +101,7 @@ std::vector<Case> MakeCases() {
         {"families", 0, "", "", {}},
         {"free_reuse", 0, "", "", {}},
         {"memory_late", 0, "", "", {}},
+        {"free_memory", 40, "", "", {}},
         {"pool_memory", 0, "", "", {}},
         {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
