@@ -436,7 +436,8 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
 }
 
 /* What another thread withholds becomes this thread's. */
-static void take_over(struct cus_thread *thread, struct cus_engine *engine) {
+__attribute__((noinline, cold)) static void take_over(struct cus_thread *thread,
+                                                      struct cus_engine *engine) {
     if (engine->pending && !cus_realtime_allows(thread))
         cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
 }

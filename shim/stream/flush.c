@@ -240,7 +240,7 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
-    cus_thread_self.scheduled = false;
+    cus_thread_self.scheduled -= cus_thread_self.scheduled > 0;
     cus_shed_idle();
 }
 

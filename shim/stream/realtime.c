@@ -3,8 +3,9 @@
  * as long as it likes. So either the watchdog is above it, or it withholds nothing (HAZARDS G4).
  *
  * cus_realtime_allows runs on program threads, under an engine's lock, where a piece begins or a
- * thread takes one over; the kernel is asked for a thread once a step. cus_realtime_look runs on
- * the watchdog's thread, once a second. Neither calls the driver.
+ * thread takes one over. The kernel is asked for a thread at each step where the watchdog has one
+ * processor, else at every 64th: a question costs as much as some launches. cus_realtime_look runs
+ * on the watchdog's thread, once a second. Neither calls the driver.
  */
 #include "shim/base/thread.h"
 
@@ -13,11 +14,17 @@
 #include "shim/base/log.h"
 #include "shim/stream/state.h"
 
-enum { LOOK_NS = 1000000000, HIGHEST = 99 /* of SCHED_FIFO */ };
+enum {
+    LOOK_NS = 1000000000,
+    HIGHEST = 99, /* of SCHED_FIFO */
+    STEPS = 64    /* of a thread between two questions, where it is not asked for at each */
+};
 
 static struct {
     int above;       /* atomic: the watchdog's own priority; what is below it does no harm */
     uint32_t some;   /* atomic: the last look found threads that are not below */
+    uint32_t spare;  /* atomic: the watchdog has more than one processor, so that a thread that has
+                        just become real-time leaves it one */
     uint32_t crowd;  /* atomic: as many as there are processors for the watchdog */
     uint64_t looked; /* the watchdog's: when, in ns */
 } urgent;
@@ -46,7 +53,7 @@ bool cus_realtime_allows(struct cus_thread *thread) {
         return true;
     if (!thread->scheduled || __atomic_load_n(&urgent.some, __ATOMIC_RELAXED)) {
         thread->urgency = (uint8_t)cus_thread_urgency(0);
-        thread->scheduled = true;
+        thread->scheduled = __atomic_load_n(&urgent.spare, __ATOMIC_RELAXED) ? STEPS : 1;
     }
     if (!__atomic_load_n(&urgent.crowd, __ATOMIC_RELAXED) && is_below(thread->urgency))
         return true;
@@ -66,6 +73,7 @@ bool cus_realtime_look(void) {
     unsigned n = cus_thread_urgent(above > 0 ? above : CUS_URGENCY_NONE + 1, &highest);
     unsigned processors = cus_thread_processors();
     bool crowd = n > 0 && n >= processors && !rise(highest);
+    __atomic_store_n(&urgent.spare, processors > 1, __ATOMIC_RELAXED);
     __atomic_store_n(&urgent.some, n > 0, __ATOMIC_RELAXED);
     __atomic_store_n(&urgent.crowd, crowd, __ATOMIC_RELAXED);
     return crowd;

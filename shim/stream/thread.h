@@ -55,7 +55,7 @@ struct cus_thread {
     uint32_t issued; /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     struct cus_ways ways;
     bool tapped;        /* what it does is part of something that the trace is told of */
-    bool scheduled;     /* since it waited last, the kernel was asked how it is scheduled: */
+    uint8_t scheduled;  /* steps for which the kernel need not be asked how it is scheduled: */
     uint8_t urgency;    /* cus_thread_urgency */
     uint32_t suspended; /* suspends of the program that no resume has answered */
     struct cus_known_stream
