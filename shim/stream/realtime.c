@@ -22,7 +22,7 @@ enum {
 
 static struct {
     int above;       /* atomic: the watchdog's own priority; what is below it does no harm */
-    uint32_t some;   /* atomic: the last look found threads that are not below */
+    uint32_t found;  /* atomic: looks that found threads which are not below */
     uint32_t spare;  /* atomic: the watchdog has more than one processor, so that a thread that has
                         just become real-time leaves it one */
     uint32_t crowd;  /* atomic: as many as there are processors for the watchdog */
@@ -51,11 +51,14 @@ static bool is_below(int urgency) {
 bool cus_realtime_allows(struct cus_thread *thread) {
     if (CUS_CLOCK_IS_VIRTUAL || !CUS_HAZARD(G4))
         return true;
-    if (!thread->scheduled || __atomic_load_n(&urgent.some, __ATOMIC_RELAXED)) {
+    uint8_t found = (uint8_t)__atomic_load_n(&urgent.found, __ATOMIC_RELAXED);
+    if (!thread->scheduled || thread->found_urgent != found) {
         thread->urgency = (uint8_t)cus_thread_urgency(0);
+        thread->barred = !is_below(thread->urgency);
         thread->scheduled = __atomic_load_n(&urgent.spare, __ATOMIC_RELAXED) ? STEPS : 1;
+        thread->found_urgent = found;
     }
-    if (!__atomic_load_n(&urgent.crowd, __ATOMIC_RELAXED) && is_below(thread->urgency))
+    if (!thread->barred && !__atomic_load_n(&urgent.crowd, __ATOMIC_RELAXED))
         return true;
     CUS_LOG_ONCE(CUS_WARN, "stream",
                  "real-time threads keep the watchdog from running, and it may not run above them "
@@ -74,7 +77,7 @@ bool cus_realtime_look(void) {
     unsigned processors = cus_thread_processors();
     bool crowd = n > 0 && n >= processors && !rise(highest);
     __atomic_store_n(&urgent.spare, processors > 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&urgent.some, n > 0, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&urgent.found, n > 0, __ATOMIC_RELAXED);
     __atomic_store_n(&urgent.crowd, crowd, __ATOMIC_RELAXED);
     return crowd;
 }

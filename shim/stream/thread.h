@@ -54,10 +54,12 @@ struct cus_thread {
     struct cus_context *seen;     /* the context looked up last: entries live for ever */
     uint32_t issued; /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     struct cus_ways ways;
-    bool tapped;        /* what it does is part of something that the trace is told of */
-    uint8_t scheduled;  /* steps for which the kernel need not be asked how it is scheduled: */
-    uint8_t urgency;    /* cus_thread_urgency */
-    uint32_t suspended; /* suspends of the program that no resume has answered */
+    bool tapped;          /* what it does is part of something that the trace is told of */
+    uint8_t scheduled;    /* steps for which the kernel need not be asked how it is scheduled: */
+    uint8_t urgency;      /* cus_thread_urgency */
+    uint8_t found_urgent; /* the look at all threads (realtime.c) that it was asked behind */
+    bool barred;          /* the watchdog may not be above it */
+    uint32_t suspended;   /* suspends of the program that no resume has answered */
     struct cus_known_stream
         known[CUS_KNOWN_STREAMS]; /* in one of CUS_KNOWN_PLACES from that of the handle on */
 } __attribute__((aligned(CUS_LINE)));
