@@ -269,6 +269,33 @@ int sc_run_memory_late(struct sc *sc) {
     return 0;
 }
 
+/* A program that reads its free memory before and after a phase in which it frees nothing, as
+ * serving engines do. What a setter changes in the midst is no reason to find more. */
+int sc_run_free_memory(struct sc *sc) {
+    CUstream s;
+    size_t before, after, total;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        for (unsigned i = 0; i < 1200; i++) {
+            sc_chain(sc, s, x, 3, step + i, 64);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    OK(sc->cu.MemGetInfo(&before, &total));
+    OK(sc->cu.FuncSetAttribute(sc->fn[SC_chain], CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                               50));
+    for (unsigned i = 0; i < 40; i++) {
+        sc_chain(sc, s, x, 5, i, 64);
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    OK(sc->cu.MemGetInfo(&after, &total));
+    sc_say(sc, "more is free than before: %s", after > before + (1 << 20) ? "yes" : "no");
+    sc_digest(sc);
+    return 0;
+}
+
 /* Freed right behind the launch, allocated again, at the same address with another size. */
 int sc_run_free_reuse(struct sc *sc) {
     CUstream s;

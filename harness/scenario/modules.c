@@ -252,6 +252,30 @@ int sc_run_primary_release(struct sc *sc) {
     return 0;
 }
 
+/* A library beside the program takes and gives back the primary context around each operation of
+ * its own, in the midst of a step: nothing ends with that. */
+int sc_run_primary_pair(struct sc *sc) {
+    CUcontext held, popped;
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 60); step++) {
+        for (unsigned i = 0; i < 40; i++) {
+            sc_chain(sc, s, x, 3, step + i, N);
+            if (i % 16 == 7) {
+                OK(sc->cu.PrimaryRetain(&held, sc->device));
+                OK(sc->cu.CtxPushCurrent(held));
+                OK(sc->cu.CtxPopCurrent(&popped));
+                OK(sc->cu.PrimaryRelease(sc->device));
+            }
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 /* Two devices of one thread: the same kernels and the same handles, and the other device current
  * when it is waited for. */
 int sc_run_two_devices(struct sc *sc) {

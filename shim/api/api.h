@@ -71,6 +71,8 @@ enum cus_act {
     CUS_ACT_NOTE_MODULE, /* flush; afterwards *first argument is known to be made from the second */
     CUS_ACT_LIST_FUNCTIONS, /* flush; afterwards the array's entries are known to be CUfunctions */
     CUS_ACT_LIST_KERNELS,   /* flush; afterwards the array's entries are known to be CUkernels */
+    CUS_ACT_RETAIN,         /* flush where the primary context is not active yet */
+    CUS_ACT_RELEASE,        /* as CONTEXT, unless somebody else holds the primary context */
     CUS_ACT_BEGIN,          /* flush; afterwards a capture may be open */
     CUS_ACT_END,            /* afterwards a capture may be over */
 

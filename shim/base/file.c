@@ -19,6 +19,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "shim/base/thread.h"
+
 enum { PATH_BYTES = 4096, LINKS = 40, NOTED = 8 };
 
 /* ---- descriptors ---- */
@@ -147,9 +149,11 @@ static void note_all(void) {
     errno = saved;
 }
 
-/* Before main, and before the program can close anything. */
+/* The library's one constructor: before main, and before the program can close anything or pin its
+ * main thread. */
 __attribute__((constructor)) static void note_early(void) {
     pthread_once(&noting, note_all);
+    cus_thread_note();
 }
 
 /* Was it open when the program began, and what was it then? */

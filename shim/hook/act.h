@@ -14,5 +14,7 @@
 bool cus_act_stream(unsigned row, const uint64_t *named, struct cus_stream_ref *ref);
 /* Flushes what the row's scope covers; `ref` may be NULL. */
 void cus_act_flush(unsigned row, const struct cus_stream_ref *ref);
+/* A context may end with this call: flushes, and forgets everything. */
+void cus_act_context_goes(unsigned row);
 
 #endif

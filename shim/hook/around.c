@@ -15,8 +15,10 @@
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
 #include "shim/hook/load.h"
+#include "shim/hook/primary.h"
 #include "shim/hook/real.h"
 #include "shim/hook/recording.h"
+#include "shim/hook/runtime.h"
 
 #include "shim/base/forbid.h"
 
@@ -298,6 +300,42 @@ static CUresult around_handles(const struct call *call, enum cus_act act) {
     return result;
 }
 
+/* ---- primary contexts ---- */
+
+/* Making the context may wait (C5); holding one that is there returns at once, as measured. */
+static CUresult around_retain(const struct call *call) {
+    struct cus_primary before = cus_primary_retains((CUdevice)call->a[1]);
+    if (before.state != CUS_PRIMARY_ACTIVE)
+        flush(call);
+    CUresult result = pass_on(call);
+    const CUcontext *context = (const CUcontext *)(uintptr_t)call->a[0];
+    if (result == CUDA_SUCCESS && context)
+        cus_primary_retained(&before, *context);
+    return result;
+}
+
+/* Behind a release that was not to end the context, and did: a hold of somebody's was given back
+ * unseen. */
+static void has_ended(CUcontext context) {
+    cus_settings_forget(NULL);
+    cus_touch_forget();
+    cus_runtime_forget();
+    cus_engine_context_ended(context);
+}
+
+/* One that does not end the context changes nothing. */
+static CUresult around_release(const struct call *call) {
+    CUdevice device = (CUdevice)call->a[0];
+    bool others = cus_primary_releases(device);
+    if (!others)
+        cus_act_context_goes(call->row);
+    CUresult result = pass_on(call);
+    CUcontext ended = cus_primary_released(device, result == CUDA_SUCCESS);
+    if (others && ended)
+        has_ended(ended);
+    return result;
+}
+
 static CUresult around_load(const struct call *call) {
     bool by_name = call->row == CUS_ROW_cuModuleLoad;
     const void *source = (const void *)(uintptr_t)call->a[1];
@@ -341,6 +379,10 @@ static CUresult around(const struct call *call) {
         return around_handles(call, act);
     case CUS_ACT_LOAD:
         return around_load(call);
+    case CUS_ACT_RETAIN:
+        return around_retain(call);
+    case CUS_ACT_RELEASE:
+        return around_release(call);
     case CUS_ACT_BEGIN:
         flush(call);
         result = pass_on(call);
@@ -368,8 +410,11 @@ unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, ui
         .real = (six_fn *)__atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED),
     };
     struct cus_guard guard;
-    if (!cus_guard_enter(&guard))
+    if (!cus_guard_enter(&guard)) {
+        if (cus_api_rows[row].act == CUS_ACT_RELEASE)
+            cus_primary_forget((CUdevice)a0);
         return pass_on(&call);
+    }
     call.guard = &guard;
     int arg = cus_api_rows[row].arg;
     if (cus_api_rows[row].act < CUS_ACT_LOAD || cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)

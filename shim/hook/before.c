@@ -12,6 +12,7 @@
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
 #include "shim/hook/lifecycle.h"
+#include "shim/hook/primary.h"
 #include "shim/hook/real.h"
 #include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
@@ -36,6 +37,19 @@ void cus_act_flush(unsigned row, const struct cus_stream_ref *ref) {
         cus_engine_flush(cus_api_rows[row].scope, ref, row);
 }
 
+static void forget_handles(void) {
+    cus_settings_forget(NULL);
+    cus_touch_forget();
+    cus_runtime_forget();
+}
+
+void cus_act_context_goes(unsigned row) {
+    cus_act_flush(row, NULL);
+    cus_recording_context_goes();
+    forget_handles();
+    cus_engine_context_gone();
+}
+
 static void before_row(unsigned row, const struct cus_frame *frame) {
     int arg = cus_api_rows[row].arg;
     uint64_t named = arg >= 0 ? cus_frame_argument(frame, arg) : 0;
@@ -53,6 +67,12 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_engine_taint(handle);
         return;
     }
+    if (act == CUS_ACT_CONTEXT) {
+        if (row == CUS_ROW_cuDevicePrimaryCtxReset || row == CUS_ROW_cuDevicePrimaryCtxReset_v2)
+            cus_primary_forget((CUdevice)cus_frame_argument(frame, 0));
+        cus_act_context_goes(row);
+        return;
+    }
     bool named_stream = cus_act_stream(row, &named, &ref);
     cus_act_flush(row, named_stream ? &ref : NULL);
     switch (act) {
@@ -60,17 +80,8 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_engine_memory_gone();
         cus_engine_memory_going(cus_frame_argument(frame, 0));
         break;
-    case CUS_ACT_CONTEXT:
-        cus_recording_context_goes();
-        cus_settings_forget(NULL);
-        cus_touch_forget();
-        cus_runtime_forget();
-        cus_engine_context_gone();
-        break;
     case CUS_ACT_CODE:
-        cus_settings_forget(NULL);
-        cus_touch_forget();
-        cus_runtime_forget();
+        forget_handles();
         cus_engine_code_gone();
         if (cus_engine_asks_library())
             cus_engine_code_unloaded((void *)(uintptr_t)cus_frame_argument(frame, 0));

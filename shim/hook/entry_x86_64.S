@@ -69,6 +69,8 @@ cus_hook_\symbol:
 #define STUB_NOTE_MODULE(symbol) AROUND(symbol)
 #define STUB_LIST_FUNCTIONS(symbol) AROUND(symbol)
 #define STUB_LIST_KERNELS(symbol) AROUND(symbol)
+#define STUB_RETAIN(symbol) AROUND(symbol)
+#define STUB_RELEASE(symbol) AROUND(symbol)
 #define STUB_BEGIN(symbol) AROUND(symbol)
 #define STUB_END(symbol) AROUND(symbol)
 

@@ -12,7 +12,6 @@
 #include "shim/hook/lifecycle.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/stats_json.h"
+#include "shim/base/thread.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handshake.h"
 #include "shim/hook/real.h"
@@ -83,6 +83,7 @@ struct writer {
     uint32_t every;
     void (*write)(bool ends);
     const char *what;
+    struct cus_own_thread thread;
 };
 
 static void *write_now_and_then(void *context) {
@@ -96,23 +97,19 @@ static void *write_now_and_then(void *context) {
     return NULL;
 }
 
-/* It blocks all signals: the program's handlers run on the program's threads. */
 static void start_writer(struct writer *writer) {
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, write_now_and_then, writer) == 0)
-        pthread_detach(thread);
-    else
+    writer->thread.run = write_now_and_then;
+    writer->thread.argument = writer;
+    if (cus_thread_start(&writer->thread, NULL) != 0)
         cus_log(CUS_WARN, "hook", "no thread for %s_every; it is written at exit", writer->what);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Only where it is asked for. */
 static void start_writers(void) {
-    static struct writer stats = {.write = write_stats, .what = "stats"};
-    static struct writer cache = {.write = cus_engine_cache_save, .what = "cache"};
+    static struct writer stats = {
+        .write = write_stats, .what = "stats", .thread.name = "cusplice-stats"};
+    static struct writer cache = {
+        .write = cus_engine_cache_save, .what = "cache", .thread.name = "cusplice-cache"};
     stats.every = *cus_options()->stats ? cus_options()->stats_every : 0;
     cache.every = cus_engine_asks_code() ? cus_options()->cache_every : 0;
     if (stats.every)

@@ -90,6 +90,9 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
         cus_registry_close(engine);
         return false;
     }
+    why_not->why = CUS_WHY_REALTIME;
+    if (!cus_realtime_allows(&cus_thread_self))
+        return false;
     why_not->why = CUS_WHY_OFF;
     if (!cus_watchdog_ready())
         return false;
@@ -429,6 +432,13 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     return result;
 }
 
+/* What another thread withholds becomes this thread's. */
+__attribute__((noinline, cold)) static void take_over(struct cus_thread *thread,
+                                                      struct cus_engine *engine) {
+    if (engine->pending && !cus_realtime_allows(thread))
+        cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
+}
+
 static CUresult carry_out(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     CUcontext current = NULL;
@@ -478,7 +488,9 @@ static CUresult carry_out(struct cus_call *call) {
     engine->arrived += arrives;
     /* What it had withheld here before it went elsewhere was issued then; had it withheld nothing,
      * the plan learns only now where that was. */
-    if (arrives && !engine->pending && __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread)
+    if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread)
+        take_over(thread, engine);
+    else if (arrives && !engine->pending)
         cus_plan_break(&engine->plan);
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &asked, &result))

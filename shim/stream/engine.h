@@ -125,6 +125,8 @@ CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row
 /* Lifetimes. Called after the flush and before the real call. */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);
 void cus_engine_context_gone(void); /* any context may die: everything is dropped */
+/* This one has died already: what it held is not touched. */
+void cus_engine_context_ended(CUcontext context);
 void cus_engine_code_gone(
     void); /* any module or library may be unloaded: functions, execs and trees are dropped */
 void cus_engine_memory_gone(void); /* any range may be freed, unmapped, unregistered: what is known

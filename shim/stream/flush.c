@@ -237,7 +237,6 @@ static void end_step(struct cus_engine *engine) {
         cus_step_covered(engine);
         cus_plan_step_end(&engine->plan);
         cus_record_step();
-        cus_graphs_destroy_dropped(engine, false);
         cus_build_allow(engine);
         engine->counters.steps++;
         engine->ended++;
@@ -252,6 +251,7 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
+    cus_thread_self.scheduled -= cus_thread_self.scheduled > 0;
     cus_shed_idle();
 }
 

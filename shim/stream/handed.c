@@ -1,20 +1,16 @@
 /*
  * The thread that patches and launches what is handed over, and those who hand over and wait.
  *
- * The thread is started with the first piece; it blocks all signals, has no context current between
- * two pieces and takes no lock of the library. For a moment after a piece it looks for the next
- * one, then it sleeps until it is woken. Whoever waits holds the engine's lock, and may take the
- * piece instead.
+ * The thread is started with the first piece; it has no context current between two pieces and
+ * takes no lock of the library. For a moment after a piece it looks for the next one, then it
+ * sleeps until it is woken. Whoever waits holds the engine's lock, and may take the piece instead.
  */
 #include "shim/stream/handed.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/processors.h"
+#include "shim/base/thread.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 #include "shim/stream/virtual.h"
@@ -40,8 +36,7 @@ bool cus_virtual_handed;
 #endif
 
 static struct {
-    cpu_set_t may_use;      /* by the thread that made the first call of CUDA, then */
-    bool alone;             /* these are too few */
+    bool alone;             /* there are too few processors */
     uint64_t look_ns;       /* after a piece, for the next one, before it sleeps */
     struct cus_engine *has; /* atomic: whose piece it has or is about to have; NULL: none */
     uint32_t asleep;        /* atomic, futex */
@@ -130,8 +125,6 @@ static struct cus_handed *given_late(void) {
 static void *run(void *unused) {
     (void)unused;
     cus_thread_self.depth = 1; /* what the driver calls back, a program's log, say, passes */
-    pthread_setname_np(pthread_self(), "cusplice-launch");
-    sched_setaffinity(0, sizeof second.may_use, &second.may_use);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     for (;;) {
@@ -147,10 +140,7 @@ static void *run(void *unused) {
 /* ---- who hands over ---- */
 
 void cus_handed_start(void) {
-    unsigned n = 0, quota = cus_processors_quota("");
-    CPU_ZERO(&second.may_use);
-    if (sched_getaffinity(0, sizeof second.may_use, &second.may_use) == 0)
-        n = (unsigned)CPU_COUNT(&second.may_use);
+    unsigned n = cus_thread_processors(), quota = cus_processors_quota("");
     if (quota && quota < n)
         n = quota;
     second.alone = n < PROCESSORS;
@@ -158,16 +148,8 @@ void cus_handed_start(void) {
 }
 
 static void start(void) {
-    sigset_t all, before;
-    pthread_t thread;
-    pthread_attr_t attr;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    bool failed = pthread_create(&thread, &attr, run, NULL) != 0;
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    static struct cus_own_thread thread = {.name = "cusplice-launch", .run = run};
+    bool failed = cus_thread_start(&thread, NULL) != 0;
     if (failed)
         cus_log(CUS_INFO, "stream", "no second thread could be started: nothing is handed over");
     __atomic_store_n(&second.started, failed ? NEVER : STARTED, __ATOMIC_RELEASE);

@@ -297,7 +297,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_graphs_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine);
 }
 
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
@@ -323,16 +323,54 @@ void cus_engine_code_gone(void) {
         drop_code(forget_paths);
 }
 
-void cus_engine_context_gone(void) {
-    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
-    drop_code(close_engine);
-    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
-        __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
-        cus_registry_forget_device(context);
-    }
+static void forget_context(struct cus_context *context) {
+    __atomic_store_n(&context->captures, 0, __ATOMIC_RELEASE);
+    cus_registry_forget_device(context);
+}
+
+static void forget_memory(void) {
     cus_ranges_forget();
     cus_saver_forget();
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+void cus_engine_context_gone(void) {
+    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
+    drop_code(close_engine);
+    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+        forget_context(context);
+    forget_memory();
+}
+
+/* The driver must not be asked about anything that the context held. */
+static void bury(struct cus_engine *engine) {
+    cus_withheld_lose(engine);
+    engine->buried = true;
+    cus_registry_close(engine);
+    engine->buried = false;
+}
+
+void cus_engine_context_ended(CUcontext handle) {
+    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
+    struct cus_context *context = cus_registry_contexts();
+    while (context && context->handle != handle)
+        context = context->next;
+    if (!context)
+        return;
+    struct cus_garbage garbage = cus_kinds_detach(context);
+    cus_watchdog_hold();
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        cus_lock_take(&engine->lock);
+        if (!engine->closed && engine->context == context)
+            bury(engine);
+        cus_lock_give(&engine->lock);
+    }
+    cus_watchdog_release();
+    cus_kinds_free(garbage);
+    forget_context(context);
+    forget_memory();
 }
 
 void cus_engine_memory_gone(void) {
@@ -344,7 +382,7 @@ void cus_engine_memory_gone(void) {
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    cus_graphs_destroy_dropped(engine, true);
+    cus_graphs_destroy_dropped(engine);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
@@ -354,8 +392,7 @@ bool cus_engine_give_memory_back(void) {
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) ||
-        (!__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) &&
-         !cus_saver_has_room(current)))
+        (!cus_graphs_held() && !cus_saver_has_room(current)))
         return false;
     for_each_engine(give_back, NULL);
     /* Freeing waits for all that runs. */

@@ -270,14 +270,24 @@ static uint32_t objects(const struct cus_engine *engine) {
     return engine->capture_stream ? 1 : 2;
 }
 
+static bool has_room(const struct cus_engine *engine, uint32_t nodes) {
+    const struct cus_room *room = &engine->context->room;
+    return room->graphs >= objects(engine) && room->nodes >= nodes;
+}
+
 enum cus_room_kind cus_room_for(struct cus_engine *engine, uint32_t nodes) {
-    struct cus_room *room = &engine->context->room;
     if (CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
         return CUS_ROOM_NONE;
     if (!CUS_HAZARD(G5))
         return CUS_ROOM_IDLE;
-    look_at_program(room);
-    if (room->graphs >= objects(engine) && room->nodes >= nodes)
+    look_at_program(&engine->context->room);
+    if (has_room(engine, nodes))
+        return CUS_ROOM_FREE;
+    /* What was dropped makes room, once it has ended. */
+    cus_graphs_destroy_dropped(engine);
+    if (engine->freed.graphs && complete(engine))
+        take_freed(engine);
+    if (has_room(engine, nodes))
         return CUS_ROOM_FREE;
     if (idle(engine->context)) {
         take_freed(engine);

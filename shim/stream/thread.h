@@ -54,7 +54,11 @@ struct cus_thread {
     struct cus_context *seen;     /* the context looked up last: entries live for ever */
     uint32_t issued; /* launches issued by themselves: one of CUS_SAMPLE_EVERY is timed */
     struct cus_ways ways;
-    bool tapped;        /* what it does is part of something that the trace is told of */
+    bool tapped;          /* what it does is part of something that the trace is told of */
+    uint8_t scheduled;    /* steps for which the kernel need not be asked how it is scheduled: */
+    uint8_t urgency;      /* cus_thread_urgency */
+    uint8_t found_urgent; /* the look at all threads (realtime.c) that it was asked behind */
+    bool barred;          /* the watchdog may not be above it */
     /* The stream without an engine on which it began something last (room.c). */
     CUstream stranger;
     CUcontext stranger_context;

@@ -4,17 +4,14 @@
  *
  * One thread per process, started when ops are first withheld. It sleeps for good while nothing is
  * withheld, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
- * that is free: its holder is issuing work itself), and blocks all signals. It calls the driver on
- * its own, as no other thread of the library does but the one of handed.c. It also answers those
- * who look at the process (live.c).
+ * that is free: its holder is issuing work itself). It calls the driver on its own, as no other
+ * thread of the library does but the one of handed.c. It also answers those who look at the process
+ * (live.c), and looks for real-time threads (realtime.c).
  */
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
+#include "shim/base/thread.h"
 #include "shim/stream/state.h"
 #include "shim/verify/gate.h"
 
@@ -31,6 +28,10 @@ static uint32_t asleep; /* atomic, futex: 1 while the thread sleeps until kicked
 static uint32_t started =
     STARTED;              /* atomic: 1 once a thread was asked for, 2 where there is none */
 static uint32_t stopping; /* atomic */
+
+static struct cus_lock self_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static pthread_t self; /* self_lock: the thread, while it is `alive` */
+static bool alive;     /* self_lock */
 
 static bool overdue(const struct cus_engine *engine, uint64_t now) {
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
@@ -66,14 +67,14 @@ static bool look(void) {
 static void *run(void *unused) {
     (void)unused;
     cus_thread_self.depth = 1; /* what the driver calls back passes */
-    pthread_setname_np(pthread_self(), "cusplice");
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     unsigned idle = 0;
     cus_live_start();
     while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
-        idle = look() ? 0 : idle + 1;
+        bool any = look();
         cus_live_look();
+        idle = cus_realtime_look() || any ? 0 : idle + 1;
         if (idle < LINGER) {
             cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
             continue;
@@ -81,7 +82,7 @@ static void *run(void *unused) {
         /* Whoever begins to withhold sets `pending`, then reads `asleep`; here the other way round:
          * one of the two sees the other. */
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
-        bool any = look();
+        any = look();
         while (!any && __atomic_load_n(&asleep, __ATOMIC_SEQ_CST)) {
             cus_live_wait(&asleep, 1);
             cus_live_look();
@@ -89,6 +90,9 @@ static void *run(void *unused) {
         __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
         idle = 0;
     }
+    cus_lock_take(&self_lock);
+    alive = false;
+    cus_lock_give(&self_lock);
     return NULL;
 }
 
@@ -97,17 +101,12 @@ static void start(void) {
     if (!__atomic_compare_exchange_n(&started, &expected, 1, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return;
-    sigset_t all, before;
-    pthread_t thread;
-    pthread_attr_t attr;
+    static struct cus_own_thread thread = {.name = "cusplice", .run = run};
     cus_live_place();
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &attr, run, NULL);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    cus_lock_take(&self_lock);
+    alive = cus_thread_start(&thread, &self) == 0;
+    bool failed = !alive;
+    cus_lock_give(&self_lock);
     if (failed) {
         /* Without it a polling host could hang. */
         __atomic_store_n(&started, 2, __ATOMIC_RELEASE);
@@ -127,6 +126,13 @@ bool cus_watchdog_kick(void) {
     __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
     cus_futex_wake(&asleep, 1);
     return true;
+}
+
+bool cus_watchdog_raise(int priority) {
+    cus_lock_take(&self_lock);
+    bool raised = alive && cus_thread_raise(self, priority);
+    cus_lock_give(&self_lock);
+    return raised;
 }
 
 void cus_watchdog_hold(void) {

@@ -324,7 +324,8 @@ static bool is_slow(const struct cus_engine *engine) {
 static bool hand_over(struct cus_engine *engine, const struct found *found, uint64_t now) {
     struct cus_plan *plan = &engine->plan;
     struct cus_handed *handed = &engine->handed;
-    if (!cus_handed_pays(handed) || !cus_handed_claim(engine))
+    /* A real-time thread would wait for one that is not. */
+    if (cus_thread_self.urgency || !cus_handed_pays(handed) || !cus_handed_claim(engine))
         return false;
     memcpy(handed->shapes, plan->reshapes, (plan->piece->n + 63) / 64 * sizeof *handed->shapes);
     engine->counters.patched_nodes += cus_plan_patched_all(plan, found->variant, handed->nodes);

@@ -3,14 +3,12 @@
  *
  * A ring has one producer, its thread, and one consumer, the writer: `tail` is published by the
  * one, `head` by the other. Definitions go through a list under a lock, for they may come from any
- * thread and must not be lost. The writer blocks all signals, calls no driver, and is the only one
- * that touches the file once it runs.
+ * thread and must not be lost. The writer calls no driver, and is the only one that touches the
+ * file once it runs.
  */
 #include "shim/trace/record.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -22,6 +20,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/base/thread.h"
 #include "shim/base/uthash.h"
 #include "shim/trace/file.h"
 
@@ -617,16 +616,12 @@ static void *write_out(void *argument) {
 
 bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
                       uint64_t until_step) {
-    sigset_t all, before;
-    pthread_t thread;
     char why[128];
     struct file file = {.path = path, .facts = facts};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, write_out, &file);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    static struct cus_own_thread writer = {.name = "cusplice-trace", .run = write_out};
+    writer.argument = &file; /* which it has done with when it has tried */
+    int error = cus_thread_start(&writer, NULL);
     if (!error) {
-        pthread_detach(thread);
         while (!__atomic_load_n(&file.tried, __ATOMIC_ACQUIRE))
             cus_futex_wait(&file.tried, 0, END_NS);
         error = file.error;

@@ -221,6 +221,10 @@ void cus_engine_context_gone(void) {
     seam_log("engine context_gone");
 }
 
+void cus_engine_context_ended(CUcontext context) {
+    seam_log("engine context_ended %lx", (unsigned long)(uintptr_t)context);
+}
+
 void cus_engine_code_gone(void) {
     seam_log("engine code_gone");
 }

@@ -233,6 +233,39 @@ static void kinds(void) {
          (word)0x52);
 }
 
+static void hold_unseen(int more) {
+    ((void (*)(int))find("fake_hold"))(more);
+}
+
+static void primaries(void) {
+    start();
+    word made;
+    /* A pair around a hold that was not seen, and one that was. */
+    hold_unseen(1);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    hold_unseen(-1);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    /* Ends it. */
+    CALL(cuDevicePrimaryCtxRelease, (word)0);
+    /* Somebody gives a hold back unseen. */
+    hold_unseen(1);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    hold_unseen(-1);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    /* Nothing is known behind a reset, and a release that fails gives nothing back. */
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxReset_v2, (word)0);
+    fake_result("cuDevicePrimaryCtxRelease_v2", 201);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+}
+
 static void touches(void) {
     start();
     word out;
@@ -518,6 +551,7 @@ int main(int argc, char **argv) {
         {"default", by_default},
         {"off", switched_off},
         {"kinds", kinds},
+        {"primaries", primaries},
         {"touches", touches},
         {"settings", settings},
         {"out_of_memory", out_of_memory},

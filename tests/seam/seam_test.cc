@@ -327,6 +327,27 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "engine drain"}));
 }
 
+TEST_F(Seam, OnlyTheLastReleaseOfAPrimaryContextEndsIt) {
+    const Strings retained = {"cuda cuDevicePrimaryCtxGetState", "cuda cuDevicePrimaryCtxRetain"};
+    const Strings made = {"cuda cuDevicePrimaryCtxGetState",
+                          "engine flush P cuDevicePrimaryCtxRetain -",
+                          "cuda cuDevicePrimaryCtxRetain"};
+    const Strings kept = {"cuda cuDevicePrimaryCtxRelease_v2", "cuda cuDevicePrimaryCtxGetState"};
+    const Strings goes = {"engine flush P cuDevicePrimaryCtxRelease_v2 -", "engine context_gone",
+                          "cuda cuDevicePrimaryCtxRelease_v2", "cuda cuDevicePrimaryCtxGetState"};
+    const Strings ends = {"engine flush P cuDevicePrimaryCtxRelease -", "engine context_gone",
+                          "cuda cuDevicePrimaryCtxRelease", "cuda cuDevicePrimaryCtxGetState"};
+    const Strings buried = {"engine context_ended c1"};
+    const Strings reset = {"engine flush P cuDevicePrimaryCtxReset_v2 -", "engine context_gone",
+                           "cuda cuDevicePrimaryCtxReset_v2"};
+    Strings expected;
+    for (const Strings &part :
+         {retained, kept, made, retained, kept, ends, retained, kept, buried, made, retained, reset,
+          goes, retained, kept, kept, Strings{"engine drain"}})
+        expected.insert(expected.end(), part.begin(), part.end());
+    EXPECT_EQ(Run("SEAM_PROBE", "primaries").Story(), expected);
+}
+
 TEST_F(Seam, OnlyTheFirstTouchOfAFunctionIsABarrier) {
     Outcome outcome = Run("SEAM_PROBE", "touches");
     EXPECT_EQ(outcome.Count("engine flush P cuFuncGetAttribute -"), 4);

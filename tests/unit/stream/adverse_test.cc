@@ -289,6 +289,21 @@ TEST_F(Adverse, WhatIsKnownOfAGpuDiesWithTheContext) {
     EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
 }
 
+TEST_F(Adverse, ContextThatHasEndedUnseenIsNotTouched) {
+    Steps(4);
+    Launch(0);
+    auto calls = driver().calls;
+    driver().journal.clear();
+    cus_engine_context_ended(contexts_.back());
+    EXPECT_TRUE(driver().journal.empty()) << "what was withheld is lost";
+    for (const char *name : {"cuGraphExecDestroy", "cuGraphDestroy", "cuStreamDestroy_v2"})
+        EXPECT_EQ(driver().calls[name], calls[name]) << name;
+    // The next context at this address begins anew.
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], calls["cuGraphLaunch"]);
+}
+
 TEST_F(Adverse, ThreadThatIssuesForAnotherContextGetsItsOwnBack) {
     Steps(4);
     driver().journal.clear();

@@ -1,0 +1,214 @@
+// Real-time threads: either the watchdog runs above the one that polls, or it withholds nothing.
+//
+// Each test is a process of its own, for the watchdog is started once. The process has one
+// processor, noted as its own, so that a thread that polls there keeps out whoever is not above it.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "shim/base/thread.h"
+#include "tests/unit/stream/fake_driver.h"
+
+namespace {
+
+constexpr int kOps = 8, kSkipped = 9;
+std::atomic<int> g_issued{0}; // launches and graphs that reached the driver
+
+bool Become(int policy, int priority) {
+    sched_param param = {};
+    param.sched_priority = priority;
+    return sched_setscheduler(0, policy, &param) == 0;
+}
+
+// No real-time thread may run for long: the watchdog is not raised.
+void ForbidRaising() {
+    rlimit limit = {3600000000u, 3600000000u};
+    ASSERT_EQ(setrlimit(RLIMIT_RTTIME, &limit), 0);
+}
+
+class Realtime : public testing::Test {
+  protected:
+    void InProcess(const std::function<void()> &body) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(50);
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(sched_getcpu(), &one);
+            sched_setaffinity(0, sizeof one, &one);
+            cus_thread_note();
+            if (!Become(SCHED_FIFO, 1) || !Become(SCHED_OTHER, 0))
+                _exit(kSkipped);
+            Warm();
+            body();
+            fflush(stdout);
+            _exit(testing::Test::HasFailure());
+        }
+        int status = -1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == kSkipped)
+            GTEST_SKIP() << "no right to SCHED_FIFO";
+        EXPECT_EQ(status, 0);
+    }
+
+    void Warm() {
+        setenv("CUSPLICE_HOLD_US", "2000", 1);
+        setenv("CUSPLICE_PIECE_FIRST", "8", 1);
+        fake::Reset();
+        fake::driver().fail = [](const std::string &call) {
+            g_issued += call == "cuLaunchKernel" || call == "cuGraphLaunch";
+            return CUDA_SUCCESS;
+        };
+        ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+        for (int i = 0; i < kOps; i++)
+            functions_[i] = fake::MakeFunction("k" + std::to_string(i));
+        Turn();
+    }
+    // To a new stream, whose step is known then and goes out as a graph.
+    void Turn() {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        int before = fake::driver().calls["cuGraphLaunch"];
+        for (int step = 0; step < 6; step++)
+            Step();
+        ASSERT_GT(fake::driver().calls["cuGraphLaunch"], before);
+    }
+    void Launch(int i) { ASSERT_EQ(fake::Launch(stream_, functions_[i], 1, 2), CUDA_SUCCESS); }
+    void Step() {
+        for (int i = 0; i < kOps; i++)
+            Launch(i);
+        Wait();
+    }
+    void Wait() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+        cus_engine_step_end(&ref);
+    }
+    // Does the first op of a step reach the driver at once?
+    bool GoesOut() {
+        int before = g_issued;
+        Launch(0);
+        bool out = g_issued != before;
+        Wait();
+        return out;
+    }
+    // The host looks at memory, and calls nothing. Once for a stream: it is remembered.
+    void PollWithheld() {
+        int before = g_issued;
+        Launch(0);
+        ASSERT_EQ(g_issued, before) << "not withheld";
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+        while (g_issued == before && std::chrono::steady_clock::now() < end) {
+        }
+        EXPECT_NE(g_issued, before) << "stuck";
+        Wait();
+    }
+    uint64_t Counted() {
+        cus_counters counters;
+        cus_engine_counters(&counters);
+        return counters.fallbacks[CUS_FALLBACK_REALTIME];
+    }
+
+    CUstream stream_;
+    CUfunction functions_[kOps];
+};
+
+TEST_F(Realtime, WatchdogRunsAboveAThreadThatPolls) {
+    for (int policy : {SCHED_FIFO, SCHED_RR})
+        InProcess([&] {
+            Become(policy, 50);
+            Wait(); // the kernel is asked once a step
+            PollWithheld();
+            int highest = 0;
+            cus_thread_urgent(1, &highest);
+            EXPECT_EQ(highest, 51);
+            Become(policy, 60);
+            Turn();
+            PollWithheld();
+            Become(SCHED_OTHER, 0);
+            EXPECT_EQ(Counted(), 0u);
+        });
+}
+
+// The promise with one processor: the kernel lets the watchdog in.
+TEST_F(Realtime, OneProcessorIsEnoughForOrdinaryThreads) {
+    InProcess([&] {
+        PollWithheld();
+        EXPECT_EQ(Counted(), 0u);
+    });
+}
+
+TEST_F(Realtime, NothingIsWithheldWhereTheWatchdogMayNotBeAbove) {
+    InProcess([&] {
+        ForbidRaising();
+        EXPECT_FALSE(GoesOut());
+        Become(SCHED_FIFO, 50);
+        Wait();
+        EXPECT_TRUE(GoesOut());
+        EXPECT_GT(Counted(), 0u);
+        Become(SCHED_OTHER, 0);
+        Wait();
+        EXPECT_FALSE(GoesOut());
+    });
+}
+
+// There is nothing above this one.
+TEST_F(Realtime, NothingIsWithheldAtTheHighestPriority) {
+    InProcess([&] {
+        Become(SCHED_RR, 99);
+        Wait();
+        EXPECT_TRUE(GoesOut());
+        Become(SCHED_OTHER, 0);
+    });
+}
+
+TEST_F(Realtime, PieceThatIsTakenOverIsIssuedFirst) {
+    InProcess([&] {
+        ForbidRaising();
+        int before = g_issued;
+        Launch(0);
+        ASSERT_EQ(g_issued, before);
+        std::thread([&] {
+            Become(SCHED_FIFO, 50);
+            Launch(1);
+            EXPECT_EQ(g_issued, before + 2);
+            Become(SCHED_OTHER, 0);
+        }).join();
+    });
+}
+
+// They do not launch, but they can poll for what another thread withholds.
+TEST_F(Realtime, AsManyThreadsAsProcessorsEndWithholding) {
+    InProcess([&] {
+        ForbidRaising();
+        std::atomic<bool> end{false};
+        std::thread other([&] {
+            Become(SCHED_FIFO, 50);
+            while (!end)
+                usleep(1000);
+        });
+        for (int i = 0; i < 20000 && !Counted(); i++) {
+            Step();
+            usleep(1000);
+        }
+        EXPECT_GT(Counted(), 0u);
+        EXPECT_TRUE(GoesOut());
+        end = true;
+        other.join();
+        bool out = true;
+        for (int i = 0; i < 20000 && out; i++) {
+            usleep(1000);
+            out = GoesOut();
+        }
+        EXPECT_FALSE(out) << "for ever";
+    });
+}
+
+} // namespace
