@@ -219,7 +219,7 @@ TEST_F(Seam, MoreUnknownFunctionsThanStubsEndWithholding) {
 TEST_F(Seam, TheKillSwitchHandsOutTheRealFunctions) {
     Outcome outcome = Run("SEAM_PROBE", "off", {{"CUSPLICE", "off"}});
     EXPECT_FALSE(outcome.AnyEngine());
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded"}));
 }
 
 TEST_F(Seam, TheKillSwitchPassesBoundCallsThrough) {
@@ -227,13 +227,13 @@ TEST_F(Seam, TheKillSwitchPassesBoundCallsThrough) {
     EXPECT_FALSE(outcome.AnyEngine());
     EXPECT_EQ(outcome.Count("cuda cuLaunchKernel f1 1 2 3 4 5 6 7 51 0 0"), 1);
     EXPECT_EQ(outcome.CountBeginning("cuda cuMemFree_v2 1000"), 1);
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "off"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "off"}));
 }
 
 TEST_F(Seam, AProcessWithoutCudaIsLeftAlone) {
     Outcome outcome = Run("SEAM_PROBE", "without_cuda");
     EXPECT_TRUE(outcome.log.empty());
-    EXPECT_TRUE(outcome.handshake.empty());
+    EXPECT_EQ(outcome.handshake, (Strings{"there"}));
     EXPECT_EQ(outcome.errors, "");
 }
 
@@ -253,7 +253,7 @@ TEST_F(Seam, AForkedChildPassesThrough) {
     EXPECT_EQ(outcome.Count("engine child"), 1);
     EXPECT_EQ(outcome.Count("engine drain"), 1);
     EXPECT_EQ(outcome.CountBeginning("engine launch"), 2);
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "on", "exit 2 0"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "on", "exit 2 0"}));
 }
 
 TEST_F(Seam, OlderExitHandlersRunOnADrainedLibrary) {
@@ -262,7 +262,7 @@ TEST_F(Seam, OlderExitHandlersRunOnADrainedLibrary) {
     ASSERT_GE(story.size(), 3u);
     EXPECT_EQ(Strings(story.end() - 3, story.end()),
               (Strings{"engine drain", "older handler", "cuda cuLaunchKernel"}));
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "on", "exit 1 1"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "on", "exit 1 1"}));
 }
 
 TEST_F(Seam, CallsFromInsideTheDriverGoStraightThrough) {
