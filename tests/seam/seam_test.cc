@@ -438,6 +438,23 @@ TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
     EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
 }
 
+// ---- core dumps ----
+
+TEST_F(Seam, CoreDumpsEndWithholding) {
+    Outcome outcome = Run("SEAM_PROBE", "core_dumps");
+    const char *off = "engine withhold_off core dumps of the GPU are switched on";
+    EXPECT_EQ(outcome.Count(off), 8);
+    size_t first = std::find(outcome.log.begin(), outcome.log.end(), off) - outcome.log.begin();
+    size_t init = std::find(outcome.log.rbegin(), outcome.log.rend(), "cuda cuInit 0").base() -
+                  outcome.log.begin();
+    EXPECT_LE(init, first) << "not by the calls before the second cuInit";
+}
+
+TEST_F(Seam, CoreDumpsMayBeSwitchedOnBeforeTheStart) {
+    Outcome outcome = Run("SEAM_PROBE", "core_dumps_early");
+    EXPECT_EQ(outcome.CountBeginning("engine withhold_off core dumps"), 1);
+}
+
 class Stats : public Seam {
   protected:
     // Runs a probe that must leave a stats file.
