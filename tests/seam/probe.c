@@ -459,7 +459,7 @@ static void stats_in_time(void) {
 static void private_route(void) {
     start();
     inside();
-    open_beside("libnvcuvid.so.1");
+    CHECK(dlopen(getenv("SEAM_ROUTE"), RTLD_NOW | RTLD_LOCAL));
     word module;
     CALL(cuModuleLoadData, &module, "image");
     inside();

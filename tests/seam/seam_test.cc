@@ -434,8 +434,35 @@ TEST_F(Seam, ProfilersCanBeIgnored) {
 }
 
 TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
-    Outcome outcome = Run("SEAM_PROBE", "private_route");
-    EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
+    char name[] = "/tmp/seam_route.XXXXXX";
+    std::string folder = mkdtemp(name), fake = Folder(Absolute("SEAM_FAKE"));
+    const struct {
+        const char *file, *said;
+    } libraries[] = {
+        {"libnvcuvid.so.1", "libnvcuvid.so"},
+        {"libnvidia-encode.so.1", "libnvidia-encode.so"},
+        {"libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so"},
+        {"libnvidia-fbc.so.1", "libnvidia-fbc.so"},
+        {"libnvidia-ifr.so.1", "libnvidia-ifr.so"},
+        {"libnvidia-ngx.so.580.95.05", "libnvidia-ngx.so"},
+        {"libnvoptix.so.1", "libnvoptix.so"},
+        {"libcudla.so", "libcudla.so"},
+        {"libnvidia-ptxjitcompiler.so.1", nullptr}, // brings no work
+        {"libnvidia-ml.so.1", nullptr},
+    };
+    for (const auto &library : libraries) {
+        std::string path = folder + "/" + library.file;
+        ASSERT_EQ(symlink((fake + "/libnvcuvid.so.1").c_str(), path.c_str()), 0);
+        Outcome outcome = Run("SEAM_PROBE", "private_route", {{"SEAM_ROUTE", path}});
+        if (library.said) {
+            EXPECT_EQ(outcome.Count(std::string("engine withhold_off ") + library.said), 1)
+                << library.file;
+        } else {
+            EXPECT_EQ(outcome.CountBeginning("engine withhold_off"), 0) << library.file;
+        }
+        unlink(path.c_str());
+    }
+    rmdir(folder.c_str());
 }
 
 // ---- core dumps ----
