@@ -6,7 +6,9 @@
  */
 #include "harness/scenario/sc.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 
 enum { N = 128, PLACES = 24 };
 
@@ -177,5 +179,30 @@ int sc_run_sticky_error(struct sc *sc) {
     sc_say(sc, "launch: %d", (int)code);
     sc_say(sc, "synchronise: %d", (int)sc->cu.StreamSynchronize(s));
     sc_say(sc, "context: %d", (int)sc->cu.CtxSynchronize());
+    return 0;
+}
+
+/* Half-way the program asks for a core dump of the GPU should a kernel fail. None does. */
+int sc_run_core_dumps(struct sc *sc) {
+    typedef CUresult (*set_fn)(CUcoredumpSettings, void *, size_t *);
+    CUstream s;
+    bool yes = true;
+    size_t size = sizeof yes;
+    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    set_fn set = lib ? (set_fn)dlsym(lib, "cuCoredumpSetAttributeGlobal") : NULL;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    unsigned steps = sc_steps(sc, 32);
+    for (unsigned step = 0; step < steps; step++) {
+        if (step == steps / 2 && set) {
+            set(CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, &size); /* may be too late for the driver */
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            sc_chain(sc, s, x, 3, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
     return 0;
 }

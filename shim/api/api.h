@@ -52,6 +52,8 @@ enum cus_act {
     CUS_ACT_TOUCH,   /* flush where this thread of control sees the function in this context for the
                         first time */
     CUS_ACT_COUNT,   /* flush; counts a graph launch of the program's own */
+    CUS_ACT_DUMPS,   /* flush; where the flags of a context, or an attribute, switch core dumps on,
+                        nothing is withheld any more */
     CUS_ACT_GRAPHICS, /* flush; nothing is withheld any more */
 
     CUS_ACT_FIRST_CALL,

@@ -6,8 +6,10 @@
  * at 0 when the real function runs.
  */
 #define __CUDA_API_VERSION_INTERNAL
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
@@ -50,6 +52,24 @@ void cus_act_context_goes(unsigned row) {
     cus_engine_context_gone();
 }
 
+/* A core dump shows the launch that failed, and the program may be one that a debugger examines:
+ * from here on each kernel is launched when it is asked for (HAZARDS G12). */
+static void look_for_dumps(unsigned row, const struct cus_frame *frame) {
+    int flags = cus_api_rows[row].arg;
+    uint64_t attribute = flags < 0 ? (uint32_t)cus_frame_argument(frame, 0) : 0;
+    bool on = false;
+    if (flags >= 0) {
+        on = cus_frame_argument(frame, flags) &
+             (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE);
+    } else if (attribute == CU_COREDUMP_ENABLE_ON_EXCEPTION ||
+               attribute == CU_COREDUMP_ENABLE_USER_TRIGGER) {
+        const bool *value = (const bool *)(uintptr_t)cus_frame_argument(frame, 1);
+        on = value && *value;
+    }
+    if (CUS_HAZARD(G12) && on)
+        cus_lifecycle_withhold_off_later("core dumps of the GPU are switched on");
+}
+
 static void before_row(unsigned row, const struct cus_frame *frame) {
     int arg = cus_api_rows[row].arg;
     uint64_t named = arg >= 0 ? cus_frame_argument(frame, arg) : 0;
@@ -71,6 +91,10 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         if (row == CUS_ROW_cuDevicePrimaryCtxReset || row == CUS_ROW_cuDevicePrimaryCtxReset_v2)
             cus_primary_forget((CUdevice)cus_frame_argument(frame, 0));
         cus_act_context_goes(row);
+        return;
+    }
+    if (act == CUS_ACT_DUMPS) {
+        cus_act_flush(row, NULL);
         return;
     }
     bool named_stream = cus_act_stream(row, &named, &ref);
@@ -138,6 +162,9 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
     }
     if (!cus_real_find())
         return (void *)cus_real_absent;
+    /* Global attributes may be set before cuInit. */
+    if (cus_api_rows[entry].act == CUS_ACT_DUMPS)
+        look_for_dumps(entry, frame);
     struct cus_guard guard;
     /* A row that is called and not jumped to comes here only while the library is not on. */
     if (cus_api_rows[entry].act < CUS_ACT_FIRST_CALL && cus_guard_enter(&guard)) {

@@ -43,6 +43,8 @@ cus_hook_\symbol:
 
 #define JUMP(symbol) cus_stub symbol, cus_jump
 #define AROUND(symbol) cus_stub symbol, cus_around
+/* As JUMP in any state: what is set before cuInit holds behind it. */
+#define ALWAYS(symbol) cus_stub symbol, cus_slow
 #define STUB_PASS(symbol)
 #define STUB_WRAP(symbol)
 #define STUB_FLUSH(symbol) JUMP(symbol)
@@ -54,6 +56,7 @@ cus_hook_\symbol:
 #define STUB_TAINT(symbol) JUMP(symbol)
 #define STUB_TOUCH(symbol) JUMP(symbol)
 #define STUB_COUNT(symbol) JUMP(symbol)
+#define STUB_DUMPS(symbol) ALWAYS(symbol)
 #define STUB_GRAPHICS(symbol) JUMP(symbol)
 #define STUB_SYNC(symbol) AROUND(symbol)
 #define STUB_QUERY(symbol) AROUND(symbol)
@@ -292,8 +295,10 @@ cus_entry_hooks:
 #define STUB_WRAP(symbol) HOOK(symbol)
 #undef JUMP
 #undef AROUND
+#undef ALWAYS
 #define JUMP(symbol) HOOK(symbol)
 #define AROUND(symbol) HOOK(symbol)
+#define ALWAYS(symbol) HOOK(symbol)
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol)
 #include "shim/api/cuda_api.def"
     .size cus_entry_hooks, . - cus_entry_hooks

@@ -3,6 +3,7 @@
  * stage is appended to it, so that the launcher can say afterwards how far the library came in each
  * process. The launcher makes the file and removes it: it is never made here.
  *
+ *   PID there            the library is in a process; by the first of them alone
  *   PID loaded           the program asked for CUDA through one of the hooks, and libcuda is there
  *   PID on               cuInit succeeded and the engine runs
  *   PID off              cuInit succeeded and the mode is off

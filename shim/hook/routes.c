@@ -17,8 +17,12 @@
 
 #include "shim/base/forbid.h"
 
-static const char *const names[] = {"libnvcuvid.so", "libnvidia-encode.so", "libnvoptix.so",
-                                    "libcudla.so"};
+/* Video in and out (nvJPEG's decoder comes by the first as well), motion vectors, capture of the
+ * screen, neural filters, ray tracing, the accelerator of Tegra. */
+static const char *const names[] = {
+    "libnvcuvid.so",    "libnvidia-encode.so", "libnvidia-opticalflow.so",
+    "libnvidia-fbc.so", "libnvidia-ifr.so",    "libnvidia-ngx.so",
+    "libnvoptix.so",    "libcudla.so"};
 
 static uint64_t seen_adds; /* atomic: the loader's count at the last look */
 static uint32_t told;      /* atomic: one such library is enough */

@@ -23,7 +23,8 @@
  * debugger looks at each (HAZARDS E1). */
 static const char *forbidding_switch(void) {
     static const char *const names[] = {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
-                                        "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"};
+                                        "CUDA_ENABLE_COREDUMP_ON_EXCEPTION",
+                                        "CUDA_ENABLE_USER_TRIGGERED_COREDUMP"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
         if (CUS_HAZARD(E1) && value && *value && strcmp(value, "0") != 0)

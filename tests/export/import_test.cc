@@ -126,6 +126,7 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
     EXPECT_EQ(Ops(before.get()), Ops(after.get()));
     EXPECT_EQ(Calls(before.get()), Calls(after.get()));
     EXPECT_TRUE(after->closed);
+    EXPECT_EQ(after->n_gpu, 0u) << "the export's times on the GPU were estimated";
     EXPECT_TRUE(Has(after->facts, "\"imported\":true")) << after->facts;
     EXPECT_TRUE(Has(after->facts, "\"exporter\":\"cusplice\"")) << after->facts;
     for (uint32_t i = 1; i < after->n_kinds; i++)
@@ -257,6 +258,84 @@ TEST(Import, KernelsOfGraphsAreOpsWhereThatIsAskedFor) {
                     "800+0 t80 created 0/1/2 launch _Z5otherv e0 f0 6 1 1 32 1 1 0\n"))
         << Ops(trace.get());
     EXPECT_FALSE(Has(Calls(trace.get()), "cudaGraphLaunch")) << Calls(trace.get());
+}
+
+// One public profile had 18,432 of them beside a single kernel.
+TEST(Import, WhatNoCallAskedForIsNoOp) {
+    std::string database = Path("pages.sqlite"), out = Path("pages.cst");
+    const std::string as = "INSERT INTO CUPTI_ACTIVITY_KIND_";
+    Database(database,
+             New() +
+                 "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN migrationCause INT;"
+                 "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 0;" +
+                 as +
+                 "MEMCPY VALUES (915,916,0,1,9,0,77<<24,4096,11,0,0,NULL,2),"
+                 "(917,918,0,1,9,0,77<<24,4096,12,0,0,NULL,4),"
+                 "(919,920,0,1,9,0,77<<24,4096,13,0,0,NULL,NULL),"
+                 "(921,922,0,1,9,0,77<<24,4096,1,0,0,NULL,1);" +
+                 as +
+                 "KERNEL SELECT 930,940,deviceId,contextId,NULL,streamId,0,globalPid,"
+                 "demangledName,shortName,mangledName,1,3,1,1,1,1,1,0,NULL,NULL,0,0,0 FROM "
+                 "CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1;" +
+                 as + "MEMSET VALUES (941,942,0,1,14,0,77<<24,0,256);");
+    Result r = Import(database, out);
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.err, ": 6 ops, 10 calls")) << r.err;
+    EXPECT_TRUE(Has(r.err, "4 migrations of pages of managed memory are left out")) << r.err;
+    EXPECT_TRUE(Has(r.err, "2 executions that no call asked for are left out")) << r.err;
+    Trace trace = Open(out);
+    EXPECT_TRUE(Has(trace->facts, "\"migrations_left_out\":4,\"ops_uncalled_left_out\":2"))
+        << trace->facts;
+}
+
+// Ids that are all 0 are none.
+TEST(Import, WithoutCorrelationsAllExecutionsAreOps) {
+    std::string database = Path("zeros.sqlite"), out = Path("zeros.cst");
+    Database(database, New() + "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = 0;"
+                               "DELETE FROM CUPTI_ACTIVITY_KIND_MEMCPY;"
+                               "DELETE FROM CUPTI_ACTIVITY_KIND_MEMSET;");
+    Result r = Import(database, out, {"--graphs"});
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.err, ": 4 ops,")) << r.err;
+}
+
+TEST(Import, TablesOfOlderExportsAreRead) {
+    std::string database = Path("older.sqlite"), out = Path("older.cst");
+    Database(database, New() + "ALTER TABLE META_DATA_EXPORT RENAME TO EXPORT_META_DATA;"
+                               "DROP TABLE TARGET_INFO_CUDA_CONTEXT_INFO;"
+                               "CREATE TABLE TARGET_INFO_CUDA_NULL_STREAM (streamId INT, hwId INT, "
+                               "vmId INT, processId INT, contextId INT);"
+                               "INSERT INTO TARGET_INFO_CUDA_NULL_STREAM VALUES (9,0,0,77,1)");
+    ASSERT_EQ(Import(database, out).Exit(), 0);
+    Trace trace = Open(out);
+    for (const char *fact : {"\"exporter\":\"NVIDIA Nsight Systems\"", "\"schema\":\"3.24.14\"",
+                             "\"stream_kinds\":\"known\""})
+        EXPECT_TRUE(Has(trace->facts, fact)) << fact << " in " << trace->facts;
+    EXPECT_TRUE(Has(Ops(trace.get()), "100+10 t80 legacy 0/1/1 launch")) << Ops(trace.get());
+}
+
+std::string GpuTimes(const std::string &trace) {
+    Result r =
+        Cusplice({"report", "kernels", "--format", "csv", "--fields", "name,calls,gpu_ns", trace});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    return r.out;
+}
+
+TEST(Import, TimesOnTheGpuAreKept) {
+    std::string database = Path("times.sqlite"), out = Path("times.cst");
+    Database(database, New());
+    ASSERT_EQ(Import(database, out, {"--graphs"}).Exit(), 0);
+    std::string times = GpuTimes(out);
+    for (const char *line : {"\nk,2,150\n", "\nother,2,180\n", "cuMemcpyHtoDAsync_v2,2,200\n",
+                             "cuMemcpyDtoHAsync_v2,1,50\n", "cuMemsetD8Async,1,10\n"})
+        EXPECT_TRUE(Has(times, line)) << line << " in " << times;
+    Result r = Cusplice({"whatif", "--format", "json", out});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "\"gpu_measured\": 8")) << r.out;
+    // Through an export of our own as well.
+    ASSERT_EQ(Cusplice({"export", "--force", "--sqlite", database, out}).Exit(), 0);
+    ASSERT_EQ(Import(database, Path("again.cst")).Exit(), 0);
+    EXPECT_EQ(GpuTimes(Path("again.cst")), times);
 }
 
 // Times before 0 move all others; those of another world are cut.

@@ -22,12 +22,12 @@ from trace_cases import case_predict, case_record  # noqa: F401  (found by its n
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
-            "large-params", "stream-attributes", "virtual-memory", "two-gpus")
+            "large-params", "stream-attributes", "tensor-maps", "virtual-memory", "two-gpus")
 TIMED = ("decode", "variants", "hostloop", "runtime", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay", "bench", "growth", "cold", "phases",
          "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
 GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
-                       "stream-attributes", "device-printf", "two-gpus", "training", "op-db")}
+                       "stream-attributes", "tensor-maps", "device-printf", "two-gpus", "training", "op-db")}
 
 
 # The host-bound loop
@@ -177,6 +177,45 @@ def case_large_params(lab):
 def case_stream_attributes(lab):
     """A7: a stream with a priority and an access policy window that changes half-way."""
     hazards_same(lab, "stream attributes", ["--attributes"], lambda result: result["window"] > 0 and 0.4 < result["ratio"] < 0.6)
+
+
+def case_tensor_maps(lab):
+    """G8: a kernel writes a tensor map that the next one uses. With fences all is right. Without, launches are right, and verify finds the graphs that are not."""
+    program = lab.runner.program("tensor_maps")
+    if not program:
+        lab.skip("tensor_maps is not built")
+        return
+    plain = {mode: lab.runner.run([program, f"--{mode}"], limit=90) for mode in ("fenced", "bare")}
+    for mode, done in plain.items():
+        if not done.ok or not done.result:
+            lab.fail(done)
+            return
+        if done.result["major"] < 9:
+            lab.skip("no tensor maps: compute capability below 9.0")
+            return
+        lab.see(f"{mode}, plain", done)
+        lab.check(f"tensor maps, {mode}, plain: wrong words", done.result["wrong"] == 0, done.result["wrong"], "0")
+    if lab.plain_only:
+        return
+    mine = {mode: lab.runner.run([program, f"--{mode}"], variant="preload", limit=90) for mode in plain}
+    for mode, done in mine.items():
+        if not done.ok or not done.result:
+            lab.fail(done)
+            return
+        lab.see(mode, done)
+    lab.check("tensor maps, fenced: results", mine["fenced"].result == plain["fenced"].result, mine["fenced"].result, plain["fenced"].result)
+    graphs = (mine["fenced"].stats or {}).get("graph_launches", 0)
+    lab.check("tensor maps, fenced: graphs launched", graphs > 0, graphs, "> 0")
+    eager = lab.runner.run([program, "--bare"], variant="preload", env={"CUSPLICE_EAGER": "use_map"}, limit=90)
+    lab.see("bare, eager rule", eager)
+    lab.check("tensor maps, bare, an eager rule for use_map: wrong words", eager.ok and eager.result and eager.result["wrong"] == 0,
+              (eager.result or {}).get("wrong", eager.why()), "0")
+    wrong = mine["bare"].result["wrong"]
+    lab.notes.append(f"tensor maps, bare, preloaded: {wrong} of 512 words wrong")
+    if lab.runner.program("cusplice"):
+        verify(lab, "tensor maps, fenced", [], [program, "--fenced"])
+        # What goes wrong preloaded must be found; where graphs do it right, there is nothing to find.
+        verify(lab, "tensor maps, bare", [], [program, "--bare"], planted=wrong > 0)
 
 
 def printed(done):

@@ -72,6 +72,39 @@ TEST(RealLibrary, AProgramWithoutCudaIsTold) {
     EXPECT_TRUE(Has(r.err, "never came up: " + Target() + " used no CUDA")) << r.err;
 }
 
+// The program's own run-time library is not the first of the process then.
+TEST(RealLibrary, AProgramWithTheAddressSanitizerRunsAsEver) {
+    if (Sanitized())
+        GTEST_SKIP() << "the library brings a sanitizer of its own";
+    const std::string program = "tests/launcher/target_sanitized";
+    Result plain =
+        RunProgram({"/bin/sh", "tools/sim-run", "--", program}, {{"CUSIM_LIB", "harness/sim/lib"}});
+    ASSERT_EQ(plain.Exit(), 0) << plain.err;
+    std::string stats = Folder() + "/sanitized.json";
+    for (const Strings &argv : {Strings{program}, Strings{"/bin/sh", "-c", program + " && :"}}) {
+        Strings arguments = {"--set", "eager=x", "--stats", stats, "--"};
+        arguments.insert(arguments.end(), argv.begin(), argv.end());
+        Result r = Simulated(arguments);
+        EXPECT_EQ(r.Exit(), 0);
+        EXPECT_EQ(r.out, plain.out);
+        EXPECT_EQ(r.err, "");
+        EXPECT_FALSE(Has(Read(stats), "\"graph_launches\": 0,")) << Read(stats);
+    }
+    Result r = Simulated({"--set", "eager=x", "--", program, "leak"});
+    EXPECT_TRUE(Has(r.err, "Direct leak of 77 byte(s) in 1 object(s)")) << r.err;
+    EXPECT_TRUE(Has(r.err, "SUMMARY: AddressSanitizer: 77 byte(s) leaked in 1 alloc")) << r.err;
+    EXPECT_FALSE(Has(r.err, "libcusplice")) << r.err;
+}
+
+TEST(RealLibrary, AProgramIntoWhichItWasNotLoadedIsNotSaidToUseNoCuda) {
+    if (Sanitized())
+        GTEST_SKIP() << "the library brings a sanitizer of its own";
+    Result r = Simulated({"--", "tests/launcher/target_sanitized"},
+                         {{"ASAN_OPTIONS", "verify_asan_link_order=1"}});
+    EXPECT_TRUE(Has(r.err, "it was not loaded into tests/launcher/target_sanitized")) << r.err;
+    EXPECT_FALSE(Has(r.err, "used no CUDA")) << r.err;
+}
+
 // As cusplice run, for another verb.
 Result Verified(Strings arguments, const Environment &more = {}) {
     Strings argv = {"/bin/sh", "tools/sim-run", "--", "tools/cusplice", "verify"};

@@ -75,6 +75,23 @@ TEST(Run, ASanitizersRuntimeStaysInFront) {
               "LD_PRELOAD=" + First() + "/nowhere/libasan.so.8:" + Library() + ":/nowhere/a.so\n");
 }
 
+TEST(Run, ProgramsWithTheAddressSanitizerMayStart) {
+    const Strings run = {"run", "--", Target(), "env=ASAN_OPTIONS"};
+    const std::string option = "verify_asan_link_order";
+    const struct {
+        std::string before, child;
+    } cases[] = {
+        {"", option + "=0"},
+        {"detect_leaks=0", "detect_leaks=0:" + option + "=0"},
+        {option + "=1", option + "=1"},
+    };
+    for (const auto &c : cases) {
+        Environment more = kFine;
+        more["ASAN_OPTIONS"] = c.before;
+        EXPECT_EQ(Cusplice(run, more).out, "ASAN_OPTIONS=" + c.child + "\n");
+    }
+}
+
 TEST(Run, SettingsReachTheChild) {
     std::string config = Write("good.conf", "hold_us = 60\n[rules]\neager = a\n");
     std::string stats = Folder() + "/s.json";
@@ -233,7 +250,8 @@ TEST(Afterwards, TellsWhatWasMissing) {
     const struct {
         std::string says, heard;
     } cases[] = {
-        {"", "the library never came up: " + Target() + " used no CUDA"},
+        {"", "the library never came up: it was not loaded into " + Target()},
+        {"there", "the library never came up: " + Target() + " used no CUDA"},
         {"loaded", "never initialised CUDA"},
         {"loaded,on,exit 0 0",
          "the library saw no launch: " + Target() + " initialised CUDA and launched nothing"},
@@ -258,9 +276,11 @@ TEST(Afterwards, TellsThatModeIsOff) {
 }
 
 TEST(Afterwards, TellsAboutAStaticProgram) {
-    Result r = Cusplice({"run", "--", StaticTarget(), "env=FAKE_WAS_HERE"}, kFine);
-    EXPECT_EQ(r.out, "FAKE_WAS_HERE=(unset)\n");
-    EXPECT_TRUE(Has(r.err, "never came up: ") && Has(r.err, "statically linked")) << r.err;
+    for (const std::string &target : {StaticTarget(), StaticTarget() + "_pie"}) {
+        Result r = Cusplice({"run", "--", target, "env=FAKE_WAS_HERE"}, kFine);
+        EXPECT_EQ(r.out, "FAKE_WAS_HERE=(unset)\n");
+        EXPECT_TRUE(Has(r.err, "never came up: ") && Has(r.err, "statically linked")) << r.err;
+    }
 }
 
 TEST(Afterwards, LooksThroughScripts) {

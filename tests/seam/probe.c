@@ -492,11 +492,43 @@ static void stats_in_time(void) {
 static void private_route(void) {
     start();
     inside();
-    open_beside("libnvcuvid.so.1");
+    CHECK(dlopen(getenv("SEAM_ROUTE"), RTLD_NOW | RTLD_LOCAL));
     word module;
     CALL(cuModuleLoadData, &module, "image");
     inside();
     CALL(cuModuleLoadData, &module, "image");
+}
+
+/* Not all of these calls and flags switch core dumps on. */
+static void core_dumps(void) {
+    char no = 0, yes = 1;
+    word context, size = 1;
+    start();
+    CALL(cuCoredumpSetAttribute, 1, &no, &size);
+    CALL(cuCoredumpSetAttribute, 1, NULL, &size);
+    CALL(cuCoredumpSetAttribute, 3, &yes, &size);
+    CALL(cuCoredumpGetAttribute, 1, &yes, &size);
+    CALL(cuCtxCreate_v2, &context, 0x18, 0);
+    inside();
+    CALL(cuInit, 0);
+    CALL(cuCoredumpSetAttribute, 1, &yes, &size);
+    inside();
+    CALL(cuCoredumpSetAttributeGlobal, 4, &yes, &size);
+    CALL(cuCtxCreate, &context, 0x20, 0);
+    CALL(cuCtxCreate_v2, &context, 0x20, 0);
+    CALL(cuCtxCreate_v3, &context, NULL, 0, 0x40, 0);
+    CALL(cuCtxCreate_v4, &context, NULL, 0x60, 0);
+    CALL(cuDevicePrimaryCtxSetFlags, 0, 0x20);
+    CALL(cuDevicePrimaryCtxSetFlags_v2, 0, 0x40);
+}
+
+static void core_dumps_early(void) {
+    char yes = 1;
+    word size = 1;
+    open_cuda();
+    CALL(cuCoredumpSetAttributeGlobal, 1, &yes, &size);
+    CHECK(CALL(cuInit, 0) == 0);
+    inside();
 }
 
 /* Modules and libraries out of memory of every sort, and what is made from them. */
@@ -564,6 +596,8 @@ int main(int argc, char **argv) {
         {"profiler", profiler},
         {"profiler_first", profiler_first},
         {"private_route", private_route},
+        {"core_dumps", core_dumps},
+        {"core_dumps_early", core_dumps_early},
         {"race", race},
         {"origins", origins},
         {"profiler_linked", profiler_linked},

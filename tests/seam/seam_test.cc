@@ -219,7 +219,7 @@ TEST_F(Seam, MoreUnknownFunctionsThanStubsEndWithholding) {
 TEST_F(Seam, TheKillSwitchHandsOutTheRealFunctions) {
     Outcome outcome = Run("SEAM_PROBE", "off", {{"CUSPLICE", "off"}});
     EXPECT_FALSE(outcome.AnyEngine());
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded"}));
 }
 
 TEST_F(Seam, TheKillSwitchPassesBoundCallsThrough) {
@@ -227,13 +227,13 @@ TEST_F(Seam, TheKillSwitchPassesBoundCallsThrough) {
     EXPECT_FALSE(outcome.AnyEngine());
     EXPECT_EQ(outcome.Count("cuda cuLaunchKernel f1 1 2 3 4 5 6 7 51 0 0"), 1);
     EXPECT_EQ(outcome.CountBeginning("cuda cuMemFree_v2 1000"), 1);
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "off"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "off"}));
 }
 
 TEST_F(Seam, AProcessWithoutCudaIsLeftAlone) {
     Outcome outcome = Run("SEAM_PROBE", "without_cuda");
     EXPECT_TRUE(outcome.log.empty());
-    EXPECT_TRUE(outcome.handshake.empty());
+    EXPECT_EQ(outcome.handshake, (Strings{"there"}));
     EXPECT_EQ(outcome.errors, "");
 }
 
@@ -253,7 +253,7 @@ TEST_F(Seam, AForkedChildPassesThrough) {
     EXPECT_EQ(outcome.Count("engine child"), 1);
     EXPECT_EQ(outcome.Count("engine drain"), 1);
     EXPECT_EQ(outcome.CountBeginning("engine launch"), 2);
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "on", "exit 2 0"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "on", "exit 2 0"}));
 }
 
 TEST_F(Seam, OlderExitHandlersRunOnADrainedLibrary) {
@@ -262,7 +262,7 @@ TEST_F(Seam, OlderExitHandlersRunOnADrainedLibrary) {
     ASSERT_GE(story.size(), 3u);
     EXPECT_EQ(Strings(story.end() - 3, story.end()),
               (Strings{"engine drain", "older handler", "cuda cuLaunchKernel"}));
-    EXPECT_EQ(outcome.handshake, (Strings{"loaded", "on", "exit 1 1"}));
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "on", "exit 1 1"}));
 }
 
 TEST_F(Seam, CallsFromInsideTheDriverGoStraightThrough) {
@@ -455,8 +455,52 @@ TEST_F(Seam, ProfilersCanBeIgnored) {
 }
 
 TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
-    Outcome outcome = Run("SEAM_PROBE", "private_route");
-    EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
+    char name[] = "/tmp/seam_route.XXXXXX";
+    std::string folder = mkdtemp(name), fake = Folder(Absolute("SEAM_FAKE"));
+    const struct {
+        const char *file, *said;
+    } libraries[] = {
+        {"libnvcuvid.so.1", "libnvcuvid.so"},
+        {"libnvidia-encode.so.1", "libnvidia-encode.so"},
+        {"libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so"},
+        {"libnvidia-fbc.so.1", "libnvidia-fbc.so"},
+        {"libnvidia-ifr.so.1", "libnvidia-ifr.so"},
+        {"libnvidia-ngx.so.580.95.05", "libnvidia-ngx.so"},
+        {"libnvoptix.so.1", "libnvoptix.so"},
+        {"libcudla.so", "libcudla.so"},
+        {"libnvidia-ptxjitcompiler.so.1", nullptr}, // brings no work
+        {"libnvidia-ml.so.1", nullptr},
+    };
+    for (const auto &library : libraries) {
+        std::string path = folder + "/" + library.file;
+        ASSERT_EQ(symlink((fake + "/libnvcuvid.so.1").c_str(), path.c_str()), 0);
+        Outcome outcome = Run("SEAM_PROBE", "private_route", {{"SEAM_ROUTE", path}});
+        if (library.said) {
+            EXPECT_EQ(outcome.Count(std::string("engine withhold_off ") + library.said), 1)
+                << library.file;
+        } else {
+            EXPECT_EQ(outcome.CountBeginning("engine withhold_off"), 0) << library.file;
+        }
+        unlink(path.c_str());
+    }
+    rmdir(folder.c_str());
+}
+
+// ---- core dumps ----
+
+TEST_F(Seam, CoreDumpsEndWithholding) {
+    Outcome outcome = Run("SEAM_PROBE", "core_dumps");
+    const char *off = "engine withhold_off core dumps of the GPU are switched on";
+    EXPECT_EQ(outcome.Count(off), 8);
+    size_t first = std::find(outcome.log.begin(), outcome.log.end(), off) - outcome.log.begin();
+    size_t init = std::find(outcome.log.rbegin(), outcome.log.rend(), "cuda cuInit 0").base() -
+                  outcome.log.begin();
+    EXPECT_LE(init, first) << "not by the calls before the second cuInit";
+}
+
+TEST_F(Seam, CoreDumpsMayBeSwitchedOnBeforeTheStart) {
+    Outcome outcome = Run("SEAM_PROBE", "core_dumps_early");
+    EXPECT_EQ(outcome.CountBeginning("engine withhold_off core dumps"), 1);
 }
 
 class Stats : public Seam {

@@ -140,6 +140,7 @@ std::vector<Case> MakeCases() {
         {"exit_thread", 40, "", "", {}, false, {}, 7},
         {"exit_quick", 0, "", "", {}, false, {}, 8},
         {"unknown_calls", 20, "", "", {}},
+        {"core_dumps", 0, "", "", {}},
         {"unsteady", 40, "", "", {}},
         {"idle", 0, "", "", {}},
     };

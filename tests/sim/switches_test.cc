@@ -92,6 +92,18 @@ TEST(LaunchBlocking, ZeroMeansNo) {
     EXPECT_GT(zero.stats.Number("issued.in_graphs"), 0);
 }
 
+TEST(CoreDumps, NothingIsWithheldFromTheCallOn) {
+    const Case &c = CaseOf("core_dumps");
+    Outcome plain = RunCase(c, {}), run = RunCase(c, Preloaded());
+    EXPECT_SAME(c, plain, run);
+    EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
+    EXPECT_LE(run.stats.Number("issued.in_graphs"), 16 * 20);
+    std::string said = "nothing is withheld any more: core dumps of the GPU are switched on";
+    size_t at = run.result.err.find(said);
+    EXPECT_NE(at, std::string::npos) << run.result.err;
+    EXPECT_EQ(run.result.err.find(said, at + 1), std::string::npos) << run.result.err;
+}
+
 TEST(Watchdog, EndsAHostThatPolls) {
     for (const char *hold : {"50", "200", "5000"}) {
         SCOPED_TRACE(hold);

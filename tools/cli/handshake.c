@@ -14,7 +14,7 @@
 #include "tools/cli/verb.h"
 
 struct tally {
-    unsigned loaded, on, off, exits;
+    unsigned there, loaded, on, off, exits;
     unsigned long long ops, graphs;
     struct cli_verified verified;
 };
@@ -49,6 +49,7 @@ static void count_line(struct tally *tally, const char *line) {
     int fields = sscanf(line, "%ld %15s %llu %llu", &pid, word, &ops, &graphs);
     if (fields < 2)
         return;
+    tally->there += strcmp(word, "there") == 0;
     tally->loaded += strcmp(word, "loaded") == 0;
     tally->on += strcmp(word, "on") == 0;
     tally->off += strcmp(word, "off") == 0;
@@ -63,13 +64,17 @@ static void count_line(struct tally *tally, const char *line) {
     }
 }
 
-static void say_never_up(const char *program, bool mode_off) {
+static void say_never_up(const char *program, bool there, bool mode_off) {
     char why[PATH_MAX + 128];
     cli_program_obstacle(program, why, sizeof why);
     if (*why)
         cli_say("the library never came up: %s", why);
     else if (mode_off)
         cli_say("mode is off: the program ran as it is");
+    else if (!there)
+        cli_say("the library never came up: it was not loaded into %s (the dynamic loader refused "
+                "it, or the program ended before it began: what is said above tells)",
+                program);
     else
         cli_say("the library never came up: %s used no CUDA (neither it nor any process that it "
                 "started asked for the driver; one that clears LD_PRELOAD is not seen)",
@@ -80,7 +85,7 @@ static void say_tally(const struct tally *tally, const char *program, bool mode_
     if (tally->ops)
         return;
     if (!tally->loaded && !tally->on && !tally->off && !tally->exits)
-        say_never_up(program, mode_off);
+        say_never_up(program, tally->there, mode_off);
     else if ((tally->off || mode_off) && !tally->on)
         cli_say("mode is off: the program ran as it is");
     else if (!tally->on && !tally->exits)

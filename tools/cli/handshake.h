@@ -2,6 +2,7 @@
  * What the library said of itself while the child ran: it appends lines to the file that
  * CUSPLICE_HANDSHAKE names.
  *
+ *   PID there             the dynamic loader took the library into the first of the processes
  *   PID loaded            the process asked for CUDA, and the library was there
  *   PID on | PID off      cuInit succeeded; the engine started, or mode is off
  *   PID verified N BAD    mode verify: graph launches verified, and how many of them differed

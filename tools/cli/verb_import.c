@@ -27,11 +27,14 @@ static const char help[] =
     "\n"
     "Kernels, memsets and copies become ops, with shape, stream, thread and time of their calls; "
     "their params are\n"
-    "not in a profile. Calls that wait end steps, other calls are barriers with the reach that "
-    "they have in the\n"
-    "library; calls in no table are barriers of the whole process, and are counted. A wait whose "
-    "stream is not in\n"
-    "the profile is taken to be for the one that its thread worked on last.\n"
+    "not in a profile. When they ran on the GPU is kept. What no call asked for is left out, and "
+    "counted: pages of\n"
+    "managed memory that moved, kernels that kernels started. Calls that wait end steps, other "
+    "calls are barriers with\n"
+    "the reach that they have in the library; calls in no table are barriers of the whole process, "
+    "and are counted. A\n"
+    "wait whose stream is not in the profile is taken to be for the one that its thread worked on "
+    "last.\n"
     "\n"
     "Exit status: 0; 1 where the file cannot be read or written; 2 for a bad option.\n";
 
@@ -110,6 +113,10 @@ static void tell(const struct import_options *options, const struct import_count
     if (counts->in_graphs)
         cli_say("%llu ops in graphs of the program are left out (--graphs takes them in)",
                 (ull)counts->in_graphs);
+    if (counts->migrations)
+        cli_say("%llu migrations of pages of managed memory are left out", (ull)counts->migrations);
+    if (counts->uncalled)
+        cli_say("%llu executions that no call asked for are left out", (ull)counts->uncalled);
     if (counts->unknown)
         cli_say("%llu calls are in no table and count as barriers, first %s", (ull)counts->unknown,
                 counts->unknown_name);

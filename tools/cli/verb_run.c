@@ -24,6 +24,8 @@ static const char help[] =
     "status (by\n"
     "the same signal, if one ended it). Says on stderr afterwards if the library never came up or "
     "saw no launch.\n"
+    "ASAN_OPTIONS gets verify_asan_link_order=0, so that programs with the address sanitizer "
+    "start.\n"
     "\n"
     "  -c, --config FILE   settings and rules, stronger than /etc/cusplice.conf and the user's "
     "file\n"

@@ -3,21 +3,18 @@
  * execution stands where its call was made (the RUNTIME row of its correlation), or where it ran
  * when there is no such row.
  */
-#include "tools/trace/import.h"
+#include "tools/trace/import_gpu.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/version.h"
 #include "shim/trace/file.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/call_class.h"
-#include "tools/trace/clean.h"
 #include "tools/trace/intern.h"
 
 /* Ops and calls in one list, to be sorted. */
@@ -164,6 +161,8 @@ static uint32_t add_stream(struct writer *w, struct import_stream is) {
     record->kind = is.kind;
     record->flags = is.flags;
     record->priority = is.priority;
+    if (w->data->gpu_times)
+        import_gpu_stream(&w->sink, id, &is);
     return id;
 }
 
@@ -218,6 +217,11 @@ static struct api *api_of(struct writer *w, int64_t name) {
     if (made)
         w->api[id] = (struct api){call_class_of(import_text(w->data, name)), false};
     return &w->api[id];
+}
+
+/* What the driver or the GPU did by itself: kernels that kernels start, say. */
+static bool is_uncalled(const struct writer *w, const struct import_op *op) {
+    return w->data->correlated && w->data->n_calls && op->correlation == 0;
 }
 
 /* Would the library have seen this execution as an op? A synchronous copy is a call that waits. */
@@ -297,6 +301,9 @@ static void write_op(struct writer *w, const struct event *event) {
     if (!w->no_memory)
         w->threads[thread - 1].last = stream;
     w->counts->ops++;
+    if (w->data->gpu_times && op->start + w->data->base >= 0)
+        import_gpu(&w->sink, op, when(w, op->start), thread,
+                   op->type == CST_OP_LAUNCH ? string(w, name) : 0);
 }
 
 /* ---- calls ---- */
@@ -464,6 +471,10 @@ static bool order(struct writer *w) {
             w->counts->in_graphs++;
             continue;
         }
+        if (!data->own && is_uncalled(w, op)) {
+            w->counts->uncalled++;
+            continue;
+        }
         if (!data->own && !is_op(w, op, call)) {
             w->counts->in_calls++;
             continue;
@@ -489,45 +500,6 @@ static bool order(struct writer *w) {
 
 /* ---- the file ---- */
 
-/* Cut to its room. */
-static void fact(char *json, size_t bytes, const char *key, const char *text) {
-    size_t n = strlen(json);
-    n += (size_t)snprintf(json + n, bytes - n, "%s\"%s\":\"", n > 1 ? "," : "", key);
-    while (*text && n + CLEAN_JSON + 4 < bytes) {
-        char escape[CLEAN_JSON];
-        if (clean_json_plain(text)) {
-            size_t character = clean_next(text).bytes;
-            memcpy(json + n, text, character);
-            n += character;
-            text += character;
-        } else {
-            text += clean_json_escape(text, escape);
-            n += (size_t)snprintf(json + n, CLEAN_JSON, "%s", escape);
-        }
-    }
-    json[n++] = '"';
-    json[n] = 0;
-}
-
-static void write_facts(struct writer *w) {
-    char json[32768] = "{"; /* a path and three short texts, in escapes of six bytes */
-    const struct import_data *data = w->data;
-    fact(json, sizeof json, "made_by", "cusplice " CUSPLICE_VERSION " import");
-    fact(json, sizeof json, "imported_from", w->options->from);
-    fact(json, sizeof json, "exporter", data->exporter);
-    fact(json, sizeof json, "schema", data->schema);
-    fact(json, sizeof json, "gpu", data->gpu);
-    fact(json, sizeof json, "names", data->mangled ? "mangled" : "short");
-    fact(json, sizeof json, "stream_kinds", data->stream_kinds ? "known" : "assumed");
-    fact(json, sizeof json, "params", "not known");
-    size_t n = strlen(json);
-    n += (size_t)snprintf(json + n, sizeof json - n,
-                          ",\"pid\":%" PRIu64 ",\"imported\":true,\"ops_in_calls\":%" PRIu64
-                          ",\"ops_in_graphs_left_out\":%" PRIu64 ",\"unknown_calls\":%" PRIu64 "}",
-                          data->pid, w->counts->in_calls, w->counts->in_graphs, w->counts->unknown);
-    cst_out_block(&w->out, CST_BLOCK_FACTS, 0, json, n, n);
-}
-
 static void write_all(struct writer *w) {
     bool made = w->data->own && w->data->n_made;
     note_descriptions(w);
@@ -542,7 +514,9 @@ static void write_all(struct writer *w) {
             write_call(w, w->events[i].call);
     }
     cst_sink_flush(&w->sink);
-    write_facts(w);
+    char json[IMPORT_FACTS];
+    size_t n = import_facts(w->options, w->data, w->counts, json);
+    cst_out_block(&w->out, CST_BLOCK_FACTS, 0, json, n, n);
 }
 
 static bool write_file(struct writer *w, char *error, size_t bytes) {
@@ -577,6 +551,7 @@ bool import_file(const struct import_options *options, struct import_counts *cou
         w->options = options;
         w->data = &data;
         w->counts = counts;
+        counts->migrations = data.migrations;
         w->out.fd = -1;
         w->sink = (struct cst_sink){&w->out, malloc(CST_SINK), 0};
         done = w->sink.buffer && order(w) && !w->no_memory;

@@ -23,9 +23,11 @@ struct import_options {
 
 struct import_counts {
     uint64_t ops, calls;
-    uint64_t in_calls;  /* executions that belong to a call which is no op (synchronous copies) */
-    uint64_t in_graphs; /* ops in graphs of the program, left out */
-    uint64_t unknown;   /* calls in no table, taken as barriers */
+    uint64_t in_calls;   /* executions that belong to a call which is no op (synchronous copies) */
+    uint64_t in_graphs;  /* ops in graphs of the program, left out */
+    uint64_t migrations; /* of pages of managed memory, left out */
+    uint64_t uncalled;   /* other executions that no call asked for, left out */
+    uint64_t unknown;    /* calls in no table, taken as barriers */
     char unknown_name[128];
 };
 
@@ -77,10 +79,13 @@ struct import_data {
     struct import_stream *streams;
     struct import_text *texts; /* by id: those that ops and calls name */
     size_t n_ops, n_calls, n_made, n_streams, n_texts;
-    bool own;          /* of cusplice export */
-    bool mangled;      /* names of kernels are */
-    bool stream_kinds; /* are known */
-    int64_t base;      /* added to times */
+    uint64_t migrations; /* rows of copies that were migrations of pages */
+    bool correlated;     /* executions say which call asked for them; 0: none */
+    bool gpu_times;      /* start and end are when it ran */
+    bool own;            /* of cusplice export */
+    bool mangled;        /* names of kernels are */
+    bool stream_kinds;   /* are known */
+    int64_t base;        /* added to times */
     uint64_t pid;
     char exporter[128], schema[64], gpu[128];
 };
@@ -89,6 +94,11 @@ bool import_read(const struct import_options *options, struct import_data *data,
                  size_t bytes);
 void import_free(struct import_data *data);
 const char *import_text(const struct import_data *data, int64_t id);
+
+/* The trace's facts, as JSON; its length. */
+enum { IMPORT_FACTS = 32768 }; /* a path and three short texts, in escapes of six bytes */
+size_t import_facts(const struct import_options *options, const struct import_data *data,
+                    const struct import_counts *counts, char json[IMPORT_FACTS]);
 
 #ifdef __cplusplus
 }

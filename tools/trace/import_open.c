@@ -91,8 +91,9 @@ static bool has_tables_alone(sqlite3 *sqlite, const char *path, char *error, siz
     sqlite3_stmt *ask = NULL;
     const char *sql =
         "SELECT type, name FROM sqlite_master WHERE (type = 'view' OR (type = 'table' AND "
-        "ifnull(rootpage, 0) = 0)) AND (name IN ('StringIds', 'META_DATA_EXPORT') OR substr(name, "
-        "1, 6) = 'CUPTI_' OR substr(name, 1, 12) = 'TARGET_INFO_' OR substr(name, 1, 9) = "
+        "ifnull(rootpage, 0) = 0)) AND (name IN ('StringIds', 'META_DATA_EXPORT', "
+        "'EXPORT_META_DATA') OR substr(name, 1, 6) = 'CUPTI_' OR substr(name, 1, 12) = "
+        "'TARGET_INFO_' OR substr(name, 1, 9) = "
         "'CUSPLICE_') LIMIT 1";
     int result = sqlite3_prepare_v2(sqlite, sql, -1, &ask, NULL);
     if (result == SQLITE_OK)

@@ -167,20 +167,38 @@ static void first_text(struct reader *r, const char *sql, char *to, size_t bytes
     sqlite3_finalize(select);
 }
 
+static void read_exporter(struct reader *r, const char *table) {
+    const struct {
+        const char *name;
+        char *to;
+        size_t bytes;
+    } facts[] = {
+        {"EXPORT_PRODUCT_NAME", r->data->exporter, sizeof r->data->exporter},
+        {"EXPORT_SCHEMA_VERSION", r->data->schema, sizeof r->data->schema},
+    };
+    if (!has(r, table, "name") || !has(r, table, "value"))
+        return;
+    for (unsigned i = 0; i < sizeof facts / sizeof *facts; i++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "SELECT value FROM %s WHERE name = '%s'", table, facts[i].name);
+        first_text(r, sql, facts[i].to, facts[i].bytes);
+    }
+}
+
 static void read_origin(struct reader *r) {
     struct import_data *data = r->data;
-    char base[32] = "";
-    if (has(r, "META_DATA_EXPORT", "name") && has(r, "META_DATA_EXPORT", "value")) {
-        first_text(r, "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_PRODUCT_NAME'",
-                   data->exporter, sizeof data->exporter);
-        first_text(r, "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'",
-                   data->schema, sizeof data->schema);
-    }
+    char base[32] = "", times[32] = "";
+    read_exporter(r, "EXPORT_META_DATA"); /* older exports */
+    read_exporter(r, "META_DATA_EXPORT");
     data->own = strcmp(data->exporter, "cusplice") == 0;
     if (has(r, "TARGET_INFO_GPU", "name"))
         first_text(r, "SELECT name FROM TARGET_INFO_GPU LIMIT 1", data->gpu, sizeof data->gpu);
-    if (data->own && has(r, "CUSPLICE_FACTS", "value"))
+    if (data->own && has(r, "CUSPLICE_FACTS", "value")) {
         first_text(r, "SELECT value FROM CUSPLICE_FACTS WHERE name = 'base_ns'", base, sizeof base);
+        first_text(r, "SELECT value FROM CUSPLICE_FACTS WHERE name = 'gpu_times'", times,
+                   sizeof times);
+    }
+    data->gpu_times = !data->own || strncmp(times, "measured", 8) == 0;
     data->base = strtoll(base, NULL, 10);
     if (data->base < 0 || data->base > INT64_C(1) << 61)
         data->base = 0;
@@ -238,6 +256,7 @@ static struct import_op *add_op(struct reader *r, sqlite3_stmt *row, uint8_t typ
     op->stream = (uint32_t)number(row, 4);
     op->correlation = number_or(row, 5, -1);
     op->in_graph = number(row, 6) != 0;
+    r->data->correlated |= op->correlation > 0;
     return op;
 }
 
@@ -279,14 +298,27 @@ static bool read_kernels(struct reader *r) {
     return row && end(r, row, result);
 }
 
+/* Pages of managed memory that moved, by faults for the most part: nobody asked for them. Kinds of
+ * ENUM_CUDA_MEMCPY_OPER; a cause is there, where a version knows the column, for migrations alone.
+ */
+static bool is_migration(int64_t copy, int64_t cause) {
+    enum { UVM_HTOD = 11, UVM_DTOD = 13 };
+    return (copy >= UVM_HTOD && copy <= UVM_DTOD) || cause > 0;
+}
+
 static bool read_memory(struct reader *r, const char *table, uint8_t type) {
-    static const char *const columns[] = {WHERE_AND_WHEN, "bytes",        "copyKind=0",
-                                          "srcKind=NULL", "dstKind=NULL", NULL};
+    static const char *const columns[] = {
+        WHERE_AND_WHEN,        "bytes", "copyKind=0", "srcKind=NULL", "dstKind=NULL",
+        "migrationCause=NULL", NULL};
     if (!has(r, table, NULL))
         return true;
     sqlite3_stmt *row = select_rows(r, table, columns, "globalPid", "rowid");
     int result = SQLITE_DONE;
     while (row && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        if (is_migration(number(row, 8), number(row, 11))) {
+            r->data->migrations++;
+            continue;
+        }
         struct import_op *op = add_op(r, row, type);
         if (!op)
             break;
@@ -424,9 +456,24 @@ static bool read_own_streams(struct reader *r) {
 }
 
 /* Devices are told by ops: CST_NONE here. */
+static bool read_null_streams(struct reader *r, const char *table, const char *number_column) {
+    const char *const columns[] = {number_column, "contextId=0", NULL};
+    struct import_stream *stream;
+    int result = SQLITE_DONE;
+    if (!has(r, table, number_column))
+        return true;
+    r->data->stream_kinds = true;
+    sqlite3_stmt *row = select_rows(r, table, columns, NULL, "rowid");
+    while (row && (result = sqlite3_step(row)) == SQLITE_ROW && (stream = add_stream(r)))
+        *stream = (struct import_stream){.stream = (uint32_t)number(row, 0),
+                                         .context = (uint32_t)number(row, 1),
+                                         .device = CST_NONE,
+                                         .kind = CST_STREAM_LEGACY};
+    return row && end(r, row, result);
+}
+
 static bool read_nsys_streams(struct reader *r) {
     static const char *const columns[] = {"streamId", "contextId=0", "flag=0", "priority=0", NULL};
-    static const char *const nulls[] = {"nullStreamId", "contextId=0", NULL};
     struct import_stream *stream;
     int result = SQLITE_DONE;
     if (has(r, "TARGET_INFO_CUDA_STREAM", "flag")) {
@@ -445,16 +492,8 @@ static bool read_nsys_streams(struct reader *r) {
         if (!row || !end(r, row, result))
             return false;
     }
-    if (!has(r, "TARGET_INFO_CUDA_CONTEXT_INFO", "nullStreamId"))
-        return true;
-    r->data->stream_kinds = true;
-    sqlite3_stmt *row = select_rows(r, "TARGET_INFO_CUDA_CONTEXT_INFO", nulls, NULL, "rowid");
-    while (row && (result = sqlite3_step(row)) == SQLITE_ROW && (stream = add_stream(r)))
-        *stream = (struct import_stream){.stream = (uint32_t)number(row, 0),
-                                         .context = (uint32_t)number(row, 1),
-                                         .device = CST_NONE,
-                                         .kind = CST_STREAM_LEGACY};
-    return row && end(r, row, result);
+    return read_null_streams(r, "TARGET_INFO_CUDA_CONTEXT_INFO", "nullStreamId") &&
+           read_null_streams(r, "TARGET_INFO_CUDA_NULL_STREAM", "streamId"); /* older exports */
 }
 
 /* ---- names ---- */

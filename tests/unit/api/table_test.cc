@@ -22,12 +22,14 @@ namespace {
 struct Argument {
     bool stream;   // CUstream
     bool function; // CUfunction or CUkernel
+    bool flags;    // an unsigned int
     bool simple;   // travels in one integer register
 };
 
 template <class T> constexpr Argument Describe() {
     return {std::is_same<T, CUstream>::value,
             std::is_same<T, CUfunction>::value || std::is_same<T, CUkernel>::value,
+            std::is_same<T, unsigned>::value,
             std::is_integral<T>::value || std::is_enum<T>::value || std::is_pointer<T>::value ||
                 // A struct of two ints, by value.
                 std::is_same<T, CUmemLocation>::value};
@@ -182,6 +184,8 @@ TEST(Table, NamesTheArgumentThatTheHeaderNames) {
             ASSERT_LT(static_cast<size_t>(row.arg), arguments.size()) << row.name;
             if (NamesFunction(row.act)) {
                 EXPECT_TRUE(arguments[row.arg].function) << row.name;
+            } else if (row.act == CUS_ACT_DUMPS) {
+                EXPECT_TRUE(arguments[row.arg].flags) << row.name;
             } else {
                 EXPECT_EQ(row.arg, FirstStream(arguments)) << row.name;
             }

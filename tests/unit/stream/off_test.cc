@@ -17,8 +17,9 @@ std::atomic<bool> paused;
 
 TEST(Off, SwitchesThatPromiseCompletionForbidWithholding) {
     fake::Reset();
-    for (const char *name : {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
-                             "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"}) {
+    for (const char *name :
+         {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+          "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_ENABLE_USER_TRIGGERED_COREDUMP"}) {
         setenv(name, "1", 1);
         EXPECT_FALSE(cus_engine_start(&driver().table)) << name;
         setenv(name, "0", 1);
