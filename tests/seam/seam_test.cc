@@ -402,12 +402,13 @@ TEST_F(Seam, AProfilerThatRecordsIsNoticedAndItsCallsPassOn) {
     Outcome outcome = Run("SEAM_PROBE", "profiler");
     EXPECT_EQ(
         outcome.Story(),
-        (Strings{"engine profiling 1", "cupti cuptiActivityEnable 3", "cupti cuptiActivityEnable a",
-                 "cupti cuptiActivityEnable a", "cupti cuptiActivityDisable a",
-                 "engine profiling 0", "cupti cuptiActivityDisable 3",
-                 "cupti cuptiEnableCallback 1", "engine profiling 1", "cupti cuptiEnableCallback 1",
-                 "cupti cuptiEnableCallback 0", "engine profiling 0", "cupti cuptiUnsubscribe 5b",
-                 "engine profiling 1", "cupti cuptiActivityEnableContext c0", "engine profiling 0",
+        (Strings{"engine opening 1", "engine profiling 1", "cupti cuptiActivityEnable 3",
+                 "cupti cuptiActivityEnable a", "cupti cuptiActivityEnable a",
+                 "cupti cuptiActivityDisable a", "engine profiling 0",
+                 "cupti cuptiActivityDisable 3", "cupti cuptiEnableCallback 1",
+                 "engine profiling 1", "cupti cuptiEnableCallback 1", "cupti cuptiEnableCallback 0",
+                 "engine profiling 0", "cupti cuptiUnsubscribe 5b", "engine profiling 1",
+                 "cupti cuptiActivityEnableContext c0", "engine profiling 0",
                  "cupti cuptiFinalize 0", "engine drain"}));
 }
 
