@@ -182,10 +182,13 @@ static const char *because(const char *path, const char *does, const char *name)
     return why;
 }
 
-static void tell(const struct cus_other *other) {
-    cus_log(CUS_INFO, "hook", "another interposer %s this library: %s",
-            other->front ? "in front of" : "behind", other->path);
-    cus_handshake_found(other->front ? CUS_FOUND_FRONT : CUS_FOUND_BEHIND, other->path);
+void cus_others_tell(const struct cus_others *others) {
+    for (unsigned i = 0; i < others->n; i++) {
+        const struct cus_other *other = &others->list[i];
+        cus_log(CUS_INFO, "hook", "another interposer %s this library: %s",
+                other->front ? "in front of" : "behind", other->path);
+        cus_handshake_found(other->front ? CUS_FOUND_FRONT : CUS_FOUND_BEHIND, other->path);
+    }
 }
 
 const char *cus_others_start(void) {
@@ -194,14 +197,11 @@ const char *cus_others_start(void) {
     int row = -1;
     for (unsigned i = 0; others && i < others->n; i++) {
         const struct cus_other *other = &others->list[i];
-        if (!other->front) {
-            tell(other);
+        if (!other->front)
             continue;
-        }
         row = other->row >= 0 ? other->row : answers_otherwise(other);
         if (row < 0)
             continue;
-        tell(other);
         if (CUS_HAZARD(G2) && !reason)
             reason = because(other->path, "stands in front of this library and answers for",
                              cus_api_rows[row].name);

@@ -50,10 +50,11 @@ void cus_others_find(struct cus_others *others, uintptr_t cuda);
 /* The one behind this library that holds the address; NULL: none. */
 const struct cus_other *cus_others_behind(const struct cus_others *others, const void *address);
 
+/* Tells the log and the launcher who is there. */
+void cus_others_tell(const struct cus_others *others);
 /*
- * Once, when the library starts, at depth 1 and with no lock: tells the log and the launcher who is
- * there, and asks those in front what they answer. Why nothing may be withheld beside them, or
- * NULL; the text stays.
+ * Once, when the library starts, at depth 1 and with no lock: asks those in front what they answer.
+ * Why nothing may be withheld beside them, or NULL; the text stays.
  */
 const char *cus_others_start(void);
 /* The same for a look-up: an object behind answered by a function of its own that it did not show

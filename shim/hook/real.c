@@ -22,6 +22,7 @@
 #include "shim/hook/elf.h"
 #include "shim/hook/handshake.h"
 #include "shim/hook/loader.h"
+#include "shim/hook/resolve.h"
 
 #include "shim/base/forbid.h"
 
@@ -187,6 +188,8 @@ bool cus_real_find(void) {
             cus_log(CUS_DEBUG, "hook", "libcuda is %s, %u of %d entry points",
                     real->path ? real->path : "?", real->has, CUS_API_ROWS);
             cus_handshake_loaded();
+            if (!cus_resolve_off())
+                cus_others_tell(&real->others);
         }
     }
     /* The look-ups above that failed are nothing that the program shall hear of. */

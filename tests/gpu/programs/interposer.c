@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,8 +82,9 @@ static CUresult look_up(const char *name, void **found, int version, cuuint64_t 
                         CUdriverProcAddressQueryResult *status) {
     look_up_fn real = (look_up_fn)its()(cuda, "cuGetProcAddress_v2");
     CUresult result = real(name, found, version, flags, status);
-    void *mine = strcmp(name, "cuGetProcAddress") == 0 ? (void *)look_up : own(name);
-    if (result == CUDA_SUCCESS && mine && version >= 12000)
+    bool itself = strcmp(name, "cuGetProcAddress") == 0 && version >= 12000;
+    void *mine = itself ? (void *)look_up : own(name);
+    if (result == CUDA_SUCCESS && mine)
         *found = mine;
     return result;
 }
