@@ -281,7 +281,8 @@ dlsym:
 
 /*
  * cus_call_from(a0, a1, a2, function, there): calls function(a0, a1, a2) with `there` for its return address, where a `ret` stands in
- * the object on whose behalf the call is made: the loader's functions look at that to find out who calls.
+ * the object on whose behalf the call is made: the loader's functions look at that to find out who calls. A shadow stack would forbid it;
+ * the loader gives none to a process with an object that is not marked for it, as the one with this file is not.
  */
     .p2align 4
     .globl cus_call_from

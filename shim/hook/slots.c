@@ -36,7 +36,7 @@ static uint64_t seen_adds; /* atomic: the loader's count at the last look */
 /* Written in the callback, hence by one thread at a time. */
 static void *chunk[CHUNK_WORDS];
 static char why_text[WHY_BYTES];
-static bool why_given;
+static bool why_given; /* atomic */
 
 struct look {
     uint64_t adds;
@@ -205,9 +205,8 @@ static bool is_left_alone(const struct dl_phdr_info *info) {
 static const char *give_why(const char *path, const char *what) {
     const char *parts[] = {path, what};
     char *at = why_text;
-    if (why_given)
+    if (__atomic_exchange_n(&why_given, true, __ATOMIC_RELAXED))
         return NULL;
-    why_given = true;
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         for (const char *from = parts[i]; *from && at + 1 < why_text + sizeof why_text; from++)
             *at++ = *from;

@@ -126,6 +126,20 @@ INSTANTIATE_TEST_SUITE_P(All, Plugins, testing::ValuesIn(kPlugins), [](const aut
     return title;
 });
 
+TEST(Slots, ThatCannotBeWrittenEndWithholding) {
+    const std::vector<std::string> command = {Runfile(kHost), PluginFile("now"), "deep"};
+    Outcome plain = RunProgram(command, With("", false));
+    Outcome run = RunProgram(command, With(Ours() + ":" + Interposer("protects"), true));
+    ASSERT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+    EXPECT_TRUE(Says(run, PluginFile("now") + " calls the driver past this library, and cannot be"))
+        << run.Describe();
+    // Where none is read-only nothing is lost.
+    run = RunProgram({Runfile(kHost), PluginFile("plain"), "deep", "lazy"},
+                     With(Ours() + ":" + Interposer("protects"), true));
+    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
+}
+
 // Handles, errors, errno, and on whose behalf the loader looks.
 TEST(Opening, IsTransparent) {
     for (bool cuda : {false, true}) {

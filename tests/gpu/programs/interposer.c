@@ -1,14 +1,16 @@
 /*
- * Another interposer, in three forms; each counts what it sees and says so on stderr at the end.
+ * Another interposer, in four forms; each counts what it sees and says so on stderr at the end.
  *
  *   INTERPOSER_LAUNCHES  answers dlsym and cuGetProcAddress by its own functions for launches and
  *                        allocations, and by the driver's own for all else
  *   INTERPOSER_MEMORY    the same for allocations alone
  *   INTERPOSER_EXPORTS   exports cuLaunchKernel, which goes on to the next one
+ *   INTERPOSER_PROTECTS  no interposer of the driver: no page becomes writable
  */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +34,14 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     launch_fn next = (launch_fn)dlsym(RTLD_NEXT, "cuLaunchKernel");
     atomic_fetch_add(&launches, 1);
     return next(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+}
+
+#elif defined(INTERPOSER_PROTECTS)
+
+int mprotect(void *address, size_t bytes, int protection) {
+    (void)address, (void)bytes, (void)protection;
+    errno = EACCES;
+    return -1;
 }
 
 #else
