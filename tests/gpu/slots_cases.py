@@ -13,6 +13,7 @@ PLUGINS = (
     ("copies", ("deep",), True),
     ("at_load", ("deep",), False),
     ("at_load", ("deep", "thread"), False),
+    ("at_load", ("deep", "busy"), False),
     ("looks_up", ("deep",), False),
     ("table", ("deep",), True),
 )

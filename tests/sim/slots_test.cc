@@ -111,6 +111,7 @@ const Plugin kPlugins[] = {
     {"copies", {}, false, true},
     {"at_load", {"deep"}, true, true},
     {"at_load", {"deep", "thread"}, true, true},
+    {"at_load", {"deep", "busy"}, true, true},
     {"at_load", {"deep", "lazy", "opener"}, true, true},
     {"looks_up", {"deep"}, true, true},
     {"looks_up", {}, false, true},

@@ -49,7 +49,10 @@ __attribute__((constructor)) static void begin(void) {
     launch_kernel();
 #elif defined(PLUGIN_AT_LOAD)
     const char *at = getenv(PLUGIN_AT_ONCE);
-    if (at)
-        plugin_launch((const struct plugin_call *)strtoull(at, NULL, 16));
+    const struct plugin_call *call = at ? (const void *)strtoull(at, NULL, 16) : NULL;
+    if (call && call->before)
+        call->before();
+    if (call)
+        plugin_launch(call);
 #endif
 }

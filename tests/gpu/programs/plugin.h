@@ -12,6 +12,7 @@ struct plugin_call {
     CUdeviceptr x;
     unsigned a, b; /* x = a * x + b */
     int n;
+    void (*before)(void); /* what the program does before a constructor's call; NULL: nothing */
 };
 
 /* The plugin's export of this name: one launch. */

@@ -1,12 +1,13 @@
 /*
  * A program in whose midst a plugin is opened that launches on the program's stream.
  *
- *   plugin_host PLUGIN [deep] [lazy] [thread] [opener=LIBRARY] [space]
+ *   plugin_host PLUGIN [deep] [lazy] [thread] [busy] [opener=LIBRARY] [space]
  *
  * deep: with RTLD_DEEPBIND, so that the plugin is bound to libcuda first. lazy: with RTLD_LAZY.
- * thread: another thread opens it. opener: LIBRARY does, by the plugin's name without folders.
- * space: a library of that name is opened in another namespace first. Prints whether the device has
- * what the host computed. Status: 0; 1 it has not; 2 for a mistake; 3 a call failed.
+ * thread: another thread opens it. busy: a constructor that launches has the program launch first.
+ * opener: LIBRARY does, by the plugin's name without folders. space: a library of that name is
+ * opened in another namespace first. Prints whether the device has what the host computed. Status:
+ * 0; 1 it has not; 2 for a mistake; 3 a call failed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -66,6 +67,21 @@ static void start(void) {
     call.n = N;
 }
 
+static void launch(unsigned a, unsigned b) {
+    void *params[] = {&call.x, &a, &b, &call.n};
+    OK(cuLaunchKernel(call.chain, 2, 1, 1, 128, 1, 1, 0, call.stream, params, NULL));
+    expect(a, b);
+}
+
+/* Beginnings of steps as there were, from inside the dlopen. */
+static void from_constructor(void) {
+    for (unsigned k = 0; k < 2; k++) {
+        OK(cuStreamSynchronize(call.stream));
+        for (unsigned i = 0; i < LAUNCHES / 2 - 2; i++) /* so that no graph is full */
+            launch(2 * i + 3, k + i);
+    }
+}
+
 static void *open_plugin(const struct wish *wish) {
     if (!wish->opener)
         return dlopen(wish->path, wish->flags);
@@ -107,12 +123,6 @@ static void open_now(struct wish *wish, bool launches) {
         expect(call.a, call.b);
 }
 
-static void launch(unsigned a, unsigned b) {
-    void *params[] = {&call.x, &a, &b, &call.n};
-    OK(cuLaunchKernel(call.chain, 2, 1, 1, 128, 1, 1, 0, call.stream, params, NULL));
-    expect(a, b);
-}
-
 static void step(unsigned k, struct wish *wish, bool launches) {
     for (unsigned i = 0; i < LAUNCHES; i++) {
         launch(2 * i + 3, k + i);
@@ -137,6 +147,8 @@ int main(int argc, char **argv) {
             lazy = true;
         else if (strcmp(argv[i], "thread") == 0)
             wish.thread = true;
+        else if (strcmp(argv[i], "busy") == 0)
+            call.before = from_constructor;
         else if (strcmp(argv[i], "space") == 0)
             wish.space = true;
         else if (strncmp(argv[i], "opener=", 7) == 0)
