@@ -112,17 +112,25 @@ static bool open_pages(struct around *around, uintptr_t slot) {
     return around->open;
 }
 
+/* Most names are seen to be others' by their first letters. */
+static bool may_concern(const struct cus_object *object, size_t offset) {
+    if (offset + 2 >= (size_t)(object->texts_end - object->texts))
+        return false;
+    const char *name = object->texts + offset;
+    return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'd' && name[1] == 'l');
+}
+
 static void lead(struct around *around, const ElfW(Rela) * entry) {
     const struct cus_object *object = &around->object;
     unsigned type = (unsigned)ELF64_R_TYPE(entry->r_info);
     if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64)
         return;
     const ElfW(Sym) *symbol = object->symbols + ELF64_R_SYM(entry->r_info);
-    if (!object->symbols || symbol >= object->symbols_end)
+    if (!object->symbols || symbol >= object->symbols_end || !may_concern(object, symbol->st_name))
         return;
     const char *name = cus_elf_text(object, symbol->st_name);
-    bool driver = name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
-    if (!driver && !(name[0] == 'd' && name[1] == 'l'))
+    bool driver = name[0] == 'c' && name[2] >= 'A' && name[2] <= 'Z';
+    if (name[0] == 'c' && !driver)
         return;
     uintptr_t slot = object->base + entry->r_offset;
     const ElfW(Phdr) *segment = cus_elf_segment(object->info, slot);
