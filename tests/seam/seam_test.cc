@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
@@ -437,6 +438,25 @@ TEST_F(Seam, ProfilersCanBeIgnored) {
 TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
     Outcome outcome = Run("SEAM_PROBE", "private_route");
     EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
+}
+
+TEST_F(Seam, WhatTheDriverOpensInsideACallIsSeenByTheNextHook) {
+    Outcome outcome = Run("SEAM_PROBE", "private_route_inside");
+    EXPECT_EQ(outcome.CountBeginning("engine opening"), 0);
+    Strings story = outcome.Story();
+    auto at = [&](const std::string &line) {
+        return std::find(story.begin(), story.end(), line) - story.begin();
+    };
+    EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
+    EXPECT_GT(at("engine withhold_off libnvcuvid.so"), at("opened"));
+    EXPECT_LT(at("engine withhold_off libnvcuvid.so"), at("engine drain"));
+}
+
+// A program that opens something itself: everything is issued first, on one thread at a time.
+TEST_F(Seam, WhatTheProgramOpensComesBehindEverything) {
+    Outcome outcome = Run("SEAM_PROBE", "private_route");
+    EXPECT_EQ(outcome.CountBeginning("engine opening 1"), 1);
+    EXPECT_EQ(outcome.CountBeginning("engine opening"), 1);
 }
 
 class Stats : public Seam {
