@@ -257,6 +257,11 @@ static void put_coverage(struct text *text, const struct cus_counters *c) {
     put(text, "; %llu ops one by one; %llu steps\n", (ull)eager, (ull)c->steps);
 }
 
+static void put_off(struct text *text, const struct cus_report *report) {
+    if (report->off)
+        put(text, "  nothing was withheld from some moment on: %s\n", report->off);
+}
+
 static void put_breaks(struct text *text, const struct cus_report *report) {
     unsigned n = report->n_breaks < CUS_REPORT_SHOWN ? report->n_breaks : CUS_REPORT_SHOWN;
     put(text,
@@ -329,6 +334,7 @@ size_t cus_report_text(const struct cus_report *report, char *text, size_t bytes
     struct text out = {text, text + bytes, bytes == 0};
     put(&out, "cusplice: why (mode %s)\n", report->mode);
     put_coverage(&out, report->counters);
+    put_off(&out, report);
     put_breaks(&out, report);
     put_rules(&out, report);
     put_shapes(&out, report);

@@ -59,6 +59,7 @@ struct cus_report_piece {
 struct cus_report {
     const struct cus_counters *counters;
     const char *mode;
+    const char *off;                   /* why nothing is withheld any more; NULL: it is */
     unsigned n_breaks, more_breaks;    /* kept, and beyond that */
     uint64_t more_launches, more_runs; /* of those beyond */
     struct cus_report_break breaks[CUS_REPORT_BREAKS];

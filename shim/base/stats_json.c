@@ -121,6 +121,8 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
         cus_json_close(w, '}');
     }
     cus_json_close(w, ']');
+    if (report->off)
+        cus_json_text(w, "withholding_off_by", report->off);
     cus_json_open(w, "changing_shapes", '[');
     for (unsigned i = 0; i < report->n_shapes; i++) {
         cus_json_open(w, NULL, '{');

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
 #include "shim/hook/runtime.h"
@@ -19,7 +20,9 @@
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
-dlsym_fn *cus_dlsym_function; /* read by the assembly */
+dlsym_fn *cus_dlsym_function; /* the next one behind this library; read by the assembly */
+
+static dlsym_fn *real_function; /* atomic: the C library's */
 
 static void *nothing(void *handle, const char *name) {
     (void)handle;
@@ -27,8 +30,10 @@ static void *nothing(void *handle, const char *name) {
     return NULL;
 }
 
-__attribute__((no_sanitize("address", "thread", "undefined"))) void *cus_dlsym_find(void) {
-    dlsym_fn *function = __atomic_load_n(&cus_dlsym_function, __ATOMIC_RELAXED);
+#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "thread", "undefined")))
+
+BEFORE_SANITIZERS void *cus_dlsym_find(void) {
+    dlsym_fn *function = __atomic_load_n(&real_function, __ATOMIC_RELAXED);
     if (function)
         return (void *)function;
     /* The versions under which the C libraries of all machines have it, newest first. */
@@ -39,6 +44,18 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void *cus_dlsym_f
         function = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
     if (!function)
         function = nothing;
+    __atomic_store_n(&real_function, function, __ATOMIC_RELAXED);
+    return (void *)function;
+}
+
+BEFORE_SANITIZERS void *cus_dlsym_next(void) {
+    dlsym_fn *function = __atomic_load_n(&cus_dlsym_function, __ATOMIC_RELAXED);
+    if (function)
+        return (void *)function;
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    function = (dlsym_fn *)look(RTLD_NEXT, "dlsym");
+    if (!function)
+        function = look;
     __atomic_store_n(&cus_dlsym_function, function, __ATOMIC_RELAXED);
     return (void *)function;
 }
@@ -53,34 +70,66 @@ static struct cus_dlsym_answer not_there(dlsym_fn *look, const char *name) {
     return answer(NULL);
 }
 
+/* Somebody else answers, in the caller's own frame. */
+static struct cus_dlsym_answer left_to(void *look) {
+    return (struct cus_dlsym_answer){.value = look, .decided = 0};
+}
+
+/* What an interposer behind this library asks for is for itself: the driver's own, or the two would
+ * call each other for ever. */
+static struct cus_dlsym_answer for_other(void *handle, const char *name) {
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    int row = cus_api_find(name);
+    if (row < 0 || !cus_entry_hooks[row] || look(handle, name) != cus_entry_hooks[row])
+        return left_to((void *)look);
+    void *own = cus_real_own((unsigned)row);
+    return own ? answer(own) : not_there(look, name);
+}
+
+static bool is_of_other(const void *caller) {
+    return cus_real_asking() || cus_others_behind(cus_real_others(), caller);
+}
+
+static struct cus_dlsym_answer decide_cupti(int cupti, void *handle, const char *name) {
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    void *profiler = look(handle, name);
+    if (!profiler)
+        return left_to(cus_dlsym_next());
+    profiler = cus_cupti_resolve(cupti, profiler);
+    return profiler ? answer(profiler) : not_there(look, name);
+}
+
+/* A library's own function is for whoever asks that library. */
+static struct cus_dlsym_answer decide_runtime(int runtime, void *handle, const char *name,
+                                              const void *caller) {
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    void *found = look(handle, name);
+    if (found != cus_runtime_export(runtime))
+        return left_to(cus_dlsym_next());
+    void *behind = cus_runtime_behind(runtime, caller);
+    if (!behind)
+        return not_there(look, name);
+    return answer(cus_resolve_off() ? behind : found);
+}
+
 struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const void *caller) {
-    const struct cus_dlsym_answer undecided = {.decided = 0};
+    const struct cus_dlsym_answer undecided = left_to(cus_dlsym_next());
     int cupti = cus_cupti_find(name), runtime = cus_runtime_find(name);
     if (cupti < 0 && runtime < 0 && !(name[2] >= 'A' && name[2] <= 'Z'))
         return undecided;
     /* Whose "next" it is only the real dlsym can tell, from the caller's frame. Where we come next
      * in the order, our export is the answer anyway. */
     if (handle == RTLD_NEXT)
-        return undecided;
-    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
-    if (cupti >= 0) {
-        void *profiler = look(handle, name);
-        if (!profiler)
-            return undecided;
-        profiler = cus_cupti_resolve(cupti, profiler);
-        return profiler ? answer(profiler) : not_there(look, name);
-    }
+        return is_of_other(caller) ? left_to(cus_dlsym_find()) : undecided;
+    if (cupti >= 0)
+        return decide_cupti(cupti, handle, name);
+    if (runtime >= 0)
+        return decide_runtime(runtime, handle, name, caller);
+    if (is_of_other(caller))
+        return for_other(handle, name);
 
-    void *found = look(handle, name);
-    if (runtime >= 0) {
-        /* A library's own function is for whoever asks that library. */
-        if (found != cus_runtime_export(runtime))
-            return undecided;
-        void *behind = cus_runtime_behind(runtime, caller);
-        if (!behind)
-            return not_there(look, name);
-        return answer(cus_resolve_off() ? behind : found);
-    }
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    void *found = (CUS_HAZARD(G3) ? (dlsym_fn *)cus_dlsym_next() : look)(handle, name);
     if (!found)
         return undecided; /* fails once more, in the caller's own scope */
     int row = cus_api_find(name);
@@ -90,11 +139,12 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
             return not_there(look, name);
         return answer(cus_resolve_off() ? cus_real_functions[row] : found);
     }
-    if (!cus_real_find() || !cus_real_holds(found))
-        return undecided;
     /* What the driver looks up of itself is for itself. */
-    if (cus_resolve_off() || cus_real_holds(caller))
+    if (!cus_real_find() || cus_resolve_off() || cus_real_holds(caller))
+        return undecided;
+    void *given = cus_resolve(found, name, 0);
+    if (given == found)
         return undecided;
     cus_routes_look_later();
-    return answer(cus_resolve(found, name, 0));
+    return answer(given);
 }

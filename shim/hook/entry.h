@@ -77,15 +77,18 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame);
 unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
                           uint64_t a5, uint64_t row);
 
-/* Called by the assembly of dlsym for names that may concern us. Not decided: the real dlsym is
- * jumped to. */
+/* Called by the assembly of dlsym for names that may concern us. Decided: `value` is the answer;
+ * else it is the dlsym that is jumped to. */
 struct cus_dlsym_answer {
     void *value;
     uint64_t decided;
 };
 struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const void *caller);
-/* The real dlsym, looked for once. Never NULL. */
+/* The C library's dlsym, looked for once. Never NULL. */
 void *cus_dlsym_find(void);
+/* The next one behind this library, which the program would have called: the C library's, or an
+ * interposer's. Never NULL. */
+void *cus_dlsym_next(void);
 
 #endif
 #endif

@@ -33,7 +33,8 @@ static char *put_number(char *at, uint64_t number) {
     return at;
 }
 
-static void say(const char *state, const uint64_t *numbers, int count) {
+/* `text`: what is behind the numbers, or NULL. */
+static void say(const char *state, const uint64_t *numbers, int count, const char *text) {
     const char *path = secure_getenv("CUSPLICE_HANDSHAKE");
     if (!path || !*path)
         return;
@@ -41,13 +42,18 @@ static void say(const char *state, const uint64_t *numbers, int count) {
     const char *why;
     int file = cus_file_open_output(path, CUS_FILE_THERE, &why);
     if (file >= 0) {
-        char line[128], *at = line;
+        char line[CUS_HANDSHAKE_LINE], *at = line;
         at = put_number(at, (uint64_t)getpid());
         *at++ = ' ';
         at = put_text(at, state);
         for (int i = 0; i < count; i++) {
             *at++ = ' ';
             at = put_number(at, numbers[i]);
+        }
+        for (const char *from = text ? text : ""; *from && at + 2 < line + sizeof line; from++) {
+            if (from == text)
+                *at++ = ' ';
+            *at++ = *from == '\n' ? '?' : *from;
         }
         *at++ = '\n';
         /* A line that cannot be written is one that the launcher does not see; there is nobody else
@@ -65,28 +71,33 @@ __attribute__((constructor)) static void say_there(void) {
     struct stat info;
     int error = errno;
     if (path && *path && stat(path, &info) == 0 && info.st_size == 0)
-        say("there", NULL, 0);
+        say("there", NULL, 0, NULL);
     errno = error;
 }
 
 void cus_handshake_loaded(void) {
-    say("loaded", NULL, 0);
+    say("loaded", NULL, 0, NULL);
 }
 
 void cus_handshake_on(void) {
-    say("on", NULL, 0);
+    say("on", NULL, 0, NULL);
 }
 
 void cus_handshake_off(void) {
-    say("off", NULL, 0);
+    say("off", NULL, 0, NULL);
 }
 
 void cus_handshake_verified(uint64_t launches, uint64_t different) {
     uint64_t numbers[2] = {launches, different};
-    say("verified", numbers, 2);
+    say("verified", numbers, 2, NULL);
 }
 
 void cus_handshake_exit(uint64_t ops, uint64_t graphs) {
     uint64_t numbers[2] = {ops, graphs};
-    say("exit", numbers, 2);
+    say("exit", numbers, 2, NULL);
+}
+
+void cus_handshake_found(enum cus_found what, const char *text) {
+    static const char *const states[] = {"front", "behind", "led", "passes"};
+    say(states[what], NULL, 0, text);
 }

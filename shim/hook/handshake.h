@@ -9,16 +9,25 @@
  *   PID off              cuInit succeeded and the mode is off
  *   PID verified N BAD   mode verify: graph launches verified, and how many of them differed
  *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
+ *   PID front FILE       another interposer stands in front of the library (hook/others.h)
+ *   PID behind FILE      one stands behind it
+ *   PID led FILE         an object was bound past the library, and is led to it (hook/slots.c)
+ *   PID passes WHY       nothing is withheld any more
  */
 #ifndef CUSPLICE_HOOK_HANDSHAKE_H
 #define CUSPLICE_HOOK_HANDSHAKE_H
 
 #include <stdint.h>
 
+enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most */
+
+enum cus_found { CUS_FOUND_FRONT, CUS_FOUND_BEHIND, CUS_FOUND_LED, CUS_FOUND_PASSES };
+
 void cus_handshake_loaded(void);
 void cus_handshake_on(void);
 void cus_handshake_off(void);
 void cus_handshake_verified(uint64_t launches, uint64_t different);
 void cus_handshake_exit(uint64_t ops, uint64_t graphs);
+void cus_handshake_found(enum cus_found what, const char *text);
 
 #endif

@@ -29,6 +29,7 @@
 #include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
 #include "shim/hook/runtime.h"
+#include "shim/hook/slots.h"
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 
@@ -168,6 +169,19 @@ static void fill_driver(void) {
 #undef FILL
 }
 
+void cus_lifecycle_withhold_off(const char *why) {
+    static uint32_t told; /* atomic */
+    cus_engine_withhold_off(why);
+    if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+        cus_handshake_found(CUS_FOUND_PASSES, why);
+}
+
+static void take_reason(void) {
+    const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
+    if (why)
+        cus_lifecycle_withhold_off(why);
+}
+
 void cus_lifecycle_start(void) {
     uint32_t cold = CUS_STATE_COLD;
     if (__atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE) != CUS_STATE_COLD ||
@@ -191,19 +205,20 @@ void cus_lifecycle_start(void) {
     /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
     atexit(at_exit);
     at_quick_exit(at_exit);
+    const char *other = cus_others_start();
+    if (other)
+        cus_lifecycle_withhold_off(other);
     state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
                : recorded                             ? CUS_STATE_RECORDED
                                                       : CUS_STATE_ON;
     cus_runtime_start(state_on == CUS_STATE_ON);
+    const char *around = cus_slots_look(false);
+    if (around)
+        cus_lifecycle_withhold_off(around);
     __atomic_store_n(&cus_process.hooks, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
             withholds ? "" : ", nothing is withheld");
-    const char *route = cus_routes_look();
-    if (route)
-        cus_engine_withhold_off(route);
-    const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
-    if (why)
-        cus_engine_withhold_off(why);
+    take_reason();
     cus_cupti_apply();
     cus_handshake_on();
     start_writers();
@@ -228,9 +243,7 @@ static void attend(void) {
     if (!__atomic_compare_exchange_n(&cus_process.hooks, &attend, state_on, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return;
-    const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
-    if (why)
-        cus_engine_withhold_off(why);
+    take_reason();
     cus_cupti_apply();
 }
 

@@ -10,8 +10,10 @@
 /* The driver works: cuInit, or a launch, has succeeded. Starts the engine once; everybody else
  * returns at once. */
 void cus_lifecycle_start(void);
+/* Inside a hook: nothing is withheld any more, for the reason given (which stays). */
+void cus_lifecycle_withhold_off(const char *why);
 /* For look-ups, which must not wait for the GPU: the next hook withholds nothing any more, for the
- * reason given (a literal). */
+ * reason given (which stays). */
 void cus_lifecycle_withhold_off_later(const char *why);
 /* The next hook has something to do first. */
 void cus_lifecycle_call_attention(void);

@@ -23,9 +23,11 @@
 #include "shim/base/file.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
+#include "shim/hook/lifecycle.h"
 #include "shim/hook/load.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
+#include "shim/hook/slots.h"
 #include "shim/hook/wrap.h"
 #include "shim/keep/image.h"
 #include "shim/stream/engine.h"
@@ -154,9 +156,9 @@ static uint64_t hash_of(const void *image, const char *path) {
 
 void cus_load_begins(unsigned row) {
     cus_act_flush(row, NULL);
-    const char *route = cus_routes_look();
+    const char *route = cus_slots_look(false);
     if (route)
-        cus_engine_withhold_off(route);
+        cus_lifecycle_withhold_off(route);
 }
 
 void cus_load_ended(const void *code, const void *image, const char *path) {

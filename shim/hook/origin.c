@@ -21,7 +21,9 @@
 #include <link.h>
 #include <stddef.h>
 
+#include "shim/hook/elf.h"
 #include "shim/hook/entry.h"
+#include "shim/hook/loader.h"
 #include "shim/hook/runtime.h"
 
 #include "shim/base/forbid.h"
@@ -44,100 +46,6 @@ int cus_runtime_find(const char *name) {
             return i;
     }
     return -1;
-}
-
-/* What the loader knows of an object. */
-struct object {
-    uintptr_t base;
-    const ElfW(Sym) * symbols;
-    const char *texts;
-    const uint32_t *hash;
-    const ElfW(Dyn) * dynamic;
-    const char *soname; /* "" where it has none */
-};
-
-/* The loader puts addresses there, or leaves offsets where it may not write. */
-static const void *pointer(uintptr_t base, uintptr_t value) {
-    return (const void *)(value < base ? base + value : value);
-}
-
-static bool read_object(const struct dl_phdr_info *info, struct object *object) {
-    *object = (struct object){.base = info->dlpi_addr, .soname = ""};
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            object->dynamic =
-                (const ElfW(Dyn) *)(object->base + (uintptr_t)info->dlpi_phdr[i].p_vaddr);
-    }
-    if (!object->dynamic)
-        return false;
-    uintptr_t soname = 0;
-    for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
-        const void *at = pointer(object->base, entry->d_un.d_ptr);
-        switch (entry->d_tag) {
-        case DT_SYMTAB:
-            object->symbols = at;
-            break;
-        case DT_STRTAB:
-            object->texts = at;
-            break;
-        case DT_GNU_HASH:
-            object->hash = at;
-            break;
-        case DT_SONAME:
-            soname = entry->d_un.d_val;
-            break;
-        default:
-            break;
-        }
-    }
-    if (soname && object->texts)
-        object->soname = object->texts + soname;
-    return object->texts != NULL;
-}
-
-static bool holds(const struct dl_phdr_info *info, uintptr_t address) {
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD &&
-            address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
-            return true;
-    }
-    return false;
-}
-
-static uint32_t gnu_hash(const char *name) {
-    uint32_t hash = 5381;
-    for (; *name; name++)
-        hash = hash * 33 + (uint8_t)*name;
-    return hash;
-}
-
-/* The function of that name that the object exports; NULL: none. */
-static void *exported(const struct object *object, const char *name, uint32_t hash) {
-    const uint32_t *table = object->hash;
-    if (!table || !object->symbols)
-        return NULL;
-    uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3];
-    const ElfW(Addr) *bloom = (const ElfW(Addr) *)(const void *)(table + 4);
-    const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
-    enum { BITS = 8 * sizeof(ElfW(Addr)) };
-    if (!buckets || !words)
-        return NULL;
-    ElfW(Addr) word = bloom[hash / BITS % words];
-    if (!(word >> hash % BITS & word >> (hash >> shift) % BITS & 1))
-        return NULL;
-    uint32_t i = bucket[hash % buckets];
-    if (i < first)
-        return NULL;
-    for (;; i++) {
-        uint32_t its = chain[i - first];
-        const ElfW(Sym) *symbol = &object->symbols[i];
-        if ((its | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
-            strcmp(object->texts + symbol->st_name, name) == 0)
-            return (void *)(object->base + symbol->st_value);
-        if (its & 1)
-            return NULL;
-    }
 }
 
 /* Of libcudart.so.13 it is 13, whatever stands between the two parts; 0: of no runtime. */
@@ -168,36 +76,37 @@ struct walk {
 
 static int find_definers(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct walk *walk = context;
-    struct object object;
+    struct cus_object object;
     (void)bytes;
-    if (holds(info, (uintptr_t)&version_of)) {
+    if (cus_elf_holds(info, (uintptr_t)&version_of)) {
         walk->n = 0;
         return 0;
     }
-    if (!read_object(info, &object))
+    if (!cus_elf_read(info, &object))
         return 0;
-    void *function = exported(&object, walk->name, walk->hash);
+    void *function = cus_elf_exported(&object, walk->name, walk->hash);
     if (function && walk->n < DEFINERS)
-        walk->definers[walk->n++] = (struct definer){.function = function,
-                                                     .soname = object.soname,
-                                                     .version = version_of(object.soname),
-                                                     .with_kernel = holds(info, walk->kernel),
-                                                     .with_caller = holds(info, walk->caller)};
+        walk->definers[walk->n++] =
+            (struct definer){.function = function,
+                             .soname = object.soname,
+                             .version = version_of(object.soname),
+                             .with_kernel = cus_elf_holds(info, walk->kernel),
+                             .with_caller = cus_elf_holds(info, walk->caller)};
     return 0;
 }
 
 /* Which of them does the object at `address` name as what it needs? */
 static int find_needed(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct walk *walk = context;
-    struct object object;
+    struct cus_object object;
     (void)bytes;
-    if (!holds(info, walk->address) || !read_object(info, &object))
+    if (!cus_elf_holds(info, walk->address) || !cus_elf_read(info, &object))
         return 0;
-    for (const ElfW(Dyn) *entry = object.dynamic; entry->d_tag != DT_NULL; entry++) {
+    for (const ElfW(Dyn) *entry = object.dynamic; entry < object.dynamic_end; entry++) {
         if (entry->d_tag != DT_NEEDED)
             continue;
         for (unsigned i = 0; i < walk->n; i++) {
-            if (strcmp(object.texts + entry->d_un.d_val, walk->definers[i].soname) == 0) {
+            if (strcmp(cus_elf_text(&object, entry->d_un.d_val), walk->definers[i].soname) == 0) {
                 walk->needed = &walk->definers[i];
                 return 1;
             }
@@ -216,9 +125,9 @@ static const struct definer *needed_at(struct walk *walk, uintptr_t address) {
 static int find_object(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct walk *walk = context;
     (void)bytes;
-    if (!holds(info, walk->address))
+    if (!cus_elf_holds(info, walk->address))
         return 0;
-    walk->n = holds(info, (uintptr_t)walk->name);
+    walk->n = cus_elf_holds(info, (uintptr_t)walk->name);
     return 1;
 }
 
@@ -226,27 +135,6 @@ bool cus_runtime_same_object(const void *one, const void *other) {
     struct walk walk = {.address = (uintptr_t)one, .name = other};
     dl_iterate_phdr(find_object, &walk);
     return walk.n != 0;
-}
-
-typedef int dlclose_fn(void *handle);
-
-static int cannot(void *handle) {
-    (void)handle;
-    return -1;
-}
-
-/* What comes behind us in the global scope: a tool may stand before the loader's own. */
-static int real_close(void *handle) {
-    static dlclose_fn *real; /* atomic */
-    dlclose_fn *call = __atomic_load_n(&real, __ATOMIC_RELAXED);
-    if (!call) {
-        dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
-        call = (dlclose_fn *)look(RTLD_NEXT, "dlclose");
-        if (!call)
-            call = cannot;
-        __atomic_store_n(&real, call, __ATOMIC_RELAXED);
-    }
-    return call(handle);
 }
 
 /* What the global scope has behind us. */
@@ -264,10 +152,10 @@ void *cus_runtime_behind(int which, const void *caller) {
     void *found = next_of(which), *handle = NULL;
     Dl_info info;
     if (!found && dladdr(caller, &info) && info.dli_fname)
-        handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+        handle = cus_loader_open(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
     if (handle) {
         found = look(handle, names[which]);
-        real_close(handle); /* the caller is still there */
+        cus_loader_close(handle); /* the caller is still there */
         dlerror();
     }
     errno = error;
@@ -318,7 +206,7 @@ struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void 
                                              const void *caller) {
     int error = errno;
     struct walk walk = {.name = names[which],
-                        .hash = gnu_hash(names[which]),
+                        .hash = cus_elf_hash(names[which]),
                         .kernel = (uintptr_t)kernel,
                         .caller = (uintptr_t)caller};
     dl_iterate_phdr(find_definers, &walk);
@@ -329,16 +217,4 @@ struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void 
         function = NULL;
     errno = error;
     return (struct cus_runtime_origin){function, chosen && chosen->version >= VERSION_MIN};
-}
-
-/* ---- dlclose, the export ---- */
-
-/* What is at an address may be another object's before the next look. Forgotten before, since the
- * address is free from then on; and behind, since the object's own destructors may have launched.
- */
-__attribute__((visibility("default"))) int dlclose(void *handle) {
-    cus_runtime_forget();
-    int result = real_close(handle);
-    cus_runtime_forget();
-    return result;
 }

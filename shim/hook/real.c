@@ -1,5 +1,7 @@
 /*
- * Finds the real libcuda, which the program has loaded or not: this file never loads it.
+ * Finds the real libcuda, which the program has loaded or not: this file never loads it. Where
+ * other interposers stand behind this library, they are asked for each function as the program
+ * would have asked them (HAZARDS G3).
  *
  * Runs on whatever thread looks something up or calls an exported symbol first, possibly inside a
  * constructor and thus under the loader's lock. So it takes no lock of its own: two threads may
@@ -14,9 +16,13 @@
 #include <link.h>
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
+#include "shim/hook/elf.h"
 #include "shim/hook/handshake.h"
+#include "shim/hook/loader.h"
+#include "shim/hook/resolve.h"
 
 #include "shim/base/forbid.h"
 
@@ -29,9 +35,15 @@ struct row_of {
 
 /* Everything that is known once libcuda is found; frozen when it is published. */
 struct real {
+    void *handle;
     uintptr_t low, high; /* the object in memory */
-    unsigned rows;
-    struct row_of sorted[CUS_API_ROWS]; /* by function, then by row */
+    const char *path;
+    unsigned rows, has;
+    void *own[CUS_API_ROWS];                /* the driver's; NULL: it has none */
+    struct row_of sorted[2 * CUS_API_ROWS]; /* by function, then by row; interposers' included */
+    struct cus_others others;
+    int before_launches; /* the first row that launches and is an interposer's; -1: none */
+    const char *before_path;
 };
 
 static struct real *found; /* atomic */
@@ -40,6 +52,8 @@ static struct real *found; /* atomic */
  * not depend on memory. Another thread that asks meanwhile fills one of its own. */
 static struct real first;
 static uint32_t first_taken; /* atomic */
+
+static __thread bool asking __attribute__((tls_model("initial-exec")));
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
@@ -61,22 +75,10 @@ struct object {
 
 static int measure(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct object *object = context;
-    uintptr_t low = UINTPTR_MAX, high = 0;
     (void)bytes;
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type != PT_LOAD)
-            continue;
-        if (begin < low)
-            low = begin;
-        if (begin + segment->p_memsz > high)
-            high = begin + segment->p_memsz;
-    }
-    if (object->inside < low || object->inside >= high)
+    if (!cus_elf_holds(info, object->inside))
         return 0;
-    object->low = low;
-    object->high = high;
+    cus_elf_measure(info, &object->low, &object->high);
     object->path = info->dlpi_name;
     return 1;
 }
@@ -97,17 +99,64 @@ static void sort(struct row_of *rows, unsigned count) {
     }
 }
 
-static void fill(struct real *real, void *handle) {
+static void add(struct real *real, void *function, unsigned row) {
+    real->sorted[real->rows++] = (struct row_of){(uintptr_t)function, row};
+}
+
+static void fill_own(struct real *real) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    struct object object = {0};
     for (unsigned row = 0; row < CUS_API_ROWS; row++) {
-        void *function = look(handle, cus_api_rows[row].name);
-        if (function) {
-            real->sorted[real->rows].function = (uintptr_t)function;
-            real->sorted[real->rows++].row = row;
-        } else {
-            function = (void *)lacking;
+        real->own[row] = look(real->handle, cus_api_rows[row].name);
+        if (!real->own[row])
+            continue;
+        real->has++;
+        object.inside = (uintptr_t)real->own[row];
+        add(real, real->own[row], row);
+    }
+    dl_iterate_phdr(measure, &object);
+    real->low = object.low;
+    real->high = object.high;
+    real->path = object.path;
+}
+
+/* What the program would have got without this library. */
+static void *chained(const struct real *real, unsigned row) {
+    dlsym_fn *next = (dlsym_fn *)cus_dlsym_next();
+    void *function = NULL;
+    if (!CUS_HAZARD(G3))
+        return real->own[row];
+    if ((void *)next != cus_dlsym_find()) {
+        asking = true;
+        function = next(real->handle, cus_api_rows[row].name);
+        asking = false;
+    }
+    if (function && function != real->own[row] && function != cus_entry_hooks[row])
+        return function;
+    return real->others.behind[row] ? real->others.behind[row] : real->own[row];
+}
+
+bool cus_real_is_launch(unsigned row) {
+    return cus_api_rows[row].kind == CUS_CLASS_OP || cus_api_rows[row].act == CUS_ACT_COUNT;
+}
+
+static void fill(struct real *real) {
+    fill_own(real);
+    cus_others_find(&real->others, real->low);
+    real->before_launches = -1;
+    for (unsigned row = 0; row < CUS_API_ROWS; row++) {
+        void *function = chained(real, row);
+        if (function && function != real->own[row]) {
+            add(real, function, row);
+            if (real->before_launches < 0 && cus_real_is_launch(row)) {
+                struct object object = {.inside = (uintptr_t)function, .path = "?"};
+                dl_iterate_phdr(measure, &object);
+                real->before_launches = (int)row;
+                real->before_path = object.path;
+            }
         }
-        __atomic_store_n(&cus_real_functions[row], function, __ATOMIC_RELAXED);
+        __atomic_store_n(&cus_real_functions[row], function ? function : (void *)lacking,
+                         __ATOMIC_RELAXED);
     }
     sort(real->sorted, real->rows);
 }
@@ -117,32 +166,30 @@ bool cus_real_found(void) {
 }
 
 bool cus_real_find(void) {
-    if (cus_real_found())
-        return true;
+    if (cus_real_found() || asking)
+        return cus_real_found();
     int error = errno;
     /* By soname, so that it does not matter under which path the program loaded it. The handle is
      * kept: what we hand out must stay. */
-    void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    void *handle = cus_loader_open("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
     struct real *real = NULL;
     if (handle)
         real = __atomic_exchange_n(&first_taken, 1, __ATOMIC_ACQ_REL) ? cus_mem_alloc(sizeof *real)
                                                                       : &first;
     if (real) {
         struct real *nobody = NULL;
-        struct object object = {0};
-        fill(real, handle);
-        object.inside = real->rows ? real->sorted[0].function : 0;
-        dl_iterate_phdr(measure, &object);
-        real->low = object.low;
-        real->high = object.high;
+        real->handle = handle;
+        fill(real);
         if (!__atomic_compare_exchange_n(&found, &nobody, real, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE)) {
             if (real != &first)
                 cus_mem_free(real);
         } else {
             cus_log(CUS_DEBUG, "hook", "libcuda is %s, %u of %d entry points",
-                    object.path ? object.path : "?", real->rows, CUS_API_ROWS);
+                    real->path ? real->path : "?", real->has, CUS_API_ROWS);
             cus_handshake_loaded();
+            if (!cus_resolve_off())
+                cus_others_tell(&real->others);
         }
     }
     /* The look-ups above that failed are nothing that the program shall hear of. */
@@ -173,19 +220,52 @@ int cus_real_row(const void *function, const char *name) {
         else
             high = middle;
     }
-    int best = -1;
+    int best = -1, fits = -1;
     for (; low < real->rows && real->sorted[low].function == (uintptr_t)function; low++) {
         int row = (int)real->sorted[low].row;
-        if (name && belongs(cus_api_rows[row].name, name))
+        if (name && strcmp(cus_api_rows[row].name, name) == 0)
             return row;
+        if (fits < 0 && name && belongs(cus_api_rows[row].name, name))
+            fits = row;
         /* Of several names for one function the one that is not PASS errs on the safe side. */
         if (best < 0 || cus_api_rows[best].act == CUS_ACT_PASS)
             best = row;
     }
-    return best;
+    return fits >= 0 ? fits : best;
+}
+
+static const struct real *known(void) {
+    return __atomic_load_n(&found, __ATOMIC_ACQUIRE);
 }
 
 bool cus_real_holds(const void *address) {
-    const struct real *real = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+    const struct real *real = known();
     return real && (uintptr_t)address >= real->low && (uintptr_t)address < real->high;
+}
+
+void *cus_real_handle(void) {
+    const struct real *real = known();
+    return real ? real->handle : NULL;
+}
+
+void *cus_real_own(unsigned row) {
+    const struct real *real = known();
+    return real ? real->own[row] : NULL;
+}
+
+const struct cus_others *cus_real_others(void) {
+    const struct real *real = known();
+    return real ? &real->others : NULL;
+}
+
+bool cus_real_asking(void) {
+    return asking;
+}
+
+const char *cus_real_before_launches(int *row) {
+    const struct real *real = known();
+    if (!real || real->before_launches < 0)
+        return NULL;
+    *row = real->before_launches;
+    return real->before_path;
 }

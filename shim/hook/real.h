@@ -8,9 +8,12 @@
 #include <stdint.h>
 
 #include "shim/hook/entry.h"
+#include "shim/hook/others.h"
 
 /*
- * The real function of each row, behind them of each spare stub. NULL until libcuda is found;
+ * The real function of each row, behind them of each spare stub. The real function is what the
+ * program would have found without this library: the driver's, or that of an interposer behind
+ * this library. NULL until libcuda is found;
  * afterwards rows that this driver lacks hold a function that answers CUDA_ERROR_NOT_FOUND. Written
  * once with the same values by whoever comes first; the assembly reads it.
  */
@@ -32,6 +35,21 @@ bool cus_real_has(unsigned row);
 int cus_real_row(const void *function, const char *name);
 /* Does the address lie in the real libcuda? */
 bool cus_real_holds(const void *address);
+/* The loader's handle of libcuda; NULL before it is found. */
+void *cus_real_handle(void);
+/* The driver's own function, whoever stands before it; NULL: this driver has none. */
+void *cus_real_own(unsigned row);
+
+/* Other interposers; NULL before libcuda is found. */
+const struct cus_others *cus_real_others(void);
+/* Is this thread asking an interposer behind this library for the driver's functions? What that one
+ * asks meanwhile is for itself. */
+bool cus_real_asking(void);
+/* Does the row launch work: an op, or a graph of the program? */
+bool cus_real_is_launch(unsigned row);
+/* The file of an interposer behind this library that stands before a row which launches work, and
+ * that row; NULL: none does. */
+const char *cus_real_before_launches(int *row);
 
 /* What a call is answered where there is no real function: CUDA_ERROR_NOT_INITIALIZED without
  * libcuda. */

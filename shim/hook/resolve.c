@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/hook/lifecycle.h"
@@ -49,16 +50,31 @@ static bool is_graphics(const char *name) {
     return false;
 }
 
+/* An interposer's function that did not show when its object was asked for the whole table. */
+static void *watch_other(void *function, const char *name) {
+    int row = cus_api_find(name);
+    if (row < 0 || !cus_entry_hooks[row] || !CUS_HAZARD(G3))
+        return function;
+    cus_others_met(function, (unsigned)row);
+    void *stub = cus_spare_stub(function, name, CUS_SPARE_UNKNOWN);
+    return stub ? stub : function;
+}
+
 void *cus_resolve(void *function, const char *name, int version) {
     int row = cus_real_row(function, name);
-    if (row >= 0)
-        return cus_entry_hooks[row] ? cus_entry_hooks[row] : function;
-    if (!cus_real_holds(function) || strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
-        return function;
-    /* Should the driver answer this one by an inner address, hooking would end here silently. */
-    if (strcmp(name, "cuGetProcAddress") == 0 && version > 0)
+    /* The two forms are told by the version alone. Should the driver answer by an inner address,
+     * hooking would end here silently. */
+    if (version > 0 && strcmp(name, "cuGetProcAddress") == 0 &&
+        (row >= 0 || cus_real_holds(function)))
         return cus_entry_hooks[version < 12000 ? CUS_ROW_cuGetProcAddress
                                                : CUS_ROW_cuGetProcAddress_v2];
+    if (row >= 0)
+        return cus_entry_hooks[row] ? cus_entry_hooks[row] : function;
+    if (strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
+        return function;
+    if (!cus_real_holds(function))
+        return cus_others_behind(cus_real_others(), function) ? watch_other(function, name)
+                                                              : function;
     bool graphics = is_graphics(name);
     void *stub = cus_spare_stub(function, name, graphics ? CUS_SPARE_GRAPHICS : CUS_SPARE_UNKNOWN);
     if (stub)
@@ -68,12 +84,27 @@ void *cus_resolve(void *function, const char *name, int version) {
     return function;
 }
 
+/* The exact symbol that the driver's own look-up finds for what an interposer has answered by a
+ * function of its own. */
+static const char *exact_name(const char *symbol, int version, cuuint64_t flags) {
+    void *look = cus_real_own(CUS_ROW_cuGetProcAddress_v2), *own = NULL;
+    CUdriverProcAddressQueryResult status;
+    if (!look || ((__typeof__(&cuGetProcAddress_v2))look)(symbol, &own, version, flags, &status) !=
+                     CUDA_SUCCESS)
+        return symbol;
+    int row = own ? cus_real_row(own, symbol) : -1;
+    return row >= 0 ? cus_api_rows[row].name : symbol;
+}
+
 /* The real answer is there: gives the program our own where there is one. */
-static void substitute(const char *symbol, void **function, int version) {
+static void substitute(const char *symbol, void **function, int version, cuuint64_t flags) {
     if (!function || !*function || !symbol || cus_resolve_off())
         return;
     cus_routes_look_later();
-    *function = cus_resolve(*function, symbol, version);
+    if (cus_others_behind(cus_real_others(), *function) && strcmp(symbol, "cuGetProcAddress") != 0)
+        *function = cus_resolve(*function, exact_name(symbol, version, flags), 0);
+    else
+        *function = cus_resolve(*function, symbol, version);
 }
 
 CUS_WRAP(cuGetProcAddress, (const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)) {
@@ -81,7 +112,7 @@ CUS_WRAP(cuGetProcAddress, (const char *symbol, void **pfn, int cudaVersion, cuu
         return cus_real_absent();
     CUresult result = CUS_REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
     if (result == CUDA_SUCCESS)
-        substitute(symbol, pfn, cudaVersion);
+        substitute(symbol, pfn, cudaVersion, flags);
     return result;
 }
 
@@ -91,6 +122,6 @@ CUS_WRAP(cuGetProcAddress_v2, (const char *symbol, void **pfn, int cudaVersion, 
         return cus_real_absent();
     CUresult result = CUS_REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
     if (result == CUDA_SUCCESS)
-        substitute(symbol, pfn, cudaVersion);
+        substitute(symbol, pfn, cudaVersion, flags);
     return result;
 }

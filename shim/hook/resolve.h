@@ -47,10 +47,11 @@ void cus_cupti_apply(void);
 
 /* ---- routes.c ---- */
 
-/* Was a library that reaches the GPU by a private route mapped since the last call? Its name, or
- * NULL. One look at a counter of the loader where nothing was mapped at all. */
-const char *cus_routes_look(void);
-/* The same, for look-ups, which must not wait for anything: the next hook acts. */
+/* The name of the library with a private route to the GPU that this file is, the first time that
+ * one is seen; NULL: it is none. */
+const char *cus_routes_see(const char *path);
+/* Looks at what was loaded meanwhile (slots.h), for look-ups, which must not wait for anything: the
+ * next hook acts. */
 void cus_routes_look_later(void);
 
 #endif

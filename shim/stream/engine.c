@@ -72,6 +72,9 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
      * that nothing is withheld behind its back. */
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
         return false;
+    why_not->why = CUS_WHY_OPENING;
+    if (cus_opening_threads())
+        return false;
     why_not->why = CUS_WHY_PROFILER;
     if (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE))
         return false;

@@ -41,6 +41,9 @@ void cus_engine_drain(void);
 void cus_engine_child(void);
 /* Nothing is withheld any more, for the reason given (said once). Flushes everything first. */
 void cus_engine_withhold_off(const char *why);
+/* Objects are about to be opened, which may launch past the hooks: flushes everything. The caller
+ * has entered cus_process.opening, so that nothing is withheld meanwhile. */
+void cus_engine_opening(void);
 /* A profiler records kernels (CUPTI enabled): ops go out one by one while on. Flushes everything
  * first. */
 void cus_engine_profiling(bool on);

@@ -142,9 +142,18 @@ void cus_engine_withhold_off(const char *why) {
     if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
+    __atomic_store_n(&cus_process.off_why, why, __ATOMIC_RELEASE);
     cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     cus_fallback(CUS_FALLBACK_OFF);
     cus_log(CUS_WARN, "stream", "nothing is withheld any more: %s", why);
+}
+
+void cus_engine_opening(void) {
+    CUS_TAP(.what = CST_CALL_FLUSH, .scope = CUS_SCOPE_P, .name = cus_tap_cause(CUS_CAUSE_OPENING));
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
+        return;
+    cus_flush_for_certain(CUS_CAUSE_OPENING, CUS_BREAK_API);
+    cus_thread_pends(&cus_thread_self, NULL);
 }
 
 void cus_engine_profiling(bool on) {

@@ -192,9 +192,11 @@ struct cus_process {
     uint32_t registry_epoch; /* atomic: bumped whenever a stream or context may have gone */
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
-    uint32_t hooks; /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
-    uint32_t way;   /* atomic futex: which build is under way, with CUS_WAY_NOW while others are
-                       asked for a moment; 0: none */
+    uint32_t hooks;   /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
+    uint32_t way;     /* atomic futex: which build is under way, with CUS_WAY_NOW while others are
+                         asked for a moment; 0: none */
+    uint64_t opening; /* atomic: threads inside a dlopen, in its low half: nothing is withheld; in
+                         its high half how many have been; hook/loader.c's alone */
 
     /* What threads write while others match ops is in other lines than what they look at. */
     uint32_t copiers __attribute__((
@@ -227,6 +229,7 @@ struct cus_process {
     bool wanting;              /* atomic: there was no room for a graph */
     uint64_t looked_at;        /* atomic: when idle streams were looked for last, in ns, */
     uint64_t refused;          /* and host memory refused until then */
+    const char *off_why;       /* atomic: why nothing is withheld any more; NULL: it is */
     uint32_t n_engines;        /* atomic: slots in use of engines[]; grows only */
     struct cus_engine *engines[CUS_ENGINES_MAX];
     struct cus_group groups[CUS_GROUPS];
@@ -244,6 +247,21 @@ struct cus_process {
 };
 
 extern struct cus_process cus_process;
+
+static inline uint64_t cus_opening_word(void) {
+    return __atomic_load_n(&cus_process.opening, __ATOMIC_SEQ_CST);
+}
+static inline uint32_t cus_opening_threads(void) {
+    return (uint32_t)cus_opening_word();
+}
+static inline void cus_opening_enter(void) {
+    __atomic_add_fetch(&cus_process.opening, (uint64_t)1 << 32 | 1, __ATOMIC_SEQ_CST);
+}
+/* False: somebody entered or left since `word` was read. */
+static inline bool cus_opening_leave(uint64_t word) {
+    return __atomic_compare_exchange_n(&cus_process.opening, &word, word - 1, false,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
 
 static inline uint32_t *cus_group_pending(const struct cus_engine *engine) {
     return &cus_process.groups[engine->number % CUS_GROUPS].pending;

@@ -108,7 +108,9 @@ uint64_t cus_why_let_pass(void) {
 
 void cus_engine_report(struct cus_report *report, const struct cus_counters *counters,
                        const char *(*api_name)(unsigned row)) {
-    *report = (struct cus_report){.counters = counters, .mode = cus_mode_name(cus_options()->mode)};
+    *report = (struct cus_report){.counters = counters,
+                                  .mode = cus_mode_name(cus_options()->mode),
+                                  .off = __atomic_load_n(&cus_process.off_why, __ATOMIC_ACQUIRE)};
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -37,6 +37,10 @@ void cus_engine_withhold_off(const char *why) {
     seam_log("engine withhold_off %s", why);
 }
 
+void cus_engine_opening(void) {
+    seam_log("engine opening %u", cus_opening_threads());
+}
+
 void cus_engine_profiling(bool on) {
     seam_log("engine profiling %d", on);
 }

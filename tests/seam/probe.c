@@ -531,6 +531,19 @@ static void core_dumps_early(void) {
     inside();
 }
 
+static void open_route(void) {
+    open_beside("libnvcuvid.so.1");
+}
+
+/* By the driver itself, inside a call: nothing is issued there, and the next hook acts. */
+static void private_route_inside(void) {
+    start();
+    ((void (*)(void (*)(void)))find("fake_callback"))(open_route);
+    CALL(cuStreamSynchronize, (word)0x51);
+    seam_log("opened");
+    inside();
+}
+
 /* Modules and libraries out of memory of every sort, and what is made from them. */
 static void origins(void) {
     static const struct {
@@ -589,6 +602,7 @@ int main(int argc, char **argv) {
         {"out_of_memory", out_of_memory},
         {"callbacks", callbacks},
         {"callback_passed", callback_passed},
+        {"private_route_inside", private_route_inside},
         {"fork", forked},
         {"leaving", leaving},
         {"failing_init", failing_init},

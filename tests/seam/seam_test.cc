@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
@@ -423,12 +424,13 @@ TEST_F(Seam, AProfilerThatRecordsIsNoticedAndItsCallsPassOn) {
     Outcome outcome = Run("SEAM_PROBE", "profiler");
     EXPECT_EQ(
         outcome.Story(),
-        (Strings{"engine profiling 1", "cupti cuptiActivityEnable 3", "cupti cuptiActivityEnable a",
-                 "cupti cuptiActivityEnable a", "cupti cuptiActivityDisable a",
-                 "engine profiling 0", "cupti cuptiActivityDisable 3",
-                 "cupti cuptiEnableCallback 1", "engine profiling 1", "cupti cuptiEnableCallback 1",
-                 "cupti cuptiEnableCallback 0", "engine profiling 0", "cupti cuptiUnsubscribe 5b",
-                 "engine profiling 1", "cupti cuptiActivityEnableContext c0", "engine profiling 0",
+        (Strings{"engine opening 1", "engine profiling 1", "cupti cuptiActivityEnable 3",
+                 "cupti cuptiActivityEnable a", "cupti cuptiActivityEnable a",
+                 "cupti cuptiActivityDisable a", "engine profiling 0",
+                 "cupti cuptiActivityDisable 3", "cupti cuptiEnableCallback 1",
+                 "engine profiling 1", "cupti cuptiEnableCallback 1", "cupti cuptiEnableCallback 0",
+                 "engine profiling 0", "cupti cuptiUnsubscribe 5b", "engine profiling 1",
+                 "cupti cuptiActivityEnableContext c0", "engine profiling 0",
                  "cupti cuptiFinalize 0", "engine drain"}));
 }
 
@@ -501,6 +503,25 @@ TEST_F(Seam, CoreDumpsEndWithholding) {
 TEST_F(Seam, CoreDumpsMayBeSwitchedOnBeforeTheStart) {
     Outcome outcome = Run("SEAM_PROBE", "core_dumps_early");
     EXPECT_EQ(outcome.CountBeginning("engine withhold_off core dumps"), 1);
+}
+
+TEST_F(Seam, WhatTheDriverOpensInsideACallIsSeenByTheNextHook) {
+    Outcome outcome = Run("SEAM_PROBE", "private_route_inside");
+    EXPECT_EQ(outcome.CountBeginning("engine opening"), 0);
+    Strings story = outcome.Story();
+    auto at = [&](const std::string &line) {
+        return std::find(story.begin(), story.end(), line) - story.begin();
+    };
+    EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
+    EXPECT_GT(at("engine withhold_off libnvcuvid.so"), at("opened"));
+    EXPECT_LT(at("engine withhold_off libnvcuvid.so"), at("engine drain"));
+}
+
+// A program that opens something itself: everything is issued first, on one thread at a time.
+TEST_F(Seam, WhatTheProgramOpensComesBehindEverything) {
+    Outcome outcome = Run("SEAM_PROBE", "private_route");
+    EXPECT_EQ(outcome.CountBeginning("engine opening 1"), 1);
+    EXPECT_EQ(outcome.CountBeginning("engine opening"), 1);
 }
 
 class Stats : public Seam {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/clean.h"
 #include "tools/cli/program.h"
 #include "tools/cli/verb.h"
 
@@ -17,6 +18,14 @@ struct tally {
     unsigned there, loaded, on, off, exits;
     unsigned long long ops, graphs;
     struct cli_verified verified;
+};
+
+enum { FOUND = 16, LINE = 1024 };
+
+/* What was found beside the library, each thing once, however many processes say it. */
+struct found {
+    unsigned n;
+    char texts[FOUND][LINE];
 };
 
 static char file[PATH_MAX];
@@ -61,6 +70,33 @@ static void count_line(struct tally *tally, const char *line) {
     if (strcmp(word, "verified") == 0 && fields == 4) {
         tally->verified.launches += ops;
         tally->verified.different += graphs;
+    }
+}
+
+/* The text behind the process and the word. */
+static void note_found(struct found *found, const char *line) {
+    static const struct {
+        const char *word, *says;
+    } kinds[] = {
+        {"front", "another interposer stands in front of the library: "},
+        {"behind", "another interposer stands behind the library, and is called by it: "},
+        {"led", "this was bound past the library, and led to it: "},
+        {"passes", "nothing was withheld from some moment on: "},
+    };
+    char word[16], *to = found->texts[found->n < FOUND ? found->n : 0];
+    int text = 0;
+    if (found->n == FOUND || sscanf(line, "%*d %15s %n", word, &text) != 1 || !text)
+        return;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(word, kinds[i].word) != 0)
+            continue;
+        size_t bytes = (size_t)snprintf(to, LINE, "%s%.*s", kinds[i].says,
+                                        (int)strcspn(line + text, "\n"), line + text);
+        cus_clean(to, bytes < LINE ? bytes : LINE - 1);
+        for (unsigned old = 0; old < found->n; old++)
+            if (strcmp(found->texts[old], to) == 0)
+                return;
+        found->n++;
     }
 }
 
@@ -109,13 +145,18 @@ bool cli_handshake_report(const char *program, bool mode_off, struct cli_verifie
     if (!*file)
         return false;
     FILE *lines = fopen(file, "r");
-    char line[128];
-    while (lines && fgets(line, sizeof line, lines))
+    char line[CUS_HANDSHAKE_LINE + 1];
+    static struct found found;
+    while (lines && fgets(line, sizeof line, lines)) {
         count_line(&tally, line);
+        note_found(&found, line);
+    }
     if (lines)
         fclose(lines);
     cli_handshake_drop();
     say_tally(&tally, program, mode_off);
+    for (unsigned i = 0; i < found.n; i++)
+        cli_say("%s", found.texts[i]);
     *verified = tally.verified;
     return tally.ops > 0;
 }

@@ -7,6 +7,9 @@
  *   PID on | PID off      cuInit succeeded; the engine started, or mode is off
  *   PID verified N BAD    mode verify: graph launches verified, and how many of them differed
  *   PID exit OPS GRAPHS   ops seen, and the program's own cuGraphLaunch calls
+ *   PID front | behind FILE   another interposer stands in front of the library, or behind it
+ *   PID led FILE          an object was bound past the library, and is led to it
+ *   PID passes WHY        nothing is withheld any more
  *
  * Several processes may write.
  */
@@ -16,11 +19,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most, as in shim/hook/handshake.h */
+
 /* Makes the file and names it in the environment. False: there is none, and nothing can be said
  * afterwards. */
 bool cli_handshake_begin(void);
-/* Reads and removes it; says on stderr, if so, that the library never came up or saw nothing, and
- * why. False: so it is, or there was no file. */
+/* Reads and removes it; says on stderr what was found beside the library, and, if so, that the
+ * library never came up or saw nothing, and why. False: so it is, or there was no file. */
 struct cli_verified {
     unsigned long long launches, different;
 };

@@ -149,8 +149,8 @@ static const char *const limits[] = {"graph_mb", "host_mb", "cache_mb", NULL};
 /* A trace may be a stranger's. Where files are written, what is said, how much memory may be taken
  * and which drivers are trusted is for the user of this machine to say. */
 static bool is_of_the_machine(const char *key) {
-    static const char *const keys[] = {"stats",  "log",   "why",          "live", "verify",
-                                       "record", "cache", "trust_driver", NULL};
+    static const char *const keys[] = {"stats",  "log",   "why",    "live", "verify",
+                                       "record", "cache", "trust_", NULL};
     return begins_with(key, keys) || begins_with(key, limits);
 }
 

@@ -89,6 +89,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.cache_every, 60u);
     EXPECT_TRUE(options.demote);
     EXPECT_FALSE(options.trust_driver);
+    EXPECT_FALSE(options.trust_interposers);
     EXPECT_EQ(options.profile, CUS_PROFILE_EAGER);
     EXPECT_STREQ(options.stats, "");
     EXPECT_EQ(options.stats_every, 0u);
@@ -133,6 +134,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"demote", "no"},
                                                        {"runtime_fast_path", "no"},
                                                        {"trust_driver", "yes"},
+                                                       {"trust_interposers", "yes"},
                                                        {"profile", "ignore"},
                                                        {"stats", "/tmp/s.json"},
                                                        {"stats_every", "3"},
