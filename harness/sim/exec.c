@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t cusim_graph_bytes;
+size_t cusim_graph_bytes, cusim_graph_held;
 enum { NODE_BYTES = 2048 };
 
 static struct cusim_exec *exec_get(CUgraphExec handle) {
@@ -46,6 +46,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, cuuint64_t flags) 
     }
     exec->flags = flags;
     cusim_graph_bytes += exec->bytes;
+    if (cusim_graph_held < cusim_graph_bytes)
+        cusim_graph_held = cusim_graph_bytes;
     if (cusim_ctx_current(&exec->ctx) != CUDA_SUCCESS)
         exec->ctx = NULL;
     if (exec->ctx)

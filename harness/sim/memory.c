@@ -157,9 +157,21 @@ static int arena_of(const struct cusim_mem *mem) {
     }
 }
 
+static bool fits(int device, size_t bytes) {
+    size_t used = arenas[device].used + (device == 0 ? cusim_graph_held : 0);
+    return bytes <= cusim.options.device_bytes && used <= cusim.options.device_bytes - bytes;
+}
+
+/* Where memory runs out, what the pools hold for graphs that are gone comes back: behind all that
+ * runs, as with driver 580. May wait. */
 static bool has_room(int device, size_t bytes) {
-    return bytes <= cusim.options.device_bytes &&
-           arenas[device].used <= cusim.options.device_bytes - bytes;
+    if (fits(device, bytes))
+        return true;
+    if (device != 0 || cusim_graph_held == cusim_graph_bytes)
+        return false;
+    cusim_all_wait();
+    cusim_graph_held = cusim_graph_bytes;
+    return fits(device, bytes);
 }
 
 bool cusim_mem_charge(int device, size_t bytes) {
@@ -350,7 +362,7 @@ CUSIM_LOCKED(cuMemGetInfo_v2, (size_t * available, size_t *total), (available, t
     CUresult result = cusim_ctx_current(&ctx);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t used = arenas[ctx->device->ordinal].used + cusim_graph_bytes;
+    size_t used = arenas[ctx->device->ordinal].used + cusim_graph_held;
     if (total)
         *total = cusim.options.device_bytes;
     if (available)

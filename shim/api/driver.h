@@ -65,6 +65,7 @@
     X(cuKernelGetParamInfo)                                                                        \
     X(cuKernelGetFunction)                                                                         \
     X(cuFuncGetAttribute)                                                                          \
+    X(cuMemGetInfo_v2)                                                                             \
     X(cuDriverGetVersion)
 
 /* OPTIONAL entries that mode verify alone calls, while nothing runs and nobody else calls: they may

@@ -444,10 +444,12 @@ void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec) {
     *list = exec;
 }
 
-struct cus_exec *cus_exec_take(struct cus_exec **list) {
-    struct cus_exec *exec = *list;
-    *list = exec->next;
-    return exec;
+void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **list) {
+    while (*list) {
+        struct cus_exec *exec = *list;
+        *list = exec->next;
+        cus_exec_destroy(driver, exec);
+    }
 }
 
 uint64_t cus_exec_estimate(uint32_t n) {
@@ -460,6 +462,10 @@ uint64_t cus_exec_waited_ns(const struct cus_exec *exec) {
 
 uint32_t cus_exec_nodes(const struct cus_exec *exec) {
     return exec->n;
+}
+
+struct cus_exec *cus_exec_next(const struct cus_exec *exec) {
+    return exec->next;
 }
 
 uint64_t cus_exec_bytes(const struct cus_exec *exec) {

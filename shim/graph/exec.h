@@ -45,10 +45,11 @@ CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec,
 /* Legal while the exec is in flight. `driver` NULL: the context is dead, only the host side is
  * freed. */
 void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec);
-/* Puts it on a list of those to be destroyed later; takes the one that came last off. */
+/* Puts it on a list of those to be destroyed later; destroys what is on one. */
 void cus_exec_put_off(struct cus_exec **list, struct cus_exec *exec);
-struct cus_exec *cus_exec_take(struct cus_exec **list);
+void cus_exec_destroy_list(const struct cus_driver *driver, struct cus_exec **list);
 uint32_t cus_exec_nodes(const struct cus_exec *exec);
+struct cus_exec *cus_exec_next(const struct cus_exec *exec);
 
 /* How long the driver took to begin it, in ns: beside threads that launch it is waited for there,
  * whatever the size of the graph. */

@@ -106,6 +106,21 @@ static bool gives_address(unsigned row) {
     }
 }
 
+/* 0: not known, or not of the device alone. */
+static uint64_t bytes_wanted(const struct call *call) {
+    switch (call->row) {
+    case CUS_ROW_cuMemAlloc_v2:
+    case CUS_ROW_cuMemAllocAsync:
+    case CUS_ROW_cuMemAllocAsync_ptsz:
+    case CUS_ROW_cuMemAllocFromPoolAsync:
+    case CUS_ROW_cuMemAllocFromPoolAsync_ptsz:
+    case CUS_ROW_cuMemCreate:
+        return call->a[1];
+    default:
+        return 0;
+    }
+}
+
 /* Streams and graphs of the program's are in the driver's pools beside ours. */
 static void note_room(unsigned row) {
     switch (row) {
@@ -129,7 +144,8 @@ static void note_room(unsigned row) {
 static CUresult around_alloc(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
-    if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_give_memory_back())
+    if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY && 
+        cus_engine_give_memory_back(bytes_wanted(call)))
         result = pass_on(call);
     if (result == CUDA_SUCCESS)
         note_room(call->row);

@@ -149,9 +149,10 @@ void cus_engine_room_taken(bool graph);
  * that the first returned. */
 uint32_t cus_engine_wait_begins(void);
 void cus_engine_wait_ended(uint32_t number);
-/* The program ran out of memory: drops every graph. False where there is none, or where the program
- * captures and must not be disturbed: then there is no use in trying again. */
-bool cus_engine_give_memory_back(void);
+/* The program ran out of memory when it asked for so many bytes (0: not known): drops every graph.
+ * False where there is no use in trying again: there is none, more is wanted, the program captures,
+ * or something runs that does not end within a second. */
+bool cus_engine_give_memory_back(uint64_t bytes);
 /* An attribute of this function or kernel handle really changes: execs that hold it are dropped.
  * NULL: of any function. */
 void cus_engine_function_changed(const void *handle);

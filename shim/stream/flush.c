@@ -237,6 +237,7 @@ static void end_step(struct cus_engine *engine) {
         cus_step_covered(engine);
         cus_plan_step_end(&engine->plan);
         cus_record_step();
+        cus_graphs_destroy_dropped(engine, false);
         cus_build_allow(engine);
         engine->counters.steps++;
         engine->ended++;

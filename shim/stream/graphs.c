@@ -21,67 +21,18 @@ bool cus_graphs_fit(uint32_t nodes) {
                limit;
 }
 
-static void destroy_last(struct cus_engine *engine) {
-    struct cus_exec *exec = cus_exec_take(&engine->dropped);
-    bool alive =
-        !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
-    __atomic_sub_fetch(&cus_process.kept_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
-    engine->freed.graphs++;
-    engine->freed.nodes += cus_exec_nodes(exec);
-    int cancel = cus_cancel_off();
-    cus_exec_destroy(alive ? cus_process.driver : NULL, exec);
-    cus_cancel_back(cancel);
-}
-
-/* Drops graphs until `bytes` more fit, and destroys those that were dropped. What other streams
- * have dropped is theirs to destroy (shed.c). */
+/* Drops graphs until `bytes` more fit. */
 static bool make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
-    while (CUS_HAZARD(A19) && cus_graphs_held() + bytes > limit) {
-        if (engine->dropped) {
-            destroy_last(engine);
-            continue;
-        }
-        bool others = __atomic_load_n(&cus_process.kept_bytes, __ATOMIC_RELAXED) > 0;
-        if (others || !cus_plan_drop_oldest(&engine->plan)) {
+    while (CUS_HAZARD(A19) &&
+           __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
+        if (!cus_plan_drop_oldest(&engine->plan)) {
             __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
             return false;
         }
         cus_fallback(CUS_FALLBACK_BUDGET);
     }
     return true;
-}
-
-/* ---- what was dropped ----
- *
- * A graph that is dropped is kept until another one takes its room: a program that reads how much
- * memory is free, before and after a phase in which it frees nothing, must not find more (HAZARDS
- * G9). */
-
-/* So many bytes were built. Whoever destroys while a thread sleeps in a copy would sleep as well,
- * in the midst of a launch (HAZARDS A16). */
-static void replace_dropped(struct cus_engine *engine, uint64_t built) {
-    engine->replaced = engine->dropped ? engine->replaced + built : 0;
-    while (engine->dropped && cus_exec_bytes(engine->dropped) <= engine->replaced &&
-           (!CUS_HAZARD(A16) || !__atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))) {
-        engine->replaced -= cus_exec_bytes(engine->dropped);
-        destroy_last(engine);
-    }
-}
-
-void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
-    uint64_t bytes = cus_exec_bytes(exec);
-    engine->graph_bytes -= bytes;
-    __atomic_add_fetch(&cus_process.kept_bytes, bytes, __ATOMIC_RELAXED);
-    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
-    cus_exec_put_off(&engine->dropped, exec);
-    if (!CUS_HAZARD(G9))
-        cus_graphs_destroy_dropped(engine);
-}
-
-void cus_graphs_destroy_dropped(struct cus_engine *engine) {
-    while (engine->dropped)
-        destroy_last(engine);
 }
 
 /* ---- building ---- */
@@ -144,6 +95,7 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
+    cus_graphs_destroy_dropped(engine, false);
     bool room = ops && make_room(engine, cus_exec_estimate(n));
     if (room)
         why = CUS_FALLBACK_CAPTURE;
@@ -165,15 +117,14 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
         return NULL;
     }
     engine->counters.built++;
-    replace_dropped(engine, cus_exec_bytes(exec));
     if (advised)
         cus_advice_built();
     engine->graph_bytes += cus_exec_bytes(exec);
     if (engine->graph_bytes > engine->counters.graph_bytes)
         engine->counters.graph_bytes = engine->graph_bytes;
     /* One thread builds at a time. */
-    __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
-    uint64_t now = cus_graphs_held();
+    uint64_t now =
+        __atomic_add_fetch(&cus_process.graph_bytes, cus_exec_bytes(exec), __ATOMIC_RELAXED);
     if (now > __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED))
         __atomic_store_n(&cus_process.graph_bytes_most, now, __ATOMIC_RELAXED);
     return variant;
@@ -236,4 +187,31 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
     engine->counters.build_ns += cus_clock_ns() - start;
     engine->built_nodes += room.nodes; /* it is judged by what that costs */
     return room;
+}
+
+/* ---- destroying ---- */
+
+void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
+    uint64_t bytes = cus_exec_bytes(exec);
+    engine->graph_bytes -= bytes;
+    __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
+    cus_exec_put_off(&engine->dropped, exec);
+    cus_graphs_destroy_dropped(engine, false);
+}
+
+/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
+ * (HAZARDS A16). */
+void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
+    if (!engine->dropped ||
+        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
+        return;
+    bool alive =
+        !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    for (struct cus_exec *exec = engine->dropped; exec; exec = cus_exec_next(exec)) {
+        engine->freed.graphs++;
+        engine->freed.nodes += cus_exec_nodes(exec);
+    }
+    int cancel = cus_cancel_off();
+    cus_exec_destroy_list(alive ? cus_process.driver : NULL, &engine->dropped);
+    cus_cancel_back(cancel);
 }

@@ -307,7 +307,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_graphs_destroy_dropped(engine);
+    cus_graphs_destroy_dropped(engine, true);
 }
 
 /* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
@@ -389,32 +389,42 @@ void cus_engine_memory_gone(void) {
         cus_ranges_forget();
 }
 
+/* Of the estimate of what graphs hold, and what the driver may hold beside: generous, for the answer
+ * saves time alone. */
+enum { GRAPHS_TIMES = 4, GRAPHS_MORE = 256 << 20 };
+
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_plan_drop_handle(&engine->plan, NULL);
-    cus_graphs_destroy_dropped(engine);
+    cus_graphs_destroy_dropped(engine, true);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
-bool cus_engine_give_memory_back(void) {
+/* Is so much wanted that graphs are not what is in its way? 0: that is not known. */
+static bool wants_more(uint64_t bytes) {
+    size_t available, total;
+    return bytes && cus_process.driver->cuMemGetInfo_v2 &&
+           cus_process.driver->cuMemGetInfo_v2(&available, &total) == CUDA_SUCCESS &&
+           bytes > available + GRAPHS_TIMES * __atomic_load_n(&cus_process.graph_bytes_most,
+                                                              __ATOMIC_RELAXED) + GRAPHS_MORE;
+}
+
+bool cus_engine_give_memory_back(uint64_t bytes) {
     CUS_TAP(.what = CST_CALL_GIVE_BACK);
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) ||
-        (!cus_graphs_held() && !cus_saver_has_room(current)))
+        (!__atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) &&
+         !cus_saver_has_room(current)) ||
+        wants_more(bytes))
+        return false;
+    /* Making the call once more waits for all that runs. */
+    if (CUS_HAZARD(G6) && !cus_room_await_idle(context))
         return false;
     for_each_engine(give_back, NULL);
-    /* Freeing waits for all that runs. */
-    if (cus_room_idle(context))
-        cus_saver_shrink(current);
-    /* What was in flight is freed when it has ended. The context is not waited for: something in it
-     * may wait for the host. */
-    if (CUS_HAZARD(G6))
-        cus_room_await_dropped(context);
-    else if (cus_process.driver->cuCtxSynchronize)
-        cus_process.driver->cuCtxSynchronize();
-    return true;
+    cus_saver_shrink(current);
+    return !CUS_HAZARD(G6) || cus_room_await_idle(context);
 }
 
 /* ---- what changes ---- */

@@ -153,7 +153,7 @@ static bool answer(void) {
         .steps = sum.steps,
         .built = sum.built,
         .patched_nodes = sum.patched_nodes,
-        .graph_bytes = cus_graphs_held(),
+        .graph_bytes = __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED),
         .graph_bytes_most = sum.graph_bytes,
         .graph_bytes_limit = (uint64_t)cus_options()->graph_mb << 20,
         .launch_ns = median(&cus_process.launch_samples),

@@ -435,7 +435,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_why_keep_pieces(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
-    cus_graphs_destroy_dropped(engine);
+    cus_graphs_destroy_dropped(engine, true);
     cus_graphs_drop_stream(engine);
     cus_room_stream_goes(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);

@@ -36,7 +36,8 @@ enum {
     SETTLE_NS = 300000,        /* for which other streams are waited for, others held up */
     RETRY_NS = 2000000,        /* until that is tried again, where it was in vain: twice as long */
     RETRY_MAX_NS = 1000000000, /* each time, up to this */
-    GIVE_BACK_NS = 20000000,   /* until graphs that are dropped must have ended */
+    GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
+    STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
     LOOK_NS = 50000
 };
 
@@ -284,7 +285,6 @@ enum cus_room_kind cus_room_for(struct cus_engine *engine, uint32_t nodes) {
     if (has_room(engine, nodes))
         return CUS_ROOM_FREE;
     /* What was dropped makes room, once it has ended. */
-    cus_graphs_destroy_dropped(engine);
     if (engine->freed.graphs && complete(engine))
         take_freed(engine);
     if (has_room(engine, nodes))
@@ -365,21 +365,19 @@ bool cus_room_idle(struct cus_context *context) {
     return nothing;
 }
 
-/* Has each stream ended on which a graph may run that was dropped? */
-static bool dropped_ended(const struct cus_context *context) {
-    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
-    bool ended = true;
-    cus_lock_take(&cus_process.build_lock);
-    for (uint32_t i = 0; ended && i < n; i++) {
-        const struct cus_engine *engine = cus_process.engines[i];
-        ended = !engine->asked || engine->context != context || !engine->freed.graphs ||
-                complete(engine);
-    }
-    cus_lock_give(&cus_process.build_lock);
-    return ended;
-}
-
-void cus_room_await_dropped(const struct cus_context *context) {
-    for (unsigned looks = 0; !dropped_ended(context) && looks < GIVE_BACK_NS / LOOK_NS; looks++)
+/* Memory that graphs held is in the driver's pools when they are gone. A call that wants it has the
+ * driver make these smaller, which waits as making them larger does: so nothing may run. */
+bool cus_room_await_idle(struct cus_context *context) {
+    static uint64_t stays; /* atomic, ns: until when what did not end in time is thought to stay */
+    uint64_t now = cus_clock_ns();
+    bool hopeless = now < __atomic_load_n(&stays, __ATOMIC_RELAXED);
+    uint32_t looks = (hopeless ? GIVE_BACK_NS / 100 : GIVE_BACK_NS) / LOOK_NS;
+    bool ended = cus_room_idle(context);
+    for (; !ended && looks; looks--) {
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        ended = cus_room_idle(context);
+    }
+    if (!ended)
+        __atomic_store_n(&stays, cus_clock_ns() + STAYS_NS, __ATOMIC_RELAXED);
+    return ended;
 }

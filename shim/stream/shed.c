@@ -58,19 +58,6 @@ static void shed(struct cus_engine *engine) {
     __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
 }
 
-/* What was dropped is kept for nobody now. Lock held. */
-static bool destroy(struct cus_engine *engine) {
-    bool pushed;
-    if (!engine->dropped || engine->closed ||
-        __atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) ||
-        !cus_context_enter(engine->context->handle, &pushed))
-        return false;
-    cus_graphs_destroy_dropped(engine);
-    cus_context_leave(pushed);
-    return true;
-}
-
 void cus_shed_idle(void) {
     if (!__atomic_load_n(&cus_process.wanting, __ATOMIC_RELAXED) &&
         cus_mem_refused() == __atomic_load_n(&cus_process.refused, __ATOMIC_RELAXED))
@@ -84,7 +71,7 @@ void cus_shed_idle(void) {
         struct cus_engine *engine = cus_process.engines[i];
         if (!cus_lock_try(&engine->lock))
             continue;
-        if (!(done = destroy(engine)) && (done = idle(engine, now)))
+        if ((done = idle(engine, now)))
             shed(engine);
         cus_lock_give(&engine->lock);
     }

@@ -90,7 +90,6 @@ struct cus_engine {
 
     struct cus_plan plan;     /* lock */
     struct cus_exec *dropped; /* lock: by the plan, not destroyed yet */
-    uint64_t replaced;        /* lock: bytes built since then, which stand in for none of them */
     struct cus_handed handed;
     CUstream capture_stream;      /* lock: private, made at the first build */
     bool capture_refused;         /* lock: it could not be made: nothing is built */
@@ -222,8 +221,7 @@ struct cus_process {
                        for one */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
-    uint64_t kept_bytes;  /* atomic: of those that were dropped and are there still */
-    uint64_t graph_bytes_most; /* the most that there was, those included */
+    uint64_t graph_bytes_most; /* the most that there was */
     uint64_t build_node_ns;    /* atomic: what a node takes to build, smoothed; 0: not measured; */
     uint64_t build_wait_ns;    /* atomic: what a build waits until it may begin, smoothed */
     bool wanting;              /* atomic: there was no room for a graph */
@@ -536,20 +534,15 @@ bool cus_graphs_fit(uint32_t nodes);
 /* Builds a graph of the complete piece from the ops that are being issued (HAZARDS A15). NULL: none
  * came of it, for want of memory where there is `no_room`. Build lock held. */
 struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
-/* Estimate of the device bytes of all graphs, those included that were dropped. */
-static inline uint64_t cus_graphs_held(void) {
-    return __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) +
-           __atomic_load_n(&cus_process.kept_bytes, __ATOMIC_RELAXED);
-}
-/* One is no more: destroyed once others have taken its room. */
+/* One is no more: destroyed, but not while a thread may sleep in a copy. */
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* The stream on which they are captured goes. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
 /* Makes room in the driver's pools for graphs of so many nodes: builds such, and destroys them. Says
  * for how many. Build lock held, nothing runs in the context. */
 struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n);
-/* Destroys at once what was dropped: memory is wanted, or what the graphs need goes. */
-void cus_graphs_destroy_dropped(struct cus_engine *engine);
+/* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */
+void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must);
 
 /* ---- flush.c ---- */
 
@@ -627,8 +620,8 @@ void cus_room_stranger_destroyed(CUstream handle, CUcontext context);
 void cus_room_forget(struct cus_context *context);
 /* Is nothing running in this context? No lock held. */
 bool cus_room_idle(struct cus_context *context);
-/* Until the graphs that were dropped have ended, but not for long. No lock held. */
-void cus_room_await_dropped(const struct cus_context *context);
+/* Until nothing runs there, for a second at most. No lock held. */
+bool cus_room_await_idle(struct cus_context *context);
 
 /* ---- shed.c ---- */
 

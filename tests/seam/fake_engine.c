@@ -237,7 +237,8 @@ void cus_engine_memory_gone(void) {
     seam_log("engine memory_gone");
 }
 
-bool cus_engine_give_memory_back(void) {
+bool cus_engine_give_memory_back(uint64_t bytes) {
+    (void)bytes;
     seam_log("engine give_memory_back");
     return getenv("SEAM_GIVES_BACK") != NULL;
 }

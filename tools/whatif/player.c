@@ -415,7 +415,7 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
         cus_engine_memory_gone();
         break;
     case CST_CALL_GIVE_BACK:
-        cus_engine_give_memory_back();
+        cus_engine_give_memory_back(0);
         break;
     case CST_CALL_FUNCTION_CHANGED:
         cus_engine_function_changed(handle);

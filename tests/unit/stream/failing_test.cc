@@ -170,7 +170,7 @@ TEST_F(Failing, ItsCodeGoesMeanwhile) {
 
 // All that was learned goes, the stream is the same.
 TEST_F(Failing, MemoryRunsOutMeanwhile) {
-    EXPECT_EQ(Fail(0, [&] { cus_engine_give_memory_back(); }), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    EXPECT_EQ(Fail(0, [&] { cus_engine_give_memory_back(0); }), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     Sync();
     ExpectRight();
 }

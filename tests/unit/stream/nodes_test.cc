@@ -778,25 +778,6 @@ TEST_F(Nodes, GraphsStayWithinTheirBudget) {
     EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_BUDGET], 0u) << "some were dropped";
 }
 
-// A program that reads how much memory is free must not find more where it freed nothing.
-TEST_F(Nodes, GraphsThatAreDroppedStayUntilOthersTakeTheirRoom) {
-    auto alive = [] {
-        return driver().calls["cuGraphInstantiateWithFlags"] - driver().calls["cuGraphExecDestroy"];
-    };
-    Steps(6);
-    int before = alive();
-    ASSERT_GT(before, 0);
-    cus_engine_function_changed(nullptr);
-    Launch(0);
-    Sync();
-    EXPECT_EQ(alive(), before) << "as in a phase of few launches";
-    Steps(8);
-    EXPECT_EQ(alive(), before) << "each that is built replaces one";
-    cus_engine_function_changed(nullptr);
-    EXPECT_TRUE(cus_engine_give_memory_back());
-    EXPECT_EQ(alive(), 0) << "the program wants the memory";
-}
-
 TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsWithhold) {
     Steps(4);
     driver().journal.clear();

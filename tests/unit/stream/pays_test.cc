@@ -340,18 +340,6 @@ bool Waits(int tid) {
     return end != std::string::npos && text.compare(end, 3, ") S") == 0;
 }
 
-// Called once, when a stream is left alone, with its lock held: the linker puts the second function
-// in the place of cus_plan_rest.
-std::function<void()> at_rest;
-extern "C" bool __real_cus_plan_rest(void *plan);
-extern "C" bool __wrap_cus_plan_rest(void *plan) {
-    std::function<void()> once;
-    once.swap(at_rest);
-    if (once)
-        once();
-    return __real_cus_plan_rest(plan);
-}
-
 // Another thread has found the stream awake, and waits for its lock until it is left alone: what it
 // withholds then goes out before what is asked for next.
 TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
@@ -367,7 +355,11 @@ TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
     Since();
 
     std::thread other;
-    at_rest = [&] {
+    auto &table = driver().table;
+    static std::function<void()> at_destroy;
+    static decltype(table.cuGraphExecDestroy) real_destroy;
+    real_destroy = table.cuGraphExecDestroy;
+    at_destroy = [&] {
         std::promise<int> tid;
         other = std::thread([&] {
             tid.set_value(gettid());
@@ -377,11 +369,19 @@ TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
         for (int id = tid.get_future().get(); !Waits(id);)
             std::this_thread::yield();
     };
-    for (unsigned i = 0; at_rest && i < 100 * OPS; i++) {
+    table.cuGraphExecDestroy = [](CUgraphExec exec) {
+        std::function<void()> once;
+        once.swap(at_destroy);
+        if (once)
+            once();
+        return real_destroy(exec);
+    };
+    for (unsigned i = 0; at_destroy && i < 100 * OPS; i++) {
         Launch(random_() % CHOICE, i % OPS);
-        if (i % OPS == OPS - 1 && at_rest)
+        if (i % OPS == OPS - 1 && at_destroy)
             Wait();
     }
+    table.cuGraphExecDestroy = real_destroy;
     ASSERT_TRUE(other.joinable());
     other.join();
     for (unsigned i = 0; i < 3; i++)
