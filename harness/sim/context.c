@@ -129,7 +129,7 @@ void cusim_ctx_wait(struct cusim_ctx *ctx) {
 enum { OBJECTS = 35, OBJECTS_MORE = 43, NODES = 4000 };
 
 static void stock_take(struct cusim_ctx *ctx, struct cusim_stock *stock, size_t n, size_t first,
-                      size_t more) {
+                       size_t more) {
     stock->used += n;
     if (!stock->room)
         stock->room = first;

@@ -566,7 +566,8 @@ void cusim_ctx_memory_free(struct cusim_ctx *ctx);
 size_t cusim_mem_used(int device);
 bool cusim_mem_charge(int device, size_t bytes); /* false: the device has no more */
 void cusim_mem_discharge(int device, size_t bytes);
-/* Device memory that executable graphs use; that the pools hold for them, once they are gone, too. */
+/* Device memory that executable graphs use; that the pools hold for them, once they are gone, too.
+ */
 extern size_t cusim_graph_bytes, cusim_graph_held;
 
 /* Check and fill in what a copy or memset does; empty ones are refused. */

@@ -193,7 +193,8 @@ CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t
     mem->bytes = bytes;
     mem->reserved = (bytes + grain - 1) / grain * grain;
     int index = arena_of(mem);
-    if (mem->reserved < bytes || (index < ARENA_HOST && !has_room(index, mem->reserved)) ||
+    if (mem->reserved < bytes ||
+        (index >= 0 && index < ARENA_HOST && !has_room(index, mem->reserved)) ||
         !arena_take(index, mem->reserved, &mem->base)) {
         free(mem);
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -144,7 +144,7 @@ static void note_room(unsigned row) {
 static CUresult around_alloc(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
-    if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY && 
+    if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY &&
         cus_engine_give_memory_back(bytes_wanted(call)))
         result = pass_on(call);
     if (result == CUDA_SUCCESS)

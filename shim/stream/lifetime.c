@@ -389,8 +389,8 @@ void cus_engine_memory_gone(void) {
         cus_ranges_forget();
 }
 
-/* Of the estimate of what graphs hold, and what the driver may hold beside: generous, for the answer
- * saves time alone. */
+/* Of the estimate of what graphs hold, and what the driver may hold beside: generous, for the
+ * answer saves time alone. */
 enum { GRAPHS_TIMES = 4, GRAPHS_MORE = 256 << 20 };
 
 static void give_back(struct cus_engine *engine, const void *unused) {
@@ -405,8 +405,10 @@ static bool wants_more(uint64_t bytes) {
     size_t available, total;
     return bytes && cus_process.driver->cuMemGetInfo_v2 &&
            cus_process.driver->cuMemGetInfo_v2(&available, &total) == CUDA_SUCCESS &&
-           bytes > available + GRAPHS_TIMES * __atomic_load_n(&cus_process.graph_bytes_most,
-                                                              __ATOMIC_RELAXED) + GRAPHS_MORE;
+           bytes >
+               available +
+                   GRAPHS_TIMES * __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED) +
+                   GRAPHS_MORE;
 }
 
 bool cus_engine_give_memory_back(uint64_t bytes) {

@@ -48,8 +48,7 @@ static bool says_complete(CUstream stream) {
     CUstreamCaptureStatus status;
     /* One that captures, or that another one's capture concerns, is asked nothing else (D7). */
     return driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-           status == CU_STREAM_CAPTURE_STATUS_NONE &&
-           driver->cuStreamQuery(stream) == CUDA_SUCCESS;
+           status == CU_STREAM_CAPTURE_STATUS_NONE && driver->cuStreamQuery(stream) == CUDA_SUCCESS;
 }
 
 static bool complete(const struct cus_engine *engine) {

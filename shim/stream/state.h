@@ -29,8 +29,13 @@
 #include "shim/stream/kinds.h"
 #include "shim/stream/thread.h"
 
-enum { CUS_ENGINES_MAX = 4096, CUS_MET_SLOTS = 1024, CUS_FOUND_SLOTS = 256, CUS_WANTED = 16,
-       CUS_STRANGERS = 32 };
+enum {
+    CUS_ENGINES_MAX = 4096,
+    CUS_MET_SLOTS = 1024,
+    CUS_FOUND_SLOTS = 256,
+    CUS_WANTED = 16,
+    CUS_STRANGERS = 32
+};
 
 struct cus_context {
     CUcontext handle;
@@ -48,7 +53,7 @@ struct cus_context {
     /* In the driver's pools, of what this library may take without waiting (room.c). Build lock. */
     struct cus_room {
         bool begun;
-        uint32_t graphs, nodes;                 /* as many of each are free */
+        uint32_t graphs, nodes;                /* as many of each are free */
         uint32_t program_made, program_graphs; /* what the program had made when it was looked at */
         uint32_t busy; /* of engines[]: the stream that was busy when it was asked last */
     } room;
@@ -211,14 +216,13 @@ struct cus_process {
             CUcontext context;  /* that was current */
             uint32_t waits;     /* the first wait that will have seen the end of it */
         } of[CUS_STRANGERS];
-    } strangers; /* streams without an engine that may have work (room.c) */
-    uint32_t crowded;        /* build lock: builds from now on that have way at once (building.c) */
-    uint32_t ways;           /* build lock: the last one */
-    uint32_t waited;         /* atomic: threads that waited for it */
-    uint64_t way_from;       /* atomic: when it has way in any case, in ns */
-    struct cus_lock
-        build_lock; /* innermost: held while an exec is built, and around everything about room
-                       for one */
+    } strangers;       /* streams without an engine that may have work (room.c) */
+    uint32_t crowded;  /* build lock: builds from now on that have way at once (building.c) */
+    uint32_t ways;     /* build lock: the last one */
+    uint32_t waited;   /* atomic: threads that waited for it */
+    uint64_t way_from; /* atomic: when it has way in any case, in ns */
+    struct cus_lock build_lock; /* innermost: held while an exec is built, and around everything
+                                   about room for one */
     uint64_t hold_ns;
     uint64_t graph_bytes; /* atomic: estimate over all engines; written by who builds or drops, */
     uint64_t graph_bytes_most; /* the most that there was */
@@ -538,8 +542,8 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* The stream on which they are captured goes. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
-/* Makes room in the driver's pools for graphs of so many nodes: builds such, and destroys them. Says
- * for how many. Build lock held, nothing runs in the context. */
+/* Makes room in the driver's pools for graphs of so many nodes: builds such, and destroys them.
+ * Says for how many. Build lock held, nothing runs in the context. */
 struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n);
 /* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must);

@@ -521,7 +521,8 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     Launch(functions_[1], 1, 1, 1, other);
     int alive = driver().calls["cuGraphInstantiateWithFlags"];
     ASSERT_GT(alive, 0);
-    EXPECT_FALSE(cus_engine_give_memory_back(4ull << 30)) << "more is wanted than graphs could hold";
+    EXPECT_FALSE(cus_engine_give_memory_back(4ull << 30))
+        << "more is wanted than graphs could hold";
     fake::Of(other)->busy = true;
     EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
