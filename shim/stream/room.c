@@ -148,14 +148,16 @@ void cus_engine_wait_ended(uint32_t number) {
     cus_lock_give(&cus_process.build_lock);
 }
 
-/* Build lock held. */
-static bool strangers_idle(void) {
-    CUcontext context = strangers()->n ? current_context() : NULL;
+/* Of this context, which is current; what runs in others is in nobody's way (measured). To which
+ * context a stream with a handle belongs is not known. Build lock held. */
+static bool strangers_idle(CUcontext context) {
     for (uint32_t i = strangers()->n; i-- > 0;) {
         const struct cus_stranger *one = &strangers()->of[i];
-        bool here = one->context == context || (one->handle != CU_STREAM_LEGACY && !one->thread);
-        bool mine = !one->thread || one->thread == &cus_thread_self;
-        if (!one->handle || !here || !mine || !says_complete(one->handle))
+        bool named = one->handle && one->handle != CU_STREAM_LEGACY && !one->thread;
+        if (!named && one->context && one->context != context)
+            continue;
+        bool may_ask = one->handle && (!one->thread || one->thread == &cus_thread_self);
+        if (!may_ask || !says_complete(one->handle))
             return false;
         remove_stranger(i);
     }
@@ -180,7 +182,7 @@ void cus_room_stranger_destroyed(CUstream handle, CUcontext context) {
 
 /* ---- is nothing running? ---- */
 
-/* In the context, and wherever strangers are. The stream that was busy last is asked first. */
+/* In the context, which is current. The stream that was busy last is asked first. */
 static bool nothing_runs(struct cus_context *context) {
     struct cus_room *room = &context->room;
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
@@ -191,7 +193,7 @@ static bool nothing_runs(struct cus_context *context) {
             return false;
         }
     }
-    return strangers_idle();
+    return strangers_idle(context->handle);
 }
 
 /* Asking may spoil a capture of the thread's that nobody told of (D2). Build lock held. */
@@ -230,7 +232,7 @@ void cus_engine_room_taken(bool graph) {
 
 void cus_room_forget(struct cus_context *context) {
     cus_lock_take(&cus_process.build_lock);
-    context->room.begun = false;
+    context->room.graphs = context->room.nodes = 0;
     cus_lock_give(&cus_process.build_lock);
 }
 

@@ -620,7 +620,7 @@ void cus_room_begins(struct cus_stream_ref stream, CUcontext context);
 void cus_room_waited_own(CUcontext context);
 /* A stream without an engine is about to be destroyed. */
 void cus_room_stranger_destroyed(CUstream handle, CUcontext context);
-/* The address may be another context's by now. */
+/* The address may be another context's by now, or soon: nothing is known of its room. */
 void cus_room_forget(struct cus_context *context);
 /* Is nothing running in this context? No lock held. */
 bool cus_room_idle(struct cus_context *context);

@@ -519,7 +519,8 @@ TEST_F(Seam, WhatTheDriverOpensInsideACallIsSeenByTheNextHook) {
 
 // A program that opens something itself: everything is issued first, on one thread at a time.
 TEST_F(Seam, WhatTheProgramOpensComesBehindEverything) {
-    Outcome outcome = Run("SEAM_PROBE", "private_route");
+    Outcome outcome = Run("SEAM_PROBE", "private_route",
+                          {{"SEAM_ROUTE", Folder(Absolute("SEAM_FAKE")) + "/libnvcuvid.so.1"}});
     EXPECT_EQ(outcome.CountBeginning("engine opening 1"), 1);
     EXPECT_EQ(outcome.CountBeginning("engine opening"), 1);
 }

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace sim {
 namespace {
 
@@ -65,7 +67,9 @@ TEST_P(Builds, TakeOneDriverCallANodeAndAFewMore) {
           "cuGraphNodeGetType", "cuGraphKernelNodeGetAttribute"}) {
         calls += own[name];
     }
-    EXPECT_LE(calls, 5 * built + GetParam().more) << run.Describe();
+    // Beside those that are launched some are made for the room that they leave.
+    double made = std::max<double>(built, own["cuGraphInstantiateWithFlags"]);
+    EXPECT_LE(calls, 5 * made + GetParam().more) << run.Describe();
     double patched = run.stats.Number("patched_nodes");
     EXPECT_LE(own["cuGraphKernelNodeGetParams_v2"] + own["cuGraphMemsetNodeGetParams"] +
                   own["cuGraphMemcpyNodeGetParams"],
