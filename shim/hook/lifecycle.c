@@ -160,12 +160,13 @@ static void in_child(void) {
 }
 
 static void fill_driver(void) {
-#define FILL(name)                                                                                 \
+#define FILL(name, ...)                                                                            \
     if (cus_real_has(CUS_ROW_##name))                                                              \
         driver.name = CUS_REAL(name);
-    CUS_DRIVER_NEEDED(FILL)
-    CUS_DRIVER_OPTIONAL(FILL)
-    CUS_DRIVER_VERIFYING(FILL)
+#define CUS_OWN_NEEDED FILL
+#define CUS_OWN_OPTIONAL FILL
+#define CUS_OWN_VERIFY FILL
+#include "shim/api/own.def"
 #undef FILL
 }
 

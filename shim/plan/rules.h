@@ -2,11 +2,10 @@
  * Rules: which kernels may be put into graphs. First match wins; a kernel that no rule names may
  * be.
  *
- *   [rules]
- *   eager = attention_decode      issued by itself, exactly where the program asked for it; cuts
- * the run never_defer = spin_*          as eager, and nothing may be withheld or built around it
- * (kernels that wait for the host or a peer) graph = flash_fwd_splitkv*    may be put into a graph,
- * whatever a later rule says
+ * Under [rules], `eager = PATTERN`: issued by itself, exactly where the program asked for it, which
+ * cuts the run. `never_defer = PATTERN`: the same, and all that is withheld goes out before it
+ * (kernels that wait for the host or a peer). `graph = PATTERN`: may be put into a graph, whatever
+ * a later rule says.
  *
  * A pattern names kernels, by their names or by the file that their code is from, or with api:
  * calls that are memsets or copies (plan/pattern.h).
@@ -34,7 +33,7 @@ enum cus_policy {
     CUS_POLICY_UNIFORM, /* in graphs of whole steps that are a uniform decode (plan/step.h) */
     CUS_POLICY_UNIFORM_SINGLE, /* ... of one token for each request */
     CUS_POLICY_EAGER,          /* issued by itself */
-    CUS_POLICY_NEVER_DEFER     /* and nothing is withheld or built around it */
+    CUS_POLICY_NEVER_DEFER     /* and all that is withheld goes out before it */
 };
 
 struct cus_verdict {

@@ -35,9 +35,8 @@ static const char *forbidding_switch(void) {
 
 static bool driver_suffices(const struct cus_driver *driver) {
     bool all = true;
-#define CUS_DRIVER_HAS(name) all &= driver->name != NULL;
-    CUS_DRIVER_NEEDED(CUS_DRIVER_HAS)
-#undef CUS_DRIVER_HAS
+#define CUS_OWN_NEEDED(name, ...) all &= driver->name != NULL;
+#include "shim/api/own.def"
     return all;
 }
 

@@ -53,6 +53,23 @@ TEST(GateProgram, TellsASpoiltCapture) {
     EXPECT_EQ(Row("own:instantiate-100", 10000), "returned,returned,returned,returned");
 }
 
+/* What stream/room.c relies on, and what it is there for. */
+TEST(GateProgram, TellsRoomForGraphsFromGrowth) {
+    EXPECT_EQ(Row("own:first-room", 10000), "returned,returned,returned,returned");
+    EXPECT_EQ(Row("own:room-again", 10000), "returned,returned,returned,returned");
+    EXPECT_EQ(Row("own:growth", 50).substr(0, 14), "waited,waited,");
+}
+
+/* No call of an own row fails, or the row says nothing of those behind it. */
+TEST(GateProgram, OwnRowsHaveNoErrors) {
+    std::string names = "own:first-room,own:room-again,own:eager,own:node-questions,"
+                        "own:stream-questions,own:context-questions,own:memory-questions";
+    std::istringstream table(RunGate("--limit 10000 --only " + names));
+    std::string line;
+    while (std::getline(table, line))
+        EXPECT_EQ(line.find("code "), std::string::npos) << line;
+}
+
 TEST(GateProgram, SurvivesARowThatRuinsItsProcess) {
     EXPECT_EQ(Row("cuDevicePrimaryCtxReset_v2", 50), "waited,waited,waited,waited");
 }

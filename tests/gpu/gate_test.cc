@@ -10,6 +10,7 @@
 #include <glob.h>
 
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -17,9 +18,6 @@
 #include <vector>
 
 #include "shim/api/api.h"
-
-/* Ends with NULL; gate_own_names.c. */
-extern "C" const char *const gate_own_names[];
 
 namespace {
 
@@ -40,33 +38,41 @@ const std::vector<Exception> kExceptions = {
 #include "tests/gpu/gate_exceptions.def"
 };
 
-/* What the library cannot build, patch or launch without, as rows of rows_own.c. */
-const char *const kOwn[] = {
-    "own:stream-create",
-    "own:stream-destroy",
-    "own:capture-100",
-    "own:capture-questions",
-    "own:instantiate-100",
-    "own:upload-100",
-    "own:set-params-idle",
-    "own:set-params-in-flight",
-    "own:launch",
-    "own:launch-first",
-    "own:launch-kinds",
-    "own:launch-kinds-first",
-    "own:patched-relaunch-200-side",
-    "own:patched-relaunch-200",
-    "own:launches-500",
-    "own:eager",
-    "own:exec-destroy-idle",
-    "own:exec-destroy-in-flight",
-    "own:node-questions",
-    "own:function-questions",
-    "own:kernel-questions",
-    "own:stream-questions",
-    "own:context-questions",
-    "own:memory-questions",
+struct OwnCall {
+    const char *symbol, *waits, *measured;
+    bool Returns() const { return std::string(waits) == "RETURNS"; }
+    /* Where a pool must grow it waits, which room.c sees to; else it must return. */
+    bool NeedsRoom() const { return std::string(waits) == "ROOM"; }
 };
+
+const std::vector<OwnCall> kOwn = {
+#define OWN_CALL(symbol, waits, measured, when) {#symbol, #waits, measured},
+#define CUS_OWN_NEEDED OWN_CALL
+#define CUS_OWN_OPTIONAL OWN_CALL
+#define CUS_OWN_VERIFY OWN_CALL
+#define CUS_OWN_HOOK OWN_CALL
+#define CUS_OWN_KEEP OWN_CALL
+#include "shim/api/own.def"
+#undef OWN_CALL
+};
+
+/* Graphs for which there is no room: what room.c is there for. */
+const char kGrowth[] = "own:growth";
+
+/* The rows that the table of own calls names, each once. */
+std::set<std::string> Measured(const OwnCall &call) {
+    std::istringstream words(call.measured);
+    return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::set<std::string> OwnRows() {
+    std::set<std::string> rows;
+    for (const OwnCall &call : kOwn)
+        for (const std::string &row : Measured(call))
+            if (row != call.symbol)
+                rows.insert(row);
+    return rows;
+}
 
 /* True where the hook lets the call through while launches may be withheld. */
 bool GoesThrough(const cus_api_row &row) {
@@ -75,10 +81,9 @@ bool GoesThrough(const cus_api_row &row) {
 }
 
 bool IsOwn(const std::string &name) {
-    for (const char *const *own = gate_own_names; *own; own++) {
-        if (name == *own)
-            return true;
-    }
+    for (const OwnCall &call : kOwn)
+        if (name == call.symbol)
+            return call.Returns() || call.NeedsRoom();
     return false;
 }
 
@@ -91,8 +96,11 @@ class Judge {
         Read(text);
         for (int i = 0; i < CUS_API_ROWS; i++)
             Row(cus_api_rows[i]);
-        for (const char *name : kOwn)
+        for (const OwnCall &call : kOwn)
+            Named(call);
+        for (const std::string &name : OwnRows())
             Own(name);
+        Growth();
     }
     const std::vector<std::string> &Complaints() const { return complaints_; }
     const std::set<const Exception *> &Used() const { return used_; }
@@ -184,12 +192,27 @@ class Judge {
             MustReturn(line, "the library calls it", false);
     }
 
-    void Own(const char *name) {
+    void Named(const OwnCall &call) {
+        if ((call.Returns() || call.NeedsRoom()) && Measured(call).empty())
+            Complain(std::string(call.symbol) + ": own.def names no row that measured it");
+    }
+
+    void Own(const std::string &name) {
         auto found = lines_.find(name);
         if (found == lines_.end())
-            Complain(std::string(name) + " is not in the table");
+            Complain(name + " is not in the table");
         else
-            MustReturn(found->second, "building relies on it", true);
+            MustReturn(found->second, "own.def says so", true);
+    }
+
+    void Growth() {
+        auto found = lines_.find(kGrowth);
+        if (found == lines_.end())
+            Complain(std::string(kGrowth) + " is not in the table");
+        else if (found->second.cell[0].compare(0, 6, "waited") != 0 &&
+                 !Excepted(kGrowth, kColumns[0], found->second.cell[0]))
+            Complain(std::string(kGrowth) + ": plain is " + found->second.cell[0] +
+                     ": this driver makes its pools larger without waiting, and needs no rule G5");
     }
 
     const std::vector<Exception> &exceptions_;
@@ -217,9 +240,9 @@ std::string Fine() {
     std::string text = std::string(kHead) + "\n";
     for (int i = 0; i < CUS_API_ROWS; i++)
         text += std::string(cus_api_rows[i].name) + ",X,returned,returned,returned,returned,\n";
-    for (const char *name : kOwn)
-        text += std::string(name) + ",OWN,returned,returned,returned,returned,\n";
-    return text;
+    for (const std::string &name : OwnRows())
+        text += name + ",OWN,returned,returned,returned,returned,\n";
+    return text + kGrowth + ",DEEP,waited,waited,waited,waited,\n";
 }
 
 std::string With(const std::string &name, const std::string &rest) {
@@ -294,6 +317,31 @@ TEST(GateJudge, OwnCallsMustReturn) {
               Strings{"cuGraphInstantiateWithFlags (the library calls it): pageable is waited"});
     EXPECT_EQ(Complaints(With("cuGraphLaunch", "-,-,-,-,not called: for a good reason")).size(),
               3u);
+}
+
+TEST(GateJudge, EveryRowThatAnOwnCallNamesIsThereAndReturns) {
+    for (const std::string &name : OwnRows()) {
+        for (const char *cells :
+             {"waited,returned,returned,returned,", "returned,waited,returned,returned,",
+              "returned,returned,returned+refused,returned,",
+              "returned,returned,returned,waited+locked,"})
+            EXPECT_EQ(Complaints(With(name, cells)).size(), 1u) << name << ": " << cells;
+        std::string text = Fine();
+        size_t at = text.find("\n" + name + ",");
+        text.erase(at, text.find('\n', at + 1) - at);
+        EXPECT_EQ(Complaints(text), Strings{name + " is not in the table"});
+    }
+}
+
+TEST(GateJudge, AnOwnCallThatMayWaitIsNotHeldToReturning) {
+    EXPECT_EQ(Complaints(With("cuCtxSynchronize", "waited,waited,returned,waited,")), Strings{});
+}
+
+TEST(GateJudge, SaysWhereADriverGrowsWithoutWaiting) {
+    EXPECT_EQ(Complaints(With(kGrowth, "waited+locked,waited,waited,waited,")), Strings{});
+    Strings said = Complaints(With(kGrowth, "returned,returned,returned,returned,"));
+    ASSERT_EQ(said.size(), 1u);
+    EXPECT_NE(said[0].find("needs no rule G5"), std::string::npos) << said[0];
 }
 
 TEST(GateJudge, EveryRowIsThereOrHasItsReason) {

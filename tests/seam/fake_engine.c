@@ -19,8 +19,9 @@ static const char *stream_name(const struct cus_stream_ref *ref, char *text, siz
 }
 
 bool cus_engine_start(const struct cus_driver *driver) {
-#define HERE(name) &&driver->name
-    bool needed = true CUS_DRIVER_NEEDED(HERE);
+    bool needed = true;
+#define CUS_OWN_NEEDED(name, ...) needed &= driver->name != NULL;
+#include "shim/api/own.def"
     seam_log("engine start %d", needed);
     return needed;
 }

@@ -50,6 +50,9 @@ std::vector<Case> MakeCases() {
         {"stream_values", 0, "", "", {}},
         {"value_host", 0, "", "", {}},
         {"spin_pair", 0, "", "", {}},
+        {"resident", 0, "", "", {}},
+        {"resident_oom", 0, "", "", {}},
+        {"resident_process", 0, "", "", {}},
         {"capture_once", 30, "", "", {}},
         {"capture_each_step", 0, "", "", {}},
         {"capture_pending_legacy", 0, "", "", {}},
@@ -162,7 +165,7 @@ std::string Preload(const std::string &library) {
 std::map<std::string, std::string> BaseEnv(const std::string &dir) {
     // The simulator lies in the folder of its libcuda.so.1.
     std::string libcuda = Runfile("harness/sim/lib/libcuda.so.1");
-    return {
+    std::map<std::string, std::string> env = {
         {"LD_LIBRARY_PATH", libcuda.substr(0, libcuda.rfind('/'))},
         {"CUSIM_LOG", dir + "/log"},
         {"CUSIM_STATS", dir + "/calls"},
@@ -178,6 +181,10 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
          "exitcode=98:die_after_fork=0:suppressions=" + Runfile("tests/sim/tsan.supp")},
         {"UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1:exitcode=97"},
     };
+    if (const char *hazard = getenv("CUSPLICE_MUTATE")) { // tools/mutate-hazards
+        env["CUSPLICE_MUTATE"] = hazard;
+    }
+    return env;
 }
 
 } // namespace

@@ -124,12 +124,13 @@ bool __wrap_cus_engine_start(const struct cus_driver *driver) {
         return __real_cus_engine_start(driver); // a driver without it: nothing is marked
     }
     real = *driver;
-#define MARK(name)                                                                                 \
+#define MARK(name, ...)                                                                            \
     marked.name =                                                                                  \
         real.name ? &Marked<decltype(real.name)>::Call<&cus_driver::name, IsOp(#name)> : nullptr;
-    CUS_DRIVER_NEEDED(MARK)
-    CUS_DRIVER_OPTIONAL(MARK)
-    CUS_DRIVER_VERIFYING(MARK)
+#define CUS_OWN_NEEDED MARK
+#define CUS_OWN_OPTIONAL MARK
+#define CUS_OWN_VERIFY MARK
+#include "shim/api/own.def"
 #undef MARK
     marked.cuStreamBeginCapture_v2 = &Begin<&cus_driver::cuStreamBeginCapture_v2>;
     marked.cuStreamEndCapture = &End<&cus_driver::cuStreamEndCapture>;

@@ -19,8 +19,6 @@ Setting With(const char *fast, bool steady = true) {
     setting.preload = fast != nullptr;
     if (fast)
         setting.env["CUSPLICE_RUNTIME_FAST_PATH"] = fast;
-    if (const char *hazard = getenv("CUSPLICE_MUTATE")) // tools/mutate-hazards
-        setting.env["CUSPLICE_MUTATE"] = hazard;
     if (steady) {
         setting.env["CUSPLICE_HOLD_US"] = "1000000";
         setting.env["CUSPLICE_BUILD_US"] = "0";

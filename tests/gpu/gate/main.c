@@ -249,6 +249,15 @@ int main(int argc, char **argv) {
             return 2;
         }
     }
+    if (kept && out && strcmp(kept, out) == 0) {
+        fprintf(stderr, "gate: --keep %s: the table is written to another file\n", kept);
+        return 2;
+    }
+    FILE *keep = kept ? fopen(kept, "r") : NULL;
+    if (kept && !keep) {
+        fprintf(stderr, "gate: %s: %s\n", kept, strerror(errno));
+        return 2;
+    }
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -270,9 +279,6 @@ int main(int argc, char **argv) {
         fprintf(stderr, "gate: %s: %s\n", out, strerror(errno));
         return 2;
     }
-    FILE *keep = kept ? fopen(kept, "r") : NULL;
-    if (kept && !keep)
-        fprintf(stderr, "gate: %s: %s\n", kept, strerror(errno));
     write_table(file, label, only, keep);
     if (file != stdout)
         fclose(file);

@@ -2,13 +2,17 @@
  * What the library itself calls while it builds, patches and launches graphs, as it calls them: the
  * thread's capture mode is RELAXED, the private stream is non-blocking. Class OWN: building relies
  * on them; FIRST: the first touch of a function, for which the library flushes everything;
- * DEEP: where the driver runs out of something, which is known to wait.
+ * DEEP: where the driver runs out of something, which is known to wait. shim/api/own.def says which
+ * row stands for which call.
  */
 #include "tests/gpu/gate/gate.h"
 
 #include <string.h>
 
 enum { NODES = 100, MANY = 1000 };
+/* Of the rows about room: FIRST_GRAPHS graphs of FIRST_NODES; AGAIN of NODES and one large one;
+ * MOST graphs. */
+enum { FIRST_GRAPHS = 16, FIRST_NODES = 187, AGAIN = 40, AGAIN_LARGE = 3000, MOST = 60 };
 
 /* Between the two brackets several calls are measured as one: the first failure ends them. */
 #define MEASURE(steps)                                                                             \
@@ -98,14 +102,50 @@ static void instantiate_often(struct gate *g) {
     TRY(cuGraphDestroy, (graph));
 }
 
-static void upload(struct gate *g) {
+/* ---- room for graphs (stream/room.c) ---- */
+
+/* Makes them all behind the gate; again: all were made and destroyed before it shut. */
+static void room(struct gate *g, const unsigned sizes[], unsigned n, bool again) {
     relaxed(g);
-    CUgraph graph = gate_graph(g, NODES, NULL);
-    CUgraphExec exec = gate_exec(g, graph);
-    MEASURE(STEP(cuGraphUpload, (exec, g->side)));
-    TRY(cuCtxSynchronize, ());
-    TRY(cuGraphExecDestroy, (exec));
-    TRY(cuGraphDestroy, (graph));
+    CUgraph graphs[MOST] = {NULL};
+    CUgraphExec execs[MOST] = {NULL};
+    for (unsigned i = 0; i < n; i++)
+        graphs[i] = gate_graph(g, sizes[i], NULL);
+    for (unsigned i = 0; again && i < n; i++)
+        execs[i] = gate_exec(g, graphs[i]);
+    for (unsigned i = 0; again && i < n; i++)
+        TRY(cuGraphExecDestroy, (execs[i]));
+    MEASURE(for (unsigned i = 0; i < n; i++)
+                STEP(cuGraphInstantiateWithFlags, (&execs[i], graphs[i], 0)));
+    for (unsigned i = 0; i < n; i++) {
+        TRY(cuGraphExecDestroy, (execs[i]));
+        TRY(cuGraphDestroy, (graphs[i]));
+    }
+}
+
+/* What room.c takes a new context to have, in a process of its own. */
+static void first_room(struct gate *g) {
+    unsigned sizes[FIRST_GRAPHS];
+    for (unsigned i = 0; i < FIRST_GRAPHS; i++)
+        sizes[i] = FIRST_NODES;
+    room(g, sizes, FIRST_GRAPHS, false);
+}
+
+/* What was destroyed has left its room. */
+static void room_again(struct gate *g) {
+    unsigned sizes[AGAIN + 1];
+    for (unsigned i = 0; i < AGAIN; i++)
+        sizes[i] = NODES;
+    sizes[AGAIN] = AGAIN_LARGE;
+    room(g, sizes, AGAIN + 1, true);
+}
+
+/* More graphs than there is room for, in a process of its own. */
+static void growth(struct gate *g) {
+    unsigned sizes[MOST];
+    for (unsigned i = 0; i < MOST; i++)
+        sizes[i] = 10;
+    room(g, sizes, MOST, false);
 }
 
 /* On an exec that is idle, or in flight behind the gate. */
@@ -220,8 +260,19 @@ static void launches_deep(struct gate *g) {
 static void eager(struct gate *g) {
     relaxed(g);
     void *parameters[] = {&g->memory2};
-    MEASURE(STEP_LAUNCH(g->side); STEP(cuMemsetD8Async, (g->memory, 1, 64, g->side));
+    CUlaunchConfig one = {.gridDimX = 1,
+                          .gridDimY = 1,
+                          .gridDimZ = 1,
+                          .blockDimX = 1,
+                          .blockDimY = 1,
+                          .blockDimZ = 1,
+                          .hStream = g->side};
+    MEASURE(STEP_LAUNCH(g->side); STEP(cuLaunchKernelEx, (&one, g->touch, parameters, NULL));
+            STEP(cuLaunchCooperativeKernel, (g->touch, 1, 1, 1, 1, 1, 1, 0, g->side, parameters));
+            STEP(cuMemsetD8Async, (g->memory, 1, 64, g->side));
+            STEP(cuMemsetD16Async, (g->memory, 1, 64, g->side));
             STEP(cuMemsetD32Async, (g->memory, 1, 64, g->side));
+            STEP(cuMemcpyAsync, (g->memory2 + 4096, g->memory, 64, g->side));
             STEP(cuMemcpyDtoDAsync_v2, (g->memory2 + 4096, g->memory, 64, g->side));
             STEP(cuMemcpyHtoDAsync_v2, (g->memory, g->pinned, 64, g->side));
             STEP(cuMemcpyDtoHAsync_v2, (g->pinned, g->memory, 64, g->side)));
@@ -258,7 +309,8 @@ static void node_questions(struct gate *g) {
             STEP(cuGraphKernelNodeGetAttribute,
                  (node, CU_LAUNCH_ATTRIBUTE_PRIORITY, OUT(CUkernelNodeAttrValue, 1)));
             STEP(cuGraphMemsetNodeGetParams, (fill, OUT(CUDA_MEMSET_NODE_PARAMS, 2)));
-            STEP(cuGraphMemcpyNodeGetParams, (copy, OUT(CUDA_MEMCPY3D, 3))));
+            STEP(cuGraphMemcpyNodeGetParams, (copy, OUT(CUDA_MEMCPY3D, 3)));
+            STEP(cuGraphGetEdges_v2, (graph, NULL, NULL, NULL, OUT(size_t, 4))));
     TRY(cuGraphDestroy, (graph));
 }
 
@@ -281,20 +333,32 @@ static void kernel_questions(struct gate *g) {
     TRY(cuLibraryUnload, (library));
 }
 
+/* Work is behind the gate: that is what it shall say. */
+static CUresult query(CUstream stream) {
+    CUresult code = cu.cuStreamQuery(stream);
+    return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
+}
+
 static void stream_questions(struct gate *g) {
     relaxed(g);
     MEASURE(STEP(cuStreamGetFlags, (g->busy, OUT(unsigned, 0)));
             STEP(cuStreamGetPriority, (g->busy, OUT(int, 1)));
             STEP(cuStreamIsCapturing, (g->busy, OUT(CUstreamCaptureStatus, 2)));
             STEP(cuStreamGetId, (g->busy, OUT(unsigned long long, 3)));
-            STEP(cuStreamGetCtx, (g->busy, OUT(CUcontext, 4))));
+            STEP(cuStreamGetCtx, (g->busy, OUT(CUcontext, 4)));
+            STEP(cuStreamGetGreenCtx, (g->busy, OUT(CUgreenCtx, 5)));
+            if (code_ == CUDA_SUCCESS) code_ = query(g->busy));
 }
 
 static void context_questions(struct gate *g) {
     relaxed(g);
     MEASURE(STEP(cuCtxGetCurrent, (OUT(CUcontext, 0))); STEP(cuCtxGetDevice, (OUT(CUdevice, 1)));
-            STEP(cuCtxGetId, (g->context, OUT(unsigned long long, 2)));
-            STEP(cuCtxPushCurrent_v2, (g->context)); STEP(cuCtxPopCurrent_v2, (OUT(CUcontext, 3))));
+            STEP(cuCtxPushCurrent_v2, (g->context)); STEP(cuCtxPopCurrent_v2, (OUT(CUcontext, 2)));
+            STEP(cuDeviceGetAttribute,
+                 (OUT(int, 3), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, g->device));
+            STEP(cuDeviceGetName, (OUT(char, 4), GATE_SLOT_BYTES, g->device));
+            STEP(cuDriverGetVersion, (OUT(int, 5)));
+            STEP(cuDevicePrimaryCtxGetState, (g->device, OUT(unsigned, 6), OUT(int, 7))));
 }
 
 static void memory_questions(struct gate *g) {
@@ -305,13 +369,7 @@ static void memory_questions(struct gate *g) {
     void *answers[] = {g->out[0], g->out[1], g->out[2], g->out[3]};
     MEASURE(STEP(cuPointerGetAttributes, (4, what, answers, g->memory));
             STEP(cuPointerGetAttributes, (4, what, answers, (CUdeviceptr)g->pinned));
-            STEP(cuPointerGetAttributes, (4, what, answers, (CUdeviceptr)g->pageable));
-            STEP(cuMemGetInfo_v2, (OUT(size_t, 4), OUT(size_t, 5))));
-}
-
-static void memory_trim(struct gate *g) {
-    relaxed(g);
-    MEASURE(STEP(cuDeviceGraphMemTrim, (g->device)));
+            STEP(cuPointerGetAttributes, (4, what, answers, (CUdeviceptr)g->pageable)));
 }
 
 /* ---- first touches ---- */
@@ -343,7 +401,9 @@ const struct gate_row gate_own_rows[] = {
     {"own:capture-questions", "OWN", capture_questions, NULL, false},
     {"own:instantiate-100", "OWN", instantiate, NULL, false},
     {"own:instantiate-1000", "OWN", instantiate_large, NULL, false},
-    {"own:upload-100", "OWN", upload, NULL, false},
+    {"own:first-room", "OWN", first_room, NULL, true},
+    {"own:room-again", "OWN", room_again, NULL, false},
+    {"own:growth", "DEEP", growth, NULL, true},
     {"own:set-params-idle", "OWN", set_params_idle, NULL, false},
     {"own:set-params-in-flight", "OWN", set_params_in_flight, NULL, false},
     {"own:launch", "OWN", launch, NULL, false},
@@ -362,7 +422,6 @@ const struct gate_row gate_own_rows[] = {
     {"own:stream-questions", "OWN", stream_questions, NULL, false},
     {"own:context-questions", "OWN", context_questions, NULL, false},
     {"own:memory-questions", "OWN", memory_questions, NULL, false},
-    {"own:memory-trim", "OWN", memory_trim, NULL, false},
     {"first:cuFuncGetAttribute", "FIRST", first_attribute, NULL, false},
     {"first:cuFuncGetName", "FIRST", first_name, NULL, false},
     {"first:cuKernelGetFunction", "FIRST", first_function, NULL, false},

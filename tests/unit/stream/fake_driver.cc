@@ -137,9 +137,8 @@ void Reset() {
     legacy_stream.program_captures = false;
     cus_driver t = {};
     // What no test calls must not be NULL all the same.
-#define ANY(name) t.name = Refuse(t.name);
-    CUS_DRIVER_NEEDED(ANY)
-#undef ANY
+#define CUS_OWN_NEEDED(name, ...) t.name = Refuse(t.name);
+#include "shim/api/own.def"
     t.cuCtxGetCurrent = [](CUcontext *context) {
         *context = current;
         return CUDA_SUCCESS;

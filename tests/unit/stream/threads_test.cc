@@ -33,11 +33,12 @@ struct Locked<CUresult (*)(A...), Field> {
 void LockDriver() {
     cus_driver &t = driver().table;
     unlocked = t;
-#define LOCK(name)                                                                                 \
+#define LOCK(name, ...)                                                                            \
     if (t.name)                                                                                    \
         t.name = Locked<decltype(cus_driver::name), &cus_driver::name>::Call;
-    CUS_DRIVER_NEEDED(LOCK)
-    CUS_DRIVER_OPTIONAL(LOCK)
+#define CUS_OWN_NEEDED LOCK
+#define CUS_OWN_OPTIONAL LOCK
+#include "shim/api/own.def"
 #undef LOCK
 }
 
