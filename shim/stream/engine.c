@@ -51,7 +51,7 @@ bool cus_program_captures(struct cus_context *context) {
 static bool may_build(struct cus_engine *engine, uint32_t nodes) {
     if (!cus_lock_try(&cus_process.build_lock))
         return false;
-    bool room = cus_room_for(engine, nodes) != CUS_ROOM_NONE;
+    bool room = cus_room_for(engine, nodes);
     cus_lock_give(&cus_process.build_lock);
     return room;
 }

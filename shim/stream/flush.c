@@ -186,8 +186,11 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
      */
     if (stream && cus_prove_on())
         cus_registry_find(thread, *stream, current_context());
-    if (!__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)) {
+        if (stream && begins_work(row))
+            cus_room_begins(*stream, current_context());
         return;
+    }
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
         flush_all(NULL, false, row, CUS_BREAK_API);
         cus_thread_pends(thread, NULL);

@@ -345,6 +345,7 @@ static void forget_memory(void) {
 
 void cus_engine_context_gone(void) {
     CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
+    cus_room_stranger_destroyed(NULL, NULL);
     drop_code(close_engine);
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         forget_context(context);

@@ -182,7 +182,6 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     /* Against the lock order, but the object is on no other thread's path: whoever still holds its
      * lock has just closed it. */
     cus_lock_take_unordered(&engine->lock);
-    engine->wanted = (struct cus_wanted){0};
     engine->freed = (struct cus_freed){0, 0};
     engine->context = context;
     engine->handle = handle;

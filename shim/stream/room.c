@@ -22,6 +22,7 @@
  */
 #include <time.h>
 
+#include "shim/base/cancel.h"
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
@@ -30,12 +31,12 @@
 #include "shim/stream/tap.h"
 
 /* A new context has room for so much: with driver 580 for 32 graphs and for 4000 nodes. */
-enum { FIRST_GRAPHS = 16, FIRST_NODES = 3000 };
+enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
-    SETTLE_NS = 300000,        /* for which other streams are waited for, others held up */
-    RETRY_NS = 2000000,        /* until that is tried again, where it was in vain: twice as long */
-    RETRY_MAX_NS = 1000000000, /* each time, up to this */
+    SETTLE_NS = 500000,       /* for which other streams are waited for, others held up */
+    RETRY_NS = 2000000,       /* until that is tried again, where it was in vain: twice as long */
+    RETRY_MAX_NS = 100000000, /* each time, up to this: it costs a 200th */
     GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
     STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
     LOOK_NS = 50000
@@ -43,12 +44,17 @@ enum {
 
 /* ---- streams that can be asked ---- */
 
+/* Asking may spoil a capture elsewhere (D2); a stream that captures, or that another one's capture
+ * concerns, is asked nothing else (D7). */
 static bool says_complete(CUstream stream) {
     const struct cus_driver *driver = cus_process.driver;
+    struct cus_relaxed relaxed = cus_relax(driver);
     CUstreamCaptureStatus status;
-    /* One that captures, or that another one's capture concerns, is asked nothing else (D7). */
-    return driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-           status == CU_STREAM_CAPTURE_STATUS_NONE && driver->cuStreamQuery(stream) == CUDA_SUCCESS;
+    bool done = driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+                status == CU_STREAM_CAPTURE_STATUS_NONE &&
+                driver->cuStreamQuery(stream) == CUDA_SUCCESS;
+    cus_relax_end(driver, relaxed);
+    return done;
 }
 
 static bool complete(const struct cus_engine *engine) {
@@ -73,6 +79,11 @@ static struct cus_strangers *strangers(void) {
 static CUcontext current_context(void) {
     CUcontext context = NULL;
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Of its own, which names it in every context and thread. */
+static bool has_handle(const struct cus_stranger *one) {
+    return one->handle && one->handle != CU_STREAM_LEGACY && !one->thread;
 }
 
 /* Build lock held. */
@@ -101,8 +112,10 @@ static void add_stranger(struct cus_stranger new) {
 void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
     struct cus_thread *thread = &cus_thread_self;
     bool own = cus_ref_is_per_thread(ref);
+    if (own && !thread->number)
+        thread->number = __atomic_add_fetch(&strangers()->threads, 1, __ATOMIC_RELAXED);
     struct cus_stranger new = {.handle = own ? CU_STREAM_PER_THREAD : cus_ref_handle(ref),
-                               .thread = own ? thread : NULL,
+                               .thread = own ? thread->number : 0,
                                .context = context};
     uint32_t epoch = __atomic_load_n(&strangers()->epoch, __ATOMIC_SEQ_CST);
     if (thread->stranger == new.handle && thread->stranger_context == context &&
@@ -122,7 +135,8 @@ void cus_room_waited_own(CUcontext context) {
         return;
     cus_lock_take(&cus_process.build_lock);
     for (uint32_t i = all->n; i-- > 0;)
-        if (all->of[i].thread == &cus_thread_self && all->of[i].context == context)
+        if (all->of[i].thread && all->of[i].thread == cus_thread_self.number &&
+            all->of[i].context == context)
             remove_stranger(i);
     cus_lock_give(&cus_process.build_lock);
 }
@@ -153,10 +167,9 @@ void cus_engine_wait_ended(uint32_t number) {
 static bool strangers_idle(CUcontext context) {
     for (uint32_t i = strangers()->n; i-- > 0;) {
         const struct cus_stranger *one = &strangers()->of[i];
-        bool named = one->handle && one->handle != CU_STREAM_LEGACY && !one->thread;
-        if (!named && one->context && one->context != context)
+        if (!has_handle(one) && one->context && one->context != context)
             continue;
-        bool may_ask = one->handle && (!one->thread || one->thread == &cus_thread_self);
+        bool may_ask = one->handle && (!one->thread || one->thread == cus_thread_self.number);
         if (!may_ask || !says_complete(one->handle))
             return false;
         remove_stranger(i);
@@ -164,26 +177,30 @@ static bool strangers_idle(CUcontext context) {
     return true;
 }
 
+/* One with this handle, or any that has one (NULL), may be no more behind this: it is asked now and
+ * never again. */
 void cus_room_stranger_destroyed(CUstream handle, CUcontext context) {
     struct cus_strangers *all = strangers();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
         return;
     cus_lock_take(&cus_process.build_lock);
     for (uint32_t i = all->n; i-- > 0;) {
-        if (all->of[i].handle != handle || all->of[i].thread)
+        struct cus_stranger one = all->of[i];
+        if (!has_handle(&one) || (handle && one.handle != handle))
             continue;
-        bool ended = says_complete(handle);
+        bool ended = says_complete(one.handle);
         remove_stranger(i);
         if (!ended)
-            add_stranger((struct cus_stranger){.context = context});
+            add_stranger((struct cus_stranger){.context = handle ? context : one.context});
     }
     cus_lock_give(&cus_process.build_lock);
 }
 
 /* ---- is nothing running? ---- */
 
-/* In the context, which is current. The stream that was busy last is asked first. */
-static bool nothing_runs(struct cus_context *context) {
+/* In the context, which is current. The stream that was busy last is asked first. Build
+ * lock held. */
+static bool idle(struct cus_context *context) {
     struct cus_room *room = &context->room;
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0, at = room->busy < n ? room->busy : 0; i < n; i++, at = (at + 1) % n) {
@@ -194,14 +211,6 @@ static bool nothing_runs(struct cus_context *context) {
         }
     }
     return strangers_idle(context->handle);
-}
-
-/* Asking may spoil a capture of the thread's that nobody told of (D2). Build lock held. */
-static bool idle(struct cus_context *context) {
-    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
-    bool nothing = nothing_runs(context);
-    cus_relax_end(cus_process.driver, relaxed);
-    return nothing;
 }
 
 void cus_room_stream_made(struct cus_engine *engine) {
@@ -260,8 +269,9 @@ static void take_freed(struct cus_engine *engine) {
     engine->freed = (struct cus_freed){0, 0};
 }
 
+/* Wanted by any stream of the context: whoever finds that nothing runs makes room for all. */
 static void want(struct cus_engine *engine, uint32_t nodes) {
-    struct cus_wanted *wanted = &engine->wanted;
+    struct cus_wanted *wanted = &engine->context->wanted;
     cus_fallback(CUS_FALLBACK_ROOM);
     if (wanted->n < CUS_WANTED)
         wanted->nodes[wanted->n++] = nodes;
@@ -277,30 +287,33 @@ static bool has_room(const struct cus_engine *engine, uint32_t nodes) {
     return room->graphs >= objects(engine) && room->nodes >= nodes;
 }
 
-enum cus_room_kind cus_room_for(struct cus_engine *engine, uint32_t nodes) {
+bool cus_room_for(struct cus_engine *engine, uint32_t nodes) {
     if (CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
-        return CUS_ROOM_NONE;
+        return false;
     if (!CUS_HAZARD(G5))
-        return CUS_ROOM_IDLE;
+        return true;
     look_at_program(&engine->context->room);
     if (has_room(engine, nodes))
-        return CUS_ROOM_FREE;
+        return true;
     /* What was dropped makes room, once it has ended. */
     if (engine->freed.graphs && complete(engine))
         take_freed(engine);
     if (has_room(engine, nodes))
-        return CUS_ROOM_FREE;
+        return true;
     if (idle(engine->context)) {
         take_freed(engine);
-        return CUS_ROOM_IDLE;
+        return true;
     }
     want(engine, nodes);
-    return CUS_ROOM_NONE;
+    return false;
 }
 
+/* Also of one that is built while nothing runs: what it takes may be what was free. */
 void cus_room_take(struct cus_engine *engine, uint32_t nodes) {
-    engine->context->room.graphs -= objects(engine);
-    engine->context->room.nodes -= nodes;
+    struct cus_room *room = &engine->context->room;
+    uint32_t graphs = objects(engine);
+    room->graphs -= graphs < room->graphs ? graphs : room->graphs;
+    room->nodes -= nodes < room->nodes ? nodes : room->nodes;
 }
 
 /* Waits until nothing runs, not for long; other threads are held up as beside a build. */
@@ -315,46 +328,51 @@ static bool settle(struct cus_context *context) {
 
 /* Build lock and engine's lock held. */
 static void make_room(struct cus_engine *engine) {
-    struct cus_wanted wanted = engine->wanted;
+    struct cus_context *context = engine->context;
+    struct cus_wanted *wanted = &context->wanted;
     uint64_t now = cus_clock_ns();
     uint32_t nodes = 0;
-    engine->wanted.n = 0;
-    if (now < wanted.retry)
+    if (now < wanted->retry)
         return;
-    for (uint32_t i = 0; i < wanted.n; i++)
-        nodes += wanted.nodes[i];
+    for (uint32_t i = 0; i < wanted->n; i++)
+        nodes += wanted->nodes[i];
     bool way = cus_build_takes_way(nodes);
-    bool made = settle(engine->context);
+    bool made = settle(context);
     if (made) {
-        struct cus_freed room = cus_graphs_reserve(engine, wanted.nodes, wanted.n);
-        engine->context->room.graphs += room.graphs;
-        engine->context->room.nodes += room.nodes;
+        struct cus_freed room = cus_graphs_reserve(engine, wanted->nodes, wanted->n);
+        context->room.graphs += room.graphs;
+        context->room.nodes += room.nodes;
     }
     cus_build_had_way(way, nodes, cus_clock_ns() - now);
-    uint64_t longer = wanted.pause * 2 < RETRY_MAX_NS ? wanted.pause * 2 : RETRY_MAX_NS;
-    engine->wanted.pause = made ? 0 : wanted.pause ? longer : RETRY_NS;
-    engine->wanted.retry = made ? 0 : cus_clock_ns() + engine->wanted.pause;
+    uint64_t longer = wanted->pause * 2 < RETRY_MAX_NS ? wanted->pause * 2 : RETRY_MAX_NS;
+    wanted->n = 0;
+    wanted->pause = made ? 0 : wanted->pause ? longer : RETRY_NS;
+    wanted->retry = made ? 0 : cus_clock_ns() + wanted->pause;
 }
 
+/* A thread is not cancelled here: it holds locks, and the program's call is over. */
 void cus_room_waited(struct cus_engine *engine) {
     bool pushed;
-    if ((!engine->wanted.n && !engine->freed.graphs) ||
+    uint32_t wanted = __atomic_load_n(&engine->context->wanted.n, __ATOMIC_RELAXED);
+    if ((!wanted && !engine->freed.graphs) ||
         __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
         __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) || !cus_lock_try(&engine->lock))
         return;
+    int cancel = cus_cancel_off();
     if (!engine->closed && !engine->pending && !cus_program_captures(engine->context) &&
         cus_context_enter(engine->context->handle, &pushed)) {
         if (cus_lock_try(&cus_process.build_lock)) {
             look_at_program(&engine->context->room);
             if (engine->freed.graphs && complete(engine))
                 take_freed(engine);
-            if (engine->wanted.n)
+            if (engine->context->wanted.n)
                 make_room(engine);
             cus_lock_give(&cus_process.build_lock);
         }
         cus_context_leave(pushed);
     }
     cus_lock_give(&engine->lock);
+    cus_cancel_back(cancel);
 }
 
 /* ---- out of memory ---- */
@@ -373,11 +391,13 @@ bool cus_room_await_idle(struct cus_context *context) {
     uint64_t now = cus_clock_ns();
     bool hopeless = now < __atomic_load_n(&stays, __ATOMIC_RELAXED);
     uint32_t looks = (hopeless ? GIVE_BACK_NS / 100 : GIVE_BACK_NS) / LOOK_NS;
+    int cancel = cus_cancel_off();
     bool ended = cus_room_idle(context);
     for (; !ended && looks; looks--) {
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
         ended = cus_room_idle(context);
     }
+    cus_cancel_back(cancel);
     if (!ended)
         __atomic_store_n(&stays, cus_clock_ns() + STAYS_NS, __ATOMIC_RELAXED);
     return ended;

@@ -33,7 +33,7 @@ enum {
     CUS_ENGINES_MAX = 4096,
     CUS_MET_SLOTS = 1024,
     CUS_FOUND_SLOTS = 256,
-    CUS_WANTED = 16,
+    CUS_WANTED = 32,
     CUS_STRANGERS = 32
 };
 
@@ -58,6 +58,11 @@ struct cus_context {
         uint32_t busy; /* of engines[]: the stream that was busy when it was asked last */
     } room;
     struct cus_context *next;
+    struct cus_wanted { /* build lock: graphs that were not built for want of room (room.c) */
+        uint32_t n, nodes[CUS_WANTED];
+        uint64_t retry, pause; /* ns: when room may be made next, where it could not be, and for how
+                                  long it was not tried */
+    } wanted;
     /* Functions of `funcs` by a hash of their handles, for streams that are left alone: atomic,
      * written under the lock. One whose place another has taken is looked up. */
     const void *met[CUS_MET_SLOTS];
@@ -109,11 +114,6 @@ struct cus_engine {
     uint64_t built_nodes; /* lock: of all graphs so far */
     struct cus_ways ways; /* lock: whoever waits with it holds up the stream's threads */
     bool asked;           /* build lock: the stream lives and may be asked whether it is busy */
-    struct cus_wanted {   /* lock: graphs that were not built for want of room (room.c) */
-        uint32_t n, nodes[CUS_WANTED];
-        uint64_t retry, pause; /* ns: when room may be made next, where it could not be, and for how
-                                  long it was not tried */
-    } wanted;
     struct cus_freed { /* lock: destroyed, where the stream was not seen idle since */
         uint32_t graphs, nodes;
     } freed;
@@ -209,10 +209,11 @@ struct cus_process {
     struct cus_strangers {
         uint32_t waits; /* atomic: of the program for a whole context */
         uint32_t epoch; /* atomic: moves where one goes, and where such a wait begins */
-        uint32_t n;     /* build lock, as what follows; read elsewhere as a hint */
+        uint32_t threads; /* atomic: that have a number */
+        uint32_t n;       /* build lock, as what follows; read elsewhere as a hint */
         struct cus_stranger {
             CUstream handle;    /* NULL: it was destroyed */
-            const void *thread; /* whose per-thread stream it is; NULL: of none */
+            uint32_t thread;    /* whose per-thread stream it is; 0: of none */
             CUcontext context;  /* that was current */
             uint32_t waits;     /* the first wait that will have seen the end of it */
         } of[CUS_STRANGERS];
@@ -602,9 +603,8 @@ static inline bool cus_build_give_way(struct cus_ways *ways, uint64_t most_ns) {
 
 /* May a graph of so many nodes be built now, without a wait for what runs: is there room, or does
  * nothing run? If not it is noted as wanted. Build lock and engine's lock held. */
-enum cus_room_kind { CUS_ROOM_NONE, CUS_ROOM_FREE, CUS_ROOM_IDLE };
-enum cus_room_kind cus_room_for(struct cus_engine *engine, uint32_t nodes);
-/* One is built in room that is free. */
+bool cus_room_for(struct cus_engine *engine, uint32_t nodes);
+/* One is built. */
 void cus_room_take(struct cus_engine *engine, uint32_t nodes);
 /* The host has waited: is there room again, is some to be made? No lock held. */
 void cus_room_waited(struct cus_engine *engine);
@@ -618,7 +618,7 @@ void cus_room_stream_destroyed(const struct cus_engine *engine);
 void cus_room_begins(struct cus_stream_ref stream, CUcontext context);
 /* The thread has waited for its per-thread stream. */
 void cus_room_waited_own(CUcontext context);
-/* A stream without an engine is about to be destroyed. */
+/* A stream without an engine is about to be destroyed; NULL: a context is, perhaps with streams. */
 void cus_room_stranger_destroyed(CUstream handle, CUcontext context);
 /* The address may be another context's by now, or soon: nothing is known of its room. */
 void cus_room_forget(struct cus_context *context);

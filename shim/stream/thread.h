@@ -61,6 +61,7 @@ struct cus_thread {
     bool barred;          /* the watchdog may not be above it */
     /* The stream without an engine on which it began something last (room.c). */
     CUstream stranger;
+    uint32_t number; /* among those with work on their per-thread streams; 0: none yet */
     CUcontext stranger_context;
     uint32_t stranger_epoch;
     uint32_t suspended; /* suspends of the program that no resume has answered */

@@ -264,10 +264,8 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
     if (!cus_build_fits(engine, piece->n, piece->advised) || !cus_lock_try(&cus_process.build_lock))
         return NULL;
     struct cus_variant *variant = NULL;
-    enum cus_room_kind room = cus_room_for(engine, piece->n);
-    if (room != CUS_ROOM_NONE) {
-        if (room == CUS_ROOM_FREE)
-            cus_room_take(engine, piece->n);
+    if (cus_room_for(engine, piece->n)) {
+        cus_room_take(engine, piece->n);
         bool no_room, way = cus_build_takes_way(piece->n);
         uint64_t before = engine->counters.build_ns;
         variant = cus_graphs_build(engine, &no_room);
