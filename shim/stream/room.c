@@ -290,7 +290,7 @@ static bool has_room(const struct cus_engine *engine, uint32_t nodes) {
 bool cus_room_for(struct cus_engine *engine, uint32_t nodes) {
     if (CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
         return false;
-    if (!CUS_HAZARD(G5))
+    if (!CUS_HAZARD(G5) || cus_options()->trust_driver)
         return true;
     look_at_program(&engine->context->room);
     if (has_room(engine, nodes))

@@ -163,7 +163,7 @@ static CUresult stream_is_capturing(CUstream handle, CUstreamCaptureStatus *stat
     return CUDA_SUCCESS;
 }
 
-/* When the GPU had nothing to do is not recorded: there is always room for a graph. */
+/* When the GPU had nothing to do is not recorded: as with trust_driver there is always room. */
 static CUresult stream_query(CUstream handle) {
     (void)handle;
     return CUDA_SUCCESS;

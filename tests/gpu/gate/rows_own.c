@@ -12,7 +12,7 @@
 enum { NODES = 100, MANY = 1000 };
 /* Of the rows about room: FIRST_GRAPHS graphs of FIRST_NODES; AGAIN of NODES and one large one;
  * MOST graphs. */
-enum { FIRST_GRAPHS = 16, FIRST_NODES = 187, AGAIN = 40, AGAIN_LARGE = 3000, MOST = 60 };
+enum { FIRST_GRAPHS = 24, FIRST_NODES = 150, AGAIN = 40, AGAIN_LARGE = 3000, MOST = 60 };
 
 /* Between the two brackets several calls are measured as one: the first failure ends them. */
 #define MEASURE(steps)                                                                             \
