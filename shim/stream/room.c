@@ -34,9 +34,9 @@
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
-    SETTLE_NS = 500000,       /* for which other streams are waited for, others held up */
-    RETRY_NS = 2000000,       /* until that is tried again, where it was in vain: twice as long */
-    RETRY_MAX_NS = 100000000, /* each time, up to this: it costs a 200th */
+    SETTLE_NS = 500000,        /* for which other streams are waited for, others held up */
+    RETRY_NS = 2000000,        /* until that is tried again, where it was in vain: twice as long */
+    RETRY_MAX_NS = 100000000,  /* each time, up to this: it costs a 200th */
     GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
     STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
     LOOK_NS = 50000
@@ -331,19 +331,16 @@ static void make_room(struct cus_engine *engine) {
     struct cus_context *context = engine->context;
     struct cus_wanted *wanted = &context->wanted;
     uint64_t now = cus_clock_ns();
-    uint32_t nodes = 0;
     if (now < wanted->retry)
         return;
-    for (uint32_t i = 0; i < wanted->n; i++)
-        nodes += wanted->nodes[i];
-    bool way = cus_build_takes_way(nodes);
+    bool way = cus_build_takes_way(0); /* others are held up soon, or the GPU never rests */
     bool made = settle(context);
     if (made) {
         struct cus_freed room = cus_graphs_reserve(engine, wanted->nodes, wanted->n);
         context->room.graphs += room.graphs;
         context->room.nodes += room.nodes;
     }
-    cus_build_had_way(way, nodes, cus_clock_ns() - now);
+    cus_build_had_way(way, 0, cus_clock_ns() - now);
     uint64_t longer = wanted->pause * 2 < RETRY_MAX_NS ? wanted->pause * 2 : RETRY_MAX_NS;
     wanted->n = 0;
     wanted->pause = made ? 0 : wanted->pause ? longer : RETRY_NS;
