@@ -561,6 +561,45 @@ TEST_F(Room, IsMadeOnceTheHostHasWaited) {
     EXPECT_EQ(built(), 2 * made);
 }
 
+// Asking how far a stream is may spoil a capture: also before a stream is destroyed.
+TEST_F(Room, AsksInTheRelaxedModeOnly) {
+    static int asked, strict;
+    asked = strict = 0;
+    driver().table.cuStreamQuery = [](CUstream) {
+        asked++;
+        strict += fake::capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+        return CUDA_SUCCESS;
+    };
+    Launch(0);
+    Sync();
+    no_room();
+    Steps(4);
+    int before = asked;
+    EXPECT_GT(before, 0);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, 5);
+    cus_engine_stream_gone(&ref);
+    EXPECT_GT(asked, before);
+    EXPECT_EQ(strict, 0);
+    EXPECT_NE(fake::capture_mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+// The memory of a thread that ended is that of the next one; its per-thread stream is not.
+TEST_F(Room, PerThreadStreamOfAThreadThatEndedIsNotTheNextOnes) {
+    Launch(0);
+    Sync();
+    no_room();
+    std::thread([&] { Launch(functions_[1], 1, 1, 1, CU_STREAM_PER_THREAD); }).join();
+    std::thread([&] {
+        Launch(functions_[1], 1, 1, 1, CU_STREAM_PER_THREAD);
+        Steps(6);
+    }).join();
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    cus_engine_wait_ended(cus_engine_wait_begins());
+    Steps(2);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+}
+
 // What the program makes may be what there was room for.
 TEST_F(Room, GoesToWhatTheProgramMakes) {
     Launch(0);
