@@ -339,6 +339,7 @@ static void make_room(struct cus_engine *engine) {
         struct cus_freed room = cus_graphs_reserve(engine, wanted->nodes, wanted->n);
         context->room.graphs += room.graphs;
         context->room.nodes += room.nodes;
+        made = room.graphs > 0; /* no kernel that may stand for others is known here */
     }
     cus_build_had_way(way, 0, cus_clock_ns() - now);
     uint64_t longer = wanted->pause * 2 < RETRY_MAX_NS ? wanted->pause * 2 : RETRY_MAX_NS;
