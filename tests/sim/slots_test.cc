@@ -156,6 +156,17 @@ TEST(Slots, ThatCannotBeWrittenEndWithholding) {
     EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
 }
 
+TEST(Slots, ThatCannotBeLookedBehindEndWithholdingAndSayWhy) {
+    NEEDS_NO_SANITIZER();
+    const std::vector<std::string> command = {Runfile(kHost), PluginFile("plain"), "deep"};
+    Outcome run = RunProgram(command, With(Ours() + ":" + Interposer("refuses"), true));
+    ASSERT_SAME(kAsItIs, RunProgram(command, With("", false)), run);
+    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+    EXPECT_TRUE(Says(run, PluginFile("plain") + " was bound past this library, and "
+                                                "process_vm_readv is refused"))
+        << run.Describe();
+}
+
 // Handles, errors, errno, and on whose behalf the loader looks.
 TEST(Opening, IsTransparent) {
     NEEDS_NO_SANITIZER();
@@ -293,6 +304,18 @@ TEST(Interposers, ThatTheProgramNeedsSeesEveryLaunch) {
         RunProgram(command, With(Ours() + ":" + exports + ":" + Interposer("memory"), true));
     ASSERT_SAME(kAsItIs, plain, run);
     EXPECT_TRUE(Says(run, "behind this library: " + Interposer("memory"))) << run.Describe();
+}
+
+// One behind libcuda is found by nobody, and costs nothing.
+TEST(Interposers, BehindLibcudaIsPassedBy) {
+    const std::string after = "libcuda.so.1:" + Interposer("exports");
+    Outcome plain = Host("plain", after, false);
+    ASSERT_EQ(Count(plain), "interposer: 0 launches, 0 allocations") << plain.Describe();
+    Outcome run = Host("plain", Ours() + ":" + after, true);
+    ASSERT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(Count(run), Count(plain));
+    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
+    EXPECT_GT(InGraphs(run), 0);
 }
 
 // What a program looks up in libcuda goes past one that only exports the name, as ever.
