@@ -76,13 +76,19 @@ static struct cus_dlsym_answer left_to(void *look) {
 }
 
 /* What an interposer behind this library asks for is for itself: the driver's own, or the two would
- * call each other for ever. */
+ * call each other for ever. Before what nobody but the driver answers, the hook is for it too: it
+ * may be a library that launches. */
 static struct cus_dlsym_answer for_other(void *handle, const char *name) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
     int row = cus_api_find(name);
-    if (row < 0 || !cus_entry_hooks[row] || look(handle, name) != cus_entry_hooks[row])
+    if (row < 0 || !cus_entry_hooks[row])
         return left_to((void *)look);
-    void *own = cus_real_own((unsigned)row);
+    void *found = look(handle, name), *own = cus_real_own((unsigned)row);
+    bool hook = own && !cus_real_asking() && !cus_real_is_chained((unsigned)row);
+    if (hook && !cus_resolve_off() && (found == own || found == cus_entry_hooks[row]))
+        return answer(cus_entry_hooks[row]);
+    if (found != cus_entry_hooks[row])
+        return left_to((void *)look);
     return own ? answer(own) : not_there(look, name);
 }
 

@@ -75,6 +75,9 @@ static void read_dynamic(struct cus_object *object) {
         case DT_GNU_HASH:
             object->hash = at;
             break;
+        case DT_HASH:
+            object->sysv = at;
+            break;
         case DT_SONAME:
             soname = value;
             break;
@@ -100,6 +103,7 @@ static void read_dynamic(struct cus_object *object) {
     object->dynamic_end = entry;
     object->symbols_end = end_of(object, object->symbols);
     object->hash_end = end_of(object, object->hash);
+    object->sysv_end = end_of(object, object->sysv);
     const char *end = end_of(object, object->texts);
     if (object->texts)
         object->texts_end =
@@ -146,9 +150,13 @@ static bool is_function(const struct cus_object *object, const ElfW(Sym) * symbo
            strcmp(cus_elf_text(object, symbol->st_name), name) == 0;
 }
 
-void *cus_elf_exported(const struct cus_object *object, const char *name, uint32_t hash) {
+static void *address_of(const struct cus_object *object, const ElfW(Sym) * symbol) {
+    return (void *)(object->base + symbol->st_value);
+}
+
+static void *find_by_gnu_hash(const struct cus_object *object, const char *name, uint32_t hash) {
     const uint32_t *table = object->hash;
-    if (!table || !object->symbols || object->hash_end - table < 4)
+    if (object->hash_end - table < 4)
         return NULL;
     uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3];
     const ElfW(Addr) *bloom = (const ElfW(Addr) *)(const void *)(table + 4);
@@ -164,11 +172,47 @@ void *cus_elf_exported(const struct cus_object *object, const char *name, uint32
         if (its >= object->hash_end)
             return NULL;
         if ((*its | 1) == (hash | 1) && is_function(object, &object->symbols[i], name))
-            return (void *)(object->base + object->symbols[i].st_value);
+            return address_of(object, &object->symbols[i]);
         if (*its & 1)
             return NULL;
     }
     return NULL;
+}
+
+/* The hash of DT_HASH, as the System V ABI gives it. */
+static uint32_t sysv_hash(const char *name) {
+    uint32_t hash = 0;
+    for (; *name; name++) {
+        hash = (hash << 4) + (uint8_t)*name;
+        hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    return hash;
+}
+
+/* A chain that leads in a circle ends behind as many steps as there are symbols. */
+static void *find_by_sysv_hash(const struct cus_object *object, const char *name) {
+    const uint32_t *table = object->sysv;
+    if (object->sysv_end - table < 2)
+        return NULL;
+    uint32_t buckets = table[0], symbols = table[1], steps = 0;
+    const uint32_t *bucket = table + 2, *chain = bucket + buckets;
+    if (!buckets || (uint64_t)(object->sysv_end - table) < 2ull + buckets + symbols)
+        return NULL;
+    for (uint32_t i = bucket[sysv_hash(name) % buckets]; i && i < symbols; i = chain[i]) {
+        if (is_function(object, &object->symbols[i], name))
+            return address_of(object, &object->symbols[i]);
+        if (++steps > symbols)
+            return NULL;
+    }
+    return NULL;
+}
+
+void *cus_elf_exported(const struct cus_object *object, const char *name, uint32_t hash) {
+    if (!object->symbols)
+        return NULL;
+    if (object->hash)
+        return find_by_gnu_hash(object, name, hash);
+    return object->sysv ? find_by_sysv_hash(object, name) : NULL;
 }
 
 const char *cus_elf_base(const char *path) {

@@ -19,6 +19,7 @@ struct cus_object {
     const ElfW(Sym) * symbols, *symbols_end;
     const char *texts, *texts_end;
     const uint32_t *hash, *hash_end; /* DT_GNU_HASH; NULL where there is none */
+    const uint32_t *sysv, *sysv_end; /* DT_HASH, the older form; the same */
     const char *soname;              /* "" where it has none */
     /* What the loader relocates: for data, and for calls. */
     struct cus_relocations {

@@ -1,8 +1,9 @@
 /*
  * Finds other interposers and asks those in front what they hand out (HAZARDS G2, G3).
  *
- * cus_others_find runs in look-ups, possibly under the loader's lock, and calls nobody. What asks
- * others runs once, on the thread that starts the library. Holds no lock over their functions.
+ * cus_others_find runs in look-ups, possibly under the loader's lock, and calls nobody but the C
+ * library's dlsym. What asks others runs once, on the thread that starts the library. Holds no lock
+ * over their functions.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
@@ -18,13 +19,16 @@
 #include "shim/hook/elf.h"
 #include "shim/hook/handshake.h"
 #include "shim/hook/lifecycle.h"
+#include "shim/hook/loader.h"
 #include "shim/hook/real.h"
 
 #include "shim/base/forbid.h"
 
+typedef void *dlsym_fn(void *handle, const char *name);
+
 /* ---- who is there ---- */
 
-enum { EARLY = 24, WHY_BYTES = 512 };
+enum { WHY_BYTES = 512 };
 
 static const char *const loader_names[CUS_LOADERS] = {
 #define NAME(name) #name,
@@ -35,52 +39,41 @@ static const char *const loader_names[CUS_LOADERS] = {
 struct survey {
     struct cus_others *to;
     uintptr_t cuda, next, raw; /* addresses in libcuda, the next dlsym and the C library's */
+    void *const *own;          /* the driver's functions */
     unsigned index;
-    bool passed, ended; /* this library; the preloaded objects behind it */
-    unsigned n_early;
-    struct cus_object early[EARLY]; /* the program and what was preloaded */
+    bool passed;                     /* this library */
+    uint32_t listed;                 /* bits of to->list that stay, whatever the scope is */
+    uint32_t exported[CUS_API_ROWS]; /* the objects behind that do, bits of to->list */
+    uint32_t hashes[CUS_API_ROWS];   /* of the rows' names */
 };
+_Static_assert(CUS_OTHERS < 32, "those that the list has no room for share one more bit");
 
-/* An object that was not preloaded is there because an earlier one needs it. */
-static bool is_needed(const struct survey *survey, const struct cus_object *object) {
-    const char *base = cus_elf_base(object->info->dlpi_name);
-    for (unsigned i = 0; i < survey->n_early; i++) {
-        const struct cus_object *by = &survey->early[i];
-        for (const ElfW(Dyn) *entry = by->dynamic; entry < by->dynamic_end; entry++) {
-            if (entry->d_tag != DT_NEEDED)
-                continue;
-            const char *needed = cus_elf_text(by, entry->d_un.d_val);
-            if (strcmp(needed, object->soname) == 0 || strcmp(cus_elf_base(needed), base) == 0)
-                return true;
-        }
-    }
-    return false;
-}
-
-static void note(struct survey *survey, const struct cus_object *object, bool front) {
+/* What the program itself exports is its own, and is not listed. */
+static void note(struct survey *survey, const struct cus_object *object) {
     struct cus_others *to = survey->to;
+    bool front = !survey->passed, any = false;
     struct cus_other other = {.path = object->info->dlpi_name,
                               .front = front,
                               .row = -1,
                               .dlsym = cus_elf_exported(object, "dlsym", cus_elf_hash("dlsym"))};
     for (int row = 0; row < CUS_API_ROWS; row++) {
-        const char *name = cus_api_rows[row].name;
-        void *function = cus_elf_exported(object, name, cus_elf_hash(name));
-        if (!function)
+        if (!cus_elf_exported(object, cus_api_rows[row].name, survey->hashes[row]))
             continue;
+        any = true;
         if (front)
             to->front[row] = true;
-        else if (!to->behind[row])
-            to->behind[row] = function;
+        else
+            survey->exported[row] |= 1u << to->n;
         if (other.row < 0 && cus_entry_hooks[row])
             other.row = row;
     }
     for (unsigned i = 0; front && i < CUS_LOADERS; i++)
         to->loader_in_front[i] |=
             cus_elf_exported(object, loader_names[i], cus_elf_hash(loader_names[i])) != NULL;
-    /* What the program itself exports is its own. */
-    if (survey->index == 0 || (other.row < 0 && !other.dlsym) || to->n == CUS_OTHERS)
+    bool stays = front ? other.dlsym || other.row >= 0 : cus_elf_holds(object->info, survey->next);
+    if (survey->index == 0 || !(stays || (any && !front)) || to->n == CUS_OTHERS)
         return;
+    survey->listed |= (uint32_t)stays << to->n;
     cus_elf_measure(object->info, &other.low, &other.high);
     to->list[to->n++] = other;
 }
@@ -89,29 +82,50 @@ static int survey_object(struct dl_phdr_info *info, size_t bytes, void *context)
     struct survey *survey = context;
     struct cus_object object;
     (void)bytes;
-    bool read = cus_elf_read(info, &object);
     if (cus_elf_holds(info, survey->raw))
         cus_elf_measure(info, &survey->to->loader_low, &survey->to->loader_high);
-    if (cus_elf_holds(info, (uintptr_t)&survey_object)) {
+    if (cus_elf_holds(info, (uintptr_t)&survey_object))
         survey->passed = true;
-    } else if (read && !cus_elf_holds(info, survey->cuda) && !cus_elf_holds(info, survey->raw)) {
-        survey->ended |= survey->passed && is_needed(survey, &object);
-        if (!survey->passed || !survey->ended || cus_elf_holds(info, survey->next))
-            note(survey, &object, !survey->passed);
-    }
-    if (!survey->ended && read && survey->n_early < EARLY)
-        survey->early[survey->n_early++] = object;
-    survey->ended |= survey->n_early == EARLY;
+    else if (!cus_elf_holds(info, survey->cuda) && !cus_elf_holds(info, survey->raw) &&
+             cus_elf_read(info, &object))
+        note(survey, &object);
     survey->index++;
     return 0;
 }
 
-void cus_others_find(struct cus_others *others, uintptr_t cuda) {
+/* An object that exports a row stands before the driver only where the loader finds it first: not
+ * where it is in no global scope, nor behind libcuda. The C library's dlsym tells. One that stays
+ * listed is kept, for what it exports is called. */
+static void ask_scope(struct survey *survey) {
+    struct cus_others *to = survey->to;
+    dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
+    unsigned n = 0;
+    for (int row = 0; row < CUS_API_ROWS; row++) {
+        void *next = survey->exported[row] ? look(RTLD_NEXT, cus_api_rows[row].name) : NULL;
+        if (!next || next == survey->own[row])
+            continue;
+        to->behind[row] = next;
+        survey->listed |= survey->exported[row];
+    }
+    for (unsigned i = 0; i < to->n; i++) {
+        if (!(survey->listed >> i & 1))
+            continue;
+        to->list[n++] = to->list[i];
+        cus_loader_open(to->list[i].path, RTLD_NOLOAD | RTLD_LAZY);
+    }
+    to->n = n;
+}
+
+void cus_others_find(struct cus_others *others, uintptr_t cuda, void *const *own) {
     struct survey survey = {.to = others,
                             .cuda = cuda,
                             .next = (uintptr_t)cus_dlsym_next(),
-                            .raw = (uintptr_t)cus_dlsym_find()};
+                            .raw = (uintptr_t)cus_dlsym_find(),
+                            .own = own};
+    for (int row = 0; row < CUS_API_ROWS; row++)
+        survey.hashes[row] = cus_elf_hash(cus_api_rows[row].name);
     dl_iterate_phdr(survey_object, &survey);
+    ask_scope(&survey);
 }
 
 const struct cus_other *cus_others_behind(const struct cus_others *others, const void *address) {
@@ -124,8 +138,6 @@ const struct cus_other *cus_others_behind(const struct cus_others *others, const
 }
 
 /* ---- what those in front answer ---- */
-
-typedef void *dlsym_fn(void *handle, const char *name);
 
 static bool is_look_up(unsigned row) {
     return row == CUS_ROW_cuGetProcAddress || row == CUS_ROW_cuGetProcAddress_v2;

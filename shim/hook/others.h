@@ -25,11 +25,11 @@ enum cus_loader {
         CUS_LOADERS
 };
 
-enum { CUS_OTHERS = 8 };
+enum { CUS_OTHERS = 15 };
 
 struct cus_other {
     uintptr_t low, high;
-    const char *path; /* the loader's, which stays: what was preloaded is never closed */
+    const char *path; /* the loader's */
     bool front;
     int row;     /* a function of the driver that it exports and this library watches; -1: none */
     void *dlsym; /* its own; NULL: none */
@@ -41,12 +41,14 @@ struct cus_others {
     bool front[CUS_API_ROWS];          /* the row is exported by an object in front */
     bool loader_in_front[CUS_LOADERS]; /* so is a function of the loader */
     uintptr_t loader_low, loader_high; /* the object with the C library's own dlsym */
-    void *behind[CUS_API_ROWS];        /* the next export of the row, not the driver's; or NULL */
+    void *behind[CUS_API_ROWS];        /* the next export of the row, where it comes before the
+                                          driver's in the global scope; or NULL */
 };
 
-/* What was preloaded beside this library, `cuda` being an address in libcuda. One walk over the
- * loader's list; calls nobody. */
-void cus_others_find(struct cus_others *others, uintptr_t cuda);
+/* Who stands before the driver in the global scope, `cuda` being an address in libcuda and `own`
+ * its functions. One walk over the loader's list; then the C library's dlsym is asked for what
+ * objects behind export. */
+void cus_others_find(struct cus_others *others, uintptr_t cuda, void *const *own);
 /* The one behind this library that holds the address; NULL: none. */
 const struct cus_other *cus_others_behind(const struct cus_others *others, const void *address);
 

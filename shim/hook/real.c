@@ -1,7 +1,7 @@
 /*
  * Finds the real libcuda, which the program has loaded or not: this file never loads it. Where
- * other interposers stand behind this library, they are asked for each function as the program
- * would have asked them (HAZARDS G3).
+ * other interposers stand behind this library, preloaded or needed, they are asked for each
+ * function as the program would have asked them (HAZARDS G3).
  *
  * Runs on whatever thread looks something up or calls an exported symbol first, possibly inside a
  * constructor and thus under the loader's lock. So it takes no lock of its own: two threads may
@@ -142,7 +142,7 @@ bool cus_real_is_launch(unsigned row) {
 
 static void fill(struct real *real) {
     fill_own(real);
-    cus_others_find(&real->others, real->low);
+    cus_others_find(&real->others, real->low, real->own);
     real->before_launches = -1;
     for (unsigned row = 0; row < CUS_API_ROWS; row++) {
         void *function = chained(real, row);
@@ -251,6 +251,18 @@ void *cus_real_handle(void) {
 void *cus_real_own(unsigned row) {
     const struct real *real = known();
     return real ? real->own[row] : NULL;
+}
+
+bool cus_real_is_chained(unsigned row) {
+    const struct real *real = known();
+    void *function = __atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED);
+    return real && function != real->own[row] && function != (void *)lacking;
+}
+
+bool cus_real_is_chained_by_export(unsigned row) {
+    const struct real *real = known();
+    return real && cus_real_is_chained(row) &&
+           __atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED) == real->others.behind[row];
 }
 
 const struct cus_others *cus_real_others(void) {

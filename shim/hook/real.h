@@ -40,6 +40,11 @@ void *cus_real_handle(void);
 /* The driver's own function, whoever stands before it; NULL: this driver has none. */
 void *cus_real_own(unsigned row);
 
+/* Does an interposer behind this library stand before the row? */
+bool cus_real_is_chained(unsigned row);
+/* Does it by exporting the name alone? Whoever looks the row up in libcuda goes past that one. */
+bool cus_real_is_chained_by_export(unsigned row);
+
 /* Other interposers; NULL before libcuda is found. */
 const struct cus_others *cus_real_others(void);
 /* Is this thread asking an interposer behind this library for the driver's functions? What that one

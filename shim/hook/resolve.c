@@ -60,8 +60,21 @@ static void *watch_other(void *function, const char *name) {
     return stub ? stub : function;
 }
 
+/* Without this library, whoever looks a function up in libcuda goes past an interposer that only
+ * exports its name. The hook would call that one, which may have asked, by another object, and
+ * would call the hook for ever. Where it stands before launches nothing is withheld, so that no
+ * hook is needed. */
+static bool goes_past_export(const void *function, int row) {
+    int launch;
+    return row >= 0 && function == cus_real_own((unsigned)row) &&
+           cus_real_is_chained_by_export((unsigned)row) && cus_real_before_launches(&launch) &&
+           !cus_options()->trust_interposers;
+}
+
 void *cus_resolve(void *function, const char *name, int version) {
     int row = cus_real_row(function, name);
+    if (goes_past_export(function, row))
+        return function;
     /* The two forms are told by the version alone. Should the driver answer by an inner address,
      * hooking would end here silently. */
     if (version > 0 && strcmp(name, "cuGetProcAddress") == 0 &&
@@ -96,9 +109,19 @@ static const char *exact_name(const char *symbol, int version, cuuint64_t flags)
     return row >= 0 ? cus_api_rows[row].name : symbol;
 }
 
+/* An interposer asks for what it stands before: the hook would call it again, for ever. */
+static bool is_for_itself(const void *caller, const void *function, const char *symbol) {
+    if (!cus_others_behind(cus_real_others(), caller) || !cus_real_holds(function))
+        return false;
+    int row = cus_real_row(function, symbol);
+    return row >= 0 && cus_real_is_chained((unsigned)row);
+}
+
 /* The real answer is there: gives the program our own where there is one. */
-static void substitute(const char *symbol, void **function, int version, cuuint64_t flags) {
-    if (!function || !*function || !symbol || cus_resolve_off())
+static void substitute(const void *caller, const char *symbol, void **function, int version,
+                       cuuint64_t flags) {
+    if (!function || !*function || !symbol || cus_resolve_off() ||
+        is_for_itself(caller, *function, symbol))
         return;
     cus_routes_look_later();
     if (cus_others_behind(cus_real_others(), *function) && strcmp(symbol, "cuGetProcAddress") != 0)
@@ -112,7 +135,7 @@ CUS_WRAP(cuGetProcAddress, (const char *symbol, void **pfn, int cudaVersion, cuu
         return cus_real_absent();
     CUresult result = CUS_REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
     if (result == CUDA_SUCCESS)
-        substitute(symbol, pfn, cudaVersion, flags);
+        substitute(__builtin_return_address(0), symbol, pfn, cudaVersion, flags);
     return result;
 }
 
@@ -122,6 +145,6 @@ CUS_WRAP(cuGetProcAddress_v2, (const char *symbol, void **pfn, int cudaVersion, 
         return cus_real_absent();
     CUresult result = CUS_REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
     if (result == CUDA_SUCCESS)
-        substitute(symbol, pfn, cudaVersion, flags);
+        substitute(__builtin_return_address(0), symbol, pfn, cudaVersion, flags);
     return result;
 }

@@ -164,8 +164,9 @@ static bool any_copy(size_t words) {
     return false;
 }
 
-/* Read by a call that fails where the object has protected its memory. */
-static bool holds_copy(const struct around *around) {
+/* What is wrong with the object's data; NULL: nothing. Read by a call that fails where the object
+ * has protected its memory, or where a filter of the process (seccomp) refuses that call. */
+static const char *find_copy(const struct around *around) {
     const struct dl_phdr_info *info = around->object.info;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -177,12 +178,17 @@ static bool holds_copy(const struct around *around) {
             size_t bytes = end - at < sizeof chunk ? end - at : sizeof chunk;
             struct iovec to = {chunk, bytes}, from = {(void *)at, bytes};
             ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-            if (got < (ssize_t)sizeof(void *) || any_copy((size_t)got / sizeof(void *)))
-                return true; /* or it cannot be told */
+            if (got < (ssize_t)sizeof(void *))
+                return got < 0 && errno == EFAULT
+                           ? " has data that cannot be read, and was bound past this library"
+                           : " was bound past this library, and process_vm_readv is refused, by "
+                             "which its data is read";
+            if (any_copy((size_t)got / sizeof(void *)))
+                return " holds functions of the driver that it found past this library";
             at += (size_t)got & ~(sizeof(void *) - 1);
         }
     }
-    return false;
+    return NULL;
 }
 
 /* ---- an object ---- */
@@ -251,8 +257,8 @@ static void look_at(struct look *look, const struct dl_phdr_info *info) {
     const char *what = NULL;
     if (around.stuck)
         what = " calls the driver past this library, and cannot be led";
-    else if (around.looks_up && holds_copy(&around))
-        what = " holds functions of the driver that it found past this library";
+    else if (around.looks_up)
+        what = find_copy(&around);
     if (what && !look->why)
         look->why = give_why(*info->dlpi_name ? info->dlpi_name : "the program", what);
 }

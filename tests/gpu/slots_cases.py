@@ -26,6 +26,8 @@ INTERPOSERS = (
     ("exports", "plain", False, "no", True, False),
     ("exports", "plain", False, "yes", False, True),
     ("memory", "plain", False, "no", False, True),
+    ("exports_sysv", "plain", True, "no", True, False),
+    ("exports_sysv", "plain", False, "no", True, False),
 )
 
 
@@ -69,6 +71,18 @@ def interposers(lab, host):
             lab.check(f"{what}: launches that it counts", count(mine) == count(plain), count(mine), count(plain))
 
 
+def linked(lab):
+    """A program that is linked to an interposer before libcuda."""
+    argv = [lab.runner.program("plugin_host_linked"), lab.runner.program("libplugin_plain.so")]
+    plain = lab.runner.run(argv)
+    if lab.plain_only:
+        return
+    mine = lab.runner.run(argv, variant="preload")
+    what = "interposer that the program needs"
+    if judge(lab, what, plain, mine, True):
+        lab.check(f"{what}: launches that it counts", count(mine) == count(plain), count(mine), count(plain))
+
+
 def case_slots(lab):
     host = lab.runner.program("plugin_host")
     if not host:
@@ -76,3 +90,4 @@ def case_slots(lab):
         return
     plugins(lab, host)
     interposers(lab, host)
+    linked(lab)

@@ -156,6 +156,17 @@ TEST(Slots, ThatCannotBeWrittenEndWithholding) {
     EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
 }
 
+TEST(Slots, ThatCannotBeLookedBehindEndWithholdingAndSayWhy) {
+    NEEDS_NO_SANITIZER();
+    const std::vector<std::string> command = {Runfile(kHost), PluginFile("plain"), "deep"};
+    Outcome run = RunProgram(command, With(Ours() + ":" + Interposer("refuses"), true));
+    ASSERT_SAME(kAsItIs, RunProgram(command, With("", false)), run);
+    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+    EXPECT_TRUE(Says(run, PluginFile("plain") + " was bound past this library, and "
+                                                "process_vm_readv is refused"))
+        << run.Describe();
+}
+
 // Handles, errors, errno, and on whose behalf the loader looks.
 TEST(Opening, IsTransparent) {
     NEEDS_NO_SANITIZER();
@@ -218,6 +229,27 @@ TEST(Interposers, InFrontThatGoesOnToTheLibraryMayBeTrusted) {
     }
 }
 
+// The loader needs one table of what an object exports, and of two forms the older one will do.
+TEST(Interposers, WithTheOlderTableAloneAreFound) {
+    NEEDS_NO_SANITIZER();
+    const std::vector<std::string> lazy = {Runfile(kHost), PluginFile("looks_up_lazy"), "lazy"};
+    const std::string launches = Interposer("launches_sysv"), exports = Interposer("exports_sysv");
+    Outcome plain = RunProgram(lazy, With(launches, false));
+    ASSERT_EQ(Count(plain).find("interposer: 0 "), std::string::npos) << plain.Describe();
+    Outcome run = RunProgram(lazy, With(launches + ":" + Ours(), true));
+    ASSERT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(Count(run), Count(plain));
+    EXPECT_EQ(InGraphs(run), 0);
+    EXPECT_TRUE(Says(run, launches + " stands in front of this library and answers"));
+    plain = Host("plain", exports, false);
+    for (bool front : {true, false}) {
+        run = Host("plain", front ? exports + ":" + Ours() : Ours() + ":" + exports, true);
+        ASSERT_SAME(kAsItIs, plain, run);
+        EXPECT_EQ(Count(run), Count(plain));
+        EXPECT_EQ(InGraphs(run), 0);
+    }
+}
+
 // By each route: what it counts is what it counts without the library.
 TEST(Interposers, BehindSeesEveryLaunch) {
     NEEDS_NO_SANITIZER();
@@ -247,6 +279,72 @@ TEST(Interposers, BehindThatExportsSeesEveryLaunch) {
     ASSERT_SAME(kAsItIs, plain, run);
     EXPECT_EQ(Count(run), Count(plain));
     EXPECT_EQ(InGraphs(run), 0);
+}
+
+// One to which the program is linked, before libcuda; preloaded as well, or another beside it.
+TEST(Interposers, ThatTheProgramNeedsSeesEveryLaunch) {
+    NEEDS_NO_SANITIZER();
+    const std::vector<std::string> command = {Runfile("tests/gpu/programs/plugin_host_linked"),
+                                              PluginFile("plain")};
+    Outcome plain = RunProgram(command, With("", false));
+    ASSERT_EQ(Count(plain), "interposer: 2019 launches, 0 allocations") << plain.Describe();
+    const std::string exports = Interposer("exports");
+    for (std::string preload : {Ours(), Ours() + ":" + exports, exports + ":" + Ours()}) {
+        SCOPED_TRACE(preload);
+        Outcome run = RunProgram(command, With(preload, true));
+        ASSERT_SAME(kAsItIs, plain, run);
+        EXPECT_EQ(Count(run), Count(plain));
+        EXPECT_EQ(InGraphs(run), 0);
+        EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+        EXPECT_TRUE(Says(run, "libinterposer_exports.so stands ")) << run.Describe();
+    }
+    // What is preloaded behind one that is needed is found, too.
+    plain = RunProgram(command, With(exports + ":" + Interposer("memory"), false));
+    Outcome run =
+        RunProgram(command, With(Ours() + ":" + exports + ":" + Interposer("memory"), true));
+    ASSERT_SAME(kAsItIs, plain, run);
+    EXPECT_TRUE(Says(run, "behind this library: " + Interposer("memory"))) << run.Describe();
+}
+
+// One behind libcuda is found by nobody, and costs nothing.
+TEST(Interposers, BehindLibcudaIsPassedBy) {
+    const std::string after = "libcuda.so.1:" + Interposer("exports");
+    Outcome plain = Host("plain", after, false);
+    ASSERT_EQ(Count(plain), "interposer: 0 launches, 0 allocations") << plain.Describe();
+    Outcome run = Host("plain", Ours() + ":" + after, true);
+    ASSERT_SAME(kAsItIs, plain, run);
+    EXPECT_EQ(Count(run), Count(plain));
+    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
+    EXPECT_GT(InGraphs(run), 0);
+}
+
+// What a program looks up in libcuda goes past one that only exports the name, as ever.
+TEST(Interposers, BehindThatExportsIsNotCalledForWhatIsLookedUp) {
+    for (const char *route : {"dlsym", "getproc"}) {
+        SCOPED_TRACE(route);
+        Case c = CaseOf("steady");
+        c.args = {"--route", route};
+        Setting setting = With(Interposer("exports"), false);
+        setting.binary = "harness/scenario/scenario_dl";
+        Outcome plain = RunCase(c, setting);
+        ASSERT_EQ(Count(plain), "interposer: 0 launches, 0 allocations") << plain.Describe();
+        setting = With(Ours() + ":" + Interposer("exports"), true);
+        setting.binary = "harness/scenario/scenario_dl";
+        Outcome run = RunCase(c, setting);
+        ASSERT_SAME(c, plain, run);
+        EXPECT_EQ(Count(run), Count(plain));
+    }
+}
+
+// A library that exports an allocation launches by what it looks up: in order with all others.
+TEST(Interposers, BehindThatLaunchesIsInOrder) {
+    NEEDS_NO_SANITIZER();
+    const std::string plugin = PluginFile("looks_up_exports");
+    Outcome plain = Host("looks_up_exports", plugin, false);
+    Outcome run = Host("looks_up_exports", Ours() + ":" + plugin, true);
+    ASSERT_SAME(kAsItIs, plain, run);
+    EXPECT_TRUE(Says(run, "behind this library: " + plugin)) << run.Describe();
+    EXPECT_GT(InGraphs(run), 0);
 }
 
 // One that stands before allocations alone is asked, and graphs are made.

@@ -1,11 +1,12 @@
 /*
- * Another interposer, in four forms; each counts what it sees and says so on stderr at the end.
+ * Another interposer, in five forms; each counts what it sees and says so on stderr at the end.
  *
  *   INTERPOSER_LAUNCHES  answers dlsym and cuGetProcAddress by its own functions for launches and
  *                        allocations, and by the driver's own for all else
  *   INTERPOSER_MEMORY    the same for allocations alone
  *   INTERPOSER_EXPORTS   exports cuLaunchKernel, which goes on to the next one
  *   INTERPOSER_PROTECTS  no interposer of the driver: no page becomes writable
+ *   INTERPOSER_REFUSES   nor this one: process_vm_readv is refused, as by a filter of system calls
  */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
 static atomic_ulong launches, allocations;
 
@@ -41,6 +43,18 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 int mprotect(void *address, size_t bytes, int protection) {
     (void)address, (void)bytes, (void)protection;
     errno = EACCES;
+    return -1;
+}
+
+#elif defined(INTERPOSER_REFUSES)
+
+struct iovec;
+ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long n_to,
+                         const struct iovec *from, unsigned long n_from, unsigned long flags);
+ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long n_to,
+                         const struct iovec *from, unsigned long n_from, unsigned long flags) {
+    (void)process, (void)to, (void)n_to, (void)from, (void)n_from, (void)flags;
+    errno = EPERM;
     return -1;
 }
 

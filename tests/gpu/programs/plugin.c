@@ -6,6 +6,8 @@
  *   PLUGIN_AT_LOAD  its constructor launches
  *   PLUGIN_LOOKS_UP its own dlsym, at the first call; not linked to libcuda
  *   PLUGIN_TABLE    the same in its constructor, into a table
+ *
+ * PLUGIN_EXPORTS beside one of them: it exports cuMemAlloc_v2 as well, which goes on.
  */
 #define _GNU_SOURCE
 #include "tests/gpu/programs/plugin.h"
@@ -33,6 +35,17 @@ static launch_fn launch_kernel(void) {
 }
 #else
 #define launch_kernel() cuLaunchKernel
+#endif
+
+#ifdef PLUGIN_EXPORTS
+#undef cuMemAlloc
+#undef cuMemAlloc_v2
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes) {
+    CUresult (*next)(CUdeviceptr *, size_t) =
+        (CUresult(*)(CUdeviceptr *, size_t))dlsym(RTLD_NEXT, "cuMemAlloc_v2");
+    return next(at, bytes);
+}
 #endif
 
 CUresult plugin_launch(const struct plugin_call *call);
