@@ -143,6 +143,8 @@ static void note_room(unsigned row) {
 /* The program's memory comes before ours (HAZARDS C14). */
 static CUresult around_alloc(const struct call *call) {
     flush(call);
+    if (call->row == CUS_ROW_cuMemAlloc_v2 && call->a[0] && cus_engine_cannot_fit(call->a[1]))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = pass_on(call);
     if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY &&
         cus_engine_give_memory_back(bytes_wanted(call)))

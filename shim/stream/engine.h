@@ -149,6 +149,10 @@ void cus_engine_room_taken(bool graph);
  * that the first returned. */
 uint32_t cus_engine_wait_begins(void);
 void cus_engine_wait_ended(uint32_t number);
+/* So many bytes (0: not known) do not fit, by far, and the driver would look for them in what
+ * graphs that are gone have left in its pools, behind a kernel that may stay (HAZARDS G6): the
+ * answer is out of memory, as it would be without them. */
+bool cus_engine_cannot_fit(uint64_t bytes);
 /* The program ran out of memory when it asked for so many bytes (0: not known): drops every graph.
  * False where there is no use in trying again: there is none, more is wanted, the program captures,
  * or something runs that does not end within a second. */

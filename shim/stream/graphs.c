@@ -180,6 +180,7 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
         room.graphs += going;
         room.nodes += going ? nodes[i] : 0;
     }
+    __atomic_store_n(&cus_process.pools_hold, true, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < room.graphs; i++)
         cus_exec_destroy(cus_process.driver, made[i]);
     cus_cancel_back(cancel);
@@ -207,6 +208,7 @@ void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
         return;
     bool alive =
         !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
+    __atomic_store_n(&cus_process.pools_hold, true, __ATOMIC_RELAXED);
     for (struct cus_exec *exec = engine->dropped; exec; exec = cus_exec_next(exec)) {
         engine->freed.graphs++;
         engine->freed.nodes += cus_exec_nodes(exec);

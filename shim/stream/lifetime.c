@@ -411,6 +411,15 @@ static bool wants_more(uint64_t bytes) {
                    GRAPHS_MORE;
 }
 
+bool cus_engine_cannot_fit(uint64_t bytes) {
+    if (!CUS_HAZARD(G6) || !__atomic_load_n(&cus_process.pools_hold, __ATOMIC_RELAXED))
+        return false;
+    CUcontext current = current_context();
+    struct cus_context *context = current ? cus_registry_context(current) : NULL;
+    return context && !__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) && wants_more(bytes) &&
+           !cus_room_idle(context);
+}
+
 bool cus_engine_give_memory_back(uint64_t bytes) {
     CUS_TAP(.what = CST_CALL_GIVE_BACK);
     CUcontext current = current_context();

@@ -114,7 +114,7 @@ struct cus_engine {
     uint64_t built_nodes; /* lock: of all graphs so far */
     struct cus_ways ways; /* lock: whoever waits with it holds up the stream's threads */
     bool asked;           /* build lock: the stream lives and may be asked whether it is busy */
-    struct cus_freed { /* lock: destroyed, where the stream was not seen idle since */
+    struct cus_freed {    /* lock: destroyed, where the stream was not seen idle since */
         uint32_t graphs, nodes;
     } freed;
 
@@ -206,16 +206,17 @@ struct cus_process {
     uint32_t copiers __attribute__((
         aligned(CUS_LINE))); /* atomic: threads inside a copy that may sleep in the driver */
     uint32_t made_streams, made_graphs; /* atomic: by the program */
+    bool pools_hold; /* atomic: graphs of this library were destroyed: what they held is there */
     struct cus_strangers {
-        uint32_t waits; /* atomic: of the program for a whole context */
-        uint32_t epoch; /* atomic: moves where one goes, and where such a wait begins */
+        uint32_t waits;   /* atomic: of the program for a whole context */
+        uint32_t epoch;   /* atomic: moves where one goes, and where such a wait begins */
         uint32_t threads; /* atomic: that have a number */
         uint32_t n;       /* build lock, as what follows; read elsewhere as a hint */
         struct cus_stranger {
-            CUstream handle;    /* NULL: it was destroyed */
-            uint32_t thread;    /* whose per-thread stream it is; 0: of none */
-            CUcontext context;  /* that was current */
-            uint32_t waits;     /* the first wait that will have seen the end of it */
+            CUstream handle;   /* NULL: it was destroyed */
+            uint32_t thread;   /* whose per-thread stream it is; 0: of none */
+            CUcontext context; /* that was current */
+            uint32_t waits;    /* the first wait that will have seen the end of it */
         } of[CUS_STRANGERS];
     } strangers;       /* streams without an engine that may have work (room.c) */
     uint32_t crowded;  /* build lock: builds from now on that have way at once (building.c) */

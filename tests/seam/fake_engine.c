@@ -238,6 +238,11 @@ void cus_engine_memory_gone(void) {
     seam_log("engine memory_gone");
 }
 
+bool cus_engine_cannot_fit(uint64_t bytes) {
+    (void)bytes;
+    return false;
+}
+
 bool cus_engine_give_memory_back(uint64_t bytes) {
     (void)bytes;
     seam_log("engine give_memory_back");

@@ -523,13 +523,18 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     ASSERT_GT(alive, 0);
     EXPECT_FALSE(cus_engine_give_memory_back(4ull << 30))
         << "more is wanted than graphs could hold";
+    EXPECT_FALSE(cus_engine_cannot_fit(4ull << 30)) << "the driver may look: nothing runs";
     fake::Of(other)->busy = true;
+    EXPECT_FALSE(cus_engine_cannot_fit(2 << 20));
     EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
     fake::Of(other)->busy = false;
     EXPECT_TRUE(cus_engine_give_memory_back(2 << 20));
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], alive);
     EXPECT_EQ(waits, 0);
+    fake::Of(other)->busy = true; // what the graphs held is in the driver's pools now
+    EXPECT_TRUE(cus_engine_cannot_fit(4ull << 30));
+    fake::Of(other)->busy = false;
 }
 
 // Graphs of the sizes that were wanted are built while nothing runs, and go again: then there is
