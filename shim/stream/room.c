@@ -326,6 +326,13 @@ static bool settle(struct cus_context *context) {
     return true;
 }
 
+/* So much was there at once, beside what lives. What was free before was part of it. */
+static void hold_room(struct cus_room *room, struct cus_freed made, bool had_stream) {
+    room->graphs -= !had_stream && room->graphs; /* it may have taken one */
+    room->graphs = made.graphs > room->graphs ? made.graphs : room->graphs;
+    room->nodes = made.nodes > room->nodes ? made.nodes : room->nodes;
+}
+
 /* Build lock and engine's lock held. */
 static void make_room(struct cus_engine *engine) {
     struct cus_context *context = engine->context;
@@ -336,9 +343,9 @@ static void make_room(struct cus_engine *engine) {
     bool way = cus_build_takes_way(0); /* others are held up soon, or the GPU never rests */
     bool made = settle(context);
     if (made) {
+        bool had_stream = engine->capture_stream != NULL;
         struct cus_freed room = cus_graphs_reserve(engine, wanted->nodes, wanted->n);
-        context->room.graphs += room.graphs;
-        context->room.nodes += room.nodes;
+        hold_room(&context->room, room, had_stream);
         made = room.graphs > 0; /* no kernel that may stand for others is known here */
     }
     cus_build_had_way(way, 0, cus_clock_ns() - now);
