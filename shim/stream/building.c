@@ -35,7 +35,8 @@ enum {
     CROWDED_BUILDS = 64, /* that have way from then on, as they have to begin with, */
     CROWD = 3,           /* and from the last one for which so many threads waited */
     WAY_NS = 1000000,    /* for which an op waits at most, */
-    WAYS = 4             /* and so many ops of a thread, or graphs of a stream, for one build */
+    WAYS = 4             /* and so many ops of a thread, or graphs of a stream, for one build; all
+                            while room is made, which has a bound of its own (room.c) */
 };
 
 void cus_build_start(void) {
@@ -50,10 +51,11 @@ static uint64_t long_ns(uint32_t nodes) {
 bool cus_build_takes_way(uint32_t nodes) {
     bool now = cus_process.crowded > 0;
     cus_process.crowded -= now;
-    cus_process.ways += cus_process.ways + 2 ? 2 : 4; /* 0 is none; the lowest bit is CUS_WAY_NOW */
+    uint32_t next = cus_process.ways + CUS_WAY_STEP;
+    cus_process.ways = next ? next : CUS_WAY_STEP; /* 0 is none */
     __atomic_store_n(&cus_process.way_from, cus_clock_ns() + long_ns(nodes), __ATOMIC_RELAXED);
-    __atomic_store_n(&cus_process.way, cus_process.ways | (now ? CUS_WAY_NOW : 0),
-                     __ATOMIC_RELEASE);
+    uint32_t flags = (now ? CUS_WAY_NOW : 0) | (nodes ? 0 : CUS_WAY_ROOM);
+    __atomic_store_n(&cus_process.way, cus_process.ways | flags, __ATOMIC_RELEASE);
     return now;
 }
 
@@ -86,7 +88,7 @@ bool cus_build_wait(struct cus_ways *ways, uint64_t most_ns) {
         *ways = (struct cus_ways){.way = way};
         __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
     }
-    if (ways->n++ >= WAYS)
+    if (ways->n++ >= WAYS && !(way & CUS_WAY_ROOM))
         return false;
     cus_futex_wait(&cus_process.way, way, most_ns < WAY_NS ? most_ns : WAY_NS);
     return true;

@@ -158,7 +158,8 @@ static struct cus_held *never_launched(const struct cus_kind *kind) {
     return held;
 }
 
-struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n) {
+struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n,
+                                    uint64_t until_ns) {
     struct cus_exec *made[CUS_WANTED];
     struct cus_freed room = {0, 0};
     const struct cus_kind *kind = largest_kind(&engine->plan);
@@ -167,6 +168,8 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
     int cancel = cus_cancel_off();
     bool going = held && have_capture_stream(engine);
     for (uint32_t i = 0; going && i < n && i < CUS_WANTED; i++) {
+        if (!cus_room_settle(engine->context, until_ns))
+            break;
         struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
         enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
         for (uint32_t k = 0; ops && k < nodes[i]; k++)

@@ -34,9 +34,12 @@
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
-    SETTLE_NS = 500000,        /* for which other streams are waited for, others held up */
-    RETRY_NS = 2000000,        /* until that is tried again, where it was in vain: twice as long */
-    RETRY_MAX_NS = 100000000,  /* each time, up to this: it costs a 200th */
+    SETTLE_NS = 500000,        /* for which other streams are waited for, others held up: twice as */
+    SETTLE_MAX_NS = 16000000,  /* long the next time where it was in vain, up to this */
+    RESERVE_NS = 8000000,      /* for which room is made at a time */
+    AGAIN = 8,                 /* so many times as long as it took it is not tried again; */
+    IN_VAIN = 16,              /* so many where it was in vain, and twice as many each time once it */
+    IN_VAIN_MAX_MS = 8000,     /* takes longest, up to this: then it costs a 500th */
     GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
     STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
     LOOK_NS = 50000
@@ -316,10 +319,9 @@ void cus_room_take(struct cus_engine *engine, uint32_t nodes) {
     room->nodes -= nodes < room->nodes ? nodes : room->nodes;
 }
 
-/* Waits until nothing runs, not for long; other threads are held up as beside a build. */
-static bool settle(struct cus_context *context) {
-    for (unsigned looks = 0; !idle(context); looks++) {
-        if (looks == SETTLE_NS / LOOK_NS)
+bool cus_room_settle(struct cus_context *context, uint64_t until_ns) {
+    while (!idle(context)) {
+        if (cus_clock_ns() >= until_ns)
             return false;
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
@@ -333,26 +335,41 @@ static void hold_room(struct cus_room *room, struct cus_freed made, bool had_str
     room->nodes = made.nodes > room->nodes ? made.nodes : room->nodes;
 }
 
+/* When it is tried again, and for how long others are waited for then. */
+static void plan_next(struct cus_wanted *wanted, bool made, uint64_t took_ns, uint64_t now) {
+    uint64_t most = IN_VAIN_MAX_MS * UINT64_C(1000000);
+    if (made)
+        wanted->pause = took_ns * AGAIN;
+    else if (wanted->settle < SETTLE_MAX_NS)
+        wanted->pause = took_ns * IN_VAIN;
+    else
+        wanted->pause = wanted->pause * 2 < most ? wanted->pause * 2 : most;
+    if (!made && wanted->settle < SETTLE_MAX_NS)
+        wanted->settle *= 2;
+    wanted->n = 0;
+    wanted->retry = now + wanted->pause;
+}
+
 /* Build lock and engine's lock held. */
 static void make_room(struct cus_engine *engine) {
     struct cus_context *context = engine->context;
     struct cus_wanted *wanted = &context->wanted;
-    uint64_t now = cus_clock_ns();
-    if (now < wanted->retry)
+    uint64_t began = cus_clock_ns();
+    if (began < wanted->retry)
         return;
+    wanted->settle += wanted->settle ? 0 : SETTLE_NS;
     bool way = cus_build_takes_way(0); /* others are held up soon, or the GPU never rests */
-    bool made = settle(context);
+    bool made = cus_room_settle(context, began + wanted->settle);
     if (made) {
         bool had_stream = engine->capture_stream != NULL;
-        struct cus_freed room = cus_graphs_reserve(engine, wanted->nodes, wanted->n);
+        struct cus_freed room =
+            cus_graphs_reserve(engine, wanted->nodes, wanted->n, cus_clock_ns() + RESERVE_NS);
         hold_room(&context->room, room, had_stream);
         made = room.graphs > 0; /* no kernel that may stand for others is known here */
     }
-    cus_build_had_way(way, 0, cus_clock_ns() - now);
-    uint64_t longer = wanted->pause * 2 < RETRY_MAX_NS ? wanted->pause * 2 : RETRY_MAX_NS;
-    wanted->n = 0;
-    wanted->pause = made ? 0 : wanted->pause ? longer : RETRY_NS;
-    wanted->retry = made ? 0 : cus_clock_ns() + wanted->pause;
+    uint64_t now = cus_clock_ns();
+    cus_build_had_way(way, 0, now - began);
+    plan_next(wanted, made, now - began, now);
 }
 
 /* A thread is not cancelled here: it holds locks, and the program's call is over. */

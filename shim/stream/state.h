@@ -60,8 +60,9 @@ struct cus_context {
     struct cus_context *next;
     struct cus_wanted { /* build lock: graphs that were not built for want of room (room.c) */
         uint32_t n, nodes[CUS_WANTED];
-        uint64_t retry, pause; /* ns: when room may be made next, where it could not be, and for how
-                                  long it was not tried */
+        uint64_t retry, pause; /* ns: when room may be made next, how much later that is than the
+                                  last time, */
+        uint64_t settle;       /* and how long is waited then until nothing runs */
     } wanted;
     /* Functions of `funcs` by a hash of their handles, for streams that are left alone: atomic,
      * written under the lock. One whose place another has taken is looked up. */
@@ -175,7 +176,7 @@ struct cus_samples {
     uint32_t ns[CUS_SAMPLES];
 };
 
-enum { CUS_WAY_NOW = 1 };
+enum { CUS_WAY_NOW = 1, CUS_WAY_ROOM = 2, CUS_WAY_STEP = 4 };
 
 /* How many engines of a group withhold ops: those whose numbers are the same but for multiples of
  * CUS_GROUPS. So a call that covers all streams looks at those that it must, however many there
@@ -198,7 +199,7 @@ struct cus_process {
     bool never_defer;        /* atomic: a function was met that a rule never defers */
     uint32_t hooks;   /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
     uint32_t way;     /* atomic futex: which build is under way, with CUS_WAY_NOW while others are
-                         asked for a moment; 0: none */
+                         asked for a moment, CUS_WAY_ROOM while room is made; 0: none */
     uint64_t opening; /* atomic: threads inside a dlopen, in its low half: nothing is withheld; in
                          its high half how many have been; hook/loader.c's alone */
 
@@ -544,9 +545,10 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* The stream on which they are captured goes. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
-/* Makes room in the driver's pools for graphs of so many nodes: builds such, and destroys them.
- * Says for how many. Build lock held, nothing runs in the context. */
-struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n);
+/* Makes room in the driver's pools for graphs of so many nodes: builds such, each while nothing
+ * runs in the context, until then at most, and destroys them. Says for how many. Build lock held. */
+struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n,
+                                    uint64_t until_ns);
 /* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must);
 
@@ -587,8 +589,8 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint
 void cus_build_failed(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised);
 /* Nothing is known of other threads: builds have way. */
 void cus_build_start(void);
-/* Build lock held, around a build of so many nodes: has it way at once? With that, and what it took
- * in ns, it ends. */
+/* Build lock held, around a build of so many nodes, 0: room is made. Has it way at once? With that,
+ * and what it took in ns, it ends. */
 bool cus_build_takes_way(uint32_t nodes);
 void cus_build_had_way(bool now, uint32_t nodes, uint64_t ns);
 /* In front of ops and graphs that this thread issues: no lock held, or that of its stream. For so
@@ -607,6 +609,8 @@ static inline bool cus_build_give_way(struct cus_ways *ways, uint64_t most_ns) {
 bool cus_room_for(struct cus_engine *engine, uint32_t nodes);
 /* One is built. */
 void cus_room_take(struct cus_engine *engine, uint32_t nodes);
+/* Waits until nothing runs in the context, which is current, until then at most. Build lock held. */
+bool cus_room_settle(struct cus_context *context, uint64_t until_ns);
 /* The host has waited: is there room again, is some to be made? No lock held. */
 void cus_room_waited(struct cus_engine *engine);
 /* The engine begins to serve a stream; it or its context is about to go. */
