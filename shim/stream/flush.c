@@ -151,6 +151,13 @@ static bool begins_work(unsigned row) {
            strncmp(cus_api_rows[row].name, "cuStreamWaitEvent", 17) != 0;
 }
 
+/* Does it launch on streams that are not looked up? What a call does that is in no table is not
+ * known: few launch. */
+static bool launches_elsewhere(unsigned row) {
+    return row < CUS_API_ROWS && cus_api_rows[row].kind == CUS_CLASS_BARRIER &&
+           strncmp(cus_api_rows[row].name, "cuLaunch", 8) == 0;
+}
+
 /* The named stream and what legacy ordering ties to it. A per-thread stream, or one that had no op
  * yet, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
@@ -186,6 +193,8 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
      */
     if (stream && cus_prove_on())
         cus_registry_find(thread, *stream, current_context());
+    if (launches_elsewhere(row))
+        cus_room_begins_elsewhere(current_context());
     if (!__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)) {
         if (stream && begins_work(row))
             cus_room_begins(*stream, current_context());

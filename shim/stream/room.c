@@ -132,6 +132,12 @@ void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
     thread->stranger_context = context;
 }
 
+void cus_room_begins_elsewhere(CUcontext context) {
+    cus_lock_take(&cus_process.build_lock);
+    add_stranger((struct cus_stranger){.context = context});
+    cus_lock_give(&cus_process.build_lock);
+}
+
 void cus_room_waited_own(CUcontext context) {
     struct cus_strangers *all = strangers();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))

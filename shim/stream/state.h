@@ -621,6 +621,8 @@ void cus_room_stream_destroyed(const struct cus_engine *engine);
 /* Something is begun, or was, on a stream without an engine, in this context. Called before and
  * behind it, for a wait may begin in between. */
 void cus_room_begins(struct cus_stream_ref stream, CUcontext context);
+/* Something is begun on streams that are not known, in this context. */
+void cus_room_begins_elsewhere(CUcontext context);
 /* The thread has waited for its per-thread stream. */
 void cus_room_waited_own(CUcontext context);
 /* A stream without an engine is about to be destroyed; NULL: a context is, perhaps with streams. */

@@ -48,6 +48,7 @@ class Adverse : public ::testing::Test {
             return CUDA_SUCCESS;
         };
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        functions_.clear();
         for (int i = 0; i < 12; i++)
             functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
     }

@@ -7,12 +7,23 @@
 #include <functional>
 #include <thread>
 
+extern "C" {
+#include "shim/api/api.h"
+}
+
 namespace {
 
 using fake::driver;
 
 class Room : public Adverse {
   protected:
+    // Steps of grids that no graph has been made for.
+    void Regrow(unsigned first) {
+        for (int round = 0; round < 4; round++)
+            for (unsigned grid : {first, first + 1, first + 2})
+                Steps(1, 0, grid);
+    }
+
     // The host has waited for the stream, now and again.
     template <typename Done> void WaitUntil(Done done) {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
@@ -32,15 +43,11 @@ TEST_F(Room, NothingIsBuiltBesideAKernelThatStays) {
     no_room();
     Launch(spin, 1, 1, 1, other); // its first launch counts too
     fake::Of(other)->busy = true;
-    for (int round = 0; round < 4; round++)
-        for (unsigned grid : {2u, 3u, 4u})
-            Steps(1, 0, grid);
+    Regrow(2);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
     EXPECT_GT(driver().calls["cuStreamQuery"], 0);
     fake::Of(other)->busy = false; // nobody ever waits for it
-    for (int round = 0; round < 4; round++)
-        for (unsigned grid : {2u, 3u, 4u})
-            Steps(1, 0, grid);
+    Regrow(2);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
@@ -57,9 +64,7 @@ TEST_F(Room, AKernelOfASuspendedThreadMaySpinToo) {
     Launch(spin, 1, 1, 1, other);
     cus_engine_suspend(false);
     fake::Of(other)->busy = true;
-    for (int round = 0; round < 4; round++)
-        for (unsigned grid : {2u, 3u, 4u})
-            Steps(1, 0, grid);
+    Regrow(2);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
     fake::Of(other)->busy = false;
 }
@@ -103,13 +108,6 @@ class FirstLaunch : public Room {
         quietly(spin);
         EXPECT_TRUE(Issued(1)) << "it goes behind everything";
         Sync();
-    }
-
-    // Steps of grids that no graph has been made for.
-    void Regrow(unsigned first) {
-        for (int round = 0; round < 4; round++)
-            for (unsigned grid : {first, first + 1, first + 2})
-                Steps(1, 0, grid);
     }
 
     void TearDown() override {
@@ -340,6 +338,23 @@ TEST_F(Room, PerThreadStreamOfAThreadThatEndedIsNotTheNextOnes) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
 }
 
+// Calls that name no stream, or many, may have begun something anywhere in the context.
+TEST_F(Room, LaunchesOnStreamsThatAreNotNamedMayStay) {
+    for (unsigned row : {CUS_ROW_cuLaunchGridAsync, CUS_ROW_cuLaunchCooperativeKernelMultiDevice}) {
+        SetUp(); // another stream and other kernels
+        Launch(0);
+        Sync();
+        no_room();
+        cus_engine_flush(CUS_SCOPE_P, nullptr, row);
+        Steps(6);
+        EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0) << row;
+        cus_engine_wait_ended(cus_engine_wait_begins());
+        Steps(2);
+        EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0) << row;
+        TearDown();
+    }
+}
+
 // What the program makes may be what there was room for.
 TEST_F(Room, GoesToWhatTheProgramMakes) {
     Launch(0);
@@ -469,14 +484,10 @@ TEST_F(Room, AKernelThatMaySpinIsOneAlsoWhereItsArgumentsCannotBeRead) {
     ASSERT_EQ(driver().journal.size(), 2u);
     EXPECT_EQ(driver().journal[0], Line(0, 0));
     Sync();
-    for (int round = 0; round < 4; round++)
-        for (unsigned grid : {2u, 3u, 4u})
-            Steps(1, 0, grid);
+    Regrow(2);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
     fake::Of(other)->busy = false;
-    for (int round = 0; round < 4; round++)
-        for (unsigned grid : {2u, 3u, 4u})
-            Steps(1, 0, grid);
+    Regrow(2);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
