@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "shim/base/stats.h"
-#include "shim/stream/engine.h"
+#include "shim/api/scope.h"
+#include "shim/stats/stats.h"
 
 _Static_assert((int)CUS_API_ROWS < (int)CUS_API_ROWS_MAX,
                "flush causes are numbered behind the rows");

@@ -89,8 +89,8 @@ struct cus_api_row {
     const char *scope_name; /* the letters of the table: "S", "CT" */
     const char *abi_name;   /* "LEGACY" or "PTSZ" */
     uint8_t kind;           /* enum cus_class */
-    uint8_t scope;          /* enum cus_scope of shim/stream/engine.h */
-    uint8_t abi;            /* enum cus_abi of the same */
+    uint8_t scope;          /* enum cus_scope (scope.h) */
+    uint8_t abi;            /* enum cus_abi (scope.h) */
     uint8_t act;            /* enum cus_act */
     int8_t arg;             /* index of an argument, or one of CUS_ARG_* */
 };

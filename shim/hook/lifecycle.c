@@ -21,7 +21,6 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
-#include "shim/base/stats_json.h"
 #include "shim/base/thread.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handshake.h"
@@ -30,6 +29,7 @@
 #include "shim/hook/resolve.h"
 #include "shim/hook/runtime.h"
 #include "shim/hook/slots.h"
+#include "shim/stats/stats_json.h"
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 

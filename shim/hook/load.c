@@ -19,8 +19,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "shim/base/cache.h"
 #include "shim/base/file.h"
+#include "shim/cache/cache.h"
 #include "shim/hook/act.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/lifecycle.h"

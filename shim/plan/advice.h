@@ -4,14 +4,14 @@
  * sizes; it never decides what is in a graph. Where it is wrong, a graph is built for nothing,
  * once.
  *
- * An entry (base/cache.h) is found by the path of the last node of a piece, when that node is
+ * An entry (cache/cache.h) is found by the path of the last node of a piece, when that node is
  * reached for the first time: then the nodes up to it are taken to be warm, and a piece of that
  * many begins at the first of them. Nothing here is on the way of an op that is matched.
  */
 #ifndef CUSPLICE_PLAN_ADVICE_H
 #define CUSPLICE_PLAN_ADVICE_H
 
-#include "shim/base/cache.h"
+#include "shim/cache/cache.h"
 #include "shim/plan/plan.h"
 
 enum { CUS_ADVICE_MET = 1, CUS_ADVICE_FORMED = 2, CUS_ADVICE_BAD = 4 };

@@ -20,9 +20,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "shim/base/stats.h"
-#include "shim/base/tally.h"
 #include "shim/plan/rules.h"
+#include "shim/stats/stats.h"
+#include "shim/stats/tally.h"
 
 enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
 

@@ -8,10 +8,10 @@
  */
 #include <string.h>
 
-#include "shim/base/cache.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/version.h"
+#include "shim/cache/cache.h"
 #include "shim/plan/advice.h"
 #include "shim/stream/state.h"
 

@@ -14,13 +14,9 @@
 #include <stdbool.h>
 
 #include "shim/api/driver.h"
-#include "shim/base/report.h"
+#include "shim/api/scope.h"
 #include "shim/plan/op.h"
-
-enum cus_abi { CUS_ABI_LEGACY, CUS_ABI_PTSZ };
-
-/* What a flush covers; the letters are those of HAZARDS.md. */
-enum cus_scope { CUS_SCOPE_NONE, CUS_SCOPE_S, CUS_SCOPE_T, CUS_SCOPE_C, CUS_SCOPE_CT, CUS_SCOPE_P };
+#include "shim/stats/report.h"
 
 struct cus_stream_ref {
     CUstream handle;

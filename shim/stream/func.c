@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "shim/base/cache.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
+#include "shim/cache/cache.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 #include "shim/plan/name.h"

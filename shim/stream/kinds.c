@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include "shim/base/cache.h"
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
+#include "shim/cache/cache.h"
 #include "shim/stream/state.h"
 
 static uint32_t next_kind_id = 1; /* atomic */

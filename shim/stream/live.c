@@ -17,7 +17,7 @@
 
 #include "shim/api/api.h"
 #include "shim/base/clock.h"
-#include "shim/base/page.h"
+#include "shim/stats/page.h"
 #include "shim/stream/state.h"
 
 #ifndef SYS_futex_waitv

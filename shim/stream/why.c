@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 #include "shim/stream/state.h"
 
 /* The largest of those that went with their stream, context or code. */

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "shim/base/cache.h"
 #include "shim/base/options.h"
 #include "shim/base/version.h"
+#include "shim/cache/cache.h"
 #include "tests/launcher/launcher.h"
 
 namespace {

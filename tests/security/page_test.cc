@@ -14,8 +14,8 @@
 #include <future>
 #include <thread>
 
-#include "shim/base/page.h"
 #include "shim/base/process.h"
+#include "shim/stats/page.h"
 
 namespace security {
 namespace {

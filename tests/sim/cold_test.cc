@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-#include "shim/base/cache.h"
+#include "shim/cache/cache.h"
 
 namespace sim {
 namespace {
@@ -28,8 +28,8 @@ Outcome RunIn(const std::string &folder, const std::vector<std::string> &command
     Setting setting;
     setting.preload = true;
     setting.timeout_s = timeout_s;
-    // A machine that is busy, and now and then slow, counts the same: sizes follow no clock. Whether
-    // the driver has room for 32 graphs at once is no matter here.
+    // A machine that is busy, and now and then slow, counts the same: sizes follow no clock.
+    // Whether the driver has room for 32 graphs at once is no matter here.
     setting.env = {{"CUSIM_DELAY_US", "0"},
                    {"CUSPLICE_TRUST_DRIVER", "yes"},
                    {"CUSPLICE_HOLD_US", "1000000"},

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <functional>
 
-#include "shim/base/page.h"
 #include "shim/base/process.h"
+#include "shim/stats/page.h"
 #include "tests/sim/child.h"
 #include "tests/sim/json.h"
 

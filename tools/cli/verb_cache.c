@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/cache.h"
 #include "shim/base/options.h"
+#include "shim/cache/cache.h"
 #include "tools/trace/clean.h"
 
 enum { EXIT_NONE = 1, EXIT_BAD = 2 };

@@ -1,6 +1,6 @@
 /*
  * cusplice top: shows what the library does in a process that runs, by the page that it keeps
- * (shim/base/page.h). Reads pages of this user's processes alone, believes none of them, and takes
+ * (shim/stats/page.h). Reads pages of this user's processes alone, believes none of them, and takes
  * away those of processes that are no more.
  */
 #include "tools/cli/verb.h"
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "shim/base/clock.h"
-#include "shim/base/page.h"
 #include "shim/base/process.h"
+#include "shim/stats/page.h"
 #include "tools/cli/json.h"
 
 enum { EXIT_BAD = 2, PAGES_MAX = 256 };

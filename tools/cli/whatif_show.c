@@ -6,7 +6,7 @@
 
 #include "shim/api/api.h"
 #include "shim/base/options.h"
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 #include "tools/cli/json.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/clean.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "shim/base/options.h"
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/jsonl.h"
 #include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 #include "tools/trace/html.h"
 #include "tools/trace/jsonl.h"
 #include "tools/trace/report.h"
@@ -169,7 +169,7 @@ static uint32_t shape_of(struct data *data, const struct cst_op *op) {
 static void put_meaning(struct jsonl *list, const char *text) {
     static const char *const keys[] = {
 #define CUS_CAUSE(id, key) key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
     };
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], text) == 0) {

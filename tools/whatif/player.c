@@ -342,7 +342,7 @@ static void play_op(struct actor *actor, const struct cst_op *op) {
 static unsigned cause_of(const char *name) {
     static const char *const keys[] = {
 #define CUS_CAUSE(id, key) key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
     };
     int row = cus_api_find(name);
     for (unsigned i = 0; row < 0 && i < sizeof keys / sizeof *keys; i++)

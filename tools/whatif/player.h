@@ -6,7 +6,7 @@
 #ifndef CUSPLICE_TOOLS_WHATIF_PLAYER_H
 #define CUSPLICE_TOOLS_WHATIF_PLAYER_H
 
-#include "shim/base/stats.h"
+#include "shim/stats/stats.h"
 #include "tools/whatif/clock.h"
 #include "tools/whatif/driver.h"
 

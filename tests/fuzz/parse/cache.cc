@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "shim/base/cache.h"
+#include "shim/cache/cache.h"
 #include "tests/fuzz/parse/check.h"
 
 namespace {

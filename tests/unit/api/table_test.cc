@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "shim/api/api.h"
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 
 namespace {
 
@@ -124,7 +124,7 @@ TEST(Table, CallsOfAStreamHaveAdviceOfTheirOwn) {
 TEST(Table, EachAdviceIsForACallThatThereIs) {
     static const char *const prefixes[] = {
 #define CUS_CALL_WHY(prefix, what, advice) prefix,
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
     };
     for (const char *prefix : prefixes) {
         bool any = false;

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "shim/base/page.h"
+#include "shim/stats/page.h"
 
 namespace {
 

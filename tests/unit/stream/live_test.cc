@@ -10,7 +10,7 @@
 #include <chrono>
 #include <functional>
 
-#include "shim/base/page.h"
+#include "shim/stats/page.h"
 
 // In place of libc's. The program may change its environment at any time, and no lock of ours keeps
 // it from that: only its own threads may look there.

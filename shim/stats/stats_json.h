@@ -5,12 +5,12 @@
  * Any thread; the caller sees to it that two threads of one process do not write at once. No
  * allocation, errno is kept.
  */
-#ifndef CUSPLICE_BASE_STATS_JSON_H
-#define CUSPLICE_BASE_STATS_JSON_H
+#ifndef CUSPLICE_STATS_STATS_JSON_H
+#define CUSPLICE_STATS_STATS_JSON_H
 
 #include <stdbool.h>
 
-#include "shim/base/report.h"
+#include "shim/stats/report.h"
 
 #ifdef __cplusplus
 extern "C" {

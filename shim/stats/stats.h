@@ -6,8 +6,8 @@
  * counter that is being written costs nothing but a late number. Invariant at every unlock: ops[]
  * sum = in_graphs + sum of eager_by[].
  */
-#ifndef CUSPLICE_BASE_STATS_H
-#define CUSPLICE_BASE_STATS_H
+#ifndef CUSPLICE_STATS_STATS_H
+#define CUSPLICE_STATS_STATS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,13 +16,13 @@ enum cus_op_type { CUS_OP_LAUNCH, CUS_OP_MEMSET, CUS_OP_COPY, CUS_OP_TYPES };
 
 enum cus_eager {
 #define CUS_EAGER(id, key) CUS_EAGER_##id,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
     CUS_EAGERS
 };
 
 enum cus_break {
 #define CUS_BREAK(id, key) CUS_BREAK_##id,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
     CUS_BREAKS
 };
 
@@ -32,13 +32,13 @@ enum { CUS_API_ROWS_MAX = 1024 };
 enum cus_cause {
     CUS_CAUSE_FIRST_ = CUS_API_ROWS_MAX - 1,
 #define CUS_CAUSE(id, key) CUS_CAUSE_##id,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
     CUS_CAUSES
 };
 
 enum cus_fallback {
 #define CUS_FALLBACK(id, key) CUS_FALLBACK_##id,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
     CUS_FALLBACKS
 };
 
@@ -81,7 +81,8 @@ struct cus_stats_step {
 };
 enum { CUS_STATS_STEPS = 8 };
 
-/* The signature cache (base/cache.h): how the file was found, what was in it, what came of that. */
+/* The signature cache (cache/cache.h): how the file was found, what was in it, what came of that.
+ */
 struct cus_stats_cache {
     const char *state;
     uint64_t entries; /* read */

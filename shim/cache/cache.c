@@ -5,7 +5,7 @@
  * one process do not update at once. errno is kept, and no signal comes of it. Nothing is
  * synchronised with the disk: what a power failure leaves is told by the checksum.
  */
-#include "shim/base/cache.h"
+#include "shim/cache/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // The page of a process: what is written is what is read, and nothing in its place is believed.
-#include "shim/base/page.h"
+#include "shim/stats/page.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
  * Any thread, under any lock: relaxed atomics. Sum over all tallies of `alone` and `cut_ops`, and
  * of cut_ops of the counters, and of what was let pass = ops that were issued one by one.
  */
-#ifndef CUSPLICE_BASE_TALLY_H
-#define CUSPLICE_BASE_TALLY_H
+#ifndef CUSPLICE_STATS_TALLY_H
+#define CUSPLICE_STATS_TALLY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ extern "C" {
 
 enum cus_why {
 #define CUS_WHY(id, key, what, advice) CUS_WHY_##id,
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
     CUS_WHYS
 };
 

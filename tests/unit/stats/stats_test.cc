@@ -6,10 +6,10 @@
 #include <string>
 
 extern "C" {
-#include "shim/base/stats.h"
+#include "shim/stats/stats.h"
 }
-#include "shim/base/stats_json.h"
 #include "shim/base/version.h"
+#include "shim/stats/stats_json.h"
 #include "tests/unit/base/captured.h"
 
 namespace {

@@ -6,7 +6,7 @@
  * of the mapping is touched. Room for the file is reserved when it is made.
  */
 #define _GNU_SOURCE /* secure_getenv */
-#include "shim/base/page.h"
+#include "shim/stats/page.h"
 
 #include <errno.h>
 #include <fcntl.h>

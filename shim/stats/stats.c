@@ -1,17 +1,17 @@
 /*
  * Sums of counters. Pure; the caller holds whatever lock guards `to`.
  */
-#include "shim/base/stats.h"
+#include "shim/stats/stats.h"
 
 _Static_assert(sizeof(struct cus_counters) % sizeof(uint64_t) == 0, "counters are 64-bit words");
 
 const char *const cus_eager_keys[CUS_EAGERS] = {
 #define CUS_EAGER(id, key) key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
 };
 const char *const cus_break_keys[CUS_BREAKS] = {
 #define CUS_BREAK(id, key) key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
 };
 
 void cus_counters_add(struct cus_counters *to, const struct cus_counters *from) {

@@ -14,8 +14,8 @@
  * Neither side believes the other: the library reads `asked` alone, as a number that moves or does
  * not; a viewer copies the page and looks at nothing but the copy (cus_page_sound).
  */
-#ifndef CUSPLICE_BASE_PAGE_H
-#define CUSPLICE_BASE_PAGE_H
+#ifndef CUSPLICE_STATS_PAGE_H
+#define CUSPLICE_STATS_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  * renamed, under a lock that nobody waits for. Read only where it is a plain file of this user's,
  * or root's, that others may not write. Nothing here is called on the path of a launch.
  */
-#ifndef CUSPLICE_BASE_CACHE_H
-#define CUSPLICE_BASE_CACHE_H
+#ifndef CUSPLICE_CACHE_CACHE_H
+#define CUSPLICE_CACHE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,13 +9,13 @@
  *
  * Pure but for the tallies that are read; the caller owns the struct, and no two threads fill one.
  */
-#ifndef CUSPLICE_BASE_REPORT_H
-#define CUSPLICE_BASE_REPORT_H
+#ifndef CUSPLICE_STATS_REPORT_H
+#define CUSPLICE_STATS_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shim/base/stats.h"
+#include "shim/stats/stats.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "shim/base/report.h"
-#include "shim/base/tally.h"
+#include "shim/stats/report.h"
+#include "shim/stats/tally.h"
 
 namespace {
 
@@ -61,11 +61,11 @@ TEST(WhyTable, EveryReasonSaysWhatItIsAndWhatToDo) {
 TEST(WhyTable, NoRowOfCallsHidesAnother) {
     static const char *const prefixes[] = {
 #define CUS_CALL_WHY(prefix, what, advice) prefix,
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
     };
     static const char *const texts[] = {
 #define CUS_CALL_WHY(prefix, what, advice) advice,
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
     };
     unsigned i = 0;
     for (const char *prefix : prefixes)

@@ -1,7 +1,7 @@
 // The file of the signature cache: what is written comes back, what is wrong in any byte is not
 // believed, what is not this user's is not opened, nobody waits, and nothing is lost between
 // processes.
-#include "shim/base/cache.h"
+#include "shim/cache/cache.h"
 
 #include <errno.h>
 #include <gtest/gtest.h>

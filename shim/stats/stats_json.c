@@ -3,7 +3,7 @@
  * stats_every seconds; holds no lock; must not allocate (the process may be ending in any state)
  * nor use stdio streams.
  */
-#include "shim/base/stats_json.h"
+#include "shim/stats/stats_json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +22,11 @@
 
 static const char *const cause_keys[] = {
 #define CUS_CAUSE(id, key) key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
 };
 static const char *const fallback_keys[] = {
 #define CUS_FALLBACK(id, key) key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
 };
 
 static void put_reasons(struct cus_json *w, const char *key, const char *const *keys,

@@ -2,13 +2,13 @@
  * Tallies by name, and the texts of why.def. Runs on any thread, under any lock; takes none: a
  * bucket is a list that only grows.
  */
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "shim/base/mem.h"
-#include "shim/base/stats.h"
+#include "shim/stats/stats.h"
 
 enum { BUCKETS = 1024 };
 
@@ -77,13 +77,13 @@ struct text {
 
 static const struct text whys[CUS_WHYS] = {
 #define CUS_WHY(id, key, what, advice) [CUS_WHY_##id] = {key, what, advice},
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
 };
 
 enum {
     CAUSES = CUS_CAUSES - CUS_API_ROWS_MAX,
 #define CUS_CAUSE_WHY(id, what, advice) COUNT_##id,
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
     TEXTS
 };
 /* Each has a text and none has two: a designator that comes twice is an error (-Woverride-init), so
@@ -91,16 +91,16 @@ enum {
 _Static_assert(TEXTS - CAUSES - 1 == CAUSES, "why.def: one CUS_CAUSE_WHY for each CUS_CAUSE");
 static const struct text causes[CAUSES] = {
 #define CUS_CAUSE_WHY(id, what, advice) [CUS_CAUSE_##id - CUS_API_ROWS_MAX] = {NULL, what, advice},
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
 };
 static const char *const cause_keys[CAUSES] = {
 #define CUS_CAUSE(id, key) [CUS_CAUSE_##id - CUS_API_ROWS_MAX] = key,
-#include "shim/base/reasons.def"
+#include "shim/stats/reasons.def"
 };
 
 static const struct text calls[] = {
 #define CUS_CALL_WHY(prefix, what, advice) {prefix, what, advice},
-#include "shim/base/why.def"
+#include "shim/stats/why.def"
 };
 
 const char *cus_why_key(enum cus_why why) {

@@ -3,7 +3,7 @@
  * the watchdog while somebody looks; holds whatever the caller holds; allocates nothing, calls no
  * driver, uses no stdio stream.
  */
-#include "shim/base/report.h"
+#include "shim/stats/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "shim/base/clean.h"
 #include "shim/base/config.h"
-#include "shim/base/tally.h"
+#include "shim/stats/tally.h"
 
 enum { CHANGED_MIN = 8 };
 
