@@ -19,7 +19,7 @@
 
 enum cus_abi { CUS_ABI_LEGACY, CUS_ABI_PTSZ };
 
-/* What a flush covers; the letters are those of HAZARDS.md. */
+/* What a flush covers; shim/api/cuda_api.def says what the letters mean. */
 enum cus_scope { CUS_SCOPE_NONE, CUS_SCOPE_S, CUS_SCOPE_T, CUS_SCOPE_C, CUS_SCOPE_CT, CUS_SCOPE_P };
 
 struct cus_stream_ref {
