@@ -18,7 +18,7 @@
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 
-/* Measured on an H200 with driver 580: 1.6 to 2.6 KB per kernel node (DESIGN.md, section 1). */
+/* Measured on an H200 with driver 580: 1.6 to 2.6 KB per kernel node. */
 enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
 
 /* What a node was captured as. */

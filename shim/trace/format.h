@@ -224,7 +224,7 @@ enum cst_what {
     CST_CALL_WAITED,    /* the host has seen the stream complete, by a call of this name */
 };
 
-enum cst_scope { /* HAZARDS.md: stream, thread, context, context and thread, process */
+enum cst_scope { /* stream, thread, context, context and thread, process (cuda_api.def) */
                  CST_SCOPE_NONE,
                  CST_SCOPE_S,
                  CST_SCOPE_T,

@@ -1,4 +1,4 @@
-"""The catalogue of the bench suite: what is measured, in which variants, and the bounds of the table 'To be shown'.
+"""The catalogue of the bench suite: what is measured, in which variants, and the table of bounds.
 
 A case is a function that takes a Bench and measures points. A point is one program at one setting, in up to four variants that
 alternate: as it is (plain), preloaded, with one whole graph made by hand (graph), and with graphs of pieces made by hand (pieces).
@@ -437,7 +437,7 @@ GROUPS = {
 }
 
 
-# The table 'To be shown': what is asked, the case and the label of its point, the variant and figure over the variant and figure below
+# The table of bounds: what is asked, the case and the label of its point, the variant and figure over the variant and figure below
 # (None: the figure itself), and the bound, which is a least where `least` is set. Where neighbours on the machine slow a program down from one
 # moment to the next, the same is asked of its undisturbed part as well: of steps on a core alone, or of the fastest tenth of all.
 

@@ -133,7 +133,7 @@ def markdown(result, plots):
     rows = judge(result)
     held = sum(row["ok"] is True for row in rows)
     out = ["# Bench", "", f"{held} of {len(rows)} bounds hold, {sum(row['ok'] is None for row in rows)} not measured.", ""]
-    out += ["## To be shown", "", *bounds_table(rows)]
+    out += ["## Bounds", "", *bounds_table(rows)]
     out += ["Variants of a point alternate within one run; figures are medians over the repetitions, `±` is half the distance between the least and the greatest.",
             "plain: the program as it is. preloaded: under cusplice. graph: one whole graph made by hand. pieces: graphs of pieces made by hand. A ratio",
             "compares times (for tokens/s the inverse): below 1, the first one is faster. Absolute times are facts about one machine and one hour.", ""]

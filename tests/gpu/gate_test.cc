@@ -307,6 +307,7 @@ TEST(GateJudge, WhatIsSetOrTouchedAgainGoesThrough) {
         EXPECT_EQ(Complaints(With(name, "returned,waited,returned,returned,")).size(), 1u) << name;
 }
 
+// HAZARDS A17.
 TEST(GateJudge, OwnCallsMustReturn) {
     EXPECT_EQ(Complaints(With("own:instantiate-100", "waited,waited,waited,waited,")).size(), 4u);
     /* Alone it may be refused in a capture: the library calls it with the mode RELAXED. */

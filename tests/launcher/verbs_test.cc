@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <sstream>
+
 #include "shim/base/options.h"
 #include "shim/base/version.h"
 #include "shim/cache/cache.h"
@@ -41,6 +43,27 @@ TEST(Verbs, HelpAndVersionGoToStdout) {
     }
     for (const char *word : {"--set", "--stats", "-c", "Exit status"})
         EXPECT_TRUE(Has(Cusplice({"run", "--help"}).out, word)) << word;
+}
+
+// In the table of the verbs, and in no list by hand.
+TEST(Verbs, EachIsInTheReadmeAndHasHelp) {
+    std::istringstream help(Cusplice({"--help"}).out);
+    std::string line, readme = Read("tools/README.md");
+    size_t at = readme.find("## The verbs"), end = readme.find("\n## ", at + 1);
+    ASSERT_LT(at, end);
+    readme = readme.substr(at, end - at);
+    int verbs = 0;
+    while (std::getline(help, line)) {
+        if (line.compare(0, 2, "  ") != 0 || line[2] == ' ' || Has(line, "cusplice"))
+            continue;
+        std::string verb = line.substr(2, line.find(' ', 2) - 2);
+        Result r = Cusplice({verb, "--help"});
+        EXPECT_EQ(r.Exit(), 0) << verb;
+        EXPECT_EQ(r.out.find("usage: cusplice " + verb), 0u) << r.out;
+        EXPECT_TRUE(Has(readme, "`" + verb + "`")) << verb << " is not in tools/README.md";
+        verbs++;
+    }
+    EXPECT_GT(verbs, 10);
 }
 
 TEST(Verbs, UnknownOnesAreToldTheNearest) {

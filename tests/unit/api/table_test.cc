@@ -234,6 +234,7 @@ TEST(Table, EventsOfWholeContextsComeBehindEverything) {
         ExpectRow(name, CUS_CLASS_BARRIER, "P");
 }
 
+// HAZARDS D8.
 TEST(Table, NothingIsWithheldWhenACaptureBegins) {
     for (const char *name : {"cuStreamBeginCapture", "cuStreamBeginCapture_v2",
                              "cuStreamBeginCapture_v2_ptsz", "cuStreamBeginCaptureToGraph"}) {
@@ -242,6 +243,7 @@ TEST(Table, NothingIsWithheldWhenACaptureBegins) {
     }
 }
 
+// HAZARDS D4.
 TEST(Table, WaitingForAnEventIssuesTheStreamFirst) {
     for (const char *name : {"cuStreamWaitEvent", "cuStreamWaitEvent_ptsz"})
         ExpectRow(name, CUS_CLASS_STREAM, "S");
@@ -256,6 +258,7 @@ TEST(Table, WhatMayReleaseAThreadComesBehindAllThatTheCallerAskedFor) {
         ExpectRow(name, CUS_CLASS_STREAM, "T");
 }
 
+// HAZARDS E7.
 TEST(Table, CallbacksOfTheProgramPassInOrder) {
     for (const char *name : {"cuLaunchHostFunc", "cuStreamAddCallback"}) {
         ExpectRow(name, CUS_CLASS_STREAM, "T");
@@ -263,13 +266,14 @@ TEST(Table, CallbacksOfTheProgramPassInOrder) {
     }
 }
 
+// HAZARDS E9.
 TEST(Table, CheckpointsComeBehindEverything) {
     for (const char *name : {"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint",
                              "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock"})
         ExpectRow(name, CUS_CLASS_BARRIER, "P");
 }
 
-// Rows that a slip would hurt most, spelled out.
+// Rows that a slip would hurt most, spelled out (HAZARDS F1).
 TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
     for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",
                              "cuPointerGetAttribute", "cuGetExportTable", "cuDeviceGetAttribute"})

@@ -369,7 +369,7 @@ TEST_F(Exec, ArgumentsBeyondFourKilobytesReachTheNodeWhole) {
     EXPECT_EQ(memcmp(given, value.data(), kBytes), 0);
 }
 
-// Nodes of the graph are what an exec is patched by.
+// Nodes of the graph are what an exec is patched by; it is made without flags (HAZARDS A18, A21).
 TEST_F(Exec, TheGraphLivesAsLongAsItsExec) {
     Add();
     Add();
