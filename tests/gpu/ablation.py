@@ -8,7 +8,7 @@ ABLATION.md and ablation.json are written again after each turn. Exit status: 0 
 """
 
 import argparse
-import importlib.util
+import importlib
 import json
 import os
 import re
@@ -218,7 +218,7 @@ def merged(folders, out):
 # Measuring
 
 
-def measure(book, runner, name, program, variants, turns, left):
+def measure(book, runner, program, name, variants, turns, left):
     """Some turns, there and back, of which each is written; the next one begins if there is time for one as long as the last."""
     took = 0
     for turn in range(turns):
@@ -235,9 +235,8 @@ def measure(book, runner, name, program, variants, turns, left):
 
 def engine(book, folder, library, name, variants, turns, left):
     """A program of shared/engines, by its own try_all.py: while one has the GPU the next ones import."""
-    spec = importlib.util.spec_from_file_location("try_all", os.path.join(folder, "try_all.py"))
-    try_all = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(try_all)
+    sys.path.insert(0, os.path.abspath(folder))
+    try_all = importlib.import_module("try_all")
 
     class Trial(try_all.Trial):
         def environment(self, run, base):
@@ -249,8 +248,11 @@ def engine(book, folder, library, name, variants, turns, left):
                 book.take(name, result["variant"], of_engine(result))
             book.write()
 
-    Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(variants), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
-                             steps=0, lib=library, name=name, presets="", out=book.folder, cpu=False, site=None)).main()
+    trial = Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(variants), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
+                             steps=0, lib=library, name=name, presets="", out=book.folder, cpu=False, site=None))
+    trial.main()
+    if not trial.results.get(name):
+        raise FileNotFoundError("one of its packs is not there")
 
 
 def of_engine(result):
@@ -306,11 +308,16 @@ def main():
     print(", ".join(f"{key} {value}" for key, value in facts.items()), flush=True)
     for name in names:
         variants = [*WITH, *args.without]
-        measuring = (book, runner, name, known.get(name), variants, args.turns, lambda: args.deadline - (time.monotonic() - begin))
-        if name in known:
-            measure(*measuring)
-        elif args.engines:
-            engine(book, args.engines, runner.library, name, variants, *measuring[-2:])
+        how = (name, variants, args.turns, lambda: args.deadline - (time.monotonic() - begin))
+        try:
+            if name in known:
+                measure(book, runner, known[name], *how)
+            elif args.engines:
+                engine(book, args.engines, runner.library, *how)
+            elif args.only:
+                raise FileNotFoundError("--engines does not say where it is")
+        except Exception as error:  # a program that breaks has failed; the others still run
+            book.take(name, WITH[0], {"why": f"{type(error).__name__}: {error}"})
         if name in book.runs:
             print(f"{time.monotonic() - begin:4.0f} s  {book.row(name)}", flush=True)
     return conclude(book)
