@@ -25,6 +25,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/base/pays.h"
 
 extern char **environ;
 
@@ -356,6 +357,9 @@ static void judge_variables(cus_problem_fn *problem, void *context) {
     }
     for (unsigned i = 0; other_variables[i]; i++)
         known[n++] = other_variables[i];
+#ifdef CUS_ABLATE
+    known[n++] = "CUSPLICE_WITHOUT";
+#endif
     for (char **entry = environ; entry && *entry; entry++) {
         char name[64], text[128];
         size_t bytes = strcspn(*entry, "=");
@@ -368,6 +372,24 @@ static void judge_variables(cus_problem_fn *problem, void *context) {
         snprintf(text, sizeof text, "no such variable");
         tell(problem, context, name, 0, cus_nearest(name, known), text);
     }
+}
+
+/* A name that no mechanism has would measure nothing. */
+static void judge_without(cus_problem_fn *problem, void *context) {
+#ifdef CUS_ABLATE
+    char text[96];
+    const char *list = secure_getenv("CUSPLICE_WITHOUT"), *unknown = NULL;
+    if (list)
+        cus_pays_named(list, &unknown);
+    if (!unknown)
+        return;
+    int bytes = (int)strcspn(unknown, ",");
+    snprintf(text, sizeof text, "no mechanism is named \"%.*s\"", bytes, unknown);
+    tell(problem, context, "CUSPLICE_WITHOUT", 0, NULL, text);
+#else
+    (void)problem;
+    (void)context;
+#endif
 }
 
 static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, void *context) {
@@ -385,6 +407,7 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
     if (eager)
         read_eager(eager, setting, context);
     judge_variables(problem, context);
+    judge_without(problem, context);
     static const char *const off[] = {"off", "no", "0", "false", NULL};
     static const char *const on[] = {"on", "yes", "1", "true", "", NULL};
     const char *kill = secure_getenv("CUSPLICE");

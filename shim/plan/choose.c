@@ -7,6 +7,7 @@
 #include "shim/plan/choose.h"
 
 #include "shim/base/mem.h"
+#include "shim/base/pays.h"
 #include "shim/plan/account.h"
 #include "shim/plan/learn.h"
 #include "shim/plan/variants.h"
@@ -250,7 +251,8 @@ static bool probes_now(const struct cus_piece *piece) {
  * fewer do? Where there was none so often, that is asked at times only. */
 static void find_nearer(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
-    if (piece->n_variants < 2 || (piece->in_vain >= NEARER_TRIES && !probes_now(piece)))
+    if (!CUS_PAYS(VARIANTS_NEAREST) || piece->n_variants < 2 ||
+        (piece->in_vain >= NEARER_TRIES && !probes_now(piece)))
         return;
     struct cus_variant *nearest = plan->predicted;
     uint32_t least = cus_plan_n_dirty(plan), looks = CUS_VARIANTS_FEW;
@@ -300,6 +302,8 @@ static void note_settled(struct cus_piece *piece) {
  * patched anyway may as well be given its shape. */
 static void note_moved(struct cus_plan *plan, struct cus_variant *chosen) {
     struct cus_piece *piece = plan->piece;
+    if (!CUS_PAYS(VARIANTS_MOVED))
+        return;
     const struct cus_variant *other = piece->newest == chosen ? chosen->older : piece->newest;
     bool most = most_differ(plan), apart = other && !cus_signature_same(other->own, chosen->own);
     if (!most)
@@ -322,7 +326,9 @@ static bool may_have_more(const struct cus_plan *plan) {
     const struct cus_piece *piece = plan->piece;
     bool first_ones_wait = cus_plan_put_off_lately(plan);
     bool formed_anew_soon = piece->shaping != plan->shaping;
-    return !first_ones_wait && !formed_anew_soon && piece->n_variants < plan->limits.variants &&
+    bool enough = !CUS_PAYS(VARIANTS_MANY) && piece->n_variants >= CUS_VARIANTS_FEW;
+    return !first_ones_wait && !formed_anew_soon && !enough &&
+           piece->n_variants < plan->limits.variants &&
            (piece->unbuilt < UNBUILT_MAX || piece->fired >= piece->unbuilt_until);
 }
 
@@ -347,7 +353,7 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * do so each time anew. */
 static bool earns_twin(struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
-    if (piece->n_variants >= TWINS || !may_have_more(plan))
+    if (!CUS_PAYS(SECOND_EXEC) || piece->n_variants >= TWINS || !may_have_more(plan))
         return false;
     if (piece->begun > PROBE_ALWAYS && !probes_now(piece))
         return false;
@@ -370,7 +376,7 @@ static bool earns_twin(struct cus_plan *plan) {
  * one of these does not come any more. */
 static struct cus_variant *guest_of(const struct cus_plan *plan) {
     struct cus_piece *piece = plan->piece;
-    if (piece->n_variants < CUS_VARIANTS_FEW && may_have_more(plan))
+    if (!CUS_PAYS(VARIANTS_GUEST) || (piece->n_variants < CUS_VARIANTS_FEW && may_have_more(plan)))
         return piece->oldest;
     uint64_t unused = piece->fired - piece->oldest->fired;
     if (!piece->guest || unused > STALE * (uint64_t)piece->n_variants)

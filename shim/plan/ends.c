@@ -6,6 +6,7 @@
  * calls the driver; pieces go through learn.c.
  */
 #include "shim/base/hazard.h"
+#include "shim/base/pays.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/learn.h"
 #include "shim/plan/sizes.h"
@@ -83,7 +84,7 @@ static uint32_t passes_until_forgotten(const struct cus_node *at) {
 
 /* It goes when its step has come again; where the host never waits, there is none. */
 static void form_anew(struct cus_plan *plan, struct cus_piece *piece) {
-    if (!piece || piece->shaping != plan->shaping || !plan->longest)
+    if (!CUS_PAYS(REFORM_ENDS) || !piece || piece->shaping != plan->shaping || !plan->longest)
         return;
     cus_sizes_gone(plan, piece);
     piece->shaping--;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "shim/base/hazard.h"
+#include "shim/base/pays.h"
 
 enum {
     /* On an H200 with driver 580 (tests/gpu/RESULTS.md): GPU time of a small kernel in a graph,
@@ -98,7 +99,8 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
 static uint32_t with_rest(uint32_t size, uint32_t max, uint32_t left, uint32_t pace) {
     if (size >= left)
         return left;
-    return left <= max && filling(left - size, pace) < GAP_NS ? left : size;
+    return CUS_PAYS(EVENED_REST) && left <= max && filling(left - size, pace) < GAP_NS ? left
+                                                                                       : size;
 }
 
 /* From now until the GPU is done, where the next piece has so many ops and those behind it, `left`
@@ -125,7 +127,8 @@ static uint32_t evened(const struct cus_ramp_limits *limits, struct cus_ramp ram
     static const uint32_t eighths[] = {8, 9, 10, 11, 12};
     uint32_t best = size;
     uint64_t least = 0;
-    for (size_t i = 0; i < sizeof eighths / sizeof *eighths; i++) {
+    size_t n = CUS_PAYS(EVENED_SIZES) ? sizeof eighths / sizeof *eighths : 1;
+    for (size_t i = 0; i < n; i++) {
         uint32_t ops = size * eighths[i] / 8;
         ops = with_rest(ops < max ? ops : max, max, ahead, pace);
         uint64_t ns = until_done(limits, ramp, ops, pace, ahead);
@@ -140,7 +143,8 @@ static uint32_t evened(const struct cus_ramp_limits *limits, struct cus_ramp ram
 uint32_t cus_ramp_looks(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace) {
     if (pace > SLOW_NS)
         return 2 * SLOW_MAX;
-    return ramp.lead_ns && ramp.size < filled_in_time(limits, pace) ? AHEAD : 0;
+    bool looks = CUS_PAYS(EVENED_SIZES) || CUS_PAYS(EVENED_REST);
+    return looks && ramp.lead_ns && ramp.size < filled_in_time(limits, pace) ? AHEAD : 0;
 }
 
 uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace,

@@ -7,6 +7,7 @@
 #include "shim/plan/sizes.h"
 
 #include "shim/base/mem.h"
+#include "shim/base/pays.h"
 #include "shim/plan/account.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/learn.h"
@@ -74,7 +75,7 @@ static struct cus_piece *form(struct cus_plan *plan, struct cus_node *node, uint
                               uint32_t size) {
     struct cus_piece *piece, *behind;
     while ((piece = cus_piece_form(node, lead, size, plan->limits.warmup, &plan->dispatch)) &&
-           (behind = cus_piece_behind(piece)) && may_go(plan, behind) &&
+           CUS_PAYS(REFORM_MERGE) && (behind = cus_piece_behind(piece)) && may_go(plan, behind) &&
            piece->n + behind->n <= size) {
         cus_piece_free(piece);
         cus_learn_drop(plan, behind);
@@ -190,8 +191,10 @@ static bool pays(const struct cus_plan *plan) {
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_pieces || --plan->settle_in)
         return;
+    bool first = plan->settle_every == SETTLE_STEPS;
     /* What an earlier run has cut it did not cut while it was cold. */
-    if (outgrown(plan, plan->settle_every == SETTLE_STEPS && !plan->advised) || pays(plan)) {
+    if ((first ? CUS_PAYS(REFORM_FIRST) : CUS_PAYS(REFORM_LATER)) &&
+        (outgrown(plan, first && !plan->advised) || (CUS_PAYS(REFORM_PAYS) && pays(plan)))) {
         plan->shaping++;
         plan->misshapen = plan->n_pieces;
         plan->paces = plan->n_paced = 0;

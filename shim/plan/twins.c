@@ -7,6 +7,7 @@
 #include "shim/plan/twins.h"
 
 #include "shim/base/mem.h"
+#include "shim/base/pays.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
 #include "shim/plan/variants.h"
@@ -83,7 +84,7 @@ static bool alike(const struct cus_piece *a, const struct cus_piece *b) {
  * for many pieces all but one stay what they are. */
 static struct cus_piece *lender(struct cus_plan *plan, struct cus_piece *piece) {
     struct cus_piece *best = NULL;
-    if (!start(plan))
+    if (!CUS_PAYS(TWINS) || !start(plan))
         return NULL;
     piece->kinds_hash = kinds_hash(piece);
     unsigned looks = 0;

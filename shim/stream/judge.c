@@ -10,6 +10,7 @@
  * cus_judge runs on program threads under the engine's lock, behind an op that was issued by
  * itself: a stream all of whose ops are in graphs is not judged. The rest runs without a lock.
  */
+#include "shim/base/pays.h"
 #include "shim/plan/account.h"
 #include "shim/stream/state.h"
 
@@ -78,6 +79,8 @@ void cus_judge_start(struct cus_engine *engine) {
 }
 
 static uint32_t halvings(uint32_t unpaid) {
+    if (!CUS_PAYS(PATIENCE_HALVED))
+        return 0;
     return unpaid < HALVED ? unpaid : HALVED;
 }
 
@@ -97,8 +100,8 @@ static void leave_alone(struct cus_engine *engine) {
     bool goes_on = judge->woken_by == CUS_WAKE_NOT && engine->repeat.met;
     cus_repeat_passed(&engine->repeat, judge->last.ops - judge->left_at);
     judge->left_at = judge->last.ops;
-    bool deaf =
-        judge->woken_by == CUS_WAKE_REPEATS || (!goes_on && !cus_repeat_start(&engine->repeat));
+    bool deaf = judge->woken_by == CUS_WAKE_REPEATS ||
+                (CUS_PAYS(REPEAT) && !goes_on && !cus_repeat_start(&engine->repeat));
     judge->head_tries += judge->woken_by == CUS_WAKE_HEAD;
     judge->unpaid++;
     judge->woken_by = CUS_WAKE_NOT;
@@ -131,7 +134,8 @@ static void leave_alone(struct cus_engine *engine) {
 /* It paid: it is as good as new. */
 static void paid(struct cus_judge *judge, const struct cus_account *window) {
     uint64_t patience = PATIENCE_PAID * window->in_graphs; /* what is being learned costs nothing */
-    judge->patience -= patience < judge->patience ? patience : judge->patience;
+    if (CUS_PAYS(PATIENCE_PAID))
+        judge->patience -= patience < judge->patience ? patience : judge->patience;
     if (window->in_graphs * 2 < window->ops)
         return;
     judge->sleep = 0;
@@ -148,7 +152,9 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
         uint32_t before = judge->unpaid ? judge->unpaid - 1 : 0;
         uint64_t turns = (uint64_t)engine->plan.limits.warmup + 1;
         uint64_t learning = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-        judge->patience = PATIENCE >> halvings(before);
+        if (!CUS_PAYS(PATIENCE_TURNS))
+            learning = 0;
+        judge->patience = CUS_PAYS(PATIENCE_LEAST) ? PATIENCE >> halvings(before) : 0;
         if (judge->patience < learning)
             judge->patience = learning;
         judge->learned = learning;
@@ -170,8 +176,8 @@ static int64_t credit_most(struct cus_engine *engine) {
 /* Do no graphs come of what is known for long? Neither now, nor will they where none was put off.
  */
 static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
-    return !window->in_graphs && !window->built && window->ripe * 2 >= window->ops &&
-           !cus_plan_put_off_lately(&engine->plan);
+    return CUS_PAYS(PATIENCE_WASTED) && !window->in_graphs && !window->built &&
+           window->ripe * 2 >= window->ops && !cus_plan_put_off_lately(&engine->plan);
 }
 
 /* Does the stream lose too much? */
@@ -196,7 +202,8 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
     if (!judge->patience || in_turn)
         return true;
     /* What is built now cannot have come again yet. */
-    uint64_t spent = window->ops - (window->built < window->ops ? window->built : window->ops);
+    uint64_t built = CUS_PAYS(PATIENCE_BUILT) ? window->built : 0;
+    uint64_t spent = window->ops - (built < window->ops ? built : window->ops);
     if (wasted(engine, window))
         spent *= WASTED;
     judge->patience -= spent < judge->patience ? spent : judge->patience;

@@ -19,6 +19,7 @@
 #include "shim/base/lock.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/base/pays.h"
 #include "shim/base/uthash.h"
 #include "shim/graph/exec.h"
 #include "shim/plan/account.h"
@@ -382,7 +383,7 @@ cus_dormant_op(struct cus_engine *engine, uint64_t left, enum cus_op_type type, 
     uint32_t head_left = __atomic_load_n(&engine->head_left, __ATOMIC_RELAXED);
     if (__builtin_expect(head_left, 0))
         cus_dormant_begins(engine, head_left, op);
-    if (__builtin_expect(cus_repeat_feed(&engine->repeat, op), 0))
+    if (CUS_PAYS(REPEAT) && __builtin_expect(cus_repeat_feed(&engine->repeat, op), 0))
         cus_dormant_repeats(engine, left);
 }
 /* The same without a call. False: it would need one, and nothing was done. */
@@ -392,7 +393,7 @@ static inline __attribute__((always_inline)) bool cus_dormant_op_only(struct cus
                                                                       const void *f) {
     uint64_t op = type == CUS_OP_LAUNCH ? (uintptr_t)f : type;
     if (__builtin_expect(__atomic_load_n(&engine->head_left, __ATOMIC_RELAXED), 0) ||
-        !cus_repeat_feed_only(&engine->repeat, op))
+        (CUS_PAYS(REPEAT) && !cus_repeat_feed_only(&engine->repeat, op)))
         return false;
     __atomic_store_n(&engine->dormant, left - 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);

@@ -136,6 +136,9 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         if (const char *folder = getenv("FUZZ_CACHE")) {
             env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
         }
+        if (const char *without = getenv("CUSPLICE_WITHOUT")) { // --config=ablate
+            env.push_back(std::string("CUSPLICE_WITHOUT=") + without);
+        }
         char name[] = "/tmp/fuzz-stats-XXXXXX";
         int fd = mkstemp(name);
         if (fd >= 0) {

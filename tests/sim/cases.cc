@@ -185,6 +185,9 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
     if (const char *hazard = getenv("CUSPLICE_MUTATE")) { // tools/mutate-hazards
         env["CUSPLICE_MUTATE"] = hazard;
     }
+    if (const char *without = getenv("CUSPLICE_WITHOUT")) { // --config=ablate
+        env["CUSPLICE_WITHOUT"] = without;
+    }
     return env;
 }
 

@@ -278,6 +278,18 @@ TEST_F(Options, UnknownVariablesAreTold) {
     EXPECT_EQ(problems[1].compare(0, 38, "CUSPLICE_STATS_FILE: no such variable "), 0);
 }
 
+TEST_F(Options, MechanismsHaveNamesInABuildForAblationAlone) {
+#ifdef CUS_ABLATE
+    const std::string told = "CUSPLICE_WITHOUT: no mechanism is named \"twinss\"";
+#else
+    const std::string told = "CUSPLICE_WITHOUT: no such variable";
+#endif
+    setenv("CUSPLICE_WITHOUT", "twins,twinss,repeat", 1);
+    Load();
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_EQ(problems[0].compare(0, told.size(), told), 0) << problems[0];
+}
+
 TEST_F(Options, AMissingNamedFileIsTold) {
     setenv("CUSPLICE_CONFIG", "/nowhere/c.conf", 1);
     Load();

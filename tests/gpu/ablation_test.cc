@@ -1,0 +1,155 @@
+/*
+ * The promise of ablation.py: what it marks gains 2 % beyond the spread of equal runs, a run that
+ * left nothing out is not counted, and what was measured is on disk whatever comes next. A shell
+ * script stands in for the host loop; no GPU is involved.
+ */
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+class Ablation : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        char name[] = "/tmp/ablation_test_XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        dir_ = name;
+        mkdir((dir_ + "/bin").c_str(), 0755);
+        mkdir((dir_ + "/carry").c_str(), 0755);
+        Script("bin/nvidia-smi", "echo 'Some GPU, 1.2'");
+        /* An object that the loader takes, so that LD_PRELOAD is silent. */
+        ASSERT_EQ(std::system(("cp /lib/x86_64-linux-gnu/libm.so.6 " + dir_ +
+                               "/carry/libcusplice-ablation.so")
+                                  .c_str()),
+                  0);
+    }
+
+    void TearDown() override { EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0); }
+
+    void Script(const std::string &name, const std::string &body) {
+        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
+        chmod((dir_ + "/" + name).c_str(), 0755);
+    }
+
+    /* A host loop of so many ns with everything, in its second run of a turn `again`, and without
+     * twins, repeat and the second exec. It stops where it is to take turns. */
+    void Loop(const std::string &sum = "ab", const std::string &more = "") {
+        Script("carry/hostloop", "[ -n \"$TESTS_TURNS\" ] && kill -STOP $$\n"
+                                 "ns=1000 sum=ab\n"
+                                 "case $CUSPLICE_WITHOUT in\n"
+                                 "twins) ns=1035 sum=" +
+                                     sum +
+                                     " ;;\n"
+                                     "repeat) ns=1200 ;;\n"
+                                     "second_exec) ns=900 ;;\n"
+                                     "'') echo >> " +
+                                     dir_ +
+                                     "/runs\n"
+                                     "    [ $(($(wc -l < " +
+                                     dir_ +
+                                     "/runs) % 2)) = 0 ] && ns=1020 ;;\n"
+                                     "esac\n" +
+                                     more +
+                                     "\n"
+                                     "echo '{\"wall_ns\": '$ns', \"checksum\": \"'$sum'\"}'");
+    }
+
+    int Run(const std::string &arguments) {
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 tests/gpu/ablation.py --carry " +
+                              dir_ + "/carry " + arguments + " > " + dir_ + "/log 2>&1";
+        int status = std::system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+    int Measure(const std::string &out, const std::string &more = "") {
+        return Run("--out " + dir_ + "/" + out +
+                   " --without twins,repeat,second_exec --only 'hostloop endless' " + more);
+    }
+
+    std::string Read(const std::string &name) {
+        std::ifstream in(dir_ + "/" + name);
+        std::stringstream text;
+        text << in.rdbuf();
+        return text.str();
+    }
+
+    std::string dir_;
+};
+
+/* Equal runs differ by 0.020, and the median with everything is 1010. */
+TEST_F(Ablation, MarksWhatDiffersBeyondTheSpread) {
+    Loop();
+    EXPECT_EQ(Measure("out"), 0) << Read("log");
+    std::string table = Read("out/ABLATION.md");
+    EXPECT_NE(table.find("| program | turns | spread | twins | repeat | second_exec |"),
+              std::string::npos)
+        << table;
+    EXPECT_NE(
+        table.find("| hostloop endless | 3 | 0.020 | 1.025 | **1.188** gains | **0.891** costs |"),
+        std::string::npos)
+        << table;
+}
+
+TEST_F(Ablation, ProgramsThatStopTakeTurns) {
+    Loop();
+    EXPECT_EQ(Run("--out " + dir_ + "/out --without repeat --only 'hostloop 240' --turns 1"), 0)
+        << Read("log");
+    EXPECT_NE(Read("out/ABLATION.md").find("| hostloop 240 launches | 1 | 0.0"), std::string::npos)
+        << Read("out/ABLATION.md");
+}
+
+TEST_F(Ablation, OtherResultsAreSaid) {
+    Loop("cd");
+    EXPECT_EQ(Measure("out"), 1) << Read("log");
+    EXPECT_NE(Read("out/ABLATION.md").find("hostloop endless: results differ"), std::string::npos);
+}
+
+/* The library says so where it knows no switches, or not this one. */
+TEST_F(Ablation, ARunThatLeftNothingOutIsNotCounted) {
+    Loop("ab", "[ -n \"$CUSPLICE_WITHOUT\" ] && "
+               "echo 'cusplice[1:1] warn config: CUSPLICE_WITHOUT: no such variable' >&2");
+    EXPECT_EQ(Measure("out"), 1) << Read("log");
+    std::string table = Read("out/ABLATION.md");
+    EXPECT_NE(table.find("| hostloop endless | 3 | 0.020 | - | - | - |"), std::string::npos)
+        << table;
+    EXPECT_NE(table.find("CUSPLICE_WITHOUT: no such variable"), std::string::npos) << table;
+}
+
+TEST_F(Ablation, NoTurnBeginsWithoutTimeForIt) {
+    Loop();
+    EXPECT_EQ(Measure("out", "--deadline 1"), 2) << Read("log");
+    EXPECT_NE(Read("log").find("0 of 3 turns: no time for more"), std::string::npos) << Read("log");
+}
+
+/* The third run with everything is the second turn's. */
+TEST_F(Ablation, WhatWasMeasuredIsThereIfItIsKilled) {
+    Loop("ab", "[ $(wc -l < " + dir_ + "/runs) = 3 ] && kill -9 $PPID");
+    EXPECT_NE(Measure("out"), 0);
+    EXPECT_NE(Read("out/ABLATION.md").find("| hostloop endless | 1 | 0.020 |"), std::string::npos)
+        << Read("log");
+}
+
+TEST_F(Ablation, TurnsOfSeveralRunsAreAddedUp) {
+    Loop();
+    EXPECT_EQ(Measure("a", "--turns 1"), 0) << Read("log");
+    EXPECT_EQ(Measure("b", "--turns 2"), 0) << Read("log");
+    EXPECT_EQ(Run("--out " + dir_ + "/all --merge " + dir_ + "/a " + dir_ + "/b"), 0)
+        << Read("log");
+    EXPECT_NE(Read("all/ABLATION.md").find("| hostloop endless | 3 | 0.020 | 1.025 |"),
+              std::string::npos)
+        << Read("all/ABLATION.md");
+}
+
+TEST_F(Ablation, AMechanismThatThereIsNotIsNamed) {
+    EXPECT_EQ(Run("--without repeat,twin"), 2);
+    EXPECT_NE(Read("log").find("no mechanism twin"), std::string::npos) << Read("log");
+}
+
+} // namespace
