@@ -217,13 +217,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {"TRACE", NULL};
     struct trace_args args;
     struct look look;
-    (void)self;
-    if (!trace_args_read(&args, argc, argv, TRACE_JSON, needed))
-        return 2;
+    int status = trace_args_read(self, &args, argc, argv, TRACE_JSON, needed);
+    if (status >= 0)
+        return status;
     if (!trace_args_open(&args, args.words[0], &look))
         return 1;
     struct counts counts = count(look.trace);
-    if (args.given & TRACE_JSON)
+    if (args.json)
         print_json(&look, &counts);
     else
         print_text(&look, &counts);

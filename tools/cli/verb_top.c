@@ -3,7 +3,7 @@
  * (shim/base/page.h). Reads pages of this user's processes alone, believes none of them, and takes
  * away those of processes that are no more.
  */
-#include "tools/cli/verb.h"
+#include "tools/cli/options.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -342,14 +342,14 @@ static int watch(struct view *view) {
 
 /* ---- the verb ---- */
 
-static bool take_interval(const char *text, uint64_t *ns) {
+static bool take_interval(const struct cli_option *self, const char *text) {
     char *end;
     double seconds = strtod(text, &end);
     if (*end || end == text || !(seconds >= 0.1 && seconds <= 3600)) {
         cli_say("--interval %s: seconds from 0.1 to 3600 are expected", text);
         return false;
     }
-    *ns = (uint64_t)(seconds * 1e9);
+    *(uint64_t *)self->to = (uint64_t)(seconds * 1e9);
     return true;
 }
 
@@ -358,38 +358,30 @@ static bool take_pid(const char *text, long *pid) {
     *pid = digits && digits < 11 && !text[digits] ? atol(text) : 0;
     if (*pid > 0)
         return true;
-    static const char *const names[] = {"--once", "--interval", "--json", "--help", NULL};
-    if (*text == '-')
-        cli_say("unknown option %s; the nearest is %s", text, cus_nearest(text, names));
-    else
-        cli_say("%s: the number of a process is expected", text);
+    cli_say("%s: the number of a process is expected", text);
     return false;
 }
 
-static bool take_options(int argc, char **argv, struct view *view) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--once") == 0) {
-            view->once = true;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            view->json = true;
-        } else if (strcmp(argv[i], "--interval") == 0 || strncmp(argv[i], "--interval=", 11) == 0) {
-            const char *value = argv[i][10] ? argv[i] + 11 : argv[++i];
-            if (!value) {
-                cli_say("--interval: a value is missing");
-                return false;
-            }
-            if (!take_interval(value, &view->interval))
-                return false;
-        } else if (view->pid) {
-            cli_say("%s: one process at a time", argv[i]);
-            return false;
-        } else if (!take_pid(argv[i], &view->pid)) {
-            return false;
-        }
-    }
-    if (view->json && !view->once)
+/* -1: go on; else the exit status. */
+static int take_options(const struct cli_verb *self, int argc, char **argv, struct view *view) {
+    const struct cli_option options[] = {CLI_FLAG("once", &view->once),
+                                         CLI_FLAG("json", &view->json),
+                                         CLI_OPTION("interval", 0, take_interval, &view->interval),
+                                         {0}};
+    const struct cli_option *const tables[] = {options, NULL};
+    struct cli_words words;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    if (words.n && !take_pid(words.at[0], &view->pid))
+        return EXIT_BAD;
+    if (words.n > 1)
+        cli_say("%s: one process at a time", words.at[1]);
+    else if (view->json && !view->once)
         cli_say("--json goes with --once");
-    return !view->json || view->once;
+    else
+        return -1;
+    return EXIT_BAD;
 }
 
 static int list_or_show(struct view *view) {
@@ -443,17 +435,17 @@ static bool find_page(struct view *view, char path[CUS_PAGE_PATH]) {
 static int run(const struct cli_verb *self, int argc, char **argv) {
     struct view view = {.fd = -1, .interval = SECOND};
     char path[CUS_PAGE_PATH];
-    (void)self;
-    if (!take_options(argc, argv, &view))
-        return EXIT_BAD;
+    int status = take_options(self, argc, argv, &view);
+    if (status >= 0)
+        return status;
     if (!view.pid) {
-        int status = list_or_show(&view);
+        status = list_or_show(&view);
         if (status >= 0)
             return status;
     }
     if (!find_page(&view, path))
         return 1;
-    int status = watch(&view);
+    status = watch(&view);
     close(view.fd);
     return status;
 }

@@ -209,26 +209,26 @@ static void row_label(const struct row *row, char *out, size_t bytes) {
 /* ---- text ---- */
 
 static void show_rows(const struct whatif_found *found, const struct rows *rows,
-                      enum whatif_format format) {
+                      enum table_format format) {
     static const char *const heads[COLUMNS] = {"recorded", "baseline", "what if"};
     unsigned columns = found->asked ? COLUMNS : COLUMNS - 1;
     char label[128], value[32];
-    const char *none = format == WHATIF_CSV ? "" : "-";
-    if (format == WHATIF_TABLE)
+    const char *none = format == TABLE_CSV ? "" : "-";
+    if (format == TABLE_TEXTUAL)
         printf("%-40s", "");
     else
-        fputs(format == WHATIF_CSV ? "what" : "| what |", stdout);
+        fputs(format == TABLE_CSV ? "what" : "| what |", stdout);
     for (unsigned c = 0; c < columns; c++)
-        printf(format == WHATIF_CSV ? ",%s" : format == WHATIF_MD ? " %s |" : " %12s", heads[c]);
+        printf(format == TABLE_CSV ? ",%s" : format == TABLE_MD ? " %s |" : " %12s", heads[c]);
     putchar('\n');
-    if (format == WHATIF_MD)
+    if (format == TABLE_MD)
         printf("| --- |%s\n", columns == COLUMNS ? " ---: | ---: | ---: |" : " ---: | ---: |");
     for (unsigned i = 0; i < rows->n; i++) {
         row_label(&rows->row[i], label, sizeof label);
-        printf(format == WHATIF_CSV ? "%s" : format == WHATIF_MD ? "| %s |" : "%-40s", label);
+        printf(format == TABLE_CSV ? "%s" : format == TABLE_MD ? "| %s |" : "%-40s", label);
         for (unsigned c = 0; c < columns; c++) {
             print_value(&rows->row[i], c, value, sizeof value, none);
-            printf(format == WHATIF_CSV ? ",%s" : format == WHATIF_MD ? " %s |" : " %12s", value);
+            printf(format == TABLE_CSV ? ",%s" : format == TABLE_MD ? " %s |" : " %12s", value);
         }
         putchar('\n');
     }
@@ -240,12 +240,12 @@ static void print_md(const char *before, const char *text, const char *behind) {
     fputs(behind, stdout);
 }
 
-static void show_tries(const struct whatif_found *found, enum whatif_format format) {
+static void show_tries(const struct whatif_found *found, enum table_format format) {
     const struct whatif_played *before = found->asked ? &found->hypothesis : &found->baseline;
     double host = host_us(found, before);
-    if (format == WHATIF_CSV)
+    if (format == TABLE_CSV)
         printf("kernel,calls,segments,graph_launches,in_graphs,host_us_per_step,change_us\n");
-    else if (format == WHATIF_MD)
+    else if (format == TABLE_MD)
         printf("\n| kernel as a break | calls | segments | graph launches | in graphs | host us a "
                "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     else
@@ -255,19 +255,19 @@ static void show_tries(const struct whatif_found *found, enum whatif_format form
         const struct whatif_try *it = &found->tries[i];
         const struct cus_counters *c = &it->played.counters;
         double now = host_us(found, &it->played);
-        if (format == WHATIF_CSV)
+        if (format == TABLE_CSV)
             clean_csv(stdout, it->kernel->name);
-        else if (format == WHATIF_MD)
+        else if (format == TABLE_MD)
             print_md("| ", it->kernel->base, " |");
         else
             clean_cell(stdout, it->kernel->base, 40);
-        printf(format == WHATIF_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
-               : format == WHATIF_MD
+        printf(format == TABLE_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
+               : format == TABLE_MD
                    ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
                    : " %10" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12.1f %+8.1f\n",
                it->kernel->calls, c->segments, c->graph_launches, c->in_graphs, now, now - host);
     }
-    if (found->kernels > found->n_tries && format != WHATIF_CSV)
+    if (found->kernels > found->n_tries && format != TABLE_CSV)
         printf("\n%u kernels that are launched less often were not tried.\n",
                found->kernels - found->n_tries);
 }
@@ -398,24 +398,24 @@ static void show_json(const struct whatif_found *found, const struct notes *note
     cli_json_close('}');
 }
 
-void cli_whatif_show(const struct whatif_found *found, enum whatif_format format) {
+void cli_whatif_show(const struct whatif_found *found, enum table_format format) {
     struct notes notes = {.n = 0};
     static struct rows rows;
     gather_notes(found, &notes);
-    if (format == WHATIF_JSON) {
+    if (format == TABLE_JSON) {
         show_json(found, &notes);
         return;
     }
     gather(found, &rows);
-    if (format != WHATIF_CSV || !found->tries)
+    if (format != TABLE_CSV || !found->tries)
         show_rows(found, &rows, format);
     if (found->tries)
         show_tries(found, format);
-    if (format == WHATIF_CSV)
+    if (format == TABLE_CSV)
         return;
     putchar('\n');
     for (unsigned i = 0; i < notes.n; i++)
-        if (format == WHATIF_MD)
+        if (format == TABLE_MD)
             print_md("- ", notes.text[i], "\n");
         else
             clean_print(stdout, "note: %s\n", notes.text[i]);
