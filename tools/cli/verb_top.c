@@ -16,7 +16,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/page.h"
 #include "shim/base/process.h"
-#include "tools/cli/json.h"
+#include "tools/trace/json.h"
 
 enum { EXIT_BAD = 2, PAGES_MAX = 256 };
 static const uint64_t SECOND = 1000000000;
@@ -265,42 +265,44 @@ static void print_text(const struct view *view) {
 }
 
 static void print_json(const struct view *view) {
+    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
     const struct cus_page_facts *facts = &view->page.facts;
     struct rates rates = rates_of(view);
-    cli_json_open(NULL, '{');
-    cli_json_number("pid", (int)view->pid);
-    cli_json_text("program", view->page.program);
-    cli_json_text("mode", facts->mode);
-    cli_json_count("ops", facts->ops);
-    cli_json_count("in_graphs", facts->in_graphs);
-    cli_json_count("graph_launches", facts->graph_launches);
-    cli_json_count("steps", facts->steps);
-    cli_json_count("built", facts->built);
-    cli_json_count("patched_nodes", facts->patched_nodes);
-    cli_json_count("graph_bytes", facts->graph_bytes);
-    cli_json_count("graph_bytes_most", facts->graph_bytes_most);
-    cli_json_count("graph_bytes_limit", facts->graph_bytes_limit);
-    cli_json_count("launch_ns", facts->launch_ns);
-    cli_json_count("graph_ns", facts->graph_ns);
-    cli_json_real("saved_s", saved(facts, facts->in_graphs, facts->graph_launches));
-    cli_json_open("now", '{');
-    cli_json_real("seconds", rates.seconds);
-    cli_json_real("launches_per_s", rates.ops);
-    cli_json_real("share_in_graphs", rates.share / 100);
-    cli_json_real("graph_launches_per_s", rates.graphs);
-    cli_json_real("saved_s_per_s", rates.saved);
-    cli_json_close('}');
-    cli_json_open("breaks", '[');
+    cus_json_open(json, NULL, '{');
+    cus_json_integer(json, "pid", (int)view->pid);
+    cus_json_text(json, "program", view->page.program);
+    cus_json_text(json, "mode", facts->mode);
+    cus_json_number(json, "ops", facts->ops);
+    cus_json_number(json, "in_graphs", facts->in_graphs);
+    cus_json_number(json, "graph_launches", facts->graph_launches);
+    cus_json_number(json, "steps", facts->steps);
+    cus_json_number(json, "built", facts->built);
+    cus_json_number(json, "patched_nodes", facts->patched_nodes);
+    cus_json_number(json, "graph_bytes", facts->graph_bytes);
+    cus_json_number(json, "graph_bytes_most", facts->graph_bytes_most);
+    cus_json_number(json, "graph_bytes_limit", facts->graph_bytes_limit);
+    cus_json_number(json, "launch_ns", facts->launch_ns);
+    cus_json_number(json, "graph_ns", facts->graph_ns);
+    json_fixed(json, "saved_s", saved(facts, facts->in_graphs, facts->graph_launches));
+    cus_json_open(json, "now", '{');
+    json_fixed(json, "seconds", rates.seconds);
+    json_fixed(json, "launches_per_s", rates.ops);
+    json_fixed(json, "share_in_graphs", rates.share / 100);
+    json_fixed(json, "graph_launches_per_s", rates.graphs);
+    json_fixed(json, "saved_s_per_s", rates.saved);
+    cus_json_close(json, '}');
+    cus_json_open(json, "breaks", '[');
     for (unsigned i = 0; i < facts->n_breaks; i++) {
-        cli_json_open(NULL, '{');
-        cli_json_text("name", facts->breaks[i].name);
-        cli_json_text("what", facts->breaks[i].what);
-        cli_json_count("launches", facts->breaks[i].launches);
-        cli_json_count("runs", facts->breaks[i].runs);
-        cli_json_close('}');
+        cus_json_open(json, NULL, '{');
+        cus_json_text(json, "name", facts->breaks[i].name);
+        cus_json_text(json, "what", facts->breaks[i].what);
+        cus_json_number(json, "launches", facts->breaks[i].launches);
+        cus_json_number(json, "runs", facts->breaks[i].runs);
+        cus_json_close(json, '}');
     }
-    cli_json_close(']');
-    cli_json_close('}');
+    cus_json_close(json, ']');
+    cus_json_close(json, '}');
+    cus_json_end(json);
 }
 
 static void print(const struct view *view) {

@@ -7,7 +7,7 @@
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 #include "tools/trace/trim.h"
 
 static const char help[] =
@@ -46,22 +46,22 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     FILE *to = open_memstream(&text, &bytes);
     if (!to)
         return NULL;
-    struct jsonl json = {.to = to};
-    jsonl_open(&json, NULL, '{');
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
+    cus_json_open(&json, NULL, '{');
     if (!args->bare)
-        jsonl_text(&json, "from", look->trace->path);
+        cus_json_text(&json, "from", look->trace->path);
     if (args->steps) {
         snprintf(steps, sizeof steps, "%u-%u", args->from, args->to);
-        jsonl_text(&json, "steps", steps);
-        jsonl_number(&json, "stream", selection->stream);
+        cus_json_text(&json, "steps", steps);
+        cus_json_integer(&json, "stream", selection->stream);
     }
-    jsonl_number(&json, "ops_before", look->model->n_ops);
-    jsonl_bool(&json, "closed", look->trace->closed);
+    cus_json_integer(&json, "ops_before", look->model->n_ops);
+    cus_json_bool(&json, "closed", look->trace->closed);
     if (args->bare)
-        jsonl_bool(&json, "bare", true);
+        cus_json_bool(&json, "bare", true);
     if ((args->steps || args->bare) && look->trace->replay.n_works)
-        jsonl_text(&json, "replay", "left out");
-    jsonl_close(&json, '}');
+        cus_json_text(&json, "replay", "left out");
+    cus_json_close(&json, '}');
     if (fclose(to) == 0)
         return text;
     free(text);
