@@ -27,6 +27,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "harness/bench"))
+import plot
 BIN = pathlib.Path(os.environ.get("GROWTH_BIN", ROOT / "bazel-bin"))
 # Axis: what a point is, its points, its quick points, those of --check, and the arguments of a point. A piece is timed at its 4th, 8th,
 # 16th ... launch, op by op: so many steps come before the measured ones that none of these falls among them where there are few.
@@ -190,34 +192,9 @@ def markdown(mode, table):
 
 def svg(mode, table):
     """Each axis a line: cost by size, both by their logarithm; the least of each line is 1. What falls was the cost of a small step."""
-    import math
-    width, height, left, top = 720, 360, 56, 24
-    colours = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f"]
-    ratios = {a: {n: p["value"] / min(q["value"] for q in ps.values()) for n, p in ps.items()} for a, ps in table.items()}
-    most = max(2.0, max(v for ps in ratios.values() for v in ps.values()))
-    across = math.log10(max(10, max(n for ps in ratios.values() for n in ps)))
-
-    def at(n, ratio):
-        return (left + (width - left - 130) * math.log10(n) / across,
-                height - 36 - (height - 36 - top) * math.log(ratio) / math.log(most))
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
-           f'<rect width="{width}" height="{height}" fill="white"/>']
-    for ratio in [1, FLAT] + [2**k for k in range(1, 12) if 2**k <= most]:
-        x, y = at(1, ratio)
-        dash = ' stroke-dasharray="4 3"' if ratio == FLAT else ""
-        out.append(f'<line x1="{x:.0f}" y1="{y:.1f}" x2="{width - 130}" y2="{y:.1f}" stroke="#ccc"{dash}/>'
-                   f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{ratio:g}</text>')
-    for power in range(int(across) + 1):
-        x, _ = at(10**power, 1)
-        out.append(f'<text x="{x:.0f}" y="{height - 16}" text-anchor="middle">{10**power:,}</text>')
-    for i, (axis, points) in enumerate(ratios.items()):
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(n, r) for n, r in points.items()))
-        colour = colours[i % len(colours)]
-        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in (at(n, r) for n, r in points.items())]
-        out.append(f'<text x="{width - 120}" y="{top + 18 * i + 8}" fill="{colour}">{axis}</text>')
-    out.append(f'<text x="{left}" y="14">{mode} a launch, to the least of the same line</text></svg>')
-    return "\n".join(out) + "\n"
+    least = {axis: min(p["value"] for p in points.values()) for axis, points in table.items()}
+    lines = {(axis, ""): [(n, *[p["value"] / least[axis]] * 3) for n, p in sorted(points.items())] for axis, points in table.items()}
+    return plot.draw(lines, f"{mode} a launch", "size", "to the least of the same line", (True, True), level=FLAT)
 
 
 def main():

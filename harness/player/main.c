@@ -14,8 +14,21 @@
 
 #include "harness/player/player.h"
 #include "shim/include/cusplice.h"
+#include "tools/trace/json.h"
 
 enum { CANNOT = 3, PASSES = 100000 };
+
+/* An answer: an object on a line. */
+static struct cus_json begin(void) {
+    struct cus_json json = json_to(stdout, CUS_JSON_TIGHT);
+    cus_json_open(&json, NULL, '{');
+    return json;
+}
+
+static void end(struct cus_json *json) {
+    cus_json_close(json, '}');
+    cus_json_end(json);
+}
 
 void player_fail(const char *format, ...) {
     char text[1200];
@@ -23,9 +36,9 @@ void player_fail(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fputs("{\"error\":", stdout);
-    notes_put_text(text);
-    puts("}");
+    struct cus_json json = begin();
+    cus_json_text(&json, "error", text);
+    end(&json);
     fflush(stdout);
     _Exit(1); /* the driver may be in any state */
 }
@@ -89,20 +102,22 @@ static void prepare(struct player *p) {
 
 static void say_ready(struct player *p) {
     bool ready = !p->obstacles.n;
-    printf("{\"ready\":%s,\"gpu\":", ready ? "true" : "false");
-    notes_put_text(p->gpu);
-    printf(",\"driver\":%d,\"ops\":%zu,\"launches\":%zu,\"steps\":%zu,\"memory_bytes\":%" PRIu64
-           ",\"checks\":%zu,\"interface\":%d,",
-           p->driver, p->n_ops, p->n_launches, p->n_steps, p->memory_bytes,
-           p->trace->replay.n_checks, cusplice_interface());
-    if (!ready)
-        printf("\"no_memory\":%s,", p->no_memory ? "true" : "false");
+    struct cus_json json = begin();
+    cus_json_bool(&json, "ready", ready);
+    cus_json_text(&json, "gpu", p->gpu);
+    cus_json_integer(&json, "driver", p->driver);
+    cus_json_number(&json, "ops", p->n_ops);
+    cus_json_number(&json, "launches", p->n_launches);
+    cus_json_number(&json, "steps", p->n_steps);
+    cus_json_number(&json, "memory_bytes", p->memory_bytes);
+    cus_json_number(&json, "checks", p->trace->replay.n_checks);
+    cus_json_integer(&json, "interface", cusplice_interface());
     if (!ready) {
-        notes_put(&p->obstacles, "obstacles");
-        putchar(',');
+        cus_json_bool(&json, "no_memory", p->no_memory);
+        notes_put(&p->obstacles, &json, "obstacles");
     }
-    notes_put(&p->warnings, "warnings");
-    puts("}");
+    notes_put(&p->warnings, &json, "warnings");
+    end(&json);
     fflush(stdout);
 }
 
@@ -112,9 +127,11 @@ static void say_ready(struct player *p) {
 static void sums(struct player *p) {
     struct notes wrong = {.n = 0};
     size_t n = player_checks(p, &wrong);
-    printf("{\"checks\":%zu,\"wrong\":%zu,", p->trace->replay.n_checks, n);
-    notes_put(&wrong, "where");
-    puts("}");
+    struct cus_json json = begin();
+    cus_json_number(&json, "checks", p->trace->replay.n_checks);
+    cus_json_number(&json, "wrong", n);
+    notes_put(&wrong, &json, "where");
+    end(&json);
     notes_clear(&wrong);
 }
 
@@ -136,7 +153,8 @@ static void run(struct player *p, unsigned long passes) {
         player_pass(p);
         player_compare(p);
     }
-    fputs("{\"ns\":[", stdout);
+    struct cus_json json = begin();
+    cus_json_open(&json, "ns", '[');
     for (unsigned long i = 0; i < passes; i++) {
         player_restore_dirty(p);
         cusplice_read_counters(&before, sizeof before);
@@ -145,16 +163,20 @@ static void run(struct player *p, unsigned long passes) {
         in_graphs += after.in_graphs - before.in_graphs;
         issued += after.in_graphs + after.eager - before.in_graphs - before.eager;
         graph_launches += after.graph_launches - before.graph_launches;
-        printf("%s%" PRIu64, i ? "," : "", ns);
+        cus_json_number(&json, NULL, ns);
         steps[i] = player_step_ns(p);
     }
-    fputs("],\"step_ns\":[", stdout);
+    cus_json_close(&json, ']');
+    cus_json_open(&json, "step_ns", '[');
     for (unsigned long i = 0; i < passes; i++)
-        printf("%s%" PRIu64, i ? "," : "", steps[i]);
+        cus_json_number(&json, NULL, steps[i]);
     free(steps);
-    printf("],\"steps\":%zu,\"in_graphs\":%" PRIu64 ",\"issued\":%" PRIu64
-           ",\"graph_launches\":%" PRIu64 "}\n",
-           p->n_steps, in_graphs, issued, graph_launches);
+    cus_json_close(&json, ']');
+    cus_json_number(&json, "steps", p->n_steps);
+    cus_json_number(&json, "in_graphs", in_graphs);
+    cus_json_number(&json, "issued", issued);
+    cus_json_number(&json, "graph_launches", graph_launches);
+    end(&json);
 }
 
 static int serve(struct player *p) {

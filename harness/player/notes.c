@@ -30,29 +30,14 @@ void notes_clear(struct notes *notes) {
     notes->more = 0;
 }
 
-/* Bytes beyond ASCII are told one by one, whatever they encode. */
-void notes_put_text(const char *text) {
-    putchar('"');
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
+void notes_put(const struct notes *notes, struct cus_json *json, const char *key) {
+    cus_json_open(json, key, '[');
+    for (unsigned i = 0; i < notes->n; i++)
+        cus_json_text(json, NULL, notes->text[i]);
+    if (notes->more) {
+        char line[48];
+        snprintf(line, sizeof line, "and %llu more", (unsigned long long)notes->more);
+        cus_json_text(json, NULL, line);
     }
-    putchar('"');
-}
-
-void notes_put(const struct notes *notes, const char *key) {
-    printf("\"%s\":[", key);
-    for (unsigned i = 0; i < notes->n; i++) {
-        if (i)
-            putchar(',');
-        notes_put_text(notes->text[i]);
-    }
-    if (notes->more)
-        printf(",\"and %llu more\"", (unsigned long long)notes->more);
-    putchar(']');
+    cus_json_close(json, ']');
 }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "shim/base/json.h"
+
 enum { NOTES = 48 };
 
 struct notes {
@@ -14,9 +16,7 @@ struct notes {
 
 void notes_add(struct notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void notes_clear(struct notes *notes);
-/* `"key":["...",...]` on stdout; with `more` as the last sentence where there are more. */
-void notes_put(const struct notes *notes, const char *key);
-/* A JSON string on stdout. */
-void notes_put_text(const char *text);
+/* As an array of sentences; with `more` as the last one where there are more. */
+void notes_put(const struct notes *notes, struct cus_json *json, const char *key);
 
 #endif

@@ -1,155 +1,184 @@
-/*
- * Writes JSON to a file descriptor through a small buffer.
- */
+/* See the header. */
 #include "shim/base/json.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shim/base/clean.h"
-#include "shim/base/file.h"
+
+enum { CHARACTER = 4 }; /* bytes of one in UTF-8 at most; a final NUL ends it sooner */
+
+/* ---- bytes ---- */
 
 static void drain(struct cus_json *w) {
-    if (!w->error && !cus_file_write(w->fd, w->buffer, w->used, CUS_FILE_PATIENCE_MS))
-        w->error = errno;
+    w->put(w->to, w->buffer, w->used);
     w->used = 0;
 }
 
-static void put(struct cus_json *w, const char *text, size_t bytes) {
-    while (bytes) {
-        size_t room = sizeof w->buffer - w->used, part = bytes < room ? bytes : room;
-        memcpy(w->buffer + w->used, text, part);
-        w->used += part;
-        text += part;
-        bytes -= part;
-        if (w->used == sizeof w->buffer)
-            drain(w);
-    }
+static inline void put_byte(struct cus_json *w, char byte) {
+    if (w->used == sizeof w->buffer)
+        drain(w);
+    w->buffer[w->used++] = byte;
 }
 
 static void put_text(struct cus_json *w, const char *text) {
-    put(w, text, strlen(text));
+    while (*text)
+        put_byte(w, *text++);
 }
 
-/* The file is UTF-8, whatever the text is. */
-static void put_string(struct cus_json *w, const char *text) {
-    size_t left = strlen(text);
-    put_text(w, "\"");
-    while (left) {
-        char escaped[8];
-        unsigned char byte = (unsigned char)*text;
-        size_t shown = cus_shown(text, left), n = shown ? shown : 1;
-        if (byte == '"' || byte == '\\')
-            snprintf(escaped, sizeof escaped, "\\%c", byte);
-        else if (shown)
-            snprintf(escaped, sizeof escaped, "%.*s", (int)shown, text);
-        else
-            snprintf(escaped, sizeof escaped, "\\u%04x", byte < 0x80 ? byte : 0xfffd);
-        put_text(w, escaped);
-        text += n;
-        left -= n;
-    }
-    put_text(w, "\"");
+/* ---- strings ---- */
+
+static bool is_plain(unsigned char byte) {
+    return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
+
+size_t cus_json_plain(const char *at) {
+    const char *from = at;
+    for (;;) {
+        unsigned char byte = (unsigned char)*at;
+        size_t bytes = is_plain(byte) ? 1 : byte < 0x80 ? 0 : cus_shown(at, CHARACTER);
+        if (!bytes)
+            return (size_t)(at - from);
+        at += bytes;
+    }
+}
+
+size_t cus_json_escape(const char *at, char escape[CUS_JSON_ESCAPE]) {
+    uint32_t code;
+    size_t bytes = cus_utf8(at, CHARACTER, &code);
+    if (!bytes)
+        memcpy(escape, "\xef\xbf\xbd", 4); /* U+FFFD */
+    else if (cus_is_shown(code))
+        snprintf(escape, CUS_JSON_ESCAPE, "\\%c", *at);
+    else if (code <= 0xffff)
+        snprintf(escape, CUS_JSON_ESCAPE, "\\u%04x", code);
+    else /* a pair, as in UTF-16 */
+        snprintf(escape, CUS_JSON_ESCAPE, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
+                 0xdc00 + (code & 0x3ff));
+    return bytes ? bytes : 1;
+}
+
+/* One character of a string that is no plain ASCII. Returns its bytes. */
+static size_t put_other(struct cus_json *w, const char *at) {
+    char escape[CUS_JSON_ESCAPE];
+    unsigned char byte = (unsigned char)*at;
+    size_t bytes = 1;
+    if (w->form == CUS_JSON_TIGHT && byte != '"' && byte != '\\') {
+        snprintf(escape, sizeof escape, "\\u%04x", byte);
+    } else if (byte >= 0x80 && (bytes = cus_shown(at, CHARACTER))) {
+        memcpy(escape, at, bytes);
+        escape[bytes] = 0;
+    } else {
+        bytes = cus_json_escape(at, escape);
+    }
+    put_text(w, escape);
+    return bytes;
+}
+
+static void put_string(struct cus_json *w, const char *text) {
+    put_byte(w, '"');
+    while (*text)
+        if (is_plain((unsigned char)*text))
+            put_byte(w, *text++);
+        else
+            text += put_other(w, text);
+    put_byte(w, '"');
+}
+
+void cus_json_string(cus_json_put *put, void *to, const char *text) {
+    struct cus_json w = {.put = put, .to = to};
+    put_string(&w, text);
+    drain(&w);
+}
+
+/* ---- values ---- */
 
 static void new_line(struct cus_json *w) {
-    put_text(w, "\n");
+    put_byte(w, '\n');
     for (int i = 0; i < w->depth; i++)
         put_text(w, "  ");
 }
 
-static void put_key(struct cus_json *w, const char *key) {
-    if (w->depth) {
-        if (!w->first)
-            put_text(w, ",");
-        new_line(w);
+static void begin(struct cus_json *w, const char *key) {
+    if (w->depth && w->follows) {
+        put_byte(w, ',');
+        if (w->form == CUS_JSON_SPACED)
+            put_byte(w, ' ');
     }
-    w->first = false;
+    if (w->depth && w->form == CUS_JSON_INDENTED)
+        new_line(w);
     if (key) {
         put_string(w, key);
-        put_text(w, ": ");
+        put_byte(w, ':');
+        if (w->form != CUS_JSON_TIGHT)
+            put_byte(w, ' ');
     }
+    w->follows = true;
 }
 
 void cus_json_open(struct cus_json *w, const char *key, char bracket) {
-    put_key(w, key);
-    put(w, &bracket, 1);
-    w->first = true;
+    begin(w, key);
+    put_byte(w, bracket);
+    drain(w);
+    w->follows = false;
     w->depth++;
 }
 
 void cus_json_close(struct cus_json *w, char bracket) {
     w->depth--;
-    if (!w->first)
+    if (w->follows && w->form == CUS_JSON_INDENTED)
         new_line(w);
-    put(w, &bracket, 1);
-    w->first = false;
+    put_byte(w, bracket);
+    drain(w);
+    w->follows = true;
+}
+
+/* Traces are dumped by the million lines: the digits are made here, and in their place. */
+static void put_digits(struct cus_json *w, uint64_t value) {
+    unsigned n = 1;
+    for (uint64_t rest = value; rest >= 10; rest /= 10)
+        n++;
+    if (n > sizeof w->buffer - w->used)
+        drain(w);
+    w->used += n;
+    for (char *at = w->buffer + w->used; n--; value /= 10)
+        *--at = (char)('0' + value % 10);
+    drain(w);
 }
 
 void cus_json_number(struct cus_json *w, const char *key, uint64_t value) {
-    char text[24];
-    put_key(w, key);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    put_text(w, text);
+    begin(w, key);
+    put_digits(w, value);
+}
+
+void cus_json_integer(struct cus_json *w, const char *key, int64_t value) {
+    begin(w, key);
+    if (value < 0)
+        put_byte(w, '-');
+    put_digits(w, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void cus_json_bool(struct cus_json *w, const char *key, bool value) {
+    cus_json_raw(w, key, value ? "true" : "false");
 }
 
 void cus_json_text(struct cus_json *w, const char *key, const char *value) {
-    put_key(w, key);
+    begin(w, key);
     if (value)
         put_string(w, value);
     else
         put_text(w, "null");
+    drain(w);
 }
 
 void cus_json_raw(struct cus_json *w, const char *key, const char *json) {
-    put_key(w, key);
-    put_text(w, json);
+    begin(w, key);
+    drain(w);
+    w->put(w->to, json, strlen(json)); /* may be long */
 }
 
-/* ---- the file ---- */
-
-/* A file of this name may have been left by a process that had our number. */
-static int open_partial(struct cus_json *w) {
-    int fd = cus_file_open_output(w->partial, CUS_FILE_NEW, &w->why);
-    if (fd < 0 && errno == EEXIST && unlink(w->partial) == 0)
-        fd = cus_file_open_output(w->partial, CUS_FILE_NEW, &w->why);
-    return fd;
-}
-
-/* What has the name is to be replaced: a file or a link is, nothing else. */
-static bool may_replace(struct cus_json *w) {
-    struct stat info;
-    if (lstat(w->target, &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode))
-        return true;
-    w->why = "what has its name is no regular file";
-    errno = EPERM;
-    return false;
-}
-
-bool cus_json_begin(struct cus_json *w, const char *path) {
-    *w = (struct cus_json){.fd = -1, .first = true};
-    w->special = cus_file_is_device(path);
-    snprintf(w->target, sizeof w->target, "%s", path);
-    snprintf(w->partial, sizeof w->partial, "%s.%ld.partial", path, (long)getpid());
-    if (w->special)
-        w->fd = cus_file_open_output(path, CUS_FILE_APPEND, &w->why);
-    else if (may_replace(w))
-        w->fd = open_partial(w);
-    return w->fd >= 0;
-}
-
-bool cus_json_end(struct cus_json *w) {
+void cus_json_end(struct cus_json *w) {
     put_text(w, "\n");
     drain(w);
-    if (close(w->fd) != 0 && !w->error)
-        w->error = errno;
-    if (!w->error && !w->special && rename(w->partial, w->target) != 0)
-        w->error = errno;
-    if (w->error && !w->special)
-        unlink(w->partial);
-    errno = w->error;
-    return !w->error;
+    w->follows = false;
 }

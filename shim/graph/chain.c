@@ -7,6 +7,7 @@
  */
 #include "shim/graph/chain.h"
 
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 
 enum { NONE = UINT32_MAX };
@@ -49,7 +50,7 @@ static struct walk *make_walk(uint32_t n_edges, uint32_t n) {
 
 /* NONE: it is one too many. */
 static uint32_t number_of(struct walk *walk, CUgraphNode node) {
-    uint64_t hash = (uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u;
+    uint64_t hash = cus_hash_pointer(node);
     uint32_t mask = walk->n_slots - 1, at = (uint32_t)(hash >> 32) & mask;
     for (; walk->slots[at]; at = (at + 1) & mask)
         if (walk->nodes[walk->slots[at] - 1] == node)

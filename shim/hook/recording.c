@@ -17,6 +17,7 @@
 #include "shim/base/build_id.h"
 #include "shim/base/clock.h"
 #include "shim/base/file.h"
+#include "shim/base/json.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
@@ -40,62 +41,27 @@ enum {
 
 static bool gpu_times; /* CUPTI was asked */
 
-/* JSON on its way. An entry that may not fit is left out whole, and what closes always fits. */
+/* The head on its way. An entry that may not fit is left out whole, and what closes always fits. */
 struct text {
+    struct cus_json json;
     char *at;
     size_t used;
 };
+
+static void put(void *to, const char *bytes, size_t n) {
+    struct text *t = to;
+    memcpy(t->at + t->used, bytes, n);
+    t->used += n;
+}
 
 /* So many bytes of text, each of which may become six, and some more. */
 static bool fits(const struct text *t, size_t bytes) {
     return bytes < FACTS && t->used + 6 * bytes + 64 <= FACTS - ENDS;
 }
 
-static void put(struct text *t, const char *what) {
-    size_t n = strlen(what);
-    memcpy(t->at + t->used, what, n + 1);
-    t->used += n;
-}
-
-static void put_escaped(struct text *t, const char *what) {
-    char one[8] = {0};
-    for (; *what; what++) {
-        unsigned char c = (unsigned char)*what;
-        if (c == '"' || c == '\\')
-            snprintf(one, sizeof one, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            snprintf(one, sizeof one, "\\u%04x", c); /* bytes, whatever they encode */
-        else
-            snprintf(one, sizeof one, "%c", c);
-        put(t, one);
-    }
-}
-
-static void put_key(struct text *t, const char *key) {
-    char last = t->at[t->used - 1];
-    if (last != '{' && last != '[')
-        put(t, ",");
-    if (key) {
-        put(t, "\"");
-        put_escaped(t, key);
-        put(t, "\":");
-    }
-}
-
 static void put_text(struct text *t, const char *key, const char *value) {
-    if (!fits(t, (key ? strlen(key) : 0) + strlen(value)))
-        return;
-    put_key(t, key);
-    put(t, "\"");
-    put_escaped(t, value);
-    put(t, "\"");
-}
-
-static void put_number(struct text *t, const char *key, uint64_t value) {
-    char digits[24];
-    put_key(t, key);
-    snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
-    put(t, digits);
+    if (fits(t, (key ? strlen(key) : 0) + strlen(value)))
+        cus_json_text(&t->json, key, value);
 }
 
 static void put_arguments(struct text *t) {
@@ -104,11 +70,10 @@ static void put_arguments(struct text *t) {
     ssize_t n = words && fd >= 0 ? read(fd, words, ARGUMENTS) : 0;
     if (fd >= 0)
         close(fd);
-    put_key(t, "argv");
-    put(t, "[");
+    cus_json_open(&t->json, "argv", '[');
     for (ssize_t i = 0; i < n; i += (ssize_t)strlen(words + i) + 1)
         put_text(t, NULL, words + i);
-    put(t, "]");
+    cus_json_close(&t->json, ']');
     cus_mem_free(words);
 }
 
@@ -127,14 +92,14 @@ static void put_program(struct text *t) {
     put_arguments(t);
     put_text(t, "exe", exe);
     put_text(t, "build_id", id);
-    put_number(t, "pid", (uint64_t)getpid());
+    cus_json_number(&t->json, "pid", (uint64_t)getpid());
 }
 
 static void put_device(struct text *t) {
     char name[256] = "";
     int version = 0, major = 0, minor = 0;
     if (CUS_REAL(cuDriverGetVersion)(&version) == CUDA_SUCCESS)
-        put_number(t, "driver", (uint64_t)version);
+        cus_json_number(&t->json, "driver", (uint64_t)version);
     if (cus_real_has(CUS_ROW_cuDeviceGetName) &&
         CUS_REAL(cuDeviceGetName)(name, sizeof name, 0) == CUDA_SUCCESS)
         put_text(t, "gpu", name);
@@ -143,63 +108,58 @@ static void put_device(struct text *t) {
             CUDA_SUCCESS &&
         CUS_REAL(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) ==
             CUDA_SUCCESS)
-        put_number(t, "compute_capability", (uint64_t)(10 * major + minor));
+        cus_json_number(&t->json, "compute_capability", (uint64_t)(10 * major + minor));
 }
 
 static void put_clock(struct text *t) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    put_key(t, "clock");
-    put(t, "{");
-    put_number(t, "monotonic_ns", cus_clock_ns());
-    put_number(t, "realtime_ns", (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
-    put(t, "}");
+    cus_json_open(&t->json, "clock", '{');
+    cus_json_number(&t->json, "monotonic_ns", cus_clock_ns());
+    cus_json_number(&t->json, "realtime_ns",
+                    (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    cus_json_close(&t->json, '}');
 }
 
 /* The [step] sections, key by key. */
 static void put_steps(struct text *t) {
     const struct cus_step_rule *rule;
     char value[CUS_STEP_SHOWN];
-    put_key(t, "steps");
-    put(t, "[");
+    cus_json_open(&t->json, "steps", '[');
     for (unsigned i = 0; (rule = cus_rules_step_get(cus_rules(), i)); i++) {
         if (!fits(t, sizeof value + 256))
             break;
-        put_key(t, NULL);
-        put(t, "{");
+        cus_json_open(&t->json, NULL, '{');
         put_text(t, "name", rule->name);
         for (unsigned k = 0; k < CUS_STEP_KEYS; k++)
             if (cus_step_show(rule, (enum cus_step_key)k, value, sizeof value))
                 put_text(t, cus_step_keys[k], value);
-        put(t, "}");
+        cus_json_close(&t->json, '}');
     }
-    put(t, "]");
+    cus_json_close(&t->json, ']');
 }
 
 /* As they could be given to `--set`. */
 static void put_settings(struct text *t) {
     const struct cus_option_row *row;
     char value[4096];
-    put_key(t, "options");
-    put(t, "{");
+    cus_json_open(&t->json, "options", '{');
     for (unsigned i = 0; (row = cus_options_row(i)); i++) {
         cus_options_show(cus_options(), i, value, sizeof value);
         put_text(t, row->key, value);
     }
-    put(t, "}");
-    put_key(t, "rules");
-    put(t, "[");
+    cus_json_close(&t->json, '}');
+    cus_json_open(&t->json, "rules", '[');
     const struct cus_rule *rule;
     for (unsigned i = 0; (rule = cus_rules_get(cus_rules(), i)); i++) {
         if (!fits(t, strlen(rule->pattern) + 32))
             break;
-        put_key(t, NULL);
-        put(t, "{");
+        cus_json_open(&t->json, NULL, '{');
         put_text(t, "policy", cus_policy_name(rule->policy));
         put_text(t, "pattern", rule->pattern);
-        put(t, "}");
+        cus_json_close(&t->json, '}');
     }
-    put(t, "]");
+    cus_json_close(&t->json, ']');
 }
 
 /* From here on the program's calls go through shim/keep. */
@@ -227,21 +187,23 @@ bool cus_recording_start(void) {
     if (!*options->record)
         return false;
     char path[4096];
-    struct text facts = {cus_mem_alloc(FACTS), 0};
+    struct text facts = {.at = cus_mem_alloc(FACTS)};
+    facts.json = (struct cus_json){.put = put, .to = &facts, .form = CUS_JSON_TIGHT};
     if (!facts.at || !cus_path_expand(options->record, path, sizeof path, NULL)) {
         cus_log(CUS_WARN, "trace", "nothing is recorded: %s",
                 facts.at ? "the name of the file is too long" : "no memory");
         cus_mem_free(facts.at);
         return false;
     }
-    put(&facts, "{");
+    cus_json_open(&facts.json, NULL, '{');
     put_text(&facts, "cusplice", CUSPLICE_VERSION);
     put_program(&facts);
     put_device(&facts);
     put_clock(&facts);
     put_settings(&facts);
     put_steps(&facts);
-    put(&facts, "}");
+    cus_json_close(&facts.json, '}');
+    facts.at[facts.used] = 0;
     bool started = cus_record_start(path, facts.at, options->record_from, options->record_until);
     cus_mem_free(facts.at);
     if (started && options->record_replayable)

@@ -5,6 +5,7 @@
 #ifndef CUSPLICE_HOOK_RUNTIME_TABLE_H
 #define CUSPLICE_HOOK_RUNTIME_TABLE_H
 
+#include "shim/base/hash.h"
 #include "shim/base/lock.h"
 #include "shim/base/mem.h"
 #include "shim/hook/runtime.h"
@@ -56,8 +57,7 @@ static inline uint32_t cus_runtime_tag(enum cus_runtime which) {
 }
 
 static inline struct cus_runtime_slot *cus_runtime_first(const void *kernel) {
-    return &cus_runtime_table[(uint64_t)(uintptr_t)kernel * 0x9e3779b97f4a7c15u >>
-                              (64 - CUS_RUNTIME_SLOTS_LOG2)];
+    return &cus_runtime_table[cus_hash_pointer(kernel) >> (64 - CUS_RUNTIME_SLOTS_LOG2)];
 }
 
 /* What is known of a kernel, copied. */

@@ -15,6 +15,7 @@
 #include "shim/hook/real.h"
 
 #include "shim/base/forbid.h"
+#include "shim/base/hash.h"
 
 enum { SLOTS = 16384, PROBES = 32 };
 
@@ -23,7 +24,7 @@ static uint64_t generation;   /* atomic */
 
 static uint64_t mix(uint64_t x) {
     x ^= x >> 32;
-    x *= 0x9e3779b97f4a7c15u;
+    x = cus_hash(x);
     x ^= x >> 29;
     x *= 0xbf58476d1ce4e5b9u;
     return x ^ (x >> 32);

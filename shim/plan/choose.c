@@ -6,6 +6,7 @@
  */
 #include "shim/plan/choose.h"
 
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 #include "shim/base/pays.h"
 #include "shim/plan/account.h"
@@ -280,8 +281,8 @@ static void find_nearer(struct cus_plan *plan) {
  * step? */
 static bool came_before(struct cus_plan *plan, uint32_t i) {
     uint64_t hash = cus_held_hash(plan->piece->places[i].kind, cus_plan_held(plan, i));
-    struct cus_signature params = {plan->sig.lo ^ hash * 0x9e3779b97f4a7c15u,
-                                   plan->sig.hi + (hash ^ i) * 0xd1b54a32d192ed03u};
+    struct cus_signature params = {plan->sig.lo ^ cus_hash(hash),
+                                   plan->sig.hi + cus_hash_second(hash ^ i)};
     params.hi ^= params.hi >> 32;
     bool lost;
     return meet(plan, params, &lost) > 0;

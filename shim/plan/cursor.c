@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "shim/base/hash.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
@@ -78,8 +79,7 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
     if (!plan->looking)
         cus_loop_reset(&plan->loop);
     plan->looking = true;
-    uint32_t period =
-        cus_loop_feed(&plan->loop, (uint64_t)op->kind->id * 0x9e3779b97f4a7c15u >> 16);
+    uint32_t period = cus_loop_feed(&plan->loop, cus_hash(op->kind->id) >> 16);
     if (!period || (plan->step_ops < LOOP_SURE && cus_advice_goes_on(plan)))
         return;
     cus_cursor_restart(plan);

@@ -6,6 +6,7 @@
  */
 #include "shim/plan/joins.h"
 
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 
 void cus_joins_feed(struct cus_joins *joins, const struct cus_op *op) {
@@ -15,11 +16,11 @@ void cus_joins_feed(struct cus_joins *joins, const struct cus_op *op) {
         if (!joins->met)
             return;
     }
-    uint64_t hash = cus_op_hash(op) * 0x9e3779b97f4a7c15u;
+    uint64_t hash = cus_hash(cus_op_hash(op));
     joins->gram = (joins->gram << 4) + (hash ^ hash >> 32);
     joins->ops++;
     /* Its upper bits have something of all ops. */
-    uint64_t mixed = (joins->gram >> 32 ^ joins->gram) * 0xd1b54a32d192ed03u >> 32;
+    uint64_t mixed = cus_hash_second(joins->gram >> 32 ^ joins->gram) >> 32;
     if (joins->ops >= CUS_JOIN_OPS && mixed % CUS_JOIN_SAMPLE == 0)
         joins->slot = &joins->met[mixed / CUS_JOIN_SAMPLE % CUS_JOIN_SLOTS];
 }

@@ -8,10 +8,11 @@
  */
 #include "shim/plan/loop.h"
 
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 
 enum { MASK = CUS_LOOP_WINDOW - 1 };
-static const uint64_t base = 0x9e3779b97f4a7c15u;
+static const uint64_t base = CUS_HASH_FACTOR;
 
 static uint64_t base_to_the_gram(void) {
     uint64_t power = 1;

@@ -8,13 +8,14 @@
 
 #include <string.h>
 
+#include "shim/base/hash.h"
 #include "shim/base/hazard.h"
 
 enum { GRID_YZ_MAX = 65535, GRID_X_MAX = 2147483647 };
 
 /* Two multiply-and-fold lanes; the constants are odd numbers with well spread bits. */
 static uint64_t mix(uint64_t a, uint64_t b) {
-    __uint128_t product = (__uint128_t)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd1b54a32d192ed03u);
+    __uint128_t product = (__uint128_t)(a ^ CUS_HASH_FACTOR) * (b ^ CUS_HASH_SECOND);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "shim/base/hash.h"
 #include "shim/plan/rules.h"
 #include "shim/stats/stats.h"
 #include "shim/stats/tally.h"
@@ -121,7 +122,7 @@ static inline uint32_t cus_held_bytes(const struct cus_kind *kind) {
 /* The path so far, one more op of this kind in a step of this class: the hash by which it is known
  * in other processes, too. */
 static inline uint64_t cus_path_add(uint64_t path, const struct cus_kind *kind, unsigned step) {
-    path = (path ^ (kind->stable + step * 0x632be59bd9b4e019u)) * 0x9e3779b97f4a7c15u;
+    path = cus_hash(path ^ (kind->stable + step * 0x632be59bd9b4e019u));
     path = (path ^ path >> 32) * 0xd6e8feb86659fd93u;
     return path ^ path >> 29;
 }

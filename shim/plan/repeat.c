@@ -42,7 +42,7 @@ bool cus_repeat_start(struct cus_repeat *repeat) {
 }
 
 static void sample(struct cus_repeat *repeat, struct cus_repeat_met *met, uint64_t gram) {
-    gram *= 0xd1b54a32d192ed03u;
+    gram = cus_hash_second(gram);
     uint32_t *slot = &met->slots[(gram >> 32) % CUS_REPEAT_SLOTS];
     uint32_t window = __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED);
     uint32_t tag = (uint32_t)gram << 16 | 1u << 16, was = __atomic_load_n(slot, __ATOMIC_RELAXED);

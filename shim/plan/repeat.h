@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/base/hash.h"
+
 enum { CUS_REPEAT_SAMPLE = 256, CUS_REPEAT_SLOTS = 8192, CUS_REPEAT_WINDOW = 4096 };
 
 /* What is looked at seldom. */
@@ -41,7 +43,7 @@ struct cus_repeat {
 /* How a step begins: a hash over its first ops, each by one word. */
 enum { CUS_HEAD_OPS = 4, CUS_HEADS = 8 };
 static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
-    head = (head ^ op) * 0x9e3779b97f4a7c15u;
+    head = cus_hash(head ^ op);
     return head ^ head >> 29;
 }
 
@@ -62,7 +64,7 @@ void cus_repeat_look(struct cus_repeat *repeat, uint64_t gram);
 /* One more op. True where the window that ends with it repeats what came before. */
 static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_repeat *repeat,
                                                                   uint64_t op) {
-    uint64_t hash = op * 0x9e3779b97f4a7c15u;
+    uint64_t hash = cus_hash(op);
     uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
     uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&repeat->gram, gram, __ATOMIC_RELAXED);
@@ -74,7 +76,7 @@ static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_rep
 /* The same without a call. False: it would need one, and nothing was done. */
 static inline __attribute__((always_inline)) bool cus_repeat_feed_only(struct cus_repeat *repeat,
                                                                        uint64_t op) {
-    uint64_t hash = op * 0x9e3779b97f4a7c15u;
+    uint64_t hash = cus_hash(op);
     uint64_t gram = (__atomic_load_n(&repeat->gram, __ATOMIC_RELAXED) << 4) + (hash ^ hash >> 32);
     uint32_t ops = __atomic_load_n(&repeat->ops, __ATOMIC_RELAXED) + 1;
     uint64_t bar = __atomic_load_n(&repeat->bar, __ATOMIC_RELAXED);

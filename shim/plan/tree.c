@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 
 /* A chunk has as many nodes as there are already, within these: few allocations for a large tree.
@@ -27,9 +28,9 @@ _Static_assert(sizeof(struct cus_node) == CUS_NODE_BYTES &&
 
 static uint32_t hash_of(const struct cus_node *parent, const struct cus_kind *kind,
                         uintptr_t step) {
-    uint64_t hash = (uint64_t)(uintptr_t)parent * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)kind) * 0xd1b54a32d192ed03u;
-    hash = (hash ^ hash >> 29 ^ step) * 0x9e3779b97f4a7c15u;
+    uint64_t hash = cus_hash_pointer(parent);
+    hash = cus_hash_second(hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)kind);
+    hash = cus_hash(hash ^ hash >> 29 ^ step);
     return (uint32_t)(hash >> 32);
 }
 

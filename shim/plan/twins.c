@@ -6,6 +6,7 @@
  */
 #include "shim/plan/twins.h"
 
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 #include "shim/base/pays.h"
 #include "shim/plan/choose.h"
@@ -21,7 +22,7 @@ enum {
 static uint64_t kinds_hash(const struct cus_piece *piece) {
     uint64_t hash = piece->n;
     for (uint32_t i = 0; i < piece->n; i++) {
-        hash = (hash ^ piece->places[i].kind->id) * 0x9e3779b97f4a7c15u;
+        hash = cus_hash(hash ^ piece->places[i].kind->id);
         hash ^= hash >> 32;
     }
     return hash;

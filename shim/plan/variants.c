@@ -6,6 +6,8 @@
  */
 #include "shim/plan/variants.h"
 
+#include "shim/base/hash.h"
+
 static uint64_t key_of_shape(struct cus_signature own) {
     return own.lo;
 }
@@ -13,7 +15,7 @@ static uint64_t key_of_shape(struct cus_signature own) {
 static uint64_t key_of_place(struct cus_signature in, const uint32_t *dims) {
     uint64_t key = in.lo;
     for (int i = 0; i < CUS_DIMS; i++) {
-        key = (key ^ dims[i]) * 0x9e3779b97f4a7c15u;
+        key = cus_hash(key ^ dims[i]);
         key ^= key >> 32;
     }
     return key;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "shim/base/file.h"
-#include "shim/base/json.h"
+#include "shim/base/json_file.h"
 #include "shim/base/log.h"
 #include "shim/base/path.h"
 #include "shim/base/process.h"
@@ -243,15 +243,15 @@ bool cus_stats_json(const char *path, const struct cus_counters *counters,
     int saved = errno;
     char target[4096];
     bool own, done = false;
-    struct cus_json w = {.why = NULL};
+    struct cus_json_file w = {.why = NULL};
     if (!cus_path_expand(path, target, sizeof target, &own)) {
         errno = ENAMETOOLONG;
     } else if (!own && sum(counters->ops, CUS_OP_TYPES) == 0 && written_meanwhile(target)) {
         errno = saved;
         return false;
-    } else if (cus_json_begin(&w, target)) {
-        put_all(&w, counters, api_name, facts);
-        done = cus_json_end(&w);
+    } else if (cus_json_file_begin(&w, target)) {
+        put_all(&w.json, counters, api_name, facts);
+        done = cus_json_file_end(&w);
     }
     if (!done)
         CUS_LOG_ONCE(CUS_WARN, "stats", "the stats file %s cannot be written: %s", path,

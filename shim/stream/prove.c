@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
@@ -86,7 +87,7 @@ void cus_prove_ready(struct cus_engine *engine, const struct cus_variant *varian
 
 /* The first launch of each variant, then one in so many. */
 static bool wanted(const struct cus_variant *variant) {
-    static uint64_t state = 0x9e3779b97f4a7c15u; /* any thread; a number lost is as good */
+    static uint64_t state = CUS_HASH_FACTOR; /* any thread; a number lost is as good */
     uint64_t x = __atomic_load_n(&state, __ATOMIC_RELAXED);
     x ^= x << 13;
     x ^= x >> 7;

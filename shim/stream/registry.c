@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "shim/base/hash.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
@@ -43,8 +44,8 @@ static struct cus_engine *closed_engines; /* registry_lock: objects to use again
 
 static unsigned hash_of_key(const void *at) {
     const struct stream_key *key = at;
-    uint64_t hash = (uint64_t)(uintptr_t)key->handle * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)key->context) * 0xd1b54a32d192ed03u;
+    uint64_t hash = cus_hash_pointer(key->handle);
+    hash = cus_hash_second(hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)key->context);
     return (unsigned)(hash >> 32);
 }
 
@@ -288,7 +289,7 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
 }
 
 static struct cus_known_stream *known_at(struct cus_thread *thread, CUstream handle, uint32_t i) {
-    uint64_t first = ((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u) >> 48;
+    uint64_t first = cus_hash_pointer(handle) >> 48;
     return &thread->known[(first + i) % CUS_KNOWN_STREAMS];
 }
 

@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "shim/base/hash.h"
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/mem.h"
@@ -415,7 +416,7 @@ static inline void cus_engine_forget_kinds(struct cus_engine *engine) {
 /* Is the function in the table? Asked without a lock: the answer may be no where that of
  * cus_kinds_met is yes. */
 static inline __attribute__((always_inline)) unsigned cus_kinds_slot(const void *handle) {
-    return (unsigned)((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) % CUS_MET_SLOTS;
+    return (unsigned)(cus_hash_pointer(handle) >> 32) % CUS_MET_SLOTS;
 }
 static inline __attribute__((always_inline)) bool cus_kinds_seen(const struct cus_context *context,
                                                                  const void *handle) {

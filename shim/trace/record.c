@@ -25,6 +25,7 @@
 #include "shim/trace/file.h"
 
 #include "shim/base/forbid.h"
+#include "shim/base/hash.h"
 
 enum {
     RING = CUS_RING,
@@ -248,7 +249,7 @@ uint32_t cus_record_string(const char *text) {
 }
 
 uint32_t cus_record_literal(const char *text) {
-    unsigned at = (unsigned)((uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> 48) % LITERALS;
+    unsigned at = (unsigned)(cus_hash_pointer(text) >> 48) % LITERALS;
     if (text && __atomic_load_n(&literals[at].text, __ATOMIC_ACQUIRE) == text)
         return literals[at].id;
     uint32_t id = cus_record_string(text);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "shim/base/file.h"
-#include "shim/base/json.h"
+#include "shim/base/json_file.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
@@ -314,15 +314,15 @@ static void put_all(struct cus_json *w) {
 
 void cus_report_end(const char *path) {
     char target[4096];
-    struct cus_json w = {.why = NULL};
+    struct cus_json_file w = {.why = NULL};
     int saved = errno;
     say_all();
     if (*path) {
         bool done =
-            cus_path_expand(path, target, sizeof target, NULL) && cus_json_begin(&w, target);
+            cus_path_expand(path, target, sizeof target, NULL) && cus_json_file_begin(&w, target);
         if (done) {
-            put_all(&w);
-            done = cus_json_end(&w);
+            put_all(&w.json);
+            done = cus_json_file_end(&w);
         }
         if (!done)
             cus_log(CUS_WARN, "verify", "the report %s cannot be written: %s", path,

@@ -77,6 +77,32 @@ TEST(Verbs, UnknownOnesAreToldTheNearest) {
     EXPECT_TRUE(Has(Cusplice({"config", "--lst"}).err, "the nearest is --list"));
 }
 
+TEST(Verbs, OptionsAreReadAlikeByAll) {
+    // Behind words too, whatever the environment says of that; never by the beginning of a name.
+    for (const char *verb : {"bench", "cache", "calibrate", "config", "diff", "dump", "export",
+                             "import", "info", "replay", "report", "top", "trim", "whatif"}) {
+        Result r = Cusplice({verb, "word", "-h"}, {{"POSIXLY_CORRECT", "1"}});
+        EXPECT_EQ(r.Exit(), 0) << verb << ": " << r.err;
+        EXPECT_TRUE(Has(r.out, std::string("usage: cusplice ") + verb)) << r.out;
+        r = Cusplice({verb, "word", "--hel"});
+        EXPECT_EQ(r.Exit(), 2) << verb;
+        EXPECT_TRUE(Has(r.err, "unknown option --hel; the nearest is --help")) << r.err;
+        r = Cusplice({verb, "--help=x"});
+        EXPECT_EQ(r.Exit(), 2) << verb;
+        EXPECT_TRUE(Has(r.err, "unknown option --help=x; the nearest is --help")) << r.err;
+        r = Cusplice({verb, "-?"});
+        EXPECT_EQ(r.Exit(), 2) << verb;
+        EXPECT_TRUE(Has(r.err, "unknown option -?; the nearest is --")) << r.err;
+    }
+    Result r = Cusplice({"info", "--", "--json"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "--json: No such file")) << r.err;
+    // A program's own options are its own.
+    r = Cusplice({"run", "/nowhere/prog", "--help"}, {{"CUSPLICE_CONFIG", "/dev/null"}});
+    EXPECT_EQ(r.Exit(), 127) << r.err;
+    EXPECT_EQ(Cusplice({"run", "--hel"}).Exit(), 125);
+}
+
 TEST(CacheVerb, ListsAndClears) {
     std::string folder = Folder() + "/cache";
     const cus_cache_entry entries[] = {{0xabc, 12, 0, 0, 5}, {0x1000, 1024, 450, 0, 900}};
@@ -209,7 +235,7 @@ TEST(ConfigVerb, CheckSaysWhereAFileIsGood) {
 TEST(ConfigVerb, JsonIsForWhatShowsSomething) {
     for (const Strings &arguments :
          {Strings{"config", "--json"}, Strings{"config", "--template", "--json"},
-          Strings{"config", "--check", "--json"}})
+          Strings{"config", "--check", "--json"}, Strings{"config", "--explain", "--json"}})
         EXPECT_EQ(Cusplice(arguments).Exit(), 2) << arguments[1];
 }
 

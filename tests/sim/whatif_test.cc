@@ -181,7 +181,7 @@ TEST(WhatIf, SaysWhatIsWrong) {
         {{"--eager", "re:(", path}, 1, "re:("},
         {{"--set", "warmop=1", path}, 2, "warmup"},
         {{"--mode", "ful", path}, 2, "full"},
-        {{"--format", "xml", path}, 2, "table, json, csv or md"},
+        {{"--format", "xml", path}, 2, "--format xml: no such value; the nearest is"},
         {{"--eagre", "x", path}, 2, "--eager"},
         {{path, path}, 2, "one trace at a time"},
         {{}, 2, "a trace is missing"},

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "shim/base/json.h"
 #include "shim/plan/rules.h"
 #include "shim/plan/step.h"
 
@@ -24,7 +25,7 @@ void cli_config_print_rule(const struct cus_rule *rule);
 /* The head of its section. */
 void cli_config_print_step(const struct cus_step_rule *step);
 /* As an object; null for NULL. */
-void cli_config_json_rule(const char *key, const struct cus_rule *rule);
-void cli_config_json_step(const char *key, const struct cus_step_rule *step);
+void cli_config_json_rule(struct cus_json *json, const char *key, const struct cus_rule *rule);
+void cli_config_json_step(struct cus_json *json, const char *key, const struct cus_step_rule *step);
 
 #endif

@@ -7,9 +7,9 @@
 
 #include "shim/base/options.h"
 #include "tools/cli/config.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/json.h"
 
 struct found {
     int line;
@@ -59,19 +59,21 @@ static void print_check(const struct check *check, const char *path) {
 }
 
 static void json_check(const struct check *check, const char *path) {
-    cli_json_open(NULL, '{');
-    cli_json_text("file", path);
-    cli_json_bool("ok", check->n == 0);
-    cli_json_open("problems", '[');
+    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
+    cus_json_open(json, NULL, '{');
+    cus_json_text(json, "file", path);
+    cus_json_bool(json, "ok", check->n == 0);
+    cus_json_open(json, "problems", '[');
     for (unsigned i = 0; i < check->n; i++) {
-        cli_json_open(NULL, '{');
-        cli_json_number("line", check->found[i].line);
-        cli_json_text("text", check->found[i].text);
-        cli_json_text("nearest", check->found[i].nearest);
-        cli_json_close('}');
+        cus_json_open(json, NULL, '{');
+        cus_json_integer(json, "line", check->found[i].line);
+        cus_json_text(json, "text", check->found[i].text);
+        cus_json_text(json, "nearest", check->found[i].nearest);
+        cus_json_close(json, '}');
     }
-    cli_json_close(']');
-    cli_json_close('}');
+    cus_json_close(json, ']');
+    cus_json_close(json, '}');
+    cus_json_end(json);
 }
 
 int cli_config_check(const char *path, bool json) {

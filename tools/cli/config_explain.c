@@ -8,9 +8,9 @@
 #include "shim/plan/calls.h"
 #include "shim/plan/name.h"
 #include "tools/cli/config.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/json.h"
 
 struct answer {
     struct cus_subject subject;
@@ -164,19 +164,21 @@ static void print_kernel(const struct answer *it) {
 }
 
 static void json_answer(const struct answer *it) {
+    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
     const char *name = it->subject.name;
     bool decided = !it->call || it->subject.call;
-    cli_json_open(NULL, '{');
-    cli_json_text("name", name);
-    cli_json_text("base_name", name ? it->base : NULL);
-    cli_json_text("full_name", name ? it->qualified : NULL);
-    cli_json_text("policy", decided ? cus_policy_name(it->verdict.policy) : NULL);
-    cli_config_json_rule("rule", it->rule);
-    cli_config_json_rule("otherwise", it->behind);
-    cli_config_json_step("marker_of", it->step);
-    cli_json_text("library", it->subject.lib);
-    cli_json_text("call", it->call ? it->call->symbol : NULL);
-    cli_json_close('}');
+    cus_json_open(json, NULL, '{');
+    cus_json_text(json, "name", name);
+    cus_json_text(json, "base_name", name ? it->base : NULL);
+    cus_json_text(json, "full_name", name ? it->qualified : NULL);
+    cus_json_text(json, "policy", decided ? cus_policy_name(it->verdict.policy) : NULL);
+    cli_config_json_rule(json, "rule", it->rule);
+    cli_config_json_rule(json, "otherwise", it->behind);
+    cli_config_json_step(json, "marker_of", it->step);
+    cus_json_text(json, "library", it->subject.lib);
+    cus_json_text(json, "call", it->call ? it->call->symbol : NULL);
+    cus_json_close(json, '}');
+    cus_json_end(json);
 }
 
 int cli_config_explain(const char *asked, const char *lib, bool json) {

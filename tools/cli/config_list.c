@@ -9,9 +9,9 @@
 #include "shim/base/options.h"
 #include "shim/plan/step_read.h"
 #include "tools/cli/config.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/json.h"
 
 /* ---- one rule, one step ---- */
 
@@ -32,17 +32,17 @@ void cli_config_print_step(const struct cus_step_rule *step) {
     cli_config_print_place(step->file, step->line);
 }
 
-void cli_config_json_rule(const char *key, const struct cus_rule *rule) {
+void cli_config_json_rule(struct cus_json *json, const char *key, const struct cus_rule *rule) {
     if (!rule) {
-        cli_json_text(key, NULL);
+        cus_json_text(json, key, NULL);
         return;
     }
-    cli_json_open(key, '{');
-    cli_json_text("policy", cus_policy_name(rule->policy));
-    cli_json_text("pattern", rule->pattern);
-    cli_json_text("file", rule->file);
-    cli_json_number("line", rule->line);
-    cli_json_close('}');
+    cus_json_open(json, key, '{');
+    cus_json_text(json, "policy", cus_policy_name(rule->policy));
+    cus_json_text(json, "pattern", rule->pattern);
+    cus_json_text(json, "file", rule->file);
+    cus_json_integer(json, "line", rule->line);
+    cus_json_close(json, '}');
 }
 
 /* A step's value of a key as one would write it. NULL: none is given. */
@@ -52,19 +52,20 @@ static const char *step_value(const struct cus_step_rule *step, int key, char ou
     return cus_step_show(step, (enum cus_step_key)key, out, CUS_STEP_SHOWN) ? out : NULL;
 }
 
-void cli_config_json_step(const char *key, const struct cus_step_rule *step) {
+void cli_config_json_step(struct cus_json *json, const char *key,
+                          const struct cus_step_rule *step) {
     char value[CUS_STEP_SHOWN];
     if (!step) {
-        cli_json_text(key, NULL);
+        cus_json_text(json, key, NULL);
         return;
     }
-    cli_json_open(key, '{');
-    cli_json_text("name", step->name);
+    cus_json_open(json, key, '{');
+    cus_json_text(json, "name", step->name);
     for (int i = 0; i < CUS_STEP_KEYS; i++)
-        cli_json_text(cus_step_keys[i], step_value(step, i, value));
-    cli_json_text("file", step->file);
-    cli_json_number("line", step->line);
-    cli_json_close('}');
+        cus_json_text(json, cus_step_keys[i], step_value(step, i, value));
+    cus_json_text(json, "file", step->file);
+    cus_json_integer(json, "line", step->line);
+    cus_json_close(json, '}');
 }
 
 /* ---- where the values in force come from ---- */
@@ -119,19 +120,19 @@ static void print_setting(const struct cus_option_row *row, const char *value, c
     printf("\n");
 }
 
-static void json_setting(const struct cus_option_row *row, const char *value, const char *allowed,
-                         const char *file, int line) {
-    cli_json_open(NULL, '{');
-    cli_json_text("key", row->key);
-    cli_json_text("value", value);
-    cli_json_text("built_in", row->value);
-    cli_json_text("allowed", allowed);
-    cli_json_text("file", file);
-    cli_json_number("line", line);
-    cli_json_close('}');
+static void json_setting(struct cus_json *json, const struct cus_option_row *row, const char *value,
+                         const char *allowed, const char *file, int line) {
+    cus_json_open(json, NULL, '{');
+    cus_json_text(json, "key", row->key);
+    cus_json_text(json, "value", value);
+    cus_json_text(json, "built_in", row->value);
+    cus_json_text(json, "allowed", allowed);
+    cus_json_text(json, "file", file);
+    cus_json_integer(json, "line", line);
+    cus_json_close(json, '}');
 }
 
-static void list_settings(bool json, int *problems) {
+static void list_settings(struct cus_json *json, int *problems) {
     struct cus_options options;
     struct places places;
     const struct cus_option_row *row;
@@ -141,7 +142,10 @@ static void list_settings(bool json, int *problems) {
         char value[4096], allowed[160];
         cus_options_show(&options, i, value, sizeof value);
         cus_options_allowed(i, allowed, sizeof allowed);
-        (json ? json_setting : print_setting)(row, value, allowed, places.file[i], places.line[i]);
+        if (json)
+            json_setting(json, row, value, allowed, places.file[i], places.line[i]);
+        else
+            print_setting(row, value, allowed, places.file[i], places.line[i]);
     }
     free_places(&places);
     cus_options_free(&options);
@@ -164,32 +168,37 @@ static void print_rules(const struct cus_rules *rules) {
     }
 }
 
-static void json_rules(const struct cus_rules *rules) {
-    cli_json_open("rules", '[');
+static void json_rules(struct cus_json *json, const struct cus_rules *rules) {
+    cus_json_open(json, "rules", '[');
     for (unsigned i = 0; cus_rules_get(rules, i); i++)
-        cli_config_json_rule(NULL, cus_rules_get(rules, i));
-    cli_json_close(']');
-    cli_json_open("steps", '[');
+        cli_config_json_rule(json, NULL, cus_rules_get(rules, i));
+    cus_json_close(json, ']');
+    cus_json_open(json, "steps", '[');
     for (unsigned i = 0; cus_rules_step_get(rules, i); i++)
-        cli_config_json_step(NULL, cus_rules_step_get(rules, i));
-    cli_json_close(']');
+        cli_config_json_step(json, NULL, cus_rules_step_get(rules, i));
+    cus_json_close(json, ']');
 }
 
-int cli_config_list(bool json) {
+int cli_config_list(bool as_json) {
+    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = as_json ? &top : NULL;
     int problems = 0;
     struct cus_rules *rules;
     if (json) {
-        cli_json_open(NULL, '{');
-        cli_json_open("settings", '[');
+        cus_json_open(json, NULL, '{');
+        cus_json_open(json, "settings", '[');
     }
     list_settings(json, &problems);
     rules = cus_rules_load(false, cli_problem, &problems, NULL);
     if (json)
-        cli_json_close(']');
-    if (rules)
-        (json ? json_rules : print_rules)(rules);
-    if (json)
-        cli_json_close('}');
+        cus_json_close(json, ']');
+    if (rules && json)
+        json_rules(json, rules);
+    else if (rules)
+        print_rules(rules);
+    if (json) {
+        cus_json_close(json, '}');
+        cus_json_end(json);
+    }
     cus_rules_free(rules);
     return problems || !rules ? 1 : 0;
 }

@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
     const struct cli_verb *verb = find(argv[help ? 2 : 1]);
     if (!verb)
         return unknown(argv[help ? 2 : 1]);
-    if (help || (argc > 2 && is(argv[2], "--help", "-h"))) {
+    if (help) {
         cli_print_help(verb);
         return 0;
     }

@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/cli/options.h"
 #include "tools/trace/look.h"
 #include "tools/trace/table.h"
 
+/* Which options a verb takes. */
 enum trace_option {
     TRACE_FORMAT = 1 << 0,
     TRACE_SORT = 1 << 1,
@@ -27,9 +29,7 @@ enum trace_option {
     TRACE_BY = 1 << 12,
     TRACE_HTML = 1 << 13,
     TRACE_FORCE = 1 << 14,
-    TRACE_MAX_MEMORY = 1 << 15, /* these two whatever a verb allows */
-    TRACE_MAX_SECONDS = 1 << 16,
-    TRACE_BARE = 1 << 17,
+    TRACE_BARE = 1 << 15,
 };
 
 /* In the help of each verb that reads a trace or a database. */
@@ -45,33 +45,32 @@ enum trace_option {
     "each\n"                                                                                       \
     "                        MiB\n"
 
-enum { TRACE_WORDS = 3 };
+/* --max-memory and --max-seconds, for the tables of such verbs. */
+extern const struct cli_option cli_budget_options[];
+
+/* Reads `own` and the budget's options, and one trace. -1: go on; else the exit status. */
+int cli_one_trace(const struct cli_verb *self, int argc, char **argv, const struct cli_option *own,
+                  const char **trace);
 
 struct trace_args {
-    unsigned given;                 /* enum trace_option */
-    const char *words[TRACE_WORDS]; /* what is no option */
-    unsigned n_words;
+    char **words; /* what is no option, as many as were needed */
     struct table_view view;
     enum names_form names;
+    enum { TRACE_BY_KERNELS, TRACE_BY_STEPS } by;
+    bool json, dot, pack, bare, force;
+    bool steps, step;  /* --steps or --step was given; --step was */
     uint32_t from, to; /* of --steps; both are --step */
     uint32_t stream;
-    const char *out, *by, *html;
+    const char *out, *html;
 };
 
-/* False where something is wrong, which was told: the exit status is 2. `needed`: what each word is
- * ("TRACE"), as many as there have to be, then NULL. */
-bool trace_args_read(struct trace_args *args, int argc, char **argv, unsigned allowed,
-                     const char *const *needed);
-
-/* --max-memory and --max-seconds of verbs that read their options by themselves: 1: taken, 0:
- * another option, -1: wrong, which was said. *at moves to the last word taken. */
-int cli_budget_option(char **argv, int *at);
+/* Reads these options and the budget's. -1: go on; else the exit status. `needed`: what each word
+ * is ("TRACE"), as many as there have to be, then NULL. */
+int trace_args_read(const struct cli_verb *self, struct trace_args *args, int argc, char **argv,
+                    unsigned allowed, const char *const *needed);
 
 /* Opens a trace, or says why not: the exit status is 1. */
 bool trace_args_open(const struct trace_args *args, const char *path, struct look *look);
-
-/* A pattern of --eager behind those that are there, with ';' between. False, having said why. */
-bool cli_add_pattern(char *patterns, size_t bytes, const char *pattern);
 
 /* stdout is complete; 0, or 1 where it could not be written, which is told (not for a pipe that was
  * closed). */

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/options.h"
 #include "tools/cli/bench.h"
 #include "tools/cli/library.h"
-#include "tools/cli/run.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/whole.h"
@@ -88,59 +86,41 @@ static struct {
 
 /* ---- options ---- */
 
-static int take_word(const char *option, const char *text, const char *const *list) {
-    for (int i = 0; list[i]; i++)
-        if (strcmp(text, list[i]) == 0)
-            return i;
-    cli_say("%s %s: no such value; the nearest is %s", option, text, cus_nearest(text, list));
-    return -1;
-}
-
-static bool take_number(const char *option, const char *text, unsigned long most, unsigned *out) {
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-    *out = (unsigned)n;
-    if (*text >= '0' && *text <= '9' && !*end && n >= 1 && n <= most)
-        return true;
-    cli_say("%s %s: a number from 1 to %lu is expected", option, text, most);
-    return false;
-}
-
 /* A number in the range that the option of the library has. */
 static bool take_setting(const char *option, const char *key, const char *text, unsigned *out) {
-    struct cus_options scratch;
-    struct cus_setting setting = {"", key, text, option, 0};
-    int problems = 0;
-    memset(&scratch, 0, sizeof scratch);
-    bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
-    cus_options_free(&scratch);
+    bool good = cli_setting_fits(option, key, text);
     *out = good ? (unsigned)strtoul(text, NULL, 10) : 0;
     return good;
 }
 
 /* Tells each part of a list with commas between. */
-static bool take_list(const char *text, bool (*take)(const char *part)) {
+static bool take_list(const struct cli_option *self, const char *text,
+                      bool (*take)(const struct cli_option *self, const char *part)) {
     char *copy = strdup(text), *rest = copy, *part;
     bool good = copy != NULL;
     while (good && (part = strsep(&rest, ",")))
-        good = take(part);
+        good = take(self, part);
     free(copy);
     return good;
 }
 
-static bool take_strategy(const char *text) {
-    int which = take_word("--strategy", text, bench_strategies);
-    if (which >= 0)
+static bool take_strategy(const struct cli_option *self, const char *text) {
+    unsigned which;
+    struct cli_option one = *self;
+    one.to = &which;
+    bool good = cli_take_word(&one, text);
+    if (good)
         asked.plan.strategies[which] = asked.strategies = true;
-    return which >= 0;
+    return good;
 }
 
-static bool take_strategies(const char *text) {
-    return take_list(text, take_strategy);
+static bool take_strategies(const struct cli_option *self, const char *text) {
+    return take_list(self, text, take_strategy);
 }
 
-static bool take_piece(const char *text) {
+static bool take_piece(const struct cli_option *self, const char *text) {
     unsigned piece, at = asked.plan.n_pieces;
+    (void)self;
     if (!take_setting("--pieces", "piece_max", text, &piece))
         return false;
     for (unsigned i = 0; i < asked.plan.n_pieces; i++)
@@ -157,12 +137,13 @@ static bool take_piece(const char *text) {
     return true;
 }
 
-static bool take_pieces(const char *text) {
-    return take_list(text, take_piece);
+static bool take_pieces(const struct cli_option *self, const char *text) {
+    return take_list(self, text, take_piece);
 }
 
-static bool take_break(const char *text) {
+static bool take_break(const struct cli_option *self, const char *text) {
     char error[600];
+    (void)self;
     if (asked.n_breaks == BREAKS) {
         cli_say("--break %s: more than %d lists", text, BREAKS);
         return false;
@@ -174,32 +155,17 @@ static bool take_break(const char *text) {
     return false;
 }
 
-static bool take_top(const char *text) {
-    return take_number("--top", text, TOP_MAX, &asked.top);
+static bool take_first(const struct cli_option *self, const char *text) {
+    return take_setting("--first", "piece_first", text, self->to);
 }
 
-static bool take_first(const char *text) {
-    return take_setting("--first", "piece_first", text, &asked.plan.first);
-}
-
-static bool take_rounds(const char *text) {
-    return take_number("--rounds", text, 10000, &asked.rounds);
-}
-
-static bool take_pace(const char *text) {
-    int pace = take_word("--pace", text, replay_paces);
-    asked.pace = pace < 0 ? REPLAY_RECORDED : (enum replay_pace)pace;
-    return pace >= 0;
-}
-
-static bool take_format(const char *text) {
-    int format = take_word("--format", text, table_formats);
+static bool take_format(const struct cli_option *self, const char *text) {
     asked.formatted = true;
-    asked.format = format < 0 ? TABLE_TEXTUAL : (enum table_format)format;
-    return format >= 0;
+    return cli_take_word(self, text);
 }
 
-static bool take_output(const char *text) {
+static bool take_output(const struct cli_option *self, const char *text) {
+    (void)self;
     if (asked.n_outputs == BENCH_OUTPUTS) {
         cli_say("--output %s: more than %d files", text, BENCH_OUTPUTS);
         return false;
@@ -208,48 +174,27 @@ static bool take_output(const char *text) {
     return true;
 }
 
-static bool take_svg(const char *text) {
-    asked.svg = text;
-    return true;
-}
-
-static bool take_scenario(const char *text) {
-    asked.scenario = text;
-    return true;
-}
-
-static bool take_steps(const char *text) {
-    asked.steps = text;
-    return true;
-}
-
-static const struct {
-    const char *name, *brief;
-    bool (*take)(const char *text);
-} options[] = {
-    {"--strategy", NULL, take_strategies}, {"--pieces", NULL, take_pieces},
-    {"--break", NULL, take_break},         {"--top", NULL, take_top},
-    {"--first", NULL, take_first},         {"--rounds", NULL, take_rounds},
-    {"--pace", NULL, take_pace},           {"--format", NULL, take_format},
-    {"--output", "-o", take_output},       {"--svg", NULL, take_svg},
-    {"--scenario", NULL, take_scenario},   {"--steps", NULL, take_steps},
+static const struct cli_option options[] = {
+    {.name = "strategy", .value = "a value", .take = take_strategies, .words = bench_strategies},
+    CLI_OPTION("pieces", 0, take_pieces, NULL),
+    CLI_OPTION("break", 0, take_break, NULL),
+    CLI_NUMBER("top", &asked.top, 1, TOP_MAX),
+    CLI_OPTION("first", 0, take_first, &asked.plan.first),
+    CLI_NUMBER("rounds", &asked.rounds, 1, 10000),
+    CLI_WORD("pace", &asked.pace, replay_paces),
+    {.name = "format",
+     .value = "a value",
+     .take = take_format,
+     .to = &asked.format,
+     .words = table_formats},
+    CLI_OPTION("output", 'o', take_output, NULL),
+    CLI_TEXT("svg", 0, &asked.svg),
+    CLI_TEXT("scenario", 0, &asked.scenario),
+    CLI_TEXT("steps", 0, &asked.steps),
+    CLI_FLAG("force", &asked.force),
+    CLI_FLAG("trust", &asked.trusted),
+    {0},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
-
-/* 1: taken, 0: another one, -1: wrong, which was said. */
-static int take_option(char **argv, int *at) {
-    const char *value;
-    if (strcmp(argv[*at], "--force") == 0)
-        return asked.force = true;
-    if (strcmp(argv[*at], "--trust") == 0)
-        return asked.trusted = true;
-    for (unsigned i = 0; i < OPTIONS; i++) {
-        int taken = cli_run_value(argv, at, options[i].name, options[i].brief, &value);
-        if (taken)
-            return taken > 0 && options[i].take(value) ? 1 : -1;
-    }
-    return cli_budget_option(argv, at);
-}
 
 static bool is_safe(const char *word) {
     return *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -328,39 +273,19 @@ static bool check_files(void) {
 
 /* The exit status, or -1: go on. */
 static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 6] = {NULL};
-    for (unsigned i = 0; i < OPTIONS; i++)
-        names[i] = options[i].name;
-    names[OPTIONS] = "--help";
-    names[OPTIONS + 1] = "--force";
-    names[OPTIONS + 2] = "--max-memory";
-    names[OPTIONS + 3] = "--max-seconds";
-    names[OPTIONS + 4] = "--trust";
+    const struct cli_option *const tables[] = {options, cli_budget_options, NULL};
+    struct cli_words words;
     keep_command(argc, argv);
-    for (int at = 1; at < argc; at++) {
-        const char *word = argv[at];
-        bool option = word[0] == '-' && word[1];
-        if (strcmp(word, "--") == 0) {
-            asked.program = argv[at + 1] ? &argv[at + 1] : NULL;
-            break;
-        }
-        if (option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            cli_print_help(self);
-            return 0;
-        }
-        int taken = option ? take_option(argv, &at) : 1;
-        if (!taken)
-            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-        if (taken <= 0)
-            return 2;
-        if (!option && asked.trace) {
-            cli_say("one trace at a time: %s and %s", asked.trace, word);
-            return 2;
-        }
-        if (!option)
-            asked.trace = word;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    if (words.options > 1) {
+        cli_say("one trace at a time: %s and %s", words.at[0], words.at[1]);
+        return 2;
     }
-    int status = check_source(self);
+    asked.trace = words.options ? words.at[0] : NULL;
+    asked.program = words.n > words.options ? words.at + words.options : NULL;
+    status = check_source(self);
     if (status >= 0)
         return status;
     set_defaults();

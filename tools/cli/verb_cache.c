@@ -2,12 +2,11 @@
  * cusplice cache: what the signature cache of a folder holds, and how to be rid of it. Reads the
  * file as the library does: nothing that others may have written.
  */
-#include "tools/cli/verb.h"
+#include "tools/cli/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "shim/base/options.h"
 #include "shim/cache/cache.h"
@@ -87,38 +86,31 @@ static int clear(const char *folder) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    const char *folder = NULL, *what = NULL;
-    for (int i = 1; i < argc; i++) {
-        static const char *const options[] = {"--list", "--clear", "--help", NULL};
-        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
-            cli_print_help(self);
-            return 0;
-        }
-        bool known = strcmp(argv[i], "--list") == 0 || strcmp(argv[i], "--clear") == 0;
-        if (known && !what) {
-            what = argv[i];
-        } else if (*argv[i] != '-' && !folder) {
-            folder = argv[i];
-        } else {
-            if (known || *argv[i] != '-')
-                cli_say("'%s' is too much (see cusplice cache --help)", argv[i]);
-            else
-                cli_say("unknown option %s; the nearest is %s (see cusplice cache --help)", argv[i],
-                        cus_nearest(argv[i], options));
-            return EXIT_BAD;
-        }
+    bool listing = false, clearing = false;
+    const struct cli_option options[] = {
+        CLI_FLAG("list", &listing), CLI_FLAG("clear", &clearing), {0}};
+    const struct cli_option *const tables[] = {options, NULL};
+    struct cli_words words;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    if (words.n > 1 || (listing && clearing)) {
+        cli_say("'%s' is too much (see cusplice cache --help)",
+                words.n > 1 ? words.at[1] : "--clear");
+        return EXIT_BAD;
     }
-    if (!what) {
+    if (!listing && !clearing) {
         cli_say("--list or --clear is missing (see cusplice cache --help)");
         return EXIT_BAD;
     }
+    const char *folder = words.at[0];
     if (!folder)
         folder = cus_options()->cache_dir;
     if (!*folder) {
         cli_say("no folder is named, and cache_dir is not set");
         return EXIT_BAD;
     }
-    return strcmp(what, "--list") == 0 ? list(folder) : clear(folder);
+    return listing ? list(folder) : clear(folder);
 }
 
 const struct cli_verb cli_verb_cache = {

@@ -462,30 +462,20 @@ static bool output_fits(void) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--output", "--force", "--help", NULL};
+    static const struct cli_option options[] = {
+        CLI_TEXT("output", 'o', &asked.output), CLI_FLAG("force", &asked.force), {0}};
+    static const struct cli_option *const tables[] = {options, NULL};
+    struct cli_words words;
     char error[512];
     if (argc == 3 && strcmp(argv[1], "--part") == 0)
         return calibrate_run((enum calibrate_part)atoi(argv[2]));
-    for (int at = 1; at < argc; at++) {
-        const char *word = argv[at];
-        int taken = cli_run_value(argv, &at, "--output", "-o", &asked.output);
-        if (taken < 0)
-            return EXIT_BAD;
-        if (taken)
-            continue;
-        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            cli_print_help(self);
-            return 0;
-        }
-        if (strcmp(word, "--force") != 0) {
-            if (*word == '-')
-                cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-            else
-                cli_say("calibrate measures this machine and takes no '%s'; a file is named by -o",
-                        word);
-            return EXIT_BAD;
-        }
-        asked.force = true;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    if (words.n) {
+        cli_say("calibrate measures this machine and takes no '%s'; a file is named by -o",
+                words.at[0]);
+        return EXIT_BAD;
     }
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
     if (!output_fits())

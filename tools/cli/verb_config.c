@@ -1,12 +1,14 @@
 /*
  * cusplice config: what is set, whether a file is good, which rule a kernel meets.
  */
-#include "tools/cli/verb.h"
+#include "tools/cli/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/cli/config.h"
+
+enum { EXIT_BAD = 2 };
 
 static const char help[] =
     "      --list            every key with its value here and now and the place that it is from "
@@ -58,61 +60,49 @@ static const char help[] =
     "told on stderr),\n"
     "2 for a bad option.\n";
 
-/* Takes --json out of the arguments. */
-static bool take_json(int *argc, char **argv) {
-    int kept = 1;
-    for (int i = 1; i < *argc; i++)
-        if (strcmp(argv[i], "--json") != 0)
-            argv[kept++] = argv[i];
-    bool taken = kept < *argc;
-    *argc = kept;
-    return taken;
+/* May `--lib` go with it? */
+static bool is_kernel(const char *asked) {
+    return asked && strncmp(asked, "lib:", 4) != 0 && strncmp(asked, "api:", 4) != 0;
 }
 
-/* Takes `option VALUE` out of the arguments; NULL: it is not there. */
-static const char *take_value(int *argc, char **argv, const char *option) {
-    const char *value = NULL;
-    int kept = 1;
-    for (int i = 1; i < *argc; i++) {
-        if (i + 1 < *argc && strcmp(argv[i], option) == 0)
-            value = argv[++i];
-        else
-            argv[kept++] = argv[i];
-    }
-    *argc = kept;
-    return value;
+/* Was the next option taken for the value that is missing? */
+static bool is_missing(const char *value) {
+    return value && strcmp(value, "--json") == 0;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--list", "--check",    "--explain", "--lib",
-                                        "--json", "--template", "--help",    NULL};
-    bool json = take_json(&argc, argv);
-    const char *lib = take_value(&argc, argv, "--lib");
-    const char *what = argc > 1 ? argv[1] : "--help";
-    bool valued = strcmp(what, "--check") == 0 || strcmp(what, "--explain") == 0;
-    bool shows = valued || strcmp(what, "--list") == 0;
-    bool kernel = argc > 2 && strcmp(what, "--explain") == 0 && strncmp(argv[2], "lib:", 4) != 0 &&
-                  strncmp(argv[2], "api:", 4) != 0;
-    if (argc > (valued ? 3 : 2) || (valued && argc < 3) || (json && !shows) || (lib && !kernel)) {
-        cli_say("usage: cusplice %s", self->synopsis);
-        return 2;
-    }
-    if (strcmp(what, "--list") == 0)
-        return cli_config_list(json);
-    if (strcmp(what, "--check") == 0)
-        return cli_config_check(argv[2], json);
-    if (strcmp(what, "--explain") == 0)
-        return cli_config_explain(argv[2], lib, json);
-    if (strcmp(what, "--template") == 0) {
-        cli_print_template();
-        return 0;
-    }
-    if (strcmp(what, "--help") == 0) {
+    bool list = false, template = false, json = false;
+    const char *check = NULL, *explain = NULL, *lib = NULL;
+    const struct cli_option options[] = {CLI_FLAG("list", &list),
+                                         CLI_TEXT("check", 0, &check),
+                                         CLI_TEXT("explain", 0, &explain),
+                                         CLI_TEXT("lib", 0, &lib),
+                                         CLI_FLAG("json", &json),
+                                         CLI_FLAG("template", &template),
+                                         {0}};
+    const struct cli_option *const tables[] = {options, NULL};
+    struct cli_words words;
+    if (argc == 1) {
         cli_print_help(self);
-        return argc > 1 ? 0 : 2;
+        return EXIT_BAD;
     }
-    cli_say("unknown option %s; the nearest is %s", what, cus_nearest(what, names));
-    return 2;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    if (is_missing(check) || is_missing(explain) || words.n ||
+        list + template + !!check + !!explain != 1 || (json && template) ||
+        (lib && !is_kernel(explain))) {
+        cli_say("usage: cusplice %s", self->synopsis);
+        return EXIT_BAD;
+    }
+    if (list)
+        return cli_config_list(json);
+    if (check)
+        return cli_config_check(check, json);
+    if (explain)
+        return cli_config_explain(explain, lib, json);
+    cli_print_template();
+    return 0;
 }
 
 const struct cli_verb cli_verb_config = {

@@ -1,6 +1,4 @@
 /* cusplice diff: two traces against each other. */
-#include <string.h>
-
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/report.h"
@@ -25,25 +23,20 @@ static const char help[] =
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {"trace A", "trace B", NULL};
-    static const char *const ways[] = {"kernels", "steps", NULL};
     struct trace_args args;
     struct look a, b;
     struct table table = {0};
-    int status = 1;
-    (void)self;
-    if (!trace_args_read(
-            &args, argc, argv,
-            TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP | TRACE_BY, needed))
-        return 2;
-    bool steps = args.by && strcmp(args.by, "steps") == 0;
-    if (args.by && !steps && strcmp(args.by, "kernels") != 0) {
-        cli_say("--by: there is no '%s'; the nearest is '%s'", args.by, cus_nearest(args.by, ways));
-        return 2;
-    }
+    int status;
+    status = trace_args_read(
+        self, &args, argc, argv,
+        TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP | TRACE_BY, needed);
+    if (status >= 0)
+        return status;
+    status = 1;
     if (!trace_args_open(&args, args.words[0], &a))
         return 1;
     if (trace_args_open(&args, args.words[1], &b)) {
-        (steps ? diff_steps : diff_kernels)(&a, &b, &table);
+        (args.by == TRACE_BY_STEPS ? diff_steps : diff_kernels)(&a, &b, &table);
         status = trace_args_print(&args, &table);
         table_free(&table);
         look_close(&b);

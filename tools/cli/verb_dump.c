@@ -36,8 +36,7 @@ static uint32_t last_step(const struct look *look, uint32_t stream) {
 static int draw(const struct look *look, const struct trace_args *args,
                 const struct selection *selection) {
     const struct model_stream *s = &look->model->streams[selection->stream];
-    uint32_t step =
-        args->given & TRACE_STEP ? s->steps[args->from] : last_step(look, selection->stream);
+    uint32_t step = args->step ? s->steps[args->from] : last_step(look, selection->stream);
     if (step == CST_NONE) {
         cli_say("%s: there is no step to draw", look->trace->path);
         return 1;
@@ -52,26 +51,27 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct look look;
     struct selection selection;
     char error[4600];
-    int status = 1;
-    (void)self;
-    if (!trace_args_read(&args, argc, argv,
-                         TRACE_STEPS | TRACE_STREAM | TRACE_NAMES | TRACE_DOT | TRACE_STEP, needed))
-        return 2;
-    bool step = args.given & TRACE_STEP, dot = args.given & TRACE_DOT;
-    if (step && !dot) {
+    int status;
+    status =
+        trace_args_read(self, &args, argc, argv,
+                        TRACE_STEPS | TRACE_STREAM | TRACE_NAMES | TRACE_DOT | TRACE_STEP, needed);
+    if (status >= 0)
+        return status;
+    if (args.step && !args.dot) {
         cli_say("--step goes with --dot; --steps %u is for lines", args.from);
         return 2;
     }
-    if (dot && !step && (args.given & TRACE_STEPS)) {
+    if (args.dot && !args.step && args.steps) {
         cli_say("--dot draws one step: --step %u", args.from);
         return 2;
     }
+    status = 1;
     if (!trace_args_open(&args, args.words[0], &look))
         return 1;
-    if (!select_steps(&look, args.stream, args.given & TRACE_STEPS, args.from, args.to, &selection,
-                      error, sizeof error)) {
+    if (!select_steps(&look, args.stream, args.steps, args.from, args.to, &selection, error,
+                      sizeof error)) {
         cli_say("%s", error);
-    } else if (dot) {
+    } else if (args.dot) {
         status = draw(&look, &args, &selection);
     } else {
         dump_lines(&look, &selection, args.stream, stdout);

@@ -14,7 +14,8 @@
 #include "tools/trace/dump.h"
 #include "tools/trace/export.h"
 
-enum { EXIT_BAD = 2, FORMATS = 3 };
+enum { EXIT_BAD = 2 };
+enum { PERFETTO, JSONL, SQLITE, FORMATS };
 
 static const char help[] =
     "Writes a trace (.cst, as cusplice record and cusplice import make them) in formats that other "
@@ -101,76 +102,43 @@ static bool export_database(struct exported *exported, const char *path, char *e
     return export_sqlite(&exported->job, path, error, bytes);
 }
 
-static const struct format {
-    const char *option;
-    bool (*write)(struct exported *, const char *, char *, size_t);
-} formats[FORMATS] = {
-    {"--perfetto", export_page},
-    {"--jsonl", export_lines},
-    {"--sqlite", export_database},
-};
+static bool (*const writers[FORMATS])(struct exported *, const char *, char *, size_t) = {
+    [PERFETTO] = export_page, [JSONL] = export_lines, [SQLITE] = export_database};
 
-/* --perfetto OUT, --perfetto=OUT. 1: taken; 0: another option; -1: no value. */
-static int take_format(int *i, int argc, char **argv, struct request *request) {
-    for (unsigned f = 0; f < FORMATS; f++) {
-        size_t bytes = strlen(formats[f].option);
-        if (strncmp(argv[*i], formats[f].option, bytes) != 0)
-            continue;
-        const char *value = NULL;
-        if (argv[*i][bytes] == '=')
-            value = argv[*i] + bytes + 1;
-        else if (argv[*i][bytes])
-            continue;
-        else if (*i + 1 < argc)
-            value = argv[++*i];
-        if (!value || !*value) {
-            cli_say("%s: the name of a file is missing", formats[f].option);
-            return -1;
-        }
-        if (request->outs[f]) {
-            cli_say("%s: given twice", formats[f].option);
-            return -1;
-        }
-        request->outs[f] = value;
-        return 1;
-    }
-    return 0;
+static bool take_format(const struct cli_option *self, const char *text) {
+    const char **out = self->to;
+    if (*text && *out)
+        cli_say("--%s: given twice", self->name);
+    return !(*text && *out) && cli_take_name(self, text);
 }
 
-static bool take_options(int argc, char **argv, struct request *request) {
-    static const char *const names[] = {"--perfetto",    "--jsonl", "--sqlite",
-                                        "--no-flows",    "--force", "--max-memory",
-                                        "--max-seconds", "--help",  NULL};
-    for (int i = 1; i < argc; i++) {
-        int taken = take_format(&i, argc, argv, request);
-        if (!taken)
-            taken = cli_budget_option(argv, &i);
-        if (taken < 0)
-            return false;
-        if (taken)
-            continue;
-        if (strcmp(argv[i], "--force") == 0) {
-            request->force = true;
-        } else if (strcmp(argv[i], "--no-flows") == 0) {
-            request->no_flows = true;
-        } else if (*argv[i] == '-') {
-            cli_say("unknown option %s; the nearest is %s", argv[i], cus_nearest(argv[i], names));
-            return false;
-        } else if (request->trace) {
-            cli_say("%s: one trace at a time", argv[i]);
-            return false;
-        } else {
-            request->trace = argv[i];
-        }
-    }
-    unsigned n = 0;
-    for (unsigned f = 0; f < FORMATS; f++)
-        n += request->outs[f] != NULL;
-    if (!request->trace)
+#define FILE_OF(NAME, TO)                                                                          \
+    { .name = NAME, .value = "the name of a file", .take = take_format, .to = TO }
+
+/* -1: go on; else the exit status. */
+static int take_options(const struct cli_verb *self, int argc, char **argv,
+                        struct request *request) {
+    const struct cli_option options[] = {FILE_OF("perfetto", &request->outs[PERFETTO]),
+                                         FILE_OF("jsonl", &request->outs[JSONL]),
+                                         FILE_OF("sqlite", &request->outs[SQLITE]),
+                                         CLI_FLAG("no-flows", &request->no_flows),
+                                         CLI_FLAG("force", &request->force),
+                                         {0}};
+    const struct cli_option *const tables[] = {options, cli_budget_options, NULL};
+    struct cli_words words;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    request->trace = words.at[0];
+    if (words.n > 1)
+        cli_say("%s: one trace at a time", words.at[1]);
+    else if (!words.n)
         cli_say("export: a trace is missing (see cusplice export --help)");
-    else if (!n)
+    else if (!request->outs[PERFETTO] && !request->outs[JSONL] && !request->outs[SQLITE])
         cli_say("export: a format is missing: --perfetto OUT, --jsonl OUT or --sqlite OUT");
-    return request->trace && n;
+    else
+        return -1;
+    return EXIT_BAD;
 }
 
 static bool write_all(struct exported *exported, const struct request *request) {
@@ -178,7 +146,7 @@ static bool write_all(struct exported *exported, const struct request *request) 
         char error[512];
         if (!request->outs[f])
             continue;
-        if (!formats[f].write(exported, request->outs[f], error, sizeof error)) {
+        if (!writers[f](exported, request->outs[f], error, sizeof error)) {
             cli_say("%s: cannot be written: %s", request->outs[f], error);
             return false;
         }
@@ -223,9 +191,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct request request = {NULL, {NULL}, false, false};
     struct look look;
     char error[4600];
-    (void)self;
-    if (!take_options(argc, argv, &request))
-        return EXIT_BAD;
+    int status = take_options(self, argc, argv, &request);
+    if (status >= 0)
+        return status;
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
     if (!look_open(&look, request.trace, NAMES_BASE, error, sizeof error)) {
         cli_say("%s", error);

@@ -38,8 +38,9 @@ static const char help[] =
     "\n"
     "Exit status: 0; 1 where the file cannot be read or written; 2 for a bad option.\n";
 
-static bool take_pid(const char *text, uint64_t *pid) {
+static bool take_pid(const struct cli_option *self, const char *text) {
     char *end;
+    uint64_t *pid = self->to;
     *pid = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && *pid)
         return true;
@@ -47,51 +48,27 @@ static bool take_pid(const char *text, uint64_t *pid) {
     return false;
 }
 
-static bool is(const char *word, const char *a, const char *b) {
-    return strcmp(word, a) == 0 || strcmp(word, b) == 0;
-}
-
-static bool take_options(int argc, char **argv, struct import_options *options) {
-    static const char *const names[] = {"--output",     "--pid",         "--graphs", "--force",
-                                        "--max-memory", "--max-seconds", "--help",   NULL};
-    for (int i = 1; i < argc; i++) {
-        int taken = cli_budget_option(argv, &i);
-        if (taken < 0)
-            return false;
-        if (taken)
-            continue;
-        if (is(argv[i], "-o", "--output") || strcmp(argv[i], "--pid") == 0) {
-            const char *option = argv[i];
-            if (++i == argc) {
-                cli_say("%s: a value is missing", option);
-                return false;
-            }
-            if (strcmp(option, "--pid") != 0)
-                options->to = argv[i];
-            else if (!take_pid(argv[i], &options->pid))
-                return false;
-        } else if (strncmp(argv[i], "--output=", 9) == 0) {
-            options->to = argv[i] + 9;
-        } else if (strncmp(argv[i], "--pid=", 6) == 0) {
-            if (!take_pid(argv[i] + 6, &options->pid))
-                return false;
-        } else if (strcmp(argv[i], "--graphs") == 0) {
-            options->graphs = true;
-        } else if (strcmp(argv[i], "--force") == 0) {
-            options->force = true;
-        } else if (*argv[i] == '-') {
-            cli_say("unknown option %s; the nearest is %s", argv[i], cus_nearest(argv[i], names));
-            return false;
-        } else if (options->from) {
-            cli_say("%s: one file at a time", argv[i]);
-            return false;
-        } else {
-            options->from = argv[i];
-        }
-    }
-    if (!options->from)
+/* -1: go on; else the exit status. */
+static int take_options(const struct cli_verb *self, int argc, char **argv,
+                        struct import_options *options) {
+    const struct cli_option own[] = {CLI_TEXT("output", 'o', &options->to),
+                                     CLI_OPTION("pid", 0, take_pid, &options->pid),
+                                     CLI_FLAG("graphs", &options->graphs),
+                                     CLI_FLAG("force", &options->force),
+                                     {0}};
+    const struct cli_option *const tables[] = {own, cli_budget_options, NULL};
+    struct cli_words words;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    options->from = words.at[0];
+    if (words.n == 1)
+        return -1;
+    if (words.n)
+        cli_say("%s: one file at a time", words.at[1]);
+    else
         cli_say("import: a file is missing (see cusplice import --help)");
-    return options->from;
+    return EXIT_BAD;
 }
 
 /* FILE.sqlite gives FILE.cst. */
@@ -126,9 +103,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct import_options options = {.from = NULL};
     struct import_counts counts;
     char error[1024];
-    (void)self;
-    if (!take_options(argc, argv, &options))
-        return EXIT_BAD;
+    int status = take_options(self, argc, argv, &options);
+    if (status >= 0)
+        return status;
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
     char *name = options.to ? NULL : name_of(options.from);
     options.to = options.to ? options.to : name;

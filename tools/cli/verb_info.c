@@ -7,7 +7,7 @@
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/facts.h"
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 
 static const char help[] =
     "What recorded the trace, how long it is, its streams, threads and kinds of ops, what became "
@@ -49,75 +49,75 @@ static const char *kind_word(uint32_t kind) {
     return kind < sizeof stream_kinds / sizeof *stream_kinds ? stream_kinds[kind] : "?";
 }
 
-static void stream_json(struct jsonl *json, const struct look *look, uint32_t i) {
+static void stream_json(struct cus_json *json, const struct look *look, uint32_t i) {
     const struct cst_stream *stream = look->trace->streams[i];
     char handle[24];
     snprintf(handle, sizeof handle, "0x%" PRIx64, stream->handle);
-    jsonl_open(json, NULL, '{');
-    jsonl_number(json, "id", i);
-    jsonl_text(json, "kind", kind_word(stream->kind));
-    jsonl_text(json, "handle", handle);
-    jsonl_number(json, "context", stream->context);
-    jsonl_number(json, "device", stream->device);
-    jsonl_number(json, "priority", stream->priority);
-    jsonl_number(json, "ops", look->model->streams[i].n_ops);
-    jsonl_number(json, "steps", look->model->streams[i].n_steps);
-    jsonl_close(json, '}');
+    cus_json_open(json, NULL, '{');
+    cus_json_integer(json, "id", i);
+    cus_json_text(json, "kind", kind_word(stream->kind));
+    cus_json_text(json, "handle", handle);
+    cus_json_integer(json, "context", stream->context);
+    cus_json_integer(json, "device", stream->device);
+    cus_json_integer(json, "priority", stream->priority);
+    cus_json_integer(json, "ops", look->model->streams[i].n_ops);
+    cus_json_integer(json, "steps", look->model->streams[i].n_steps);
+    cus_json_close(json, '}');
 }
 
 static void print_json(const struct look *look, const struct counts *counts) {
     const struct cst_trace *trace = look->trace;
     const struct model *model = look->model;
-    struct jsonl json = {.to = stdout};
-    jsonl_open(&json, NULL, '{');
-    jsonl_text(&json, "trace", trace->path);
-    jsonl_number(&json, "version", trace->version);
-    jsonl_raw(&json, "facts", look->facts);
-    jsonl_bool(&json, "facts_readable", !look->facts_bad);
-    jsonl_bool(&json, "closed", trace->closed);
-    jsonl_number(&json, "torn_bytes", (int64_t)trace->torn);
-    jsonl_number(&json, "lost_records", (int64_t)trace->lost_records);
-    jsonl_number(&json, "lost_ops", (int64_t)trace->lost_ops);
-    jsonl_number(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
-    jsonl_number(&json, "ops", model->n_ops);
-    jsonl_number(&json, "in_graphs", (int64_t)model->in_graphs);
-    jsonl_number(&json, "eager", (int64_t)model->eager);
-    jsonl_number(&json, "flushed", (int64_t)model->flushed);
-    jsonl_number(&json, "open", (int64_t)model->open);
-    jsonl_real(&json, "share", look_share(model->in_graphs, model->n_ops));
-    jsonl_number(&json, "graph_launches", (int64_t)model->graph_launches);
-    jsonl_number(&json, "pieces", (int64_t)counts->pieces);
-    jsonl_number(&json, "calls", (int64_t)counts->calls);
-    jsonl_number(&json, "flushes", (int64_t)counts->flushes);
-    jsonl_number(&json, "steps", model->n_steps);
-    jsonl_number(&json, "gpu_records", (int64_t)trace->n_gpu);
-    jsonl_number(&json, "gpu_known", (int64_t)model->gpu_known);
-    jsonl_number(&json, "replay_calls", (int64_t)trace->replay.n_works);
-    jsonl_number(&json, "replay_obstacles", (int64_t)trace->replay.n_obstacles);
-    jsonl_open(&json, "kinds", '{');
-    jsonl_number(&json, "launch", counts->kinds[CST_OP_LAUNCH]);
-    jsonl_number(&json, "memset", counts->kinds[CST_OP_MEMSET]);
-    jsonl_number(&json, "copy", counts->kinds[CST_OP_COPY]);
-    jsonl_number(&json, "opaque", counts->opaque);
-    jsonl_number(&json, "cooperative", counts->cooperative);
-    jsonl_close(&json, '}');
-    jsonl_open(&json, "threads", '[');
+    struct cus_json json = json_to(stdout, CUS_JSON_SPACED);
+    cus_json_open(&json, NULL, '{');
+    cus_json_text(&json, "trace", trace->path);
+    cus_json_integer(&json, "version", trace->version);
+    cus_json_raw(&json, "facts", look->facts);
+    cus_json_bool(&json, "facts_readable", !look->facts_bad);
+    cus_json_bool(&json, "closed", trace->closed);
+    cus_json_integer(&json, "torn_bytes", (int64_t)trace->torn);
+    cus_json_integer(&json, "lost_records", (int64_t)trace->lost_records);
+    cus_json_integer(&json, "lost_ops", (int64_t)trace->lost_ops);
+    cus_json_integer(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
+    cus_json_integer(&json, "ops", model->n_ops);
+    cus_json_integer(&json, "in_graphs", (int64_t)model->in_graphs);
+    cus_json_integer(&json, "eager", (int64_t)model->eager);
+    cus_json_integer(&json, "flushed", (int64_t)model->flushed);
+    cus_json_integer(&json, "open", (int64_t)model->open);
+    json_real(&json, "share", look_share(model->in_graphs, model->n_ops));
+    cus_json_integer(&json, "graph_launches", (int64_t)model->graph_launches);
+    cus_json_integer(&json, "pieces", (int64_t)counts->pieces);
+    cus_json_integer(&json, "calls", (int64_t)counts->calls);
+    cus_json_integer(&json, "flushes", (int64_t)counts->flushes);
+    cus_json_integer(&json, "steps", model->n_steps);
+    cus_json_integer(&json, "gpu_records", (int64_t)trace->n_gpu);
+    cus_json_integer(&json, "gpu_known", (int64_t)model->gpu_known);
+    cus_json_integer(&json, "replay_calls", (int64_t)trace->replay.n_works);
+    cus_json_integer(&json, "replay_obstacles", (int64_t)trace->replay.n_obstacles);
+    cus_json_open(&json, "kinds", '{');
+    cus_json_integer(&json, "launch", counts->kinds[CST_OP_LAUNCH]);
+    cus_json_integer(&json, "memset", counts->kinds[CST_OP_MEMSET]);
+    cus_json_integer(&json, "copy", counts->kinds[CST_OP_COPY]);
+    cus_json_integer(&json, "opaque", counts->opaque);
+    cus_json_integer(&json, "cooperative", counts->cooperative);
+    cus_json_close(&json, '}');
+    cus_json_open(&json, "threads", '[');
     for (uint32_t i = 0; i < trace->n_threads; i++)
         if (trace->threads[i]) {
-            jsonl_open(&json, NULL, '{');
-            jsonl_number(&json, "id", i);
-            jsonl_number(&json, "tid", trace->threads[i]->tid);
-            jsonl_text(&json, "name", cst_string(trace, trace->threads[i]->name));
-            jsonl_close(&json, '}');
+            cus_json_open(&json, NULL, '{');
+            cus_json_integer(&json, "id", i);
+            cus_json_integer(&json, "tid", trace->threads[i]->tid);
+            cus_json_text(&json, "name", cst_string(trace, trace->threads[i]->name));
+            cus_json_close(&json, '}');
         }
-    jsonl_close(&json, ']');
-    jsonl_open(&json, "streams", '[');
+    cus_json_close(&json, ']');
+    cus_json_open(&json, "streams", '[');
     for (uint32_t i = 0; i < trace->n_streams; i++)
         if (trace->streams[i])
             stream_json(&json, look, i);
-    jsonl_close(&json, ']');
-    jsonl_close(&json, '}');
-    jsonl_end(&json);
+    cus_json_close(&json, ']');
+    cus_json_close(&json, '}');
+    cus_json_end(&json);
 }
 
 /* ---- for people ---- */
@@ -217,13 +217,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {"TRACE", NULL};
     struct trace_args args;
     struct look look;
-    (void)self;
-    if (!trace_args_read(&args, argc, argv, TRACE_JSON, needed))
-        return 2;
+    int status = trace_args_read(self, &args, argc, argv, TRACE_JSON, needed);
+    if (status >= 0)
+        return status;
     if (!trace_args_open(&args, args.words[0], &look))
         return 1;
     struct counts counts = count(look.trace);
-    if (args.given & TRACE_JSON)
+    if (args.json)
         print_json(&look, &counts);
     else
         print_text(&look, &counts);

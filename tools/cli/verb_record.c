@@ -48,7 +48,8 @@ static bool replayable;
 static char trace_path[PATH_MAX]; /* "": several processes may write */
 
 /* "A-B", "A-" or "A". */
-static bool take_steps(const char *text) {
+static bool take_steps(const struct cli_option *self, const char *text) {
+    (void)self;
     char *end;
     errno = 0;
     unsigned long from = strtoul(text, &end, 10), to = from;
@@ -123,30 +124,22 @@ static void pack_trace(void) {
         cli_say("the trace stays as it is, not packed: %s", error);
 }
 
-static int own_option(char **argv, int *at) {
-    const char *value;
-    int taken = cli_run_value(argv, at, "--output", "-o", &output);
-    if (taken)
-        return taken;
-    taken = cli_run_value(argv, at, "--steps", NULL, &value);
-    if (taken)
-        return taken > 0 && take_steps(value) ? 1 : -1;
-    if (strcmp(argv[*at], "--gpu-times") == 0)
-        return cli_run_set("record_gpu", "yes") ? 1 : -1;
-    if (strcmp(argv[*at], "--replayable") == 0)
-        return (replayable = cli_run_set("record_replayable", "yes")) ? 1 : -1;
-    return 0;
-}
+static const struct cli_option options[] = {
+    CLI_TEXT("output", 'o', &output),
+    CLI_OPTION("steps", 0, take_steps, NULL),
+    {.name = "gpu-times", .take = cli_run_take, .to = "record_gpu"},
+    CLI_FLAG("replayable", &replayable),
+    {0},
+};
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--output", "--steps", "--gpu-times", "--replayable",
-                                        "--config", "--set",   "--stats",     "--why",
-                                        "--help",   NULL};
-    int at, status;
-    if (!cli_run_options(self, argc, argv, own_option, names, &at, &status))
+    char **program;
+    int status = cli_run_read(self, argc, argv, options, &program);
+    if (status >= 0)
         return status;
-    return choose_output(argv[at]) ? cli_run_start(argv + at, replayable ? pack_trace : NULL, NULL)
-                                   : CLI_EXIT_REFUSED;
+    if ((replayable && !cli_run_set("record_replayable", "yes")) || !choose_output(program[0]))
+        return CLI_EXIT_REFUSED;
+    return cli_run_start(program, replayable ? pack_trace : NULL, NULL);
 }
 
 const struct cli_verb cli_verb_record = {

@@ -6,9 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/options.h"
 #include "tools/cli/library.h"
-#include "tools/cli/run.h"
+#include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/run.h"
@@ -16,7 +15,6 @@
 #include "tools/trace/budget.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
-#include "tools/whatif/kernels.h"
 
 static const char help[] =
     "Plays a trace of cusplice record --replayable again, on the GPU, without the program: its "
@@ -63,7 +61,7 @@ static const char help[] =
     "fails; 2 for a bad\n"
     "option.\n";
 
-enum { SETTINGS = 64, STRATEGIES = 6, PATTERNS = 16384, WARM = 8 };
+enum { STRATEGIES = 6, WARM = 8 };
 
 static const char *const known[] = {
     "eager", "piecewise", "full", "as-recorded", "full_decode_only", "full_and_piecewise", NULL};
@@ -71,10 +69,7 @@ enum { EAGER, AS_RECORDED = 3, DEFAULTS = 4 };
 
 static struct {
     unsigned strategies[STRATEGIES], n_strategies; /* of `known` */
-    char *names[SETTINGS];
-    const char *values[SETTINGS];
-    unsigned n_settings;
-    char eager[PATTERNS];
+    struct cli_settings settings;
     struct table_view view;
     unsigned rounds;
     enum replay_pace pace;
@@ -84,161 +79,41 @@ static struct {
 
 /* ---- options ---- */
 
-/* The place of a word in a list; -1, having said so: it is not in it. */
-static int take_word(const char *option, const char *text, const char *const *list) {
-    for (int i = 0; list[i]; i++)
-        if (strcmp(text, list[i]) == 0)
-            return i;
-    cli_say("%s %s: no such value; the nearest is %s", option, text, cus_nearest(text, list));
-    return -1;
-}
-
-static bool take_strategy(const char *text) {
-    int which = take_word("--strategy", text, known);
-    for (unsigned i = 0; i < asked.n_strategies && which >= 0; i++)
-        if (asked.strategies[i] == (unsigned)which)
+static bool take_strategy(const struct cli_option *self, const char *text) {
+    unsigned which;
+    struct cli_option one = *self;
+    one.to = &which;
+    if (!cli_take_word(&one, text))
+        return false;
+    for (unsigned i = 0; i < asked.n_strategies; i++)
+        if (asked.strategies[i] == which)
             return true;
-    if (which >= 0)
-        asked.strategies[asked.n_strategies++] = (unsigned)which;
-    return which >= 0;
+    asked.strategies[asked.n_strategies++] = which;
+    return true;
 }
 
-static bool take_eager(const char *pattern) {
-    return cli_add_pattern(asked.eager, sizeof asked.eager, pattern);
-}
-
-static bool take_set(const char *text) {
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text) {
-        cli_say("--set %s: KEY=VALUE is expected", text);
-        return false;
-    }
-    if (strncmp(text, "eager=", 6) == 0)
-        return take_eager(equals + 1);
-    if (strncmp(text, "mode=", 5) == 0) {
+static bool take_set(const struct cli_option *self, const char *text) {
+    if (strncmp(text, "mode=", 5) == 0)
         cli_say("--set %s: the mode is what --strategy says", text);
-        return false;
-    }
-    if (strncmp(text, "record", 6) == 0) {
+    else if (strncmp(text, "record", 6) == 0)
         cli_say("--set %s: a replay is not recorded", text);
-        return false;
-    }
-    char *name = strndup(text, (size_t)(equals - text));
-    struct cus_options scratch;
-    struct cus_setting setting = {"", name, equals + 1, "--set", 0};
-    int problems = 0;
-    if (!name || asked.n_settings == SETTINGS) {
-        cli_say("--set %s: too many settings", text);
-        free(name);
-        return false;
-    }
-    memset(&scratch, 0, sizeof scratch);
-    bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
-    cus_options_free(&scratch);
-    asked.names[asked.n_settings] = name;
-    asked.values[asked.n_settings++] = equals + 1;
-    return good;
-}
-
-static bool take_repeat(const char *text) {
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-    asked.rounds = (unsigned)n;
-    if (*text >= '0' && *text <= '9' && !*end && n >= 1 && n <= 10000)
-        return true;
-    cli_say("--repeat %s: a number from 1 to 10000 is expected", text);
+    else
+        return cli_take_set(self, text);
     return false;
 }
 
-static bool take_pace(const char *text) {
-    int pace = take_word("--pace", text, replay_paces);
-    asked.pace = pace < 0 ? REPLAY_RECORDED : (enum replay_pace)pace;
-    return pace >= 0;
-}
-
-static bool take_format(const char *text) {
-    int format = take_word("--format", text, table_formats);
-    asked.view.format = format < 0 ? TABLE_TEXTUAL : (enum table_format)format;
-    return format >= 0;
-}
-
-static const struct {
-    const char *name;
-    bool (*take)(const char *text);
-} options[] = {
-    {"--strategy", take_strategy}, {"--eager", take_eager}, {"--set", take_set},
-    {"--repeat", take_repeat},     {"--pace", take_pace},   {"--format", take_format},
+static const struct cli_option options[] = {
+    {.name = "strategy", .value = "a value", .take = take_strategy, .words = known},
+    CLI_OPTION("eager", 0, cli_take_eager, &asked.settings),
+    CLI_OPTION("set", 0, take_set, &asked.settings),
+    CLI_NUMBER("repeat", &asked.rounds, 1, 10000),
+    CLI_WORD("pace", &asked.pace, replay_paces),
+    CLI_WORD("format", &asked.view.format, table_formats),
+    CLI_FLAG("trust", &asked.trusted),
+    {0},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
-
-/* 1: taken, 0: another one, -1: wrong, which was said. */
-static int take_option(char **argv, int *at) {
-    const char *value;
-    for (unsigned i = 0; i < OPTIONS; i++) {
-        int taken = cli_run_value(argv, at, options[i].name, NULL, &value);
-        if (taken)
-            return taken > 0 && options[i].take(value) ? 1 : -1;
-    }
-    return cli_budget_option(argv, at);
-}
-
-/* The exit status, or -1: go on. */
-static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    const char *names[OPTIONS + 5] = {NULL};
-    bool only_words = false;
-    for (unsigned i = 0; i < OPTIONS; i++)
-        names[i] = options[i].name;
-    names[OPTIONS] = "--help";
-    names[OPTIONS + 1] = "--max-memory";
-    names[OPTIONS + 2] = "--max-seconds";
-    names[OPTIONS + 3] = "--trust";
-    for (int at = 1; at < argc; at++) {
-        const char *word = argv[at];
-        bool option = !only_words && word[0] == '-' && word[1];
-        if (option && strcmp(word, "--") == 0) {
-            only_words = true;
-            continue;
-        }
-        if (option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            cli_print_help(self);
-            return 0;
-        }
-        if (option && strcmp(word, "--trust") == 0) {
-            asked.trusted = true;
-            continue;
-        }
-        int taken = option ? take_option(argv, &at) : 1;
-        if (!taken)
-            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-        if (taken <= 0)
-            return 2;
-        if (option)
-            continue;
-        if (asked.trace) {
-            cli_say("one trace at a time: %s and %s", asked.trace, word);
-            return 2;
-        }
-        asked.trace = word;
-    }
-    if (asked.trace)
-        return -1;
-    cli_say("a trace is missing: cusplice %s", self->synopsis);
-    return 2;
-}
 
 /* ---- strategies ---- */
-
-static bool patterns_match(const struct cst_trace *trace) {
-    char *list = strdup(asked.eager), *rest = list, *pattern, error[600];
-    bool all = list != NULL;
-    while (all && (pattern = strsep(&rest, ";")))
-        if (*pattern && !whatif_matches(trace, pattern, error, sizeof error)) {
-            cli_say("%s: --eager %s", trace->path, error);
-            all = false;
-        }
-    free(list);
-    return all;
-}
 
 /* Is as-recorded among them? */
 static bool takes_recorded(void) {
@@ -269,10 +144,10 @@ static unsigned plan(const struct cst_trace *trace, const char *preload, const c
             out[n].preload = preload;
             out[n].config = which == AS_RECORDED ? recorded : NULL;
             out[n].mode = which == AS_RECORDED ? NULL : known[which];
-            out[n].eager = *asked.eager ? asked.eager : NULL;
-            out[n].names = (const char *const *)asked.names;
-            out[n].values = asked.values;
-            out[n].n_settings = asked.n_settings;
+            out[n].eager = *asked.settings.eager ? asked.settings.eager : NULL;
+            out[n].names = (const char *const *)asked.settings.names;
+            out[n].values = asked.settings.values;
+            out[n].n_settings = asked.settings.n;
         }
         n++;
     }
@@ -371,17 +246,16 @@ static int replay(const struct cst_trace *trace) {
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
     char error[4600];
-    int status = take_arguments(self, argc, argv);
+    int status = cli_one_trace(self, argc, argv, options, &asked.trace);
     if (status >= 0)
         return status;
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
     bool may = trace && replay_whole(trace, cli_say) && cli_trust(trace, &asked.trusted);
-    status = may && patterns_match(trace) ? replay(trace) : 1;
+    status = may && cli_settings_match(&asked.settings, trace) ? replay(trace) : 1;
     cst_free(trace);
-    for (unsigned i = 0; i < asked.n_settings; i++)
-        free(asked.names[i]);
+    cli_settings_free(&asked.settings);
     return status;
 }
 

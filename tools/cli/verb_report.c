@@ -68,16 +68,18 @@ static bool wants_html(char **argv) {
     return false;
 }
 
-static int html(int argc, char **argv) {
+static int html(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {"TRACE", NULL};
     struct trace_args args;
     struct look look;
     char error[9000];
-    if (!trace_args_read(&args, argc, argv, TRACE_HTML | TRACE_FORCE | TRACE_NAMES, needed))
-        return 2;
+    int status =
+        trace_args_read(self, &args, argc, argv, TRACE_HTML | TRACE_FORCE | TRACE_NAMES, needed);
+    if (status >= 0)
+        return status;
     if (!trace_args_open(&args, args.words[0], &look))
         return 1;
-    int status = trace_html(&look, args.html, args.given & TRACE_FORCE, error, sizeof error);
+    status = trace_html(&look, args.html, args.force, error, sizeof error);
     look_close(&look);
     if (status)
         cli_say("%s", error);
@@ -90,20 +92,20 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct trace_args args;
     struct look look;
     struct table table = {0};
-    (void)self;
     if (wants_html(argv))
-        return html(argc, argv);
-    if (!trace_args_read(&args, argc, argv,
-                         TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP,
-                         needed))
-        return 2;
+        return html(self, argc, argv);
+    int status =
+        trace_args_read(self, &args, argc, argv,
+                        TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP, needed);
+    if (status >= 0)
+        return status;
     const struct report *report = find(args.words[0]);
     if (!report)
         return 2;
     if (!trace_args_open(&args, args.words[1], &look))
         return 1;
     report->fill(&look, &table);
-    int status = trace_args_print(&args, &table);
+    status = trace_args_print(&args, &table);
     table_free(&table);
     look_close(&look);
     return status;

@@ -78,28 +78,21 @@ static bool add_eager(const char *pattern) {
 
 /* --set KEY=VALUE: checked by itself, then handed on as the environment variable that it is short
  * for. */
-static bool take_set(const char *text) {
+static bool take_set(const struct cli_option *self, const char *text) {
     char key[64];
     const char *equals = strchr(text, '=');
+    (void)self;
     if (!equals || equals == text || (size_t)(equals - text) >= sizeof key) {
         cli_say("--set %s: KEY=VALUE is expected", text);
         return false;
     }
     snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
-    if (strcmp(key, "eager") == 0) {
-        if (strchr(equals + 1, ';')) {
-            cli_say("--set %s: one pattern at a time", text);
-            return false;
-        }
+    if (strcmp(key, "eager") != 0)
+        return cli_setting_fits("--set", key, equals + 1) && cli_run_set(key, equals + 1);
+    if (!strchr(equals + 1, ';'))
         return add_eager(equals + 1);
-    }
-    struct cus_options scratch;
-    struct cus_setting setting = {"", key, equals + 1, "--set", 0};
-    int problems = 0;
-    memset(&scratch, 0, sizeof scratch);
-    bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
-    cus_options_free(&scratch);
-    return good && cli_run_set(key, equals + 1);
+    cli_say("--set %s: one pattern at a time", text);
+    return false;
 }
 
 static const char *stats_path; /* of --stats */
@@ -122,7 +115,8 @@ static bool remove_stats(const char *path) {
 }
 
 /* A folder that is not there is better found out now than at the program's end. */
-static bool take_stats(const char *path) {
+static bool take_stats(const struct cli_option *self, const char *path) {
+    (void)self;
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1,
@@ -135,65 +129,34 @@ static bool take_stats(const char *path) {
     return cli_run_set_path("stats", path);
 }
 
-int cli_run_value(char **argv, int *at, const char *name, const char *brief, const char **value) {
-    const char *word = argv[*at];
-    size_t bytes = strlen(name);
-    if (strncmp(word, name, bytes) == 0 && word[bytes] == '=') {
-        *value = word + bytes + 1;
-        return 1;
-    }
-    if (strcmp(word, name) != 0 && (!brief || strcmp(word, brief) != 0))
-        return 0;
-    if (!argv[*at + 1]) {
-        cli_say("%s: a value is missing", word);
+bool cli_run_take(const struct cli_option *self, const char *value) {
+    return cli_run_set(self->to, value ? value : "yes");
+}
+
+bool cli_run_take_path(const struct cli_option *self, const char *value) {
+    return cli_run_set_path(self->to, value);
+}
+
+static const struct cli_option run_options[] = {
+    CLI_OPTION("config", 'c', cli_run_take_path, "config"),
+    CLI_OPTION("set", 0, take_set, NULL),
+    CLI_OPTION("stats", 0, take_stats, NULL),
+    {.name = "why", .take = cli_run_take, .to = "why"},
+    {0},
+};
+
+int cli_run_read(const struct cli_verb *self, int argc, char **argv, const struct cli_option *own,
+                 char ***program) {
+    const struct cli_option *const tables[] = {run_options, own, NULL};
+    struct cli_words words;
+    int status = cli_options_read(self, argc, argv, CLI_PROGRAM, tables, &words);
+    if (status >= 0)
+        return status;
+    *program = words.at;
+    if (words.n)
         return -1;
-    }
-    *value = argv[++*at];
-    return 1;
-}
-
-int cli_run_option(char **argv, int *at) {
-    const char *value;
-    int taken = cli_run_value(argv, at, "--config", "-c", &value);
-    if (taken)
-        return taken > 0 && cli_run_set_path("config", value) ? 1 : -1;
-    taken = cli_run_value(argv, at, "--set", NULL, &value);
-    if (taken)
-        return taken > 0 && take_set(value) ? 1 : -1;
-    taken = cli_run_value(argv, at, "--stats", NULL, &value);
-    if (taken)
-        return taken > 0 && take_stats(value) ? 1 : -1;
-    if (strcmp(argv[*at], "--why") == 0)
-        return cli_run_set("why", "yes") ? 1 : -1;
-    return 0;
-}
-
-bool cli_run_options(const struct cli_verb *self, int argc, char **argv, cli_run_own *own,
-                     const char *const *names, int *at, int *status) {
-    *status = CLI_EXIT_REFUSED;
-    for (*at = 1; *at < argc && argv[*at][0] == '-'; ++*at) {
-        const char *word = argv[*at];
-        if (strcmp(word, "--") == 0) {
-            ++*at;
-            break;
-        }
-        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            cli_print_help(self);
-            *status = 0;
-            return false;
-        }
-        int taken = own ? own(argv, at) : 0;
-        if (!taken)
-            taken = cli_run_option(argv, at);
-        if (!taken)
-            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-        if (taken <= 0)
-            return false;
-    }
-    if (*at < argc)
-        return true;
     cli_say("a program is missing: cusplice %s", self->synopsis);
-    return false;
+    return CLI_EXIT_REFUSED;
 }
 
 /* ---- the run ---- */
@@ -255,11 +218,9 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--config", "--set", "--stats", "--why", "--help", NULL};
-    int at, status;
-    if (!cli_run_options(self, argc, argv, NULL, names, &at, &status))
-        return status;
-    return cli_run_start(argv + at, NULL, NULL);
+    char **program;
+    int status = cli_run_read(self, argc, argv, NULL, &program);
+    return status >= 0 ? status : cli_run_start(program, NULL, NULL);
 }
 
 const struct cli_verb cli_verb_run = {

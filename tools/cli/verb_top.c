@@ -3,7 +3,7 @@
  * (shim/stats/page.h). Reads pages of this user's processes alone, believes none of them, and takes
  * away those of processes that are no more.
  */
-#include "tools/cli/verb.h"
+#include "tools/cli/options.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/process.h"
 #include "shim/stats/page.h"
-#include "tools/cli/json.h"
+#include "tools/trace/json.h"
 
 enum { EXIT_BAD = 2, PAGES_MAX = 256 };
 static const uint64_t SECOND = 1000000000;
@@ -265,42 +265,44 @@ static void print_text(const struct view *view) {
 }
 
 static void print_json(const struct view *view) {
+    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
     const struct cus_page_facts *facts = &view->page.facts;
     struct rates rates = rates_of(view);
-    cli_json_open(NULL, '{');
-    cli_json_number("pid", (int)view->pid);
-    cli_json_text("program", view->page.program);
-    cli_json_text("mode", facts->mode);
-    cli_json_count("ops", facts->ops);
-    cli_json_count("in_graphs", facts->in_graphs);
-    cli_json_count("graph_launches", facts->graph_launches);
-    cli_json_count("steps", facts->steps);
-    cli_json_count("built", facts->built);
-    cli_json_count("patched_nodes", facts->patched_nodes);
-    cli_json_count("graph_bytes", facts->graph_bytes);
-    cli_json_count("graph_bytes_most", facts->graph_bytes_most);
-    cli_json_count("graph_bytes_limit", facts->graph_bytes_limit);
-    cli_json_count("launch_ns", facts->launch_ns);
-    cli_json_count("graph_ns", facts->graph_ns);
-    cli_json_real("saved_s", saved(facts, facts->in_graphs, facts->graph_launches));
-    cli_json_open("now", '{');
-    cli_json_real("seconds", rates.seconds);
-    cli_json_real("launches_per_s", rates.ops);
-    cli_json_real("share_in_graphs", rates.share / 100);
-    cli_json_real("graph_launches_per_s", rates.graphs);
-    cli_json_real("saved_s_per_s", rates.saved);
-    cli_json_close('}');
-    cli_json_open("breaks", '[');
+    cus_json_open(json, NULL, '{');
+    cus_json_integer(json, "pid", (int)view->pid);
+    cus_json_text(json, "program", view->page.program);
+    cus_json_text(json, "mode", facts->mode);
+    cus_json_number(json, "ops", facts->ops);
+    cus_json_number(json, "in_graphs", facts->in_graphs);
+    cus_json_number(json, "graph_launches", facts->graph_launches);
+    cus_json_number(json, "steps", facts->steps);
+    cus_json_number(json, "built", facts->built);
+    cus_json_number(json, "patched_nodes", facts->patched_nodes);
+    cus_json_number(json, "graph_bytes", facts->graph_bytes);
+    cus_json_number(json, "graph_bytes_most", facts->graph_bytes_most);
+    cus_json_number(json, "graph_bytes_limit", facts->graph_bytes_limit);
+    cus_json_number(json, "launch_ns", facts->launch_ns);
+    cus_json_number(json, "graph_ns", facts->graph_ns);
+    json_fixed(json, "saved_s", saved(facts, facts->in_graphs, facts->graph_launches));
+    cus_json_open(json, "now", '{');
+    json_fixed(json, "seconds", rates.seconds);
+    json_fixed(json, "launches_per_s", rates.ops);
+    json_fixed(json, "share_in_graphs", rates.share / 100);
+    json_fixed(json, "graph_launches_per_s", rates.graphs);
+    json_fixed(json, "saved_s_per_s", rates.saved);
+    cus_json_close(json, '}');
+    cus_json_open(json, "breaks", '[');
     for (unsigned i = 0; i < facts->n_breaks; i++) {
-        cli_json_open(NULL, '{');
-        cli_json_text("name", facts->breaks[i].name);
-        cli_json_text("what", facts->breaks[i].what);
-        cli_json_count("launches", facts->breaks[i].launches);
-        cli_json_count("runs", facts->breaks[i].runs);
-        cli_json_close('}');
+        cus_json_open(json, NULL, '{');
+        cus_json_text(json, "name", facts->breaks[i].name);
+        cus_json_text(json, "what", facts->breaks[i].what);
+        cus_json_number(json, "launches", facts->breaks[i].launches);
+        cus_json_number(json, "runs", facts->breaks[i].runs);
+        cus_json_close(json, '}');
     }
-    cli_json_close(']');
-    cli_json_close('}');
+    cus_json_close(json, ']');
+    cus_json_close(json, '}');
+    cus_json_end(json);
 }
 
 static void print(const struct view *view) {
@@ -342,14 +344,14 @@ static int watch(struct view *view) {
 
 /* ---- the verb ---- */
 
-static bool take_interval(const char *text, uint64_t *ns) {
+static bool take_interval(const struct cli_option *self, const char *text) {
     char *end;
     double seconds = strtod(text, &end);
     if (*end || end == text || !(seconds >= 0.1 && seconds <= 3600)) {
         cli_say("--interval %s: seconds from 0.1 to 3600 are expected", text);
         return false;
     }
-    *ns = (uint64_t)(seconds * 1e9);
+    *(uint64_t *)self->to = (uint64_t)(seconds * 1e9);
     return true;
 }
 
@@ -358,38 +360,30 @@ static bool take_pid(const char *text, long *pid) {
     *pid = digits && digits < 11 && !text[digits] ? atol(text) : 0;
     if (*pid > 0)
         return true;
-    static const char *const names[] = {"--once", "--interval", "--json", "--help", NULL};
-    if (*text == '-')
-        cli_say("unknown option %s; the nearest is %s", text, cus_nearest(text, names));
-    else
-        cli_say("%s: the number of a process is expected", text);
+    cli_say("%s: the number of a process is expected", text);
     return false;
 }
 
-static bool take_options(int argc, char **argv, struct view *view) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--once") == 0) {
-            view->once = true;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            view->json = true;
-        } else if (strcmp(argv[i], "--interval") == 0 || strncmp(argv[i], "--interval=", 11) == 0) {
-            const char *value = argv[i][10] ? argv[i] + 11 : argv[++i];
-            if (!value) {
-                cli_say("--interval: a value is missing");
-                return false;
-            }
-            if (!take_interval(value, &view->interval))
-                return false;
-        } else if (view->pid) {
-            cli_say("%s: one process at a time", argv[i]);
-            return false;
-        } else if (!take_pid(argv[i], &view->pid)) {
-            return false;
-        }
-    }
-    if (view->json && !view->once)
+/* -1: go on; else the exit status. */
+static int take_options(const struct cli_verb *self, int argc, char **argv, struct view *view) {
+    const struct cli_option options[] = {CLI_FLAG("once", &view->once),
+                                         CLI_FLAG("json", &view->json),
+                                         CLI_OPTION("interval", 0, take_interval, &view->interval),
+                                         {0}};
+    const struct cli_option *const tables[] = {options, NULL};
+    struct cli_words words;
+    int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
+    if (status >= 0)
+        return status;
+    if (words.n && !take_pid(words.at[0], &view->pid))
+        return EXIT_BAD;
+    if (words.n > 1)
+        cli_say("%s: one process at a time", words.at[1]);
+    else if (view->json && !view->once)
         cli_say("--json goes with --once");
-    return !view->json || view->once;
+    else
+        return -1;
+    return EXIT_BAD;
 }
 
 static int list_or_show(struct view *view) {
@@ -443,17 +437,17 @@ static bool find_page(struct view *view, char path[CUS_PAGE_PATH]) {
 static int run(const struct cli_verb *self, int argc, char **argv) {
     struct view view = {.fd = -1, .interval = SECOND};
     char path[CUS_PAGE_PATH];
-    (void)self;
-    if (!take_options(argc, argv, &view))
-        return EXIT_BAD;
+    int status = take_options(self, argc, argv, &view);
+    if (status >= 0)
+        return status;
     if (!view.pid) {
-        int status = list_or_show(&view);
+        status = list_or_show(&view);
         if (status >= 0)
             return status;
     }
     if (!find_page(&view, path))
         return 1;
-    int status = watch(&view);
+    status = watch(&view);
     close(view.fd);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 #include "tools/trace/trim.h"
 
 static const char help[] =
@@ -46,22 +46,22 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     FILE *to = open_memstream(&text, &bytes);
     if (!to)
         return NULL;
-    struct jsonl json = {.to = to};
-    jsonl_open(&json, NULL, '{');
-    if (!(args->given & TRACE_BARE))
-        jsonl_text(&json, "from", look->trace->path);
-    if (args->given & TRACE_STEPS) {
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
+    cus_json_open(&json, NULL, '{');
+    if (!args->bare)
+        cus_json_text(&json, "from", look->trace->path);
+    if (args->steps) {
         snprintf(steps, sizeof steps, "%u-%u", args->from, args->to);
-        jsonl_text(&json, "steps", steps);
-        jsonl_number(&json, "stream", selection->stream);
+        cus_json_text(&json, "steps", steps);
+        cus_json_integer(&json, "stream", selection->stream);
     }
-    jsonl_number(&json, "ops_before", look->model->n_ops);
-    jsonl_bool(&json, "closed", look->trace->closed);
-    if (args->given & TRACE_BARE)
-        jsonl_bool(&json, "bare", true);
-    if (args->given & (TRACE_STEPS | TRACE_BARE) && look->trace->replay.n_works)
-        jsonl_text(&json, "replay", "left out");
-    jsonl_close(&json, '}');
+    cus_json_integer(&json, "ops_before", look->model->n_ops);
+    cus_json_bool(&json, "closed", look->trace->closed);
+    if (args->bare)
+        cus_json_bool(&json, "bare", true);
+    if ((args->steps || args->bare) && look->trace->replay.n_works)
+        cus_json_text(&json, "replay", "left out");
+    cus_json_close(&json, '}');
     if (fclose(to) == 0)
         return text;
     free(text);
@@ -77,8 +77,7 @@ static int trim(const struct look *look, const struct trace_args *args,
         cli_say("not enough memory");
         return 1;
     }
-    const struct trim_form form = {.packed = args->given & TRACE_PACK,
-                                   .bare = args->given & TRACE_BARE};
+    const struct trim_form form = {.packed = args->pack, .bare = args->bare};
     bool made = trim_write(look, selection, note, form, out, &result, error, sizeof error);
     free(note);
     if (!made) {
@@ -98,12 +97,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct look look;
     struct selection selection;
     char error[4600], path[CST_PATH];
-    int status = 1;
-    (void)self;
-    if (!trace_args_read(&args, argc, argv,
-                         TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK | TRACE_BARE, needed))
-        return 2;
-    if (!(args.given & (TRACE_STEPS | TRACE_PACK | TRACE_BARE))) {
+    int status;
+    status =
+        trace_args_read(self, &args, argc, argv,
+                        TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK | TRACE_BARE, needed);
+    if (status >= 0)
+        return status;
+    if (!args.steps && !args.pack && !args.bare) {
         cli_say("--steps A-B is missing (or --pack, or --bare)");
         return 2;
     }
@@ -113,8 +113,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     }
     if (!trace_args_open(&args, args.words[0], &look))
         return 1;
-    if (!select_steps(&look, args.stream, args.given & TRACE_STEPS, args.from, args.to, &selection,
-                      error, sizeof error))
+    status = 1;
+    if (!select_steps(&look, args.stream, args.steps, args.from, args.to, &selection, error,
+                      sizeof error))
         cli_say("%s", error);
     else if (!selection.steps)
         cli_say("%s: it has no ops", look.trace->path);

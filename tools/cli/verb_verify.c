@@ -2,8 +2,6 @@
  * cusplice verify: runs the program in mode verify and says whether its graphs did what its
  * launches would have done.
  */
-#include <string.h>
-
 #include "tools/cli/run.h"
 
 enum { EXIT_DIFFERENT = 1, EXIT_NOTHING = 3 };
@@ -51,33 +49,23 @@ static int judge(bool seen, const struct cli_verified *verified) {
     return 0;
 }
 
-/* As cli_run_option, for the options of this verb. */
-static int own_option(char **argv, int *at) {
-    static const struct {
-        const char *name, *key;
-    } own[] = {{"--mode", "verify_mode"},
-               {"--every", "verify_every"},
-               {"--budget", "verify_mb"},
-               {"--plant", "verify_plant"}};
-    const char *value;
-    for (unsigned i = 0; i < sizeof own / sizeof *own; i++) {
-        int taken = cli_run_value(argv, at, own[i].name, NULL, &value);
-        if (taken)
-            return taken > 0 && cli_run_set(own[i].key, value) ? 1 : -1;
-    }
-    int taken = cli_run_value(argv, at, "--report", NULL, &value);
-    return taken > 0 && !cli_run_set_path("verify_report", value) ? -1 : taken;
-}
+static const struct cli_option options[] = {
+    CLI_OPTION("mode", 0, cli_run_take, "verify_mode"),
+    CLI_OPTION("every", 0, cli_run_take, "verify_every"),
+    CLI_OPTION("budget", 0, cli_run_take, "verify_mb"),
+    CLI_OPTION("plant", 0, cli_run_take, "verify_plant"),
+    CLI_OPTION("report", 0, cli_run_take_path, "verify_report"),
+    {0},
+};
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--mode",   "--every", "--budget", "--report", "--plant",
-                                        "--config", "--set",   "--stats",  "--help",   NULL};
-    int at, status;
-    if (!cli_run_options(self, argc, argv, own_option, names, &at, &status))
+    char **program;
+    int status = cli_run_read(self, argc, argv, options, &program);
+    if (status >= 0)
         return status;
     if (!cli_run_set("mode", "verify"))
         return CLI_EXIT_REFUSED;
-    return cli_run_start(argv + at, NULL, judge);
+    return cli_run_start(program, NULL, judge);
 }
 
 const struct cli_verb cli_verb_verify = {

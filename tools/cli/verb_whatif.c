@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/options.h"
-#include "tools/cli/run.h"
+#include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/cli/whatif.h"
@@ -64,142 +63,32 @@ static const char help[] =
     "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
     "for a bad option.\n";
 
-enum { SETTINGS = 64, TRIES = 32, PATTERNS = 16384, THREADS = 4096 };
+enum { TRIES = 32, THREADS = 4096 };
 
 static struct {
     const char *config, *cost, *gpu_times, *trace;
-    char *names[SETTINGS];
-    const char *values[SETTINGS];
-    unsigned n;
-    char eager[PATTERNS];
-    enum whatif_format format;
+    struct cli_settings settings;
+    enum table_format format;
     bool sweep;
 } asked;
 
 /* ---- options ---- */
 
-static bool take_eager(const char *pattern) {
-    return cli_add_pattern(asked.eager, sizeof asked.eager, pattern);
+static bool take_mode(const struct cli_option *self, const char *text) {
+    return cli_settings_add(self->to, "--mode", "mode", 4, text);
 }
 
-static bool take_setting(const char *key, size_t key_bytes, const char *value, const char *option) {
-    char *name = strndup(key, key_bytes);
-    struct cus_options scratch;
-    struct cus_setting setting = {"", name, value, option, 0};
-    int problems = 0;
-    if (!name || asked.n == SETTINGS) {
-        cli_say("%s: too many settings", option);
-        free(name);
-        return false;
-    }
-    memset(&scratch, 0, sizeof scratch);
-    bool good = cus_options_set(&scratch, &setting, cli_problem, &problems);
-    cus_options_free(&scratch);
-    asked.names[asked.n] = name;
-    asked.values[asked.n++] = value;
-    return good;
-}
-
-static bool take_set(const char *text) {
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text) {
-        cli_say("--set %s: KEY=VALUE is expected", text);
-        return false;
-    }
-    if (strncmp(text, "eager=", 6) == 0)
-        return take_eager(equals + 1);
-    return take_setting(text, (size_t)(equals - text), equals + 1, "--set");
-}
-
-static bool take_format(const char *text) {
-    static const char *const forms[] = {"table", "json", "csv", "md", NULL};
-    for (unsigned i = 0; forms[i]; i++)
-        if (strcmp(text, forms[i]) == 0) {
-            asked.format = (enum whatif_format)i;
-            return true;
-        }
-    cli_say("--format %s: table, json, csv or md is expected; the nearest is %s", text,
-            cus_nearest(text, forms));
-    return false;
-}
-
-/* 1: taken, 0: another one, -1: wrong, which was said. */
-static int take_option(char **argv, int *at) {
-    static const struct {
-        const char *name, *brief;
-    } valued[] = {{"--eager", NULL}, {"--mode", NULL},      {"--set", NULL},   {"--config", "-c"},
-                  {"--cost", NULL},  {"--gpu-times", NULL}, {"--format", NULL}};
-    const char *value;
-    for (unsigned i = 0; i < sizeof valued / sizeof *valued; i++) {
-        int taken = cli_run_value(argv, at, valued[i].name, valued[i].brief, &value);
-        if (taken <= 0) {
-            if (taken < 0)
-                return -1;
-            continue;
-        }
-        switch (i) {
-        case 0:
-            return take_eager(value) ? 1 : -1;
-        case 1:
-            return take_setting("mode", 4, value, "--mode") ? 1 : -1;
-        case 2:
-            return take_set(value) ? 1 : -1;
-        case 3:
-            asked.config = value;
-            return 1;
-        case 4:
-            asked.cost = value;
-            return 1;
-        case 5:
-            asked.gpu_times = value;
-            return 1;
-        default:
-            return take_format(value) ? 1 : -1;
-        }
-    }
-    if (strcmp(argv[*at], "--sweep") != 0)
-        return cli_budget_option(argv, at);
-    asked.sweep = true;
-    return 1;
-}
-
-/* The exit status, or -1: go on. */
-static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
-    static const char *const names[] = {"--eager",      "--mode",        "--set",       "--config",
-                                        "--sweep",      "--cost",        "--gpu-times", "--format",
-                                        "--max-memory", "--max-seconds", "--help",      NULL};
-    bool options = true;
-    for (int at = 1; at < argc; at++) {
-        const char *word = argv[at];
-        if (options && strcmp(word, "--") == 0) {
-            options = false;
-            continue;
-        }
-        if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            cli_print_help(self);
-            return 0;
-        }
-        int taken = options && word[0] == '-' && word[1] ? take_option(argv, &at) : 1;
-        if (taken < 0)
-            return 2;
-        if (!taken) {
-            cli_say("unknown option %s; the nearest is %s", word, cus_nearest(word, names));
-            return 2;
-        }
-        if (options && word[0] == '-' && word[1])
-            continue;
-        if (asked.trace) {
-            cli_say("one trace at a time: %s and %s", asked.trace, word);
-            return 2;
-        }
-        asked.trace = word;
-    }
-    if (!asked.trace) {
-        cli_say("a trace is missing: cusplice %s", self->synopsis);
-        return 2;
-    }
-    return -1;
-}
+static const struct cli_option options[] = {
+    CLI_OPTION("eager", 0, cli_take_eager, &asked.settings),
+    CLI_OPTION("mode", 0, take_mode, &asked.settings),
+    CLI_OPTION("set", 0, cli_take_set, &asked.settings),
+    CLI_TEXT("config", 'c', &asked.config),
+    CLI_TEXT("cost", 0, &asked.cost),
+    CLI_TEXT("gpu-times", 0, &asked.gpu_times),
+    CLI_WORD("format", &asked.format, table_formats),
+    CLI_FLAG("sweep", &asked.sweep),
+    {0},
+};
 
 /* ---- what the recording says ---- */
 
@@ -277,18 +166,6 @@ static bool sweep(struct whatif_found *found, const struct whatif_setup *setup,
     return true;
 }
 
-static bool patterns_match(const struct cst_trace *trace) {
-    char *list = strdup(asked.eager), *rest = list, *pattern, error[600];
-    bool all = list != NULL;
-    while (all && (pattern = strsep(&rest, ";")))
-        if (*pattern && !whatif_matches(trace, pattern, error, sizeof error)) {
-            cli_say("%s: --eager %s", trace->path, error);
-            all = false;
-        }
-    free(list);
-    return all;
-}
-
 /* The recorded configuration, and the same without its rules where others are given. */
 static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) {
     char *recorded = whatif_facts_config(found->trace, true, &found->guessed_rules);
@@ -299,15 +176,15 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     const struct whatif_setup hypothesis = {
         .recorded = asked.config ? without : recorded,
         .config = asked.config,
-        .names = (const char *const *)asked.names,
-        .values = asked.values,
-        .n_settings = asked.n,
-        .eager = *asked.eager ? asked.eager : NULL,
+        .names = (const char *const *)asked.settings.names,
+        .values = asked.settings.values,
+        .n_settings = asked.settings.n,
+        .eager = *asked.settings.eager ? asked.settings.eager : NULL,
         .timing = &found->known.timing,
     };
     found->no_options = !recorded;
     found->guessed_rules &= recorded != NULL;
-    found->asked = asked.config || asked.n || *asked.eager;
+    found->asked = asked.config || asked.settings.n || *asked.settings.eager;
     bool done = play(found->trace, &baseline, &found->baseline) &&
                 (!found->asked || play(found->trace, &hypothesis, &found->hypothesis)) &&
                 (!asked.sweep || sweep(found, &hypothesis, kernels));
@@ -320,7 +197,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     char error[1024];
     static struct whatif_cost cost;
     static struct whatif_found found;
-    int status = take_arguments(self, argc, argv);
+    int status = cli_one_trace(self, argc, argv, options, &asked.trace);
     if (status >= 0)
         return status;
     if (!whatif_cost_read(asked.cost, &cost, error, sizeof error)) {
@@ -351,7 +228,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     whatif_facts_read(trace->facts, "options", take_from, &found.from);
     if (!kernels || !cli_whatif_times(trace, other, &cost, &found.known))
         cli_say("%s: not enough memory", trace->path);
-    else if (patterns_match(trace) && find_out(&found, kernels)) {
+    else if (cli_settings_match(&asked.settings, trace) && find_out(&found, kernels)) {
         cli_whatif_show(&found, asked.format);
         status = fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
         if (status)
@@ -362,8 +239,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     free(found.known.gpu_ns);
     cst_free(other);
     cst_free(trace);
-    for (unsigned i = 0; i < asked.n; i++)
-        free(asked.names[i]);
+    cli_settings_free(&asked.settings);
     return status;
 }
 

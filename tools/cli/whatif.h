@@ -4,11 +4,10 @@
 #ifndef CUSPLICE_TOOLS_CLI_WHATIF_H
 #define CUSPLICE_TOOLS_CLI_WHATIF_H
 
+#include "tools/trace/table.h"
 #include "tools/whatif/cost.h"
 #include "tools/whatif/kernels.h"
 #include "tools/whatif/player.h"
-
-enum whatif_format { WHATIF_TABLE, WHATIF_JSON, WHATIF_CSV, WHATIF_MD };
 
 /* What the recording says became of its ops. */
 struct whatif_recorded {
@@ -56,6 +55,6 @@ bool cli_whatif_times(const struct cst_trace *trace, const struct cst_trace *gpu
  * nothing else, all of it. */
 bool cli_whatif_host(const struct cst_trace *trace, bool program, struct whatif_recording *out);
 
-void cli_whatif_show(const struct whatif_found *found, enum whatif_format format);
+void cli_whatif_show(const struct whatif_found *found, enum table_format format);
 
 #endif

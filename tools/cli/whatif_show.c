@@ -7,9 +7,9 @@
 #include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
-#include "tools/cli/json.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/json.h"
 
 enum { COLUMNS = 3, NOTES = 12, ROWS = 96 };
 
@@ -209,26 +209,26 @@ static void row_label(const struct row *row, char *out, size_t bytes) {
 /* ---- text ---- */
 
 static void show_rows(const struct whatif_found *found, const struct rows *rows,
-                      enum whatif_format format) {
+                      enum table_format format) {
     static const char *const heads[COLUMNS] = {"recorded", "baseline", "what if"};
     unsigned columns = found->asked ? COLUMNS : COLUMNS - 1;
     char label[128], value[32];
-    const char *none = format == WHATIF_CSV ? "" : "-";
-    if (format == WHATIF_TABLE)
+    const char *none = format == TABLE_CSV ? "" : "-";
+    if (format == TABLE_TEXTUAL)
         printf("%-40s", "");
     else
-        fputs(format == WHATIF_CSV ? "what" : "| what |", stdout);
+        fputs(format == TABLE_CSV ? "what" : "| what |", stdout);
     for (unsigned c = 0; c < columns; c++)
-        printf(format == WHATIF_CSV ? ",%s" : format == WHATIF_MD ? " %s |" : " %12s", heads[c]);
+        printf(format == TABLE_CSV ? ",%s" : format == TABLE_MD ? " %s |" : " %12s", heads[c]);
     putchar('\n');
-    if (format == WHATIF_MD)
+    if (format == TABLE_MD)
         printf("| --- |%s\n", columns == COLUMNS ? " ---: | ---: | ---: |" : " ---: | ---: |");
     for (unsigned i = 0; i < rows->n; i++) {
         row_label(&rows->row[i], label, sizeof label);
-        printf(format == WHATIF_CSV ? "%s" : format == WHATIF_MD ? "| %s |" : "%-40s", label);
+        printf(format == TABLE_CSV ? "%s" : format == TABLE_MD ? "| %s |" : "%-40s", label);
         for (unsigned c = 0; c < columns; c++) {
             print_value(&rows->row[i], c, value, sizeof value, none);
-            printf(format == WHATIF_CSV ? ",%s" : format == WHATIF_MD ? " %s |" : " %12s", value);
+            printf(format == TABLE_CSV ? ",%s" : format == TABLE_MD ? " %s |" : " %12s", value);
         }
         putchar('\n');
     }
@@ -240,12 +240,12 @@ static void print_md(const char *before, const char *text, const char *behind) {
     fputs(behind, stdout);
 }
 
-static void show_tries(const struct whatif_found *found, enum whatif_format format) {
+static void show_tries(const struct whatif_found *found, enum table_format format) {
     const struct whatif_played *before = found->asked ? &found->hypothesis : &found->baseline;
     double host = host_us(found, before);
-    if (format == WHATIF_CSV)
+    if (format == TABLE_CSV)
         printf("kernel,calls,segments,graph_launches,in_graphs,host_us_per_step,change_us\n");
-    else if (format == WHATIF_MD)
+    else if (format == TABLE_MD)
         printf("\n| kernel as a break | calls | segments | graph launches | in graphs | host us a "
                "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     else
@@ -255,35 +255,35 @@ static void show_tries(const struct whatif_found *found, enum whatif_format form
         const struct whatif_try *it = &found->tries[i];
         const struct cus_counters *c = &it->played.counters;
         double now = host_us(found, &it->played);
-        if (format == WHATIF_CSV)
+        if (format == TABLE_CSV)
             clean_csv(stdout, it->kernel->name);
-        else if (format == WHATIF_MD)
+        else if (format == TABLE_MD)
             print_md("| ", it->kernel->base, " |");
         else
             clean_cell(stdout, it->kernel->base, 40);
-        printf(format == WHATIF_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
-               : format == WHATIF_MD
+        printf(format == TABLE_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
+               : format == TABLE_MD
                    ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
                    : " %10" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12.1f %+8.1f\n",
                it->kernel->calls, c->segments, c->graph_launches, c->in_graphs, now, now - host);
     }
-    if (found->kernels > found->n_tries && format != WHATIF_CSV)
+    if (found->kernels > found->n_tries && format != TABLE_CSV)
         printf("\n%u kernels that are launched less often were not tried.\n",
                found->kernels - found->n_tries);
 }
 
 /* ---- JSON ---- */
 
-static void json_each(const char *key, const char *(*name)(unsigned), const uint64_t *values,
-                      unsigned n, bool all) {
-    cli_json_open(key, '{');
+static void json_each(struct cus_json *json, const char *key, const char *(*name)(unsigned),
+                      const uint64_t *values, unsigned n, bool all) {
+    cus_json_open(json, key, '{');
     for (unsigned i = 0; i < n; i++)
         if (all || values[i])
-            cli_json_count(name(i), values[i]);
-    cli_json_close('}');
+            cus_json_number(json, name(i), values[i]);
+    cus_json_close(json, '}');
 }
 
-static void json_times(const struct whatif_times *times) {
+static void json_times(struct cus_json *json, const struct whatif_times *times) {
     const struct {
         const char *name;
         double ns;
@@ -292,130 +292,132 @@ static void json_times(const struct whatif_times *times) {
                {"step_waits_us", times->waits}, {"step_gpu_us", times->busy},
                {"total_us", times->total}};
     for (unsigned i = 0; i < sizeof row / sizeof *row && times->steps; i++)
-        cli_json_real(row[i].name, row[i].ns / 1000);
-    cli_json_count("typical_steps", times->typical);
-    cli_json_count("step_ops", times->step_ops);
+        json_fixed(json, row[i].name, row[i].ns / 1000);
+    cus_json_number(json, "typical_steps", times->typical);
+    cus_json_number(json, "step_ops", times->step_ops);
 }
 
-static void json_played(const struct whatif_found *found, const char *key,
+static void json_played(struct cus_json *json, const struct whatif_found *found, const char *key,
                         const struct whatif_played *played) {
     const struct cus_counters *c = &played->counters;
-    cli_json_open(key, '{');
-    cli_json_text("mode", cus_mode_name((enum cus_mode)played->mode));
-    cli_json_open("ops", '{');
-    cli_json_count("launches", c->ops[CUS_OP_LAUNCH]);
-    cli_json_count("memsets", c->ops[CUS_OP_MEMSET]);
-    cli_json_count("copies", c->ops[CUS_OP_COPY]);
-    cli_json_close('}');
-    cli_json_open("issued", '{');
-    cli_json_count("in_graphs", c->in_graphs);
-    cli_json_count("eager", sum(c->eager_by, CUS_EAGERS));
-    cli_json_close('}');
-    json_each("eager_by", eager_name, c->eager_by, CUS_EAGERS, true);
-    cli_json_count("graph_launches", c->graph_launches);
-    cli_json_count("pieces", c->pieces);
-    cli_json_count("built", c->built);
-    cli_json_count("segments", c->segments);
-    cli_json_count("steps", c->steps);
-    cli_json_open("signatures", '{');
-    cli_json_count("exact", c->sig_exact);
-    cli_json_count("patched", c->sig_patched);
-    cli_json_count("missed", c->sig_missed);
-    cli_json_close('}');
-    cli_json_count("patched_nodes", c->patched_nodes);
-    json_each("flushes", cause_name, c->flushes, CUS_CAUSES, false);
-    json_each("breaks", break_name, c->breaks, CUS_BREAKS, true);
-    cli_json_open("predicted", '{');
-    cli_json_real("host_us_per_step", host_us(found, played));
-    cli_json_real("gpu_us_per_step", gpu_us(found, played));
-    cli_json_real("us_per_step", us(found, played));
-    json_times(&played->times);
-    cli_json_close('}');
-    cli_json_close('}');
+    cus_json_open(json, key, '{');
+    cus_json_text(json, "mode", cus_mode_name((enum cus_mode)played->mode));
+    cus_json_open(json, "ops", '{');
+    cus_json_number(json, "launches", c->ops[CUS_OP_LAUNCH]);
+    cus_json_number(json, "memsets", c->ops[CUS_OP_MEMSET]);
+    cus_json_number(json, "copies", c->ops[CUS_OP_COPY]);
+    cus_json_close(json, '}');
+    cus_json_open(json, "issued", '{');
+    cus_json_number(json, "in_graphs", c->in_graphs);
+    cus_json_number(json, "eager", sum(c->eager_by, CUS_EAGERS));
+    cus_json_close(json, '}');
+    json_each(json, "eager_by", eager_name, c->eager_by, CUS_EAGERS, true);
+    cus_json_number(json, "graph_launches", c->graph_launches);
+    cus_json_number(json, "pieces", c->pieces);
+    cus_json_number(json, "built", c->built);
+    cus_json_number(json, "segments", c->segments);
+    cus_json_number(json, "steps", c->steps);
+    cus_json_open(json, "signatures", '{');
+    cus_json_number(json, "exact", c->sig_exact);
+    cus_json_number(json, "patched", c->sig_patched);
+    cus_json_number(json, "missed", c->sig_missed);
+    cus_json_close(json, '}');
+    cus_json_number(json, "patched_nodes", c->patched_nodes);
+    json_each(json, "flushes", cause_name, c->flushes, CUS_CAUSES, false);
+    json_each(json, "breaks", break_name, c->breaks, CUS_BREAKS, true);
+    cus_json_open(json, "predicted", '{');
+    json_fixed(json, "host_us_per_step", host_us(found, played));
+    json_fixed(json, "gpu_us_per_step", gpu_us(found, played));
+    json_fixed(json, "us_per_step", us(found, played));
+    json_times(json, &played->times);
+    cus_json_close(json, '}');
+    cus_json_close(json, '}');
 }
 
-static void json_recorded(const struct whatif_found *found) {
+static void json_recorded(struct cus_json *json, const struct whatif_found *found) {
     const struct whatif_recorded *r = &found->recorded;
     const struct whatif_times *times = &found->baseline.times;
-    cli_json_open("recorded", '{');
-    cli_json_open("ops", '{');
-    cli_json_count("launches", r->ops[CUS_OP_LAUNCH]);
-    cli_json_count("memsets", r->ops[CUS_OP_MEMSET]);
-    cli_json_count("copies", r->ops[CUS_OP_COPY]);
-    cli_json_close('}');
-    cli_json_open("issued", '{');
-    cli_json_count("in_graphs", r->in_graphs);
-    cli_json_count("eager", r->eager);
-    cli_json_close('}');
-    cli_json_count("graph_launches", r->graph_launches);
-    cli_json_open("signatures", '{');
-    cli_json_count("exact", r->exact);
-    cli_json_count("patched", r->patched);
-    cli_json_close('}');
-    cli_json_count("patched_nodes", r->patched_nodes);
-    cli_json_count("host_us", r->host_ns / 1000);
+    cus_json_open(json, "recorded", '{');
+    cus_json_open(json, "ops", '{');
+    cus_json_number(json, "launches", r->ops[CUS_OP_LAUNCH]);
+    cus_json_number(json, "memsets", r->ops[CUS_OP_MEMSET]);
+    cus_json_number(json, "copies", r->ops[CUS_OP_COPY]);
+    cus_json_close(json, '}');
+    cus_json_open(json, "issued", '{');
+    cus_json_number(json, "in_graphs", r->in_graphs);
+    cus_json_number(json, "eager", r->eager);
+    cus_json_close(json, '}');
+    cus_json_number(json, "graph_launches", r->graph_launches);
+    cus_json_open(json, "signatures", '{');
+    cus_json_number(json, "exact", r->exact);
+    cus_json_number(json, "patched", r->patched);
+    cus_json_close(json, '}');
+    cus_json_number(json, "patched_nodes", r->patched_nodes);
+    cus_json_number(json, "host_us", r->host_ns / 1000);
     if (times->steps) {
-        cli_json_real("step_us", times->recorded_step / 1000);
-        cli_json_real("step_p10_us", times->recorded_fast / 1000);
-        cli_json_real("total_us", times->recorded_total / 1000);
+        json_fixed(json, "step_us", times->recorded_step / 1000);
+        json_fixed(json, "step_p10_us", times->recorded_fast / 1000);
+        json_fixed(json, "total_us", times->recorded_total / 1000);
     }
-    cli_json_real("eager_launch_ns", found->known.recording.eager);
-    cli_json_real("matched_launch_ns", found->known.recording.matched);
-    cli_json_real("eager_ratio", found->known.timing.eager);
-    cli_json_real("matched_ratio", found->known.timing.matched);
-    cli_json_real("graph_ratio", found->known.timing.graph);
-    cli_json_real("behind_eager_ns", found->known.timing.behind_eager);
-    cli_json_real("behind_graph_ns", found->known.timing.behind_graph);
-    cli_json_close('}');
+    json_fixed(json, "eager_launch_ns", found->known.recording.eager);
+    json_fixed(json, "matched_launch_ns", found->known.recording.matched);
+    json_fixed(json, "eager_ratio", found->known.timing.eager);
+    json_fixed(json, "matched_ratio", found->known.timing.matched);
+    json_fixed(json, "graph_ratio", found->known.timing.graph);
+    json_fixed(json, "behind_eager_ns", found->known.timing.behind_eager);
+    json_fixed(json, "behind_graph_ns", found->known.timing.behind_graph);
+    cus_json_close(json, '}');
 }
 
 static void show_json(const struct whatif_found *found, const struct notes *notes) {
-    cli_json_open(NULL, '{');
-    cli_json_text("trace", found->trace->path);
-    cli_json_open("notes", '[');
+    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
+    cus_json_open(json, NULL, '{');
+    cus_json_text(json, "trace", found->trace->path);
+    cus_json_open(json, "notes", '[');
     for (unsigned i = 0; i < notes->n; i++)
-        cli_json_text(NULL, notes->text[i]);
-    cli_json_close(']');
-    cli_json_bool("estimates", found->trace->lost_records > 0);
-    cli_json_count("gpu_measured", found->known.measured.ops);
-    json_recorded(found);
-    json_played(found, "baseline", &found->baseline);
+        cus_json_text(json, NULL, notes->text[i]);
+    cus_json_close(json, ']');
+    cus_json_bool(json, "estimates", found->trace->lost_records > 0);
+    cus_json_number(json, "gpu_measured", found->known.measured.ops);
+    json_recorded(json, found);
+    json_played(json, found, "baseline", &found->baseline);
     if (found->asked)
-        json_played(found, "whatif", &found->hypothesis);
+        json_played(json, found, "whatif", &found->hypothesis);
     if (found->tries) {
-        cli_json_open("sweep", '[');
+        cus_json_open(json, "sweep", '[');
         for (uint32_t i = 0; i < found->n_tries; i++) {
-            cli_json_open(NULL, '{');
-            cli_json_text("kernel", found->tries[i].kernel->name);
-            cli_json_text("base_name", found->tries[i].kernel->base);
-            cli_json_count("calls", found->tries[i].kernel->calls);
-            json_played(found, "counts", &found->tries[i].played);
-            cli_json_close('}');
+            cus_json_open(json, NULL, '{');
+            cus_json_text(json, "kernel", found->tries[i].kernel->name);
+            cus_json_text(json, "base_name", found->tries[i].kernel->base);
+            cus_json_number(json, "calls", found->tries[i].kernel->calls);
+            json_played(json, found, "counts", &found->tries[i].played);
+            cus_json_close(json, '}');
         }
-        cli_json_close(']');
-        cli_json_count("kernels", found->kernels);
+        cus_json_close(json, ']');
+        cus_json_number(json, "kernels", found->kernels);
     }
-    cli_json_close('}');
+    cus_json_close(json, '}');
+    cus_json_end(json);
 }
 
-void cli_whatif_show(const struct whatif_found *found, enum whatif_format format) {
+void cli_whatif_show(const struct whatif_found *found, enum table_format format) {
     struct notes notes = {.n = 0};
     static struct rows rows;
     gather_notes(found, &notes);
-    if (format == WHATIF_JSON) {
+    if (format == TABLE_JSON) {
         show_json(found, &notes);
         return;
     }
     gather(found, &rows);
-    if (format != WHATIF_CSV || !found->tries)
+    if (format != TABLE_CSV || !found->tries)
         show_rows(found, &rows, format);
     if (found->tries)
         show_tries(found, format);
-    if (format == WHATIF_CSV)
+    if (format == TABLE_CSV)
         return;
     putchar('\n');
     for (unsigned i = 0; i < notes.n; i++)
-        if (format == WHATIF_MD)
+        if (format == TABLE_MD)
             print_md("- ", notes.text[i], "\n");
         else
             clean_print(stdout, "note: %s\n", notes.text[i]);

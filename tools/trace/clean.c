@@ -270,34 +270,3 @@ void clean_xml(FILE *to, const char *text, unsigned most) {
     if (*text)
         fputs("...", to);
 }
-
-/* ---- JSON ---- */
-
-size_t clean_json_plain(const char *at) {
-    const char *from = at;
-    for (;;) {
-        unsigned char byte = (unsigned char)*at;
-        if (byte < 0x80) {
-            if (byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f)
-                break;
-            at++;
-        } else {
-            struct clean_character c = clean_next(at);
-            if (!c.shown)
-                break;
-            at += c.bytes;
-        }
-    }
-    return (size_t)(at - from);
-}
-
-size_t clean_json_escape(const char *at, char escape[CLEAN_JSON]) {
-    struct clean_character c = clean_next(at);
-    if (!c.utf8)
-        memcpy(escape, "\xef\xbf\xbd", 4); /* U+FFFD */
-    else if (c.shown)
-        snprintf(escape, CLEAN_JSON, "\\%c", *at);
-    else
-        snprintf(escape, CLEAN_JSON, "\\u%04x", (unsigned)(code_at(at) & 0xffff)); /* has no more */
-    return c.bytes;
-}

@@ -55,15 +55,6 @@ void clean_dot(FILE *to, const char *text);
  * three dots. */
 void clean_xml(FILE *to, const char *text, unsigned most);
 
-/* ---- JSON strings ---- */
-
-enum { CLEAN_JSON = 8 };
-/* How many bytes stand as they are in a string of JSON; behind them is the final NUL or a character
- * for which clean_json_escape has the text. */
-size_t clean_json_plain(const char *at);
-/* Returns how many bytes of the text `escape` stands for. */
-size_t clean_json_escape(const char *at, char escape[CLEAN_JSON]);
-
 #ifdef __cplusplus
 }
 #endif

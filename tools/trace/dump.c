@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 
 static const char *const stream_kinds[] = {"?", "legacy", "per_thread", "created", "unknown"};
 static const char *const ops[] = {"launch", "memset", "copy"};
@@ -37,148 +37,150 @@ static const char *const whats[] = {
 
 #define WORD(list, i) ((i) < sizeof(list) / sizeof *(list) ? (list)[i] : "?")
 
-static void hex(struct jsonl *json, const char *key, uint64_t number) {
+static void hex(struct cus_json *json, const char *key, uint64_t number) {
     char text[24];
     snprintf(text, sizeof text, "0x%" PRIx64, number);
-    jsonl_text(json, key, text);
+    cus_json_text(json, key, text);
 }
 
-static void header(struct jsonl *json, const struct look *look) {
+static void header(struct cus_json *json, const struct look *look) {
     const struct cst_trace *trace = look->trace;
-    jsonl_open(json, NULL, '{');
-    jsonl_text(json, "type", "header");
-    jsonl_number(json, "version", trace->version);
-    jsonl_text(json, "trace", trace->path);
-    jsonl_raw(json, "facts", look->facts);
-    jsonl_bool(json, "closed", trace->closed);
-    jsonl_number(json, "torn_bytes", (int64_t)trace->torn);
-    jsonl_number(json, "begin_ns", (int64_t)trace->begin_ns);
-    jsonl_number(json, "ops", (int64_t)trace->ops);
-    jsonl_number(json, "lost_records", (int64_t)trace->lost_records);
-    jsonl_number(json, "lost_ops", (int64_t)trace->lost_ops);
-    jsonl_number(json, "gpu_known", look->model->gpu_known);
-    jsonl_open(json, "threads", '[');
+    cus_json_open(json, NULL, '{');
+    cus_json_text(json, "type", "header");
+    cus_json_integer(json, "version", trace->version);
+    cus_json_text(json, "trace", trace->path);
+    cus_json_raw(json, "facts", look->facts);
+    cus_json_bool(json, "closed", trace->closed);
+    cus_json_integer(json, "torn_bytes", (int64_t)trace->torn);
+    cus_json_integer(json, "begin_ns", (int64_t)trace->begin_ns);
+    cus_json_integer(json, "ops", (int64_t)trace->ops);
+    cus_json_integer(json, "lost_records", (int64_t)trace->lost_records);
+    cus_json_integer(json, "lost_ops", (int64_t)trace->lost_ops);
+    cus_json_integer(json, "gpu_known", look->model->gpu_known);
+    cus_json_open(json, "threads", '[');
     for (uint32_t i = 0; i < trace->n_threads; i++)
         if (trace->threads[i]) {
-            jsonl_open(json, NULL, '{');
-            jsonl_number(json, "id", i);
-            jsonl_number(json, "tid", trace->threads[i]->tid);
-            jsonl_text(json, "name", cst_string(trace, trace->threads[i]->name));
-            jsonl_close(json, '}');
+            cus_json_open(json, NULL, '{');
+            cus_json_integer(json, "id", i);
+            cus_json_integer(json, "tid", trace->threads[i]->tid);
+            cus_json_text(json, "name", cst_string(trace, trace->threads[i]->name));
+            cus_json_close(json, '}');
         }
-    jsonl_close(json, ']');
-    jsonl_open(json, "streams", '[');
+    cus_json_close(json, ']');
+    cus_json_open(json, "streams", '[');
     for (uint32_t i = 0; i < trace->n_streams; i++)
         if (trace->streams[i]) {
             const struct cst_stream *stream = trace->streams[i];
-            jsonl_open(json, NULL, '{');
-            jsonl_number(json, "id", i);
-            jsonl_number(json, "context", stream->context);
+            cus_json_open(json, NULL, '{');
+            cus_json_integer(json, "id", i);
+            cus_json_integer(json, "context", stream->context);
             hex(json, "handle", stream->handle);
-            jsonl_text(json, "kind", WORD(stream_kinds, stream->kind));
-            jsonl_number(json, "flags", stream->flags);
-            jsonl_number(json, "priority", stream->priority);
-            jsonl_number(json, "device", stream->device);
-            jsonl_close(json, '}');
+            cus_json_text(json, "kind", WORD(stream_kinds, stream->kind));
+            cus_json_integer(json, "flags", stream->flags);
+            cus_json_integer(json, "priority", stream->priority);
+            cus_json_integer(json, "device", stream->device);
+            cus_json_close(json, '}');
         }
-    jsonl_close(json, ']');
-    jsonl_close(json, '}');
-    jsonl_end(json);
+    cus_json_close(json, ']');
+    cus_json_close(json, '}');
+    cus_json_end(json);
 }
 
-static void three(struct jsonl *json, const char *key, const uint32_t *numbers) {
-    jsonl_open(json, key, '[');
+static void three(struct cus_json *json, const char *key, const uint32_t *numbers) {
+    cus_json_open(json, key, '[');
     for (unsigned i = 0; i < 3; i++)
-        jsonl_number(json, NULL, numbers[i]);
-    jsonl_close(json, ']');
+        cus_json_integer(json, NULL, numbers[i]);
+    cus_json_close(json, ']');
 }
 
-static void shape(struct jsonl *json, const struct cst_kind *kind, const struct cst_op *op) {
+static void shape(struct cus_json *json, const struct cst_kind *kind, const struct cst_op *op) {
     uint64_t wide = op->dims[0] | (uint64_t)op->dims[1] << 32;
     if (kind->op == CST_OP_LAUNCH) {
         three(json, "grid", op->dims);
         three(json, "block", op->dims + 3);
-        jsonl_number(json, "shared", op->dims[6]);
+        cus_json_integer(json, "shared", op->dims[6]);
     } else {
-        jsonl_number(json, kind->op == CST_OP_MEMSET ? "elements" : "bytes", (int64_t)wide);
+        cus_json_integer(json, kind->op == CST_OP_MEMSET ? "elements" : "bytes", (int64_t)wide);
     }
 }
 
-static void put_op(struct jsonl *json, const struct look *look, const struct model_op *op) {
+static void put_op(struct cus_json *json, const struct look *look, const struct model_op *op) {
     const struct cst_trace *trace = look->trace;
     const struct cst_kind *kind = trace->kinds[op->op->kind];
     const struct model_step *step = &look->model->steps[op->step];
     enum look_fate fate = look_fate(op);
-    jsonl_number(json, "stream", op->op->stream);
-    jsonl_number(json, "step", step->number);
-    jsonl_number(json, "op", op - look->model->ops);
-    jsonl_text(json, "kind", ops[kind->op]);
-    jsonl_text(json, "name", names_of(look->names, op->op->kind));
+    cus_json_integer(json, "stream", op->op->stream);
+    cus_json_integer(json, "step", step->number);
+    cus_json_integer(json, "op", op - look->model->ops);
+    cus_json_text(json, "kind", ops[kind->op]);
+    cus_json_text(json, "name", names_of(look->names, op->op->kind));
     shape(json, kind, op->op);
-    jsonl_number(json, "host_ns", op->op->host_ns);
-    jsonl_number(json, "result", op->op->result);
-    jsonl_text(json, "fate", look_fates[fate]);
+    cus_json_integer(json, "host_ns", op->op->host_ns);
+    cus_json_integer(json, "result", op->op->result);
+    cus_json_text(json, "fate", look_fates[fate]);
     if (op->out)
-        jsonl_number(json, "out_ns", (int64_t)(op->out->ns - trace->begin_ns));
+        cus_json_integer(json, "out_ns", (int64_t)(op->out->ns - trace->begin_ns));
     if (op->gpu) {
-        jsonl_number(json, "gpu_begin_ns", (int64_t)(op->gpu->head.ns - trace->begin_ns));
-        jsonl_number(json, "gpu_ns", (int64_t)op->gpu->gpu_ns);
+        cus_json_integer(json, "gpu_begin_ns", (int64_t)(op->gpu->head.ns - trace->begin_ns));
+        cus_json_integer(json, "gpu_ns", (int64_t)op->gpu->gpu_ns);
     }
     if (fate == LOOK_GRAPH) {
-        jsonl_number(json, "piece", ((const struct cst_launch *)op->out)->piece);
-        jsonl_number(json, "place", op->place);
+        cus_json_integer(json, "piece", ((const struct cst_launch *)op->out)->piece);
+        cus_json_integer(json, "place", op->place);
     } else if (fate == LOOK_FLUSHED) {
-        jsonl_text(json, "cause", cst_string(trace, ((const struct cst_flush *)op->out)->cause));
-        jsonl_text(json, "reason", cst_string(trace, ((const struct cst_flush *)op->out)->reason));
+        cus_json_text(json, "cause", cst_string(trace, ((const struct cst_flush *)op->out)->cause));
+        cus_json_text(json, "reason",
+                      cst_string(trace, ((const struct cst_flush *)op->out)->reason));
     } else if (fate == LOOK_EAGER) {
-        jsonl_text(json, "eager", cst_string(trace, op->op->eager));
-        jsonl_text(json, "why", cst_string(trace, op->op->why));
+        cus_json_text(json, "eager", cst_string(trace, op->op->eager));
+        cus_json_text(json, "why", cst_string(trace, op->op->why));
     }
 }
 
-static void put_call(struct jsonl *json, const struct look *look, const struct cst_call *call) {
-    jsonl_text(json, "name", cst_string(look->trace, call->name));
+static void put_call(struct cus_json *json, const struct look *look, const struct cst_call *call) {
+    cus_json_text(json, "name", cst_string(look->trace, call->name));
     if (call->stream != CST_NONE)
-        jsonl_number(json, "stream", call->stream);
-    jsonl_text(json, "what", WORD(whats, call->what));
+        cus_json_integer(json, "stream", call->stream);
+    cus_json_text(json, "what", WORD(whats, call->what));
     if (call->what == CST_CALL_FLUSH)
-        jsonl_text(json, "scope", WORD(scopes, call->scope));
-    jsonl_number(json, "host_ns", call->host_ns);
+        cus_json_text(json, "scope", WORD(scopes, call->scope));
+    cus_json_integer(json, "host_ns", call->host_ns);
     hex(json, "value", call->value);
 }
 
-static void put_launch(struct jsonl *json, const struct cst_launch *launch) {
-    jsonl_number(json, "stream", launch->stream);
-    jsonl_number(json, "n", launch->n);
-    jsonl_number(json, "piece", launch->piece);
-    jsonl_number(json, "variant", launch->variant);
-    jsonl_text(json, "choice", WORD(choices, launch->head.flags));
-    jsonl_number(json, "patched", launch->patched);
-    jsonl_number(json, "host_ns", launch->host_ns);
-    jsonl_number(json, "build_ns", launch->build_ns);
-    jsonl_number(json, "bytes", launch->bytes);
+static void put_launch(struct cus_json *json, const struct cst_launch *launch) {
+    cus_json_integer(json, "stream", launch->stream);
+    cus_json_integer(json, "n", launch->n);
+    cus_json_integer(json, "piece", launch->piece);
+    cus_json_integer(json, "variant", launch->variant);
+    cus_json_text(json, "choice", WORD(choices, launch->head.flags));
+    cus_json_integer(json, "patched", launch->patched);
+    cus_json_integer(json, "host_ns", launch->host_ns);
+    cus_json_integer(json, "build_ns", launch->build_ns);
+    cus_json_integer(json, "bytes", launch->bytes);
 }
 
 /* Of the record that is not an op; the type's word stands before. */
-static void put_rest(struct jsonl *json, const struct look *look, const struct cst_record *record) {
+static void put_rest(struct cus_json *json, const struct look *look,
+                     const struct cst_record *record) {
     const struct cst_trace *trace = look->trace;
     if (record->type == CST_CALL) {
         put_call(json, look, (const struct cst_call *)record);
     } else if (record->type == CST_FLUSH) {
         const struct cst_flush *flush = (const struct cst_flush *)record;
-        jsonl_number(json, "stream", flush->stream);
-        jsonl_number(json, "n", flush->n);
-        jsonl_text(json, "cause", cst_string(trace, flush->cause));
-        jsonl_text(json, "reason", cst_string(trace, flush->reason));
+        cus_json_integer(json, "stream", flush->stream);
+        cus_json_integer(json, "n", flush->n);
+        cus_json_text(json, "cause", cst_string(trace, flush->cause));
+        cus_json_text(json, "reason", cst_string(trace, flush->reason));
     } else if (record->type == CST_LAUNCH) {
         put_launch(json, (const struct cst_launch *)record);
     } else if (record->type == CST_PIECE) {
-        jsonl_number(json, "stream", ((const struct cst_piece *)record)->stream);
-        jsonl_number(json, "piece", ((const struct cst_piece *)record)->id);
-        jsonl_number(json, "n", ((const struct cst_piece *)record)->n);
+        cus_json_integer(json, "stream", ((const struct cst_piece *)record)->stream);
+        cus_json_integer(json, "piece", ((const struct cst_piece *)record)->id);
+        cus_json_integer(json, "n", ((const struct cst_piece *)record)->n);
     } else {
-        jsonl_number(json, "records", (int64_t)((const struct cst_lost *)record)->records);
-        jsonl_number(json, "ops", (int64_t)((const struct cst_lost *)record)->ops);
+        cus_json_integer(json, "records", (int64_t)((const struct cst_lost *)record)->records);
+        cus_json_integer(json, "ops", (int64_t)((const struct cst_lost *)record)->ops);
     }
 }
 
@@ -210,7 +212,7 @@ static uint32_t stream_of(const struct cst_record *record) {
 
 void dump_lines(const struct look *look, const struct selection *selection, uint32_t stream,
                 FILE *to) {
-    struct jsonl json = {.to = to};
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
     const struct cst_trace *trace = look->trace;
     uint32_t next = 0;
     header(&json, look);
@@ -222,15 +224,15 @@ void dump_lines(const struct look *look, const struct selection *selection, uint
         if (op ? !selection->steps[op->step]
                : record->ns < selection->begin || record->ns >= selection->end)
             continue;
-        jsonl_open(&json, NULL, '{');
-        jsonl_text(&json, "type", type_word(record->type));
-        jsonl_number(&json, "ns", (int64_t)(record->ns - trace->begin_ns));
-        jsonl_number(&json, "thread", record->thread);
+        cus_json_open(&json, NULL, '{');
+        cus_json_text(&json, "type", type_word(record->type));
+        cus_json_integer(&json, "ns", (int64_t)(record->ns - trace->begin_ns));
+        cus_json_integer(&json, "thread", record->thread);
         if (op)
             put_op(&json, look, op);
         else
             put_rest(&json, look, record);
-        jsonl_close(&json, '}');
-        jsonl_end(&json);
+        cus_json_close(&json, '}');
+        cus_json_end(&json);
     }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/json.h"
 #include "tools/trace/clean.h"
 
 enum { DEPTH = 64 };
@@ -47,15 +48,15 @@ static size_t put_escape(struct scan *s) {
 
 /* A string that is sound up to `end`, cleaned. */
 static void keep_string(struct scan *s, const char *end) {
-    char escape[CLEAN_JSON];
+    char escape[CUS_JSON_ESCAPE];
     while (s->to && s->at < end) {
-        size_t plain = clean_json_plain(s->at);
+        size_t plain = cus_json_plain(s->at);
         if (plain || *s->at == '"') {
             keep(s, plain ? plain : 1);
         } else if (*s->at == '\\') {
             s->at += put_escape(s);
         } else {
-            s->at += clean_json_escape(s->at, escape);
+            s->at += cus_json_escape(s->at, escape);
             s->to = stpcpy(s->to, escape);
         }
     }
@@ -174,7 +175,7 @@ static size_t room(const char *facts) {
     size_t bytes = 1;
     while (*facts) {
         struct clean_character c = clean_next(facts);
-        bytes += c.shown ? c.bytes : CLEAN_JSON;
+        bytes += c.shown ? c.bytes : CUS_JSON_ESCAPE;
         facts += c.bytes;
     }
     return bytes;

@@ -8,7 +8,7 @@
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
 #include "tools/trace/beside.h"
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 #include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */
 #include "tools/trace/report.h"
 
@@ -41,22 +41,21 @@ static const char *const units[] = {"count", "percent", "ns", "bytes", "text"};
 static bool put_table(FILE *to, const struct look *look, const void *context) {
     struct table *table = (struct table *)context;
     struct table_view view = {.format = TABLE_JSON, .top = HTML_ROWS_MAX};
-    struct jsonl json = {.to = to};
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
     (void)look;
-    jsonl_open(&json, NULL, '{');
-    jsonl_open(&json, "columns", '[');
+    cus_json_open(&json, NULL, '{');
+    cus_json_open(&json, "columns", '[');
     for (unsigned i = 0; i < table->n_columns; i++) {
-        jsonl_open(&json, NULL, '[');
-        jsonl_text(&json, NULL, table->columns[i].key);
-        jsonl_text(&json, NULL, units[table->columns[i].unit]);
-        jsonl_close(&json, ']');
-        json.follows = true;
+        cus_json_open(&json, NULL, '[');
+        cus_json_text(&json, NULL, table->columns[i].key);
+        cus_json_text(&json, NULL, units[table->columns[i].unit]);
+        cus_json_close(&json, ']');
     }
-    jsonl_close(&json, ']');
-    jsonl_number(&json, "all", (int64_t)table->n_rows);
-    jsonl_raw(&json, "report", "");
+    cus_json_close(&json, ']');
+    cus_json_integer(&json, "all", (int64_t)table->n_rows);
+    cus_json_raw(&json, "report", "");
     table_print(table, &view, to);
-    jsonl_close(&json, '}');
+    cus_json_close(&json, '}');
     return !table->failed;
 }
 
@@ -78,25 +77,27 @@ static bool put_totals(FILE *to, const struct look *look, const void *context) {
     const struct counted *counted = context;
     const struct model *model = look->model;
     const struct cst_trace *trace = look->trace;
-    struct jsonl json = {.to = to};
-    jsonl_open(&json, NULL, '{');
-    jsonl_number(&json, "ops", model->n_ops);
-    jsonl_number(&json, "in_graphs", (int64_t)model->in_graphs);
-    jsonl_number(&json, "eager", (int64_t)model->eager);
-    jsonl_number(&json, "flushed", (int64_t)model->flushed);
-    jsonl_number(&json, "open", (int64_t)model->open);
-    jsonl_number(&json, "graph_launches", (int64_t)model->graph_launches);
-    jsonl_number(&json, "steps", model->n_steps);
-    jsonl_number(&json, "kernels", (int64_t)counted->kernels);
-    jsonl_number(&json, "signatures", (int64_t)counted->signatures);
-    jsonl_number(&json, "streams", there((const void *const *)trace->streams, trace->n_streams));
-    jsonl_number(&json, "threads", there((const void *const *)trace->threads, trace->n_threads));
-    jsonl_number(&json, "lost_records", (int64_t)trace->lost_records);
-    jsonl_number(&json, "lost_ops", (int64_t)trace->lost_ops);
-    jsonl_number(&json, "torn_bytes", (int64_t)trace->torn);
-    jsonl_bool(&json, "closed", trace->closed);
-    jsonl_number(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
-    jsonl_close(&json, '}');
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
+    cus_json_open(&json, NULL, '{');
+    cus_json_integer(&json, "ops", model->n_ops);
+    cus_json_integer(&json, "in_graphs", (int64_t)model->in_graphs);
+    cus_json_integer(&json, "eager", (int64_t)model->eager);
+    cus_json_integer(&json, "flushed", (int64_t)model->flushed);
+    cus_json_integer(&json, "open", (int64_t)model->open);
+    cus_json_integer(&json, "graph_launches", (int64_t)model->graph_launches);
+    cus_json_integer(&json, "steps", model->n_steps);
+    cus_json_integer(&json, "kernels", (int64_t)counted->kernels);
+    cus_json_integer(&json, "signatures", (int64_t)counted->signatures);
+    cus_json_integer(&json, "streams",
+                     there((const void *const *)trace->streams, trace->n_streams));
+    cus_json_integer(&json, "threads",
+                     there((const void *const *)trace->threads, trace->n_threads));
+    cus_json_integer(&json, "lost_records", (int64_t)trace->lost_records);
+    cus_json_integer(&json, "lost_ops", (int64_t)trace->lost_ops);
+    cus_json_integer(&json, "torn_bytes", (int64_t)trace->torn);
+    cus_json_bool(&json, "closed", trace->closed);
+    cus_json_integer(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
+    cus_json_close(&json, '}');
     return true;
 }
 
@@ -104,26 +105,26 @@ static bool put_totals(FILE *to, const struct look *look, const void *context) {
 static bool put_facts(FILE *to, const struct look *look, const void *context) {
     const struct cst_trace *trace = look->trace;
     const struct cus_option_row *row;
-    struct jsonl json = {.to = to};
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
     (void)context;
-    jsonl_open(&json, NULL, '{');
-    jsonl_text(&json, "trace", trace->path);
-    jsonl_number(&json, "version", trace->version);
-    jsonl_number(&json, "begin_ns", (int64_t)trace->begin_ns);
-    jsonl_raw(&json, "facts", look->facts);
-    jsonl_open(&json, "defaults", '{');
+    cus_json_open(&json, NULL, '{');
+    cus_json_text(&json, "trace", trace->path);
+    cus_json_integer(&json, "version", trace->version);
+    cus_json_integer(&json, "begin_ns", (int64_t)trace->begin_ns);
+    cus_json_raw(&json, "facts", look->facts);
+    cus_json_open(&json, "defaults", '{');
     for (unsigned i = 0; (row = cus_options_row(i)); i++)
-        jsonl_text(&json, row->key, row->value);
-    jsonl_close(&json, '}');
-    jsonl_open(&json, "why", '{');
+        cus_json_text(&json, row->key, row->value);
+    cus_json_close(&json, '}');
+    cus_json_open(&json, "why", '{');
     for (unsigned i = 0; i < CUS_WHYS; i++) {
-        jsonl_open(&json, cus_why_key(i), '[');
-        jsonl_text(&json, NULL, cus_why_what(i));
-        jsonl_text(&json, NULL, cus_why_advice(i));
-        jsonl_close(&json, ']');
+        cus_json_open(&json, cus_why_key(i), '[');
+        cus_json_text(&json, NULL, cus_why_what(i));
+        cus_json_text(&json, NULL, cus_why_advice(i));
+        cus_json_close(&json, ']');
     }
-    jsonl_close(&json, '}');
-    jsonl_close(&json, '}');
+    cus_json_close(&json, '}');
+    cus_json_close(&json, '}');
     return true;
 }
 

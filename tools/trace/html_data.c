@@ -20,7 +20,7 @@
 
 #include "shim/stats/tally.h"
 #include "tools/trace/html.h"
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 #include "tools/trace/report.h"
 
 #define XXH_INLINE_ALL
@@ -62,7 +62,7 @@ struct data {
     struct column op[OPS], out[OUTS], call[CALLS], shape[SHAPES], step[STEPS], gpu[GPUS];
     struct number_of shapes;
     struct report_rows alone, labels, texts, signatures;
-    struct jsonl lists_alone, lists_labels, lists_texts, lists_signatures;
+    struct cus_json lists_alone, lists_labels, lists_texts, lists_signatures;
     char *json[4];
     size_t json_bytes[4];
     struct where {
@@ -166,24 +166,24 @@ static uint32_t shape_of(struct data *data, const struct cst_op *op) {
 }
 
 /* What a cause of flushes means, and what to do about it. */
-static void put_meaning(struct jsonl *list, const char *text) {
+static void put_meaning(struct cus_json *list, const char *text) {
     static const char *const keys[] = {
 #define CUS_CAUSE(id, key) key,
 #include "shim/stats/reasons.def"
     };
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], text) == 0) {
-            jsonl_text(list, NULL, cus_cause_what(i));
-            jsonl_text(list, NULL, cus_cause_advice(i));
+            cus_json_text(list, NULL, cus_cause_what(i));
+            cus_json_text(list, NULL, cus_cause_advice(i));
             return;
         }
-    jsonl_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_what(text) : "");
-    jsonl_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_advice(text) : "");
+    cus_json_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_what(text) : "");
+    cus_json_text(list, NULL, strncmp(text, "cu", 2) == 0 ? cus_call_advice(text) : "");
 }
 
 /* The number of a text of the trace among those of a list, which it is added to. By its id: this is
  * asked again and again, and texts may be long. */
-static uint32_t text_of(struct data *data, struct report_rows *rows, struct jsonl *list,
+static uint32_t text_of(struct data *data, struct report_rows *rows, struct cus_json *list,
                         uint32_t id) {
     const char *text = cst_string(data->look->trace, id);
     uint32_t known = rows->n, number = report_row(rows, id, "");
@@ -192,10 +192,10 @@ static uint32_t text_of(struct data *data, struct report_rows *rows, struct json
         return 0;
     }
     if (number == known) {
-        jsonl_open(list, NULL, '[');
-        jsonl_text(list, NULL, text);
+        cus_json_open(list, NULL, '[');
+        cus_json_text(list, NULL, text);
         put_meaning(list, text);
-        jsonl_close(list, ']');
+        cus_json_close(list, ']');
     }
     return number;
 }
@@ -221,12 +221,12 @@ static uint32_t alone_of(struct data *data, const struct cst_op *op) {
         return 0;
     }
     if (number == known) {
-        jsonl_open(&data->lists_alone, NULL, '[');
-        jsonl_bool(&data->lists_alone, NULL, op->head.flags == CST_EAGER);
-        jsonl_text(&data->lists_alone, NULL, eager);
-        jsonl_text(&data->lists_alone, NULL, cst_string(trace, op->why));
-        jsonl_number(&data->lists_alone, NULL, op->result);
-        jsonl_close(&data->lists_alone, ']');
+        cus_json_open(&data->lists_alone, NULL, '[');
+        cus_json_bool(&data->lists_alone, NULL, op->head.flags == CST_EAGER);
+        cus_json_text(&data->lists_alone, NULL, eager);
+        cus_json_text(&data->lists_alone, NULL, cst_string(trace, op->why));
+        cus_json_integer(&data->lists_alone, NULL, op->result);
+        cus_json_close(&data->lists_alone, ']');
     }
     return number + 1;
 }
@@ -322,7 +322,7 @@ static void take_call(struct data *data, const struct cst_call *call, uint64_t s
         return;
     }
     if (number == known)
-        jsonl_text(&data->lists_labels, NULL, label);
+        cus_json_text(&data->lists_labels, NULL, label);
     put(data, &data->call[C_TIME], since);
     put(data, &data->call[C_HOST], call->host_ns);
     put(data, &data->call[C_STREAM], call->stream == CST_NONE ? 0 : 1 + (uint64_t)call->stream);
@@ -360,7 +360,7 @@ static void take_steps(struct data *data) {
         if (number == known) {
             char text[20];
             snprintf(text, sizeof text, "%016" PRIx64, data->look->signatures[i]);
-            jsonl_text(&data->lists_signatures, NULL, text);
+            cus_json_text(&data->lists_signatures, NULL, text);
         }
         put(data, &data->step[T_STREAM], step->stream);
         put(data, &data->step[T_N], step->n_ops);
@@ -373,72 +373,72 @@ static void take_steps(struct data *data) {
 
 /* ---- the lists ---- */
 
-static void put_kinds(struct jsonl *json, const struct look *look) {
+static void put_kinds(struct cus_json *json, const struct look *look) {
     const struct cst_trace *trace = look->trace;
-    jsonl_open(json, "kinds", '[');
+    cus_json_open(json, "kinds", '[');
     for (uint32_t i = 0; i < trace->n_kinds; i++) {
         const struct cst_kind *kind = trace->kinds[i];
         if (!kind) {
-            jsonl_raw(json, NULL, "null");
+            cus_json_raw(json, NULL, "null");
             continue;
         }
-        jsonl_open(json, NULL, '{');
-        jsonl_number(json, "op", kind->op);
-        jsonl_text(json, "name", names_of(look->names, i));
+        cus_json_open(json, NULL, '{');
+        cus_json_integer(json, "op", kind->op);
+        cus_json_text(json, "name", names_of(look->names, i));
         if (strcmp(names_of(look->names, i), cst_string(trace, kind->name)) != 0)
-            jsonl_text(json, "symbol", cst_string(trace, kind->name));
-        jsonl_text(json, "file", cst_string(trace, kind->file));
-        jsonl_number(json, "elem", kind->elem);
-        jsonl_number(json, "form", kind->form);
-        jsonl_close(json, '}');
+            cus_json_text(json, "symbol", cst_string(trace, kind->name));
+        cus_json_text(json, "file", cst_string(trace, kind->file));
+        cus_json_integer(json, "elem", kind->elem);
+        cus_json_integer(json, "form", kind->form);
+        cus_json_close(json, '}');
     }
-    jsonl_close(json, ']');
+    cus_json_close(json, ']');
 }
 
 static bool put_lists(FILE *to, const struct look *look, const void *context) {
     const struct data *data = context;
     const struct cst_trace *trace = look->trace;
-    struct jsonl json = {.to = to};
+    struct cus_json json = json_to(to, CUS_JSON_SPACED);
     static const char *const keys[] = {"alone", "labels", "texts", "signatures"};
-    jsonl_open(&json, NULL, '{');
-    jsonl_number(&json, "ops", look->model->n_ops);
-    jsonl_number(&json, "outs", data->n_outs);
-    jsonl_number(&json, "calls", data->n_calls);
-    jsonl_number(&json, "shapes", data->shapes.n);
-    jsonl_number(&json, "steps", look->model->n_steps);
-    jsonl_number(&json, "gpu", (int64_t)look->model->gpu_known);
+    cus_json_open(&json, NULL, '{');
+    cus_json_integer(&json, "ops", look->model->n_ops);
+    cus_json_integer(&json, "outs", data->n_outs);
+    cus_json_integer(&json, "calls", data->n_calls);
+    cus_json_integer(&json, "shapes", data->shapes.n);
+    cus_json_integer(&json, "steps", look->model->n_steps);
+    cus_json_integer(&json, "gpu", (int64_t)look->model->gpu_known);
     put_kinds(&json, look);
-    jsonl_open(&json, "streams", '[');
+    cus_json_open(&json, "streams", '[');
     for (uint32_t i = 0; i < trace->n_streams; i++) {
         const struct cst_stream *stream = trace->streams[i];
-        jsonl_number(&json, NULL, stream ? stream->kind : 0);
+        cus_json_integer(&json, NULL, stream ? stream->kind : 0);
     }
-    jsonl_close(&json, ']');
-    jsonl_open(&json, "threads", '[');
+    cus_json_close(&json, ']');
+    cus_json_open(&json, "threads", '[');
     for (uint32_t i = 0; i < trace->n_threads; i++) {
         const struct cst_thread *thread = trace->threads[i];
-        jsonl_open(&json, NULL, '[');
-        jsonl_number(&json, NULL, thread ? thread->tid : 0);
-        jsonl_text(&json, NULL, thread ? cst_string(trace, thread->name) : "");
-        jsonl_close(&json, ']');
+        cus_json_open(&json, NULL, '[');
+        cus_json_integer(&json, NULL, thread ? thread->tid : 0);
+        cus_json_text(&json, NULL, thread ? cst_string(trace, thread->name) : "");
+        cus_json_close(&json, ']');
     }
-    jsonl_close(&json, ']');
+    cus_json_close(&json, ']');
     for (unsigned i = 0; i < 4; i++)
-        jsonl_raw(&json, keys[i], data->json[i]);
-    jsonl_close(&json, '}');
+        cus_json_raw(&json, keys[i], data->json[i]);
+    cus_json_close(&json, '}');
     return true;
 }
 
 bool html_data(FILE *to, const struct look *look) {
     struct data data = {.look = look};
-    struct jsonl *lists[] = {&data.lists_alone, &data.lists_labels, &data.lists_texts,
-                             &data.lists_signatures};
+    struct cus_json *lists[] = {&data.lists_alone, &data.lists_labels, &data.lists_texts,
+                                &data.lists_signatures};
     data.outs = malloc((look->trace->n_events + 1) * sizeof *data.outs);
     data.failed = !data.outs;
     for (unsigned i = 0; i < 4; i++) {
-        lists[i]->to = open_memstream(&data.json[i], &data.json_bytes[i]);
+        *lists[i] = json_to(open_memstream(&data.json[i], &data.json_bytes[i]), CUS_JSON_SPACED);
         if (lists[i]->to)
-            jsonl_open(lists[i], NULL, '[');
+            cus_json_open(lists[i], NULL, '[');
         data.failed |= !lists[i]->to;
     }
     if (!data.failed) {
@@ -450,7 +450,7 @@ bool html_data(FILE *to, const struct look *look) {
     for (unsigned i = 0; i < 4; i++) {
         if (!lists[i]->to)
             continue;
-        jsonl_close(lists[i], ']');
+        cus_json_close(lists[i], ']');
         data.failed |= fclose(lists[i]->to) != 0;
     }
     data.failed = data.failed || !html_json(to, "lists", put_lists, look, &data);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/json.h"
 #include "shim/base/version.h"
 #include "tools/trace/clean.h"
 
@@ -14,16 +15,16 @@
 static void fact(char *json, size_t bytes, const char *key, const char *text) {
     size_t n = strlen(json);
     n += (size_t)snprintf(json + n, bytes - n, "%s\"%s\":\"", n > 1 ? "," : "", key);
-    while (*text && n + CLEAN_JSON + 4 < bytes) {
-        char escape[CLEAN_JSON];
-        if (clean_json_plain(text)) {
+    while (*text && n + CUS_JSON_ESCAPE + 4 < bytes) {
+        char escape[CUS_JSON_ESCAPE];
+        if (cus_json_plain(text)) {
             size_t character = clean_next(text).bytes;
             memcpy(json + n, text, character);
             n += character;
             text += character;
         } else {
-            text += clean_json_escape(text, escape);
-            n += (size_t)snprintf(json + n, CLEAN_JSON, "%s", escape);
+            text += cus_json_escape(text, escape);
+            n += (size_t)snprintf(json + n, CUS_JSON_ESCAPE, "%s", escape);
         }
     }
     json[n++] = '"';

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/trace/clean.h"
+#include "shim/base/json.h"
 #include "tools/trace/facts.h"
 
 static void drain(struct out *out) {
@@ -95,19 +95,12 @@ void out_us(struct out *out, uint64_t ns) {
         out_bytes(out, digits, sizeof digits);
 }
 
+static void put(void *out, const char *bytes, size_t n) {
+    out_bytes(out, bytes, n);
+}
+
 void out_json(struct out *out, const char *text) {
-    char escape[CLEAN_JSON];
-    out_bytes(out, "\"", 1);
-    for (;;) {
-        size_t plain = clean_json_plain(text);
-        out_bytes(out, text, plain);
-        text += plain;
-        if (!*text)
-            break;
-        text += clean_json_escape(text, escape);
-        out_text(out, escape);
-    }
-    out_bytes(out, "\"", 1);
+    cus_json_string(put, out, text);
 }
 
 void out_key(struct out *out, const char *key) {

@@ -7,7 +7,7 @@
 
 #include "shim/base/config.h"
 #include "tools/trace/clean.h"
-#include "tools/trace/jsonl.h"
+#include "tools/trace/json.h"
 
 enum { COLUMNS_MAX = 32, HUMAN = 32 };
 
@@ -325,47 +325,47 @@ static void print_csv(const struct printing *p) {
     }
 }
 
-static void print_json_rows(const struct printing *p, const char *name, struct jsonl *json) {
-    jsonl_open(json, name, '[');
+static void print_json_rows(const struct printing *p, const char *name, struct cus_json *json) {
+    cus_json_open(json, name, '[');
     for (size_t row = 0; row < p->n_rows; row++) {
         if (row)
             putc(',', p->to);
         json->follows = false;
         fputs("\n  ", p->to);
-        jsonl_open(json, NULL, '{');
+        cus_json_open(json, NULL, '{');
         for (unsigned i = 0; i < p->n; i++) {
             union table_value value = value_of(p, row, i);
             const char *key = column(p, i)->key;
             if (column(p, i)->unit == TABLE_TEXT)
-                jsonl_text(json, key, value.text ? value.text : "");
+                cus_json_text(json, key, value.text ? value.text : "");
             else if (is_real(column(p, i)->unit))
-                jsonl_real(json, key, value.real);
+                json_real(json, key, value.real);
             else
-                jsonl_number(json, key, value.number);
+                cus_json_integer(json, key, value.number);
         }
-        jsonl_close(json, '}');
+        cus_json_close(json, '}');
     }
-    jsonl_close(json, ']');
+    cus_json_close(json, ']');
 }
 
 static void print_json(const struct printing *p, const struct printing *also) {
-    struct jsonl json = {.to = p->to};
-    jsonl_open(&json, NULL, '{');
-    jsonl_text(&json, "report", p->table->name);
-    jsonl_open(&json, "about", '{');
+    struct cus_json json = json_to(p->to, CUS_JSON_SPACED);
+    cus_json_open(&json, NULL, '{');
+    cus_json_text(&json, "report", p->table->name);
+    cus_json_open(&json, "about", '{');
     for (unsigned i = 0; i < p->table->n_notes; i++) {
         const struct table_note *note = &p->table->notes[i];
         if (note->text)
-            jsonl_text(&json, note->key, note->text);
+            cus_json_text(&json, note->key, note->text);
         else
-            jsonl_number(&json, note->key, note->number);
+            cus_json_integer(&json, note->key, note->number);
     }
-    jsonl_close(&json, '}');
+    cus_json_close(&json, '}');
     print_json_rows(p, "rows", &json);
     if (also)
         print_json_rows(also, p->table->also->name, &json);
-    jsonl_close(&json, '}');
-    jsonl_end(&json);
+    cus_json_close(&json, '}');
+    cus_json_end(&json);
 }
 
 /* `rows`: as many numbers as the table has rows. */

@@ -68,7 +68,7 @@ struct table_view {
     enum table_format format;
     const char *sort;   /* a column's key; NULL: the table's own */
     const char *fields; /* keys with commas between; NULL: all */
-    uint64_t top;       /* rows at most; 0: all */
+    unsigned top;       /* rows at most; 0: all */
 };
 
 /* False where a field does not exist, with a sentence in `error`. */

@@ -156,14 +156,17 @@ void CheckCode(const player &p) {
 // What it says of the notes is JSON.
 void CheckNotes(const notes *notes) {
     CHECK(notes->n <= NOTES);
-    FILE *out = stdout;
-    CheckJson(Printed([&](FILE *to) {
-        stdout = to;
-        putchar('{');
-        notes_put(notes, "notes");
-        puts("}");
-        stdout = out;
-    }));
+    std::string text;
+    cus_json json = {};
+    json.put = [](void *to, const char *bytes, size_t n) {
+        static_cast<std::string *>(to)->append(bytes, n);
+    };
+    json.to = &text;
+    json.form = CUS_JSON_TIGHT;
+    cus_json_open(&json, nullptr, '{');
+    notes_put(notes, &json, "notes");
+    cus_json_close(&json, '}');
+    CheckJson(text);
 }
 
 } // namespace

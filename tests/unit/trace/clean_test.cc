@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "shim/base/json.h"
+
 namespace {
 
 using Printer = std::function<void(FILE *)>;
@@ -44,14 +46,14 @@ std::string Xml(const std::string &text, unsigned most = 1000) {
 
 std::string Json(const std::string &text) {
     std::string result;
-    char escape[CLEAN_JSON];
+    char escape[CUS_JSON_ESCAPE];
     for (const char *at = text.c_str();;) {
-        size_t plain = clean_json_plain(at);
+        size_t plain = cus_json_plain(at);
         result.append(at, plain);
         at += plain;
         if (!*at)
             return result;
-        at += clean_json_escape(at, escape);
+        at += cus_json_escape(at, escape);
         result += escape;
     }
 }
