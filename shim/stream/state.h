@@ -548,7 +548,8 @@ void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* The stream on which they are captured goes. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
 /* Makes room in the driver's pools for graphs of so many nodes: builds such, each while nothing
- * runs in the context, until then at most, and destroys them. Says for how many. Build lock held. */
+ * runs in the context, until then at most, and destroys them. Says for how many. Build lock held.
+ */
 struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n,
                                     uint64_t until_ns);
 /* Destroys what was dropped; if it `must`, while a thread may sleep in a copy, too. */
@@ -611,7 +612,8 @@ static inline bool cus_build_give_way(struct cus_ways *ways, uint64_t most_ns) {
 bool cus_room_for(struct cus_engine *engine, uint32_t nodes);
 /* One is built. */
 void cus_room_take(struct cus_engine *engine, uint32_t nodes);
-/* Waits until nothing runs in the context, which is current, until then at most. Build lock held. */
+/* Waits until nothing runs in the context, which is current, until then at most. Build lock held.
+ */
 bool cus_room_settle(struct cus_context *context, uint64_t until_ns);
 /* The host has waited: is there room again, is some to be made? No lock held. */
 void cus_room_waited(struct cus_engine *engine);

@@ -4,7 +4,7 @@
 Runs on a machine with a GPU from the root of the tree, with what `tools/gpu-check --ablation --build-only` has put into .carry/. In a turn each
 program runs once with everything, once more so, and once without each mechanism. A cell of the table is the median without over the median with
 everything: above 1 the mechanism gains. Its spread is the most by which the two equal runs of a turn differ.
-ABLATION.md and ablation.json are written again after each turn. Exit status: 0 if all results were equal, 1 otherwise, 2 if nothing was measured.
+ablation.md and ablation.json are written again after each turn. Exit status: 0 if all results were equal, 1 otherwise, 2 if nothing was measured.
 """
 
 import argparse
@@ -153,7 +153,7 @@ class Book:
 
     def write(self):
         os.makedirs(self.folder, exist_ok=True)
-        for name, text in (("ablation.json", json.dumps({"facts": self.facts, "names": self.names, "runs": self.runs}, indent=1)), ("ABLATION.md", self.table())):
+        for name, text in (("ablation.json", json.dumps({"facts": self.facts, "names": self.names, "runs": self.runs}, indent=1)), ("ablation.md", self.table())):
             path = os.path.join(self.folder, name)
             with open(path + ".part", "w") as f:
                 f.write(text)

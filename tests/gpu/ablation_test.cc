@@ -87,7 +87,7 @@ class Ablation : public ::testing::Test {
 TEST_F(Ablation, MarksWhatDiffersBeyondTheSpread) {
     Loop();
     EXPECT_EQ(Measure("out"), 0) << Read("log");
-    std::string table = Read("out/ABLATION.md");
+    std::string table = Read("out/ablation.md");
     EXPECT_NE(table.find("| program | turns | spread | twins | repeat | second_exec |"),
               std::string::npos)
         << table;
@@ -101,14 +101,14 @@ TEST_F(Ablation, ProgramsThatStopTakeTurns) {
     Loop();
     EXPECT_EQ(Run("--out " + dir_ + "/out --without repeat --only 'hostloop 240' --turns 1"), 0)
         << Read("log");
-    EXPECT_NE(Read("out/ABLATION.md").find("| hostloop 240 launches | 1 | 0.0"), std::string::npos)
-        << Read("out/ABLATION.md");
+    EXPECT_NE(Read("out/ablation.md").find("| hostloop 240 launches | 1 | 0.0"), std::string::npos)
+        << Read("out/ablation.md");
 }
 
 TEST_F(Ablation, OtherResultsAreSaid) {
     Loop("cd");
     EXPECT_EQ(Measure("out"), 1) << Read("log");
-    EXPECT_NE(Read("out/ABLATION.md").find("hostloop endless: results differ"), std::string::npos);
+    EXPECT_NE(Read("out/ablation.md").find("hostloop endless: results differ"), std::string::npos);
 }
 
 /* The library says so where it knows no switches, or not this one. */
@@ -116,7 +116,7 @@ TEST_F(Ablation, ARunThatLeftNothingOutIsNotCounted) {
     Loop("ab", "[ -n \"$CUSPLICE_WITHOUT\" ] && "
                "echo 'cusplice[1:1] warn config: CUSPLICE_WITHOUT: no such variable' >&2");
     EXPECT_EQ(Measure("out"), 1) << Read("log");
-    std::string table = Read("out/ABLATION.md");
+    std::string table = Read("out/ablation.md");
     EXPECT_NE(table.find("| hostloop endless | 3 | 0.020 | - | - | - |"), std::string::npos)
         << table;
     EXPECT_NE(table.find("CUSPLICE_WITHOUT: no such variable"), std::string::npos) << table;
@@ -132,7 +132,7 @@ TEST_F(Ablation, NoTurnBeginsWithoutTimeForIt) {
 TEST_F(Ablation, WhatWasMeasuredIsThereIfItIsKilled) {
     Loop("ab", "[ $(wc -l < " + dir_ + "/runs) = 3 ] && kill -9 $PPID");
     EXPECT_NE(Measure("out"), 0);
-    EXPECT_NE(Read("out/ABLATION.md").find("| hostloop endless | 1 | 0.020 |"), std::string::npos)
+    EXPECT_NE(Read("out/ablation.md").find("| hostloop endless | 1 | 0.020 |"), std::string::npos)
         << Read("log");
 }
 
@@ -142,9 +142,9 @@ TEST_F(Ablation, TurnsOfSeveralRunsAreAddedUp) {
     EXPECT_EQ(Measure("b", "--turns 2"), 0) << Read("log");
     EXPECT_EQ(Run("--out " + dir_ + "/all --merge " + dir_ + "/a " + dir_ + "/b"), 0)
         << Read("log");
-    EXPECT_NE(Read("all/ABLATION.md").find("| hostloop endless | 3 | 0.020 | 1.025 |"),
+    EXPECT_NE(Read("all/ablation.md").find("| hostloop endless | 3 | 0.020 | 1.025 |"),
               std::string::npos)
-        << Read("all/ABLATION.md");
+        << Read("all/ablation.md");
 }
 
 TEST_F(Ablation, AMechanismThatThereIsNotIsNamed) {
