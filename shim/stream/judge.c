@@ -152,13 +152,16 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
         uint32_t before = judge->unpaid ? judge->unpaid - 1 : 0;
         uint64_t turns = (uint64_t)engine->plan.limits.warmup + 1;
         uint64_t learning = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-        if (!CUS_PAYS(PATIENCE_TURNS))
-            learning = 0;
-        judge->patience = CUS_PAYS(PATIENCE_LEAST) ? PATIENCE >> halvings(before) : 0;
+        judge->patience = PATIENCE >> halvings(before);
         if (judge->patience < learning)
             judge->patience = learning;
         judge->learned = learning;
         judge->tried = judge->patience;
+        /* How long it is not believed again if it comes to nothing stays what it is. */
+        if (!CUS_PAYS(PATIENCE_LEAST))
+            judge->patience = CUS_PAYS(PATIENCE_TURNS) ? learning : 0;
+        else if (!CUS_PAYS(PATIENCE_TURNS))
+            judge->patience = PATIENCE >> halvings(before);
         judge->credit = CREDIT >> halvings(before);
     }
 }
