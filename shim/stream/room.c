@@ -34,12 +34,12 @@
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
-    SETTLE_NS = 500000,        /* for which other streams are waited for, others held up: twice as */
-    SETTLE_MAX_NS = 16000000,  /* long the next time where it was in vain, up to this */
-    RESERVE_NS = 8000000,      /* for which room is made at a time */
-    AGAIN = 8,                 /* so many times as long as it took it is not tried again; */
-    IN_VAIN = 16,              /* so many where it was in vain, and twice as many each time once it */
-    IN_VAIN_MAX_MS = 8000,     /* takes longest, up to this: then it costs a 500th */
+    SETTLE_NS = 500000,       /* for which other streams are waited for, others held up: twice as */
+    SETTLE_MAX_NS = 16000000, /* long the next time where it was in vain, up to this */
+    RESERVE_NS = 8000000,     /* for which room is made at a time */
+    AGAIN = 8,                /* it is tried again after so many times what was waited; */
+    IN_VAIN = 16,             /* so many where it was in vain, and twice as many each time once */
+    IN_VAIN_MAX_MS = 8000,    /* it takes longest, up to this: then it costs a 500th */
     GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
     STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
     LOOK_NS = 50000
@@ -341,13 +341,14 @@ static void hold_room(struct cus_room *room, struct cus_freed made, bool had_str
     room->nodes = made.nodes > room->nodes ? made.nodes : room->nodes;
 }
 
-/* When it is tried again, and for how long others are waited for then. */
-static void plan_next(struct cus_wanted *wanted, bool made, uint64_t took_ns, uint64_t now) {
+/* When it is tried again, and for how long others are waited for then. Where nothing ran room may
+ * be made at each wait. */
+static void plan_next(struct cus_wanted *wanted, bool made, uint64_t waited_ns, uint64_t now) {
     uint64_t most = IN_VAIN_MAX_MS * UINT64_C(1000000);
     if (made)
-        wanted->pause = took_ns * AGAIN;
+        wanted->pause = waited_ns * AGAIN;
     else if (wanted->settle < SETTLE_MAX_NS)
-        wanted->pause = took_ns * IN_VAIN;
+        wanted->pause = waited_ns * IN_VAIN;
     else
         wanted->pause = wanted->pause * 2 < most ? wanted->pause * 2 : most;
     if (!made && wanted->settle < SETTLE_MAX_NS)
@@ -366,6 +367,7 @@ static void make_room(struct cus_engine *engine) {
     wanted->settle += wanted->settle ? 0 : SETTLE_NS;
     bool way = cus_build_takes_way(0); /* others are held up soon, or the GPU never rests */
     bool made = cus_room_settle(context, began + wanted->settle);
+    uint64_t waited_ns = cus_clock_ns() - began;
     if (made) {
         bool had_stream = engine->capture_stream != NULL;
         struct cus_freed room =
@@ -375,7 +377,7 @@ static void make_room(struct cus_engine *engine) {
     }
     uint64_t now = cus_clock_ns();
     cus_build_had_way(way, 0, now - began);
-    plan_next(wanted, made, now - began, now);
+    plan_next(wanted, made, waited_ns, now);
 }
 
 /* A thread is not cancelled here: it holds locks, and the program's call is over. */
