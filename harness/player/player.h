@@ -10,7 +10,7 @@
 #include "harness/player/api.h"
 #include "harness/player/clock.h"
 #include "harness/player/notes.h"
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 /* ---- code (code.c, image.c) ---- */
 

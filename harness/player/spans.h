@@ -5,7 +5,7 @@
 #ifndef CUSPLICE_PLAYER_SPANS_H
 #define CUSPLICE_PLAYER_SPANS_H
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 enum { SPANS_MAX = 1 << 16 }; /* at a time: each that comes moves those behind it */
 

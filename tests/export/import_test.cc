@@ -5,11 +5,11 @@
 #include <memory>
 #include <random>
 
-#include "shim/trace/reader.h"
 #include "tests/export/make.h"
 #include "tests/export/query.h"
 #include "tests/launcher/launcher.h"
 #include "tools/trace/export.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "shim/trace/reader.h"
 #include "shim/trace/record.h"
 #include "tests/fuzz/servers.h"
 #include "tests/sim/child.h"
 #include "tools/trace/model.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

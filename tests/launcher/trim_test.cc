@@ -3,9 +3,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "shim/trace/reader.h"
 #include "tests/launcher/traces.h"
 #include "tools/trace/model.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

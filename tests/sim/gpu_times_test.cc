@@ -4,8 +4,8 @@
 // nanoseconds.
 #include "tests/sim/cases.h"
 
-#include "shim/trace/reader.h"
 #include "tools/trace/model.h"
+#include "tools/trace/reader.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 // where it cannot be, the trace says why.
 #include "tests/sim/cases.h"
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -3,8 +3,8 @@
 // stats file counts.
 #include "tests/sim/cases.h"
 
-#include "shim/trace/reader.h"
 #include "tools/trace/model.h"
+#include "tools/trace/reader.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

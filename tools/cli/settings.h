@@ -4,8 +4,8 @@
 #ifndef CUSPLICE_TOOLS_CLI_SETTINGS_H
 #define CUSPLICE_TOOLS_CLI_SETTINGS_H
 
-#include "shim/trace/reader.h"
 #include "tools/cli/options.h"
+#include "tools/trace/reader.h"
 
 enum { CLI_SETTINGS = 64, CLI_PATTERNS = 16384 };
 

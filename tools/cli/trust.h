@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 /* May the code of this trace be run? Where it belongs to another user, or others may write it, the
  * user has said so by --trust (`*trusted`), or is asked on a terminal, which sets that. False,

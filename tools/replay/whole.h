@@ -2,8 +2,8 @@
 #ifndef CUSPLICE_TOOLS_REPLAY_WHOLE_H
 #define CUSPLICE_TOOLS_REPLAY_WHOLE_H
 
-#include "shim/trace/reader.h"
 #include "tools/replay/run.h"
+#include "tools/trace/reader.h"
 
 /* Is the trace whole, contents and all? False, having said what it lacks. What the program did that
  * cannot be done again is for the player to say. */

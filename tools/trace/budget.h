@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 #ifdef __cplusplus
 extern "C" {

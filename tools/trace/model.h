@@ -5,7 +5,7 @@
 #ifndef CUSPLICE_TOOLS_TRACE_MODEL_H
 #define CUSPLICE_TOOLS_TRACE_MODEL_H
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 #ifdef __cplusplus
 extern "C" {

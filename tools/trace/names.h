@@ -4,7 +4,7 @@
 #ifndef CUSPLICE_TOOLS_TRACE_NAMES_H
 #define CUSPLICE_TOOLS_TRACE_NAMES_H
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 struct whatif_cost;
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "shim/api/driver.h"
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 enum { WHATIF_NO_MEMORY = 97 };
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 /* What a configuration file would say that has the options and (`rules`) the rules of the
  * recording; the caller's to free. Options that name files, bound memory, say or record something

@@ -4,7 +4,7 @@
 #ifndef CUSPLICE_TOOLS_WHATIF_KERNELS_H
 #define CUSPLICE_TOOLS_WHATIF_KERNELS_H
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 struct whatif_kernel {
     const char *name; /* mangled */

@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include "shim/trace/reader.h"
 #include "tests/fuzz/parse/check.h"
 #include "tests/fuzz/parse/traces.h"
 #include "tools/trace/demangle.h"
 #include "tools/trace/names.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

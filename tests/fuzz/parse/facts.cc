@@ -15,10 +15,10 @@
 #include "shim/base/config.h"
 #include "shim/base/options.h"
 #include "shim/plan/step_read.h"
-#include "shim/trace/reader.h"
 #include "tests/fuzz/parse/check.h"
 #include "tests/fuzz/parse/forms.h"
 #include "tests/fuzz/parse/traces.h"
+#include "tools/trace/reader.h"
 extern "C" {
 #include "tools/trace/facts.h"
 #include "tools/trace/settings.h"

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "shim/trace/reader.h"
 #include "tests/fuzz/parse/bytes.h"
 #include "tests/fuzz/parse/check.h"
 #include "tests/fuzz/parse/forms.h"
@@ -19,6 +18,7 @@
 #include "tools/trace/budget.h"
 #include "tools/trace/import.h"
 #include "tools/trace/model.h"
+#include "tools/trace/reader.h"
 #include "tools/trace/schema.h"
 
 namespace {

@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "shim/trace/reader.h"
 #include "tests/fuzz/parse/check.h"
 #include "tests/fuzz/parse/forms.h"
 #include "tests/fuzz/parse/traces.h"
+#include "tools/trace/reader.h"
 extern "C" {
 #include "tools/trace/budget.h"
 #include "tools/trace/dump.h"

@@ -1,6 +1,6 @@
 // What the recorder promises to threads that record at full speed: every record is in the file,
 // whole and in its thread's order, or counted as lost; what is defined is never lost; nobody waits.
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 extern "C" {
 #include "shim/base/clock.h"

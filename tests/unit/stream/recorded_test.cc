@@ -3,7 +3,7 @@
 // same calls, flushes and graph launches.
 #include "tests/unit/stream/fake_driver.h"
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 extern "C" {
 #include "shim/trace/record.h"

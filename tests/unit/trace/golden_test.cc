@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/trace/reader.h"
 #include "tests/unit/trace/golden.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

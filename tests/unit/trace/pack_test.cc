@@ -9,9 +9,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "shim/trace/reader.h"
 #include "tests/unit/trace/synth.h"
 #include "tools/trace/pack.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

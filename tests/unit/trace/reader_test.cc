@@ -13,8 +13,8 @@
 #include <functional>
 #include <memory>
 
-#include "shim/trace/reader.h"
 #include "tests/unit/trace/golden.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

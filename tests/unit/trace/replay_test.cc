@@ -7,8 +7,8 @@
 #include <functional>
 #include <memory>
 
-#include "shim/trace/reader.h"
 #include "tests/player/made.h"
+#include "tools/trace/reader.h"
 
 namespace {
 

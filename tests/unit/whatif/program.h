@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shim/trace/file.h"
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 namespace whatif {
 

@@ -1,10 +1,10 @@
 /*
  * What the files of the reader share. Private to it.
  */
-#ifndef CUSPLICE_TRACE_READER_INSIDE_H
-#define CUSPLICE_TRACE_READER_INSIDE_H
+#ifndef CUSPLICE_TOOLS_TRACE_READER_INSIDE_H
+#define CUSPLICE_TOOLS_TRACE_READER_INSIDE_H
 
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 struct cst_text {
     uint32_t id, bytes;

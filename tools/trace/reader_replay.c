@@ -2,7 +2,7 @@
  * Records and data blocks of replayable traces: do they hold together, and what is in the blocks.
  * Runs in tools alone.
  */
-#include "shim/trace/reader_inside.h"
+#include "tools/trace/reader_inside.h"
 
 #include <inttypes.h>
 #include <stdio.h>

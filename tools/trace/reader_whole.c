@@ -1,6 +1,6 @@
 /*
- * Is a replayable trace whole, and who can have written it? Asked by the verbs that replay, before a
- * child is started, and by the player with all else that stands in its way. Calls no driver.
+ * Is a replayable trace whole, and who can have written it? Asked by the verbs that replay, before
+ * a child is started, and by the player with all else that stands in its way. Calls no driver.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/trace/reader_inside.h"
+#include "tools/trace/reader_inside.h"
 
 struct asking {
     const struct cst_trace *trace;

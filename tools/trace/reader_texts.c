@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/trace/reader_inside.h"
+#include "tools/trace/reader_inside.h"
 
 static int by_id(const void *a, const void *b) {
     uint32_t x = ((const struct cst_text *)a)->id, y = ((const struct cst_text *)b)->id;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/trace/reader_inside.h"
+#include "tools/trace/reader_inside.h"
 
 /* By time, and where that is one, as they stand: nearly sorted already, for each thread's records
  * are but for what a call set off. */

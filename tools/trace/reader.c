@@ -3,7 +3,7 @@
  * them. Packed blocks are unpacked beside. Calls no driver, runs in tools alone.
  */
 #define _GNU_SOURCE
-#include "shim/trace/reader.h"
+#include "tools/trace/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
-#include "shim/trace/reader_inside.h"
+#include "tools/trace/reader_inside.h"
 
 enum { REPLAY = CST_OBSTACLE - CST_MODULE + 1, UNPACK_LEAST = 64 << 20, UNPACK_TIMES = 100 };
 

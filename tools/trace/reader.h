@@ -3,8 +3,8 @@
  * not part of the library. A file is never trusted: what does not hold together is refused with
  * where and why, and only a torn tail (a program that was killed) is not a mistake.
  */
-#ifndef CUSPLICE_TRACE_READER_H
-#define CUSPLICE_TRACE_READER_H
+#ifndef CUSPLICE_TOOLS_TRACE_READER_H
+#define CUSPLICE_TOOLS_TRACE_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
