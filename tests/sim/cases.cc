@@ -109,8 +109,7 @@ std::vector<Case> MakeCases() {
         {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
-        // Eight streams that are never idle together get what there is room for at first.
-        {"threads_bound", 20, "", "", {}, true, {}, 0, 2},
+        {"threads_bound", 0, "", "", {}}, // its share: scenario_test, Threads
         {"thread_handover", 0, "", "", {}},
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},

@@ -24,7 +24,6 @@ struct Case {
     bool log_whole = true; // false: the program ends with work pending, so the log may be cut short
     std::vector<std::string> args = {};
     int status = 0;
-    int min_behind = -1; // min_in_graphs where the GPU is behind the host all the time; -1: the same
 
     std::string Title() const; // fit for a test's name
 };

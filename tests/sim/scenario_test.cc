@@ -42,8 +42,7 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
         ASSERT_STATS(preloaded);
         const Json &s = preloaded.stats;
         double share = 100 * s.Number("issued.in_graphs") / s.Sum("ops");
-        bool behind = timing.delay_us != std::string("0") && c.min_behind >= 0;
-        EXPECT_GE(share, behind ? c.min_behind : c.min_in_graphs)
+        EXPECT_GE(share, c.min_in_graphs)
             << s.Number("issued.in_graphs") << " of " << s.Sum("ops") << " in graphs; observing "
             << s.Number("eager_by.observing") << ", diverged " << s.Number("eager_by.diverged")
             << ", flushed " << s.Number("eager_by.flushed") << ", unsupported "
@@ -60,6 +59,18 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
 
 INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Cases()),
                          [](const auto &given) { return given.param.Title(); });
+
+// Streams of eight threads come into graphs, though some are busy at any time: there is room for
+// these once the GPU has rested. Where each op takes the GPU longer than the host it never does, and
+// graphs gain nothing.
+TEST(Threads, ThatLaunchAllTheTimeComeIntoGraphs) {
+    Setting setting = At({"2", "0"}, true);
+    setting.args = {"--steps", "80"};
+    Outcome preloaded = RunCase(CaseOf("threads_bound"), setting);
+    ASSERT_EQ(preloaded.result.status, 0) << preloaded.Describe();
+    const Json &s = preloaded.stats;
+    EXPECT_GE(100 * s.Number("issued.in_graphs") / s.Sum("ops"), 40);
+}
 
 // The table names every scenario that there is, so that none is left out.
 TEST(Table, NamesEveryScenario) {
