@@ -7,15 +7,27 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/check.h"
 #include "shim/base/clock.h"
 
-#ifdef CUS_CHECK_LOCKS
+#ifdef CUS_CHECKS
+void cus_check_failed(const char *condition, const char *file, int line) {
+    char text[512];
+    int length =
+        snprintf(text, sizeof text, "cusplice: %s:%d: %s does not hold\n", file, line, condition);
+    ssize_t ignored =
+        write(STDERR_FILENO, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+    (void)ignored;
+    abort();
+}
+
 enum { HELD_MAX = 16 };
 
 static __thread struct {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* The order in which a thread takes locks, outermost first; two of one rank are never held together
- * (HAZARDS B5). A build with CUS_CHECK_LOCKS ends the process where that is broken; elsewhere ranks
+ * (HAZARDS B5). A build with CUS_CHECKS ends the process where that is broken; elsewhere ranks
  * leave no trace. */
 enum cus_rank {
     CUS_RANK_NONE, /* not looked at */
@@ -30,12 +30,12 @@ enum cus_rank {
 struct cus_lock {
     uint32_t word;    /* 0 free, 1 held */
     uint32_t waiting; /* threads that wait */
-#ifdef CUS_CHECK_LOCKS
+#ifdef CUS_CHECKS
     uint32_t rank; /* enum cus_rank */
 #endif
 };
 
-#ifdef CUS_CHECK_LOCKS
+#ifdef CUS_CHECKS
 #define CUS_LOCK_OF(rank)                                                                          \
     { 0, 0, rank }
 #define CUS_LOCK_RANK(lock, rank_) ((lock)->rank = (rank_))

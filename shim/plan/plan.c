@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "shim/base/check.h"
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/choose.h"
@@ -62,6 +63,15 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->last.n = 0; /* its names belong to kinds that may be freed */
     plan->now.graphs = plan->last.graphs = false;
 }
+
+#ifdef CUS_CHECKS
+void cus_plan_check(const struct cus_plan *plan) {
+    const struct cus_piece *piece = plan->piece;
+    CUS_CHECK(!piece || plan->n <= piece->n);
+    for (uint32_t i = plan->n; piece && i < piece->n; i++)
+        CUS_CHECK(!(plan->dirty[i / 64] >> i % 64 & 1));
+}
+#endif
 
 /* ---- which withheld ops differ ---- */
 

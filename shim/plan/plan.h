@@ -393,6 +393,8 @@ static inline void cus_plan_memory(struct cus_plan *plan, uint32_t epoch) {
 
 /* After BEGIN: the piece. */
 struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan);
+/* In builds with CUS_CHECKS: aborts where the invariant above does not hold. */
+void cus_plan_check(const struct cus_plan *plan);
 /* The first op from `from` on that differs from the predicted variant's image; n where none does.
  */
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);

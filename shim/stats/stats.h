@@ -3,8 +3,9 @@
  *
  * Each engine (one per stream) owns one `struct cus_counters` that its lock guards; the process
  * owns another for what happens outside any stream. The writer adds them up; a torn read of a
- * counter that is being written costs nothing but a late number. Invariant at every unlock: ops[]
- * sum = in_graphs + sum of eager_by[].
+ * counter that is being written costs nothing but a late number. Whenever a stream's
+ * lock is free: sum of ops[] = in_graphs + sum of eager_by[] + ops withheld + calls under way
+ * (cus_engine_check).
  */
 #ifndef CUSPLICE_STATS_STATS_H
 #define CUSPLICE_STATS_STATS_H

@@ -165,7 +165,7 @@ static void gather(bool ends) {
             continue;
         if (!engine->closed)
             keep(engine, ends ? UINT32_MAX : FEW);
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
 }
 

@@ -47,6 +47,21 @@ bool cus_program_captures(struct cus_context *context) {
     return open;
 }
 
+#ifdef CUS_CHECKS
+void cus_engine_check(const struct cus_engine *engine) {
+    const struct cus_counters *counters = &engine->counters;
+    uint32_t withheld = engine->plan.piece ? engine->plan.n : 0;
+    uint64_t came = 0, issued = counters->in_graphs;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        came += counters->ops[type];
+    for (unsigned by = 0; by < CUS_EAGERS; by++)
+        issued += counters->eager_by[by];
+    CUS_CHECK(came >= issued + withheld); /* more while a thread makes its own call */
+    CUS_CHECK(!withheld || __atomic_load_n(&engine->pending, __ATOMIC_RELAXED));
+    cus_plan_check(&engine->plan);
+}
+#endif
+
 /* Another thread that builds is reason enough to wait. */
 static bool may_build(struct cus_engine *engine, uint32_t nodes) {
     if (!cus_lock_try(&cus_process.build_lock))
@@ -331,7 +346,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
             cus_judge(engine);
         }
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
     return why;
 }
 
@@ -364,7 +379,7 @@ static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mar
         else
             cus_plan_uncount(&engine->plan, mark->turns);
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 /* `ended`: ops in graphs came before it. */
@@ -393,7 +408,7 @@ static CUresult issue_known(struct cus_engine *engine, struct cus_call *call,
     struct cus_plan_mark mark;
     bool ended = count_eager(engine, call, asked->why);
     record_now(engine, asked, &mark);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
     count_alone(asked->tally, asked->why.why, ended);
     CUresult result = cus_call_timed(call);
     if (__builtin_expect(result != CUDA_SUCCESS, 0))
@@ -416,7 +431,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     if (!never_defer && !fresh && may_record_now(asked))
         return issue_known(engine, call, asked);
     bool ended = count_eager(engine, call, why);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
     if (!fresh)
         count_alone(asked->tally, why.why, ended);
     /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
@@ -480,7 +495,7 @@ static CUresult carry_out(struct cus_call *call) {
          * dies elsewhere, and given the object to another stream. */
         if (cus_registry_current(thread))
             break;
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
     if (cus_handed_ended(&engine->handed) && !engine->plan.piece)
         cus_withheld_settle(engine);
@@ -497,7 +512,7 @@ static CUresult carry_out(struct cus_call *call) {
         cus_plan_break(&engine->plan);
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &asked, &result))
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     else {
         cus_withheld_settle(engine);
         result = issue_now(engine, call, &asked);

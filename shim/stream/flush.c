@@ -47,7 +47,7 @@ void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break 
         return;
     cus_lock_take(&engine->lock);
     cus_flush_locked(engine, cause, reason, cut);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 /* A flush by a call of the thread that owns the stream's path is one that will come again; another
@@ -69,7 +69,7 @@ static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break 
     cus_flush_locked(engine, row, reason, CUS_CUT_OWNER);
     engine->counters.cuts[row] += cus_run_ended(engine);
     cus_plan_break(&engine->plan);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 /* The same for the stream on which this thread worked last, by a call that covers it without naming
@@ -83,7 +83,7 @@ static void tell_end(struct cus_thread *thread, unsigned row) {
         engine->counters.cuts[row] += cus_run_ended(engine);
         cus_plan_covered(&engine->plan);
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 static void flush_all(struct cus_context *only, bool blocking_only, unsigned row,
@@ -104,7 +104,7 @@ void cus_flush_for_certain(unsigned cause, enum cus_break reason) {
         struct cus_engine *engine = cus_process.engines[i];
         cus_lock_take(&engine->lock);
         cus_flush_locked(engine, cause, reason, CUS_CUT_OTHER);
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
 }
 
@@ -256,7 +256,7 @@ static void end_step(struct cus_engine *engine) {
         engine->counters.breaks[CUS_BREAK_SYNC]++;
         engine->counters.segments++;
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 void cus_engine_step_end(const struct cus_stream_ref *stream) {

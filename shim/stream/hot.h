@@ -67,7 +67,7 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     cus_lock_take(&engine->lock);
     if (cus_hot_good(engine))
         return engine;
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
     return NULL;
 }
 
@@ -144,7 +144,7 @@ CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
     engine->counters.ops[type]++;
     engine->counters.runtime += told && told->runtime;
     __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 /* The end of a hot path: the op is `as_held`, by what it is asked for. */
@@ -154,7 +154,7 @@ CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, boo
         cus_hot_took(engine, type, told);
         return true;
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
     return false;
 }
 
@@ -257,7 +257,7 @@ __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_eng
     const uint8_t *flat;
     if (!cus_told_fits(&told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
         !cus_hot_same_context(&cus_thread_self) || !cus_plan_ask_shape(plan, dims, params, flat)) {
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
         return false;
     }
     cus_hot_took(engine, CUS_OP_LAUNCH, &told);
@@ -275,7 +275,7 @@ CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dim
                                    told ? *told : (struct cus_told){.began = 0});
     if (!cus_told_fits(told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
         !cus_hot_same_context(&cus_thread_self)) {
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
         return false;
     }
     if (__builtin_expect(flat != NULL, 0))

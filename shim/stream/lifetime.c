@@ -114,7 +114,7 @@ static void drain_all(void) {
             cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
         else if (i >= n)
             give_up();
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
 }
 
@@ -181,7 +181,7 @@ void cus_engine_counters(struct cus_counters *out) {
             out->eager_by[CUS_EAGER_PASSTHROUGH] += passed;
         }
         if (taken)
-            cus_lock_give(&engine->lock);
+            cus_engine_unlock(engine);
     }
     /* The most of all together, not of each at another time. */
     out->graph_bytes = __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED);
@@ -257,7 +257,7 @@ static void for_each_engine(void (*change)(struct cus_engine *, const void *),
             cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
             change(engine, argument);
         }
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
 }
 
@@ -297,7 +297,7 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
         cus_room_stream_destroyed(engine);
         close_engine(engine, NULL);
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 static void forget_paths(struct cus_engine *engine, const void *unused) {
@@ -375,7 +375,7 @@ void cus_engine_context_ended(CUcontext handle) {
         cus_lock_take(&engine->lock);
         if (!engine->closed && engine->context == context)
             bury(engine);
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
     cus_watchdog_release();
     cus_kinds_free(garbage);
@@ -476,7 +476,7 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
     cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
     if (!engine->closed)
         forget_stream(engine, NULL);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 void cus_engine_taint(const void *handle) {

@@ -118,7 +118,7 @@ static bool add_up(struct cus_counters *sum) {
         if (!try_for_a_while(&engine->lock))
             return false;
         cus_counters_add(sum, &engine->counters);
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
     return true;
 }

@@ -33,7 +33,7 @@ static void tell(struct cus_engine *engine, struct cus_call *call) {
     struct cus_kind *kind = engine->closed ? NULL : cus_call_kind(engine, call, &fresh);
     if (kind && cus_call_op(call, kind, &op))
         cus_tap_op_is(call, engine, kind, &op);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 /* The program's own call, of which nothing is withheld. What a function is must be known all the

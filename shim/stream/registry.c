@@ -214,7 +214,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_judge_start(engine);
     cus_room_stream_made(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
 }
 
 /* Nothing of the program's is touched: the stream is asked for its flags and its identity. */

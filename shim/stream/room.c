@@ -401,7 +401,7 @@ void cus_room_waited(struct cus_engine *engine) {
         }
         cus_context_leave(pushed);
     }
-    cus_lock_give(&engine->lock);
+    cus_engine_unlock(engine);
     cus_cancel_back(cancel);
 }
 

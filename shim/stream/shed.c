@@ -73,6 +73,6 @@ void cus_shed_idle(void) {
             continue;
         if ((done = idle(engine, now)))
             shed(engine);
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
 }

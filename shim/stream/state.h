@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "shim/base/check.h"
 #include "shim/base/hash.h"
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
@@ -254,6 +255,17 @@ struct cus_process {
 };
 
 extern struct cus_process cus_process;
+
+#ifdef CUS_CHECKS
+/* Does what is promised of an engine hold, now that its lock will be free? Else it aborts. */
+void cus_engine_check(const struct cus_engine *engine);
+#else
+#define cus_engine_check(engine) ((void)0)
+#endif
+static inline __attribute__((always_inline)) void cus_engine_unlock(struct cus_engine *engine) {
+    cus_engine_check(engine);
+    cus_lock_give(&engine->lock);
+}
 
 static inline uint64_t cus_opening_word(void) {
     return __atomic_load_n(&cus_process.opening, __ATOMIC_SEQ_CST);

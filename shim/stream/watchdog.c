@@ -56,7 +56,7 @@ static bool look(void) {
             if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now) &&
                 cus_handed_wait_for(&engine->handed, 0))
                 cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
-            cus_lock_give(&engine->lock);
+            cus_engine_unlock(engine);
         }
         cus_lock_give(&gate);
         cus_gate_leave();

@@ -124,7 +124,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
             report->first_step_in_graphs = engine->step_covered;
         }
         report->nodes += engine->plan.tree.n_nodes;
-        cus_lock_give(&engine->lock);
+        cus_engine_unlock(engine);
     }
     cus_lock_take(&cus_process.list_lock);
     report->gone = gone;

@@ -63,7 +63,7 @@ void hold_list(void (*meanwhile)(void)) {
     hold(&cus_process.list_lock, meanwhile);
 }
 
-#ifdef CUS_CHECK_LOCKS
+#ifdef CUS_CHECKS
 static __thread uint64_t taken_all, taken_others;
 
 /* The linker puts this in the place of cus_lock_taken (--wrap). */

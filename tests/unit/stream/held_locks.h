@@ -24,7 +24,7 @@ unsigned builds_waited(void);
 void build_as_at_start(void);
 
 // How often the calling thread has taken a lock, and how many of them were not an engine's: a build
-// with CUS_CHECK_LOCKS counts. False where it does not.
+// with CUS_CHECKS counts. False where it does not.
 bool locks_taken(uint64_t *all, uint64_t *others);
 
 #endif

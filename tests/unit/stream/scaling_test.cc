@@ -1,7 +1,7 @@
 // No global lock on the hot path: eight threads, each with a stream of its own, go through whole
 // steps (pieces begun, filled and launched) while every other lock that a test can get hold of is
 // held: the watchdog's gate, the locks of another stream and of the context, of the registry, of
-// the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECK_LOCKS)
+// the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECKS)
 // holds each op to one lock, its engine's, whatever else there may be. A stream on which nothing is
 // ever withheld costs no lock at all.
 #include "tests/unit/stream/fake_driver.h"
