@@ -194,7 +194,8 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
     if (stream && cus_prove_on())
         cus_registry_find(thread, *stream, current_context());
     if (launches_elsewhere(row))
-        cus_room_begins_elsewhere(current_context());
+        cus_room_begins_elsewhere(
+            row == CUS_ROW_cuLaunchCooperativeKernelMultiDevice ? NULL : current_context());
     if (!__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)) {
         if (stream && begins_work(row))
             cus_room_begins(*stream, current_context());

@@ -158,6 +158,11 @@ static struct cus_held *never_launched(const struct cus_kind *kind) {
     return held;
 }
 
+/* Whoever destroys or builds then may sleep as well (HAZARDS A16). */
+static bool somebody_copies(void) {
+    return CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE);
+}
+
 struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n,
                                     uint64_t until_ns) {
     struct cus_exec *made[CUS_WANTED];
@@ -168,7 +173,8 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
     int cancel = cus_cancel_off();
     bool going = held && have_capture_stream(engine);
     for (uint32_t i = 0; going && i < n && i < CUS_WANTED; i++) {
-        if (!cus_room_settle(engine->context, until_ns))
+        bool late = room.graphs && cus_clock_ns() >= until_ns;
+        if (late || !cus_room_settle(engine->context, until_ns) || somebody_copies())
             break;
         struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
         enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
@@ -184,8 +190,17 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
         room.nodes += going ? nodes[i] : 0;
     }
     __atomic_store_n(&cus_process.pools_hold, true, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < room.graphs; i++)
-        cus_exec_destroy(cus_process.driver, made[i]);
+    bool copies = somebody_copies();
+    for (uint32_t i = 0; i < room.graphs; i++) {
+        if (copies)
+            cus_exec_put_off(&engine->dropped, made[i]);
+        else
+            cus_exec_destroy(cus_process.driver, made[i]);
+    }
+    if (copies) { /* there is room once they are gone, which is counted then */
+        engine->context->room.graphs = engine->context->room.nodes = 0;
+        room = (struct cus_freed){0, 0};
+    }
     cus_cancel_back(cancel);
     cus_mem_free(held);
     engine->counters.build_ns += cus_clock_ns() - start;
@@ -206,8 +221,7 @@ void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
 /* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
  * (HAZARDS A16). */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
-    if (!engine->dropped ||
-        (CUS_HAZARD(A16) && !must && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE)))
+    if (!engine->dropped || (!must && somebody_copies()))
         return;
     bool alive =
         !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;

@@ -39,6 +39,7 @@ enum {
     RESERVE_NS = 8000000,     /* for which room is made at a time */
     AGAIN = 8,                /* it is tried again after so many times what was waited; */
     IN_VAIN = 16,             /* so many where it was in vain, and twice as many each time once */
+    IN_VAIN_NS = 2000000,     /* at least, */
     IN_VAIN_MAX_MS = 8000,    /* it takes longest, up to this: then it costs a 500th */
     GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
     STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
@@ -325,9 +326,12 @@ void cus_room_take(struct cus_engine *engine, uint32_t nodes) {
     room->nodes -= nodes < room->nodes ? nodes : room->nodes;
 }
 
+/* A clock that stands still (cusplice whatif) ends it too. */
 bool cus_room_settle(struct cus_context *context, uint64_t until_ns) {
-    while (!idle(context)) {
-        if (cus_clock_ns() >= until_ns)
+    uint64_t now = cus_clock_ns();
+    for (uint64_t looks = now < until_ns ? (until_ns - now) / LOOK_NS : 0; !idle(context);
+         looks--) {
+        if (!looks || cus_clock_ns() >= until_ns)
             return false;
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
@@ -342,18 +346,22 @@ static void hold_room(struct cus_room *room, struct cus_freed made, bool had_str
 }
 
 /* When it is tried again, and for how long others are waited for then. Where nothing ran room may
- * be made at each wait. */
-static void plan_next(struct cus_wanted *wanted, bool made, uint64_t waited_ns, uint64_t now) {
+ * be made at each wait; where none could be made all the same, there is nothing known that may
+ * stand for others. */
+static void plan_next(struct cus_wanted *wanted, bool settled, bool made, uint64_t waited_ns,
+                      uint64_t now) {
     uint64_t most = IN_VAIN_MAX_MS * UINT64_C(1000000);
-    if (made)
-        wanted->pause = waited_ns * AGAIN;
-    else if (wanted->settle < SETTLE_MAX_NS)
-        wanted->pause = waited_ns * IN_VAIN;
-    else
-        wanted->pause = wanted->pause * 2 < most ? wanted->pause * 2 : most;
-    if (!made && wanted->settle < SETTLE_MAX_NS)
+    uint64_t pause = waited_ns * (made ? AGAIN : IN_VAIN);
+    if (!made && (settled || wanted->settle == SETTLE_MAX_NS) && pause < wanted->pause * 2)
+        pause = wanted->pause * 2;
+    if (!made && pause < IN_VAIN_NS)
+        pause = IN_VAIN_NS;
+    if (made && wanted->settle > SETTLE_NS)
+        wanted->settle /= 2;
+    if (!settled && wanted->settle < SETTLE_MAX_NS)
         wanted->settle *= 2;
     wanted->n = 0;
+    wanted->pause = pause < most ? pause : most;
     wanted->retry = now + wanted->pause;
 }
 
@@ -366,18 +374,18 @@ static void make_room(struct cus_engine *engine) {
         return;
     wanted->settle += wanted->settle ? 0 : SETTLE_NS;
     bool way = cus_build_takes_way(0); /* others are held up soon, or the GPU never rests */
-    bool made = cus_room_settle(context, began + wanted->settle);
+    bool made = false, settled = cus_room_settle(context, began + wanted->settle);
     uint64_t waited_ns = cus_clock_ns() - began;
-    if (made) {
+    if (settled) {
         bool had_stream = engine->capture_stream != NULL;
         struct cus_freed room =
             cus_graphs_reserve(engine, wanted->nodes, wanted->n, cus_clock_ns() + RESERVE_NS);
         hold_room(&context->room, room, had_stream);
-        made = room.graphs > 0; /* no kernel that may stand for others is known here */
+        made = room.graphs > 0;
     }
     uint64_t now = cus_clock_ns();
     cus_build_had_way(way, 0, now - began);
-    plan_next(wanted, made, waited_ns, now);
+    plan_next(wanted, settled, made, waited_ns, now);
 }
 
 /* A thread is not cancelled here: it holds locks, and the program's call is over. */

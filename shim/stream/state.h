@@ -637,7 +637,8 @@ void cus_room_stream_destroyed(const struct cus_engine *engine);
 /* Something is begun, or was, on a stream without an engine, in this context. Called before and
  * behind it, for a wait may begin in between. */
 void cus_room_begins(struct cus_stream_ref stream, CUcontext context);
-/* Something is begun on streams that are not known, in this context. */
+/* Something is begun on streams that are not known, in this context (NULL: in any). Called before
+ * it alone: a wait for the context that begins in between forgets it. */
 void cus_room_begins_elsewhere(CUcontext context);
 /* The thread has waited for its per-thread stream. */
 void cus_room_waited_own(CUcontext context);

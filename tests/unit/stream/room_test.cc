@@ -276,6 +276,54 @@ TEST_F(Room, IsMadeNoFurtherOnceSomethingRuns) {
     EXPECT_EQ(made, 1);
 }
 
+// The host waits for its stream meanwhile, and others are held up.
+TEST_F(Room, IsMadeForAShortWhileAtATime) {
+    static int made;
+    made = 0;
+    Launch(0);
+    Sync();
+    no_room();
+    fake::Of(stream_)->busy = true;
+    Steps(8);
+    fake::Of(stream_)->busy = false;
+    static decltype(driver().table.cuGraphInstantiateWithFlags) instantiate;
+    instantiate = driver().table.cuGraphInstantiateWithFlags;
+    driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
+                                                    unsigned long long flags) {
+        made++;
+        usleep(9000); // longer than all of them together may take
+        return instantiate(exec, graph, flags);
+    };
+    WaitUntil([] { return made > 0; });
+    EXPECT_EQ(made, 1);
+}
+
+// Whoever destroys a graph while a thread sleeps in a pageable copy sleeps as well.
+TEST_F(Room, IsLeftWhereAThreadBeginsToCopyPageableMemory) {
+    static int made;
+    made = 0;
+    Launch(0);
+    Sync();
+    no_room();
+    fake::Of(stream_)->busy = true;
+    Steps(8);
+    fake::Of(stream_)->busy = false;
+    static decltype(driver().table.cuGraphInstantiateWithFlags) instantiate;
+    instantiate = driver().table.cuGraphInstantiateWithFlags;
+    driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
+                                                    unsigned long long flags) {
+        if (!made++)
+            cus_engine_copying(true);
+        return instantiate(exec, graph, flags);
+    };
+    WaitUntil([] { return made > 0; });
+    EXPECT_EQ(made, 1);
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
+    cus_engine_copying(false);
+    Steps(2);
+    EXPECT_GT(driver().calls["cuGraphExecDestroy"], 0) << "but later on";
+}
+
 // A GPU that takes longer to come to rest is waited for longer the next time.
 TEST_F(Room, IsWaitedForLongerWhereThatWasInVain) {
     static int looks, tries;

@@ -1,0 +1,26 @@
+// Nothing waits for a clock that stands still, as it does while cusplice whatif plays a program.
+#include "tests/unit/stream/adverse.h"
+
+extern "C" {
+uint64_t cus_virtual_ns = 1, cus_virtual_unseen_ns; // of the engine under test
+}
+
+namespace {
+
+using fake::driver;
+
+TEST_F(Adverse, RoomIsNotWaitedForWithoutEnd) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    Launch(0);
+    Sync();
+    for (int i = 0; i < 64; i++)
+        cus_engine_room_taken(true);
+    fake::Of(stream_)->busy = true;
+    Steps(4);
+    EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_ROOM], 0u);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    fake::Of(stream_)->busy = false;
+}
+
+} // namespace
