@@ -179,6 +179,7 @@ TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
         {{"--stats", "/nowhere/at/all.json"}, "--stats /nowhere/at/all.json: No such file"},
         {{"--stat", "x"}, "unknown option --stat; the nearest is --stats"},
         {{"--bogus=3"}, "unknown option --bogus=3; the nearest is --"},
+        {{"-config", "x"}, "unknown option -config; the nearest is --config"},
     };
     for (const Refusal &refusal : refusals) {
         Strings arguments = {"run"};

@@ -125,8 +125,13 @@ static bool refuse(const struct reading *it, const char *word) {
     char bare[64];
     const char *begin = word + strspn(word, "-");
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(begin, "="), begin);
-    for (int i = 0; i < it->n; i++)
+    for (int i = 0; i < it->n; i++) {
         names[i] = it->rows[i]->name;
+        if (strcmp(bare, names[i]) == 0 && !it->rows[i]->value && strchr(word, '=')) {
+            cli_say("--%s takes no value", bare);
+            return false;
+        }
+    }
     cli_say("unknown option %s; the nearest is --%s", word, cus_nearest(bare, names));
     return false;
 }
@@ -140,7 +145,9 @@ static bool take(const struct cli_verb *self, const struct reading *it, int code
     if ((missing || bad) && optopt && optopt < LONG)
         word = brief;
     const struct cli_option *row = bad ? NULL : find(it, missing ? optopt : code, word);
-    if (!row)
+    /* The value of a short option stands apart: -output is no option, nor is -o=file. */
+    bool attached = row && !missing && code < LONG && row->value && word[2] && optarg == word + 2;
+    if (!row || attached)
         return refuse(it, word);
     if (missing) {
         cli_say("%s: %s is missing", word, row->value);
