@@ -24,6 +24,28 @@ class Room : public Adverse {
                 Steps(1, 0, grid);
     }
 
+    // Steps beside a stream that is busy, of which no graph can be built; it rests behind them.
+    void WantRoom() {
+        Launch(0);
+        Sync();
+        no_room();
+        fake::Of(stream_)->busy = true;
+        Steps(8);
+        fake::Of(stream_)->busy = false;
+    }
+
+    static void AtEachInstantiation(void (*call)()) {
+        static decltype(driver().table.cuGraphInstantiateWithFlags) real;
+        static void (*first)();
+        real = driver().table.cuGraphInstantiateWithFlags;
+        first = call;
+        driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
+                                                        unsigned long long flags) {
+            first();
+            return real(exec, graph, flags);
+        };
+    }
+
     // The host has waited for the stream, now and again.
     template <typename Done> void WaitUntil(Done done) {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
@@ -263,14 +285,10 @@ TEST_F(Room, IsMadeNoFurtherOnceSomethingRuns) {
     fake::Of(stream_)->busy = true;
     Steps(4);
     fake::Of(stream_)->busy = false;
-    static decltype(driver().table.cuGraphInstantiateWithFlags) instantiate;
-    instantiate = driver().table.cuGraphInstantiateWithFlags;
-    driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
-                                                    unsigned long long flags) {
+    AtEachInstantiation([] {
         made++;
         fake::Of(other)->busy = true;
-        return instantiate(exec, graph, flags);
-    };
+    });
     WaitUntil([] { return made > 0; });
     fake::Of(other)->busy = false;
     EXPECT_EQ(made, 1);
@@ -280,20 +298,11 @@ TEST_F(Room, IsMadeNoFurtherOnceSomethingRuns) {
 TEST_F(Room, IsMadeForAShortWhileAtATime) {
     static int made;
     made = 0;
-    Launch(0);
-    Sync();
-    no_room();
-    fake::Of(stream_)->busy = true;
-    Steps(8);
-    fake::Of(stream_)->busy = false;
-    static decltype(driver().table.cuGraphInstantiateWithFlags) instantiate;
-    instantiate = driver().table.cuGraphInstantiateWithFlags;
-    driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
-                                                    unsigned long long flags) {
+    WantRoom();
+    AtEachInstantiation([] {
         made++;
         usleep(9000); // longer than all of them together may take
-        return instantiate(exec, graph, flags);
-    };
+    });
     WaitUntil([] { return made > 0; });
     EXPECT_EQ(made, 1);
 }
@@ -302,20 +311,11 @@ TEST_F(Room, IsMadeForAShortWhileAtATime) {
 TEST_F(Room, IsLeftWhereAThreadBeginsToCopyPageableMemory) {
     static int made;
     made = 0;
-    Launch(0);
-    Sync();
-    no_room();
-    fake::Of(stream_)->busy = true;
-    Steps(8);
-    fake::Of(stream_)->busy = false;
-    static decltype(driver().table.cuGraphInstantiateWithFlags) instantiate;
-    instantiate = driver().table.cuGraphInstantiateWithFlags;
-    driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
-                                                    unsigned long long flags) {
+    WantRoom();
+    AtEachInstantiation([] {
         if (!made++)
             cus_engine_copying(true);
-        return instantiate(exec, graph, flags);
-    };
+    });
     WaitUntil([] { return made > 0; });
     EXPECT_EQ(made, 1);
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
@@ -393,7 +393,10 @@ TEST_F(Room, LaunchesOnStreamsThatAreNotNamedMayStay) {
         Launch(0);
         Sync();
         no_room();
+        bool devices = row == CUS_ROW_cuLaunchCooperativeKernelMultiDevice;
+        contexts_ = {devices ? kOther : (CUcontext)0x1000}; // it launches in any
         cus_engine_flush(CUS_SCOPE_P, nullptr, row);
+        contexts_ = {(CUcontext)0x1000};
         Steps(6);
         EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0) << row;
         cus_engine_wait_ended(cus_engine_wait_begins());
