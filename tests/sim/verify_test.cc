@@ -40,6 +40,17 @@ double Launches(const Verified &v) {
     return v.report.Number("graph_launches");
 }
 
+double Interrupted(const Verified &v) {
+    return v.report.Number("not_verified.other_threads") + v.report.Number("disturbed");
+}
+
+// The launches of graphs that could be verified: a watchdog that the machine stops inside a hook
+// keeps the verifier out, now and then.
+double Reached(const Verified &v) {
+    EXPECT_LE(Interrupted(v), 2 + Launches(v) / 10);
+    return Launches(v) - Interrupted(v);
+}
+
 // Each launch of a graph is accounted for once.
 void ExpectSum(const Verified &v) {
     const Json &r = v.report;
@@ -65,8 +76,8 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
         SCOPED_TRACE(name);
         Verified v = Verify(name);
         EXPECT_GT(v.report.Number("verified"), 5);
-        EXPECT_EQ(v.report.Number("verified"), Launches(v));
-        EXPECT_EQ(v.report.Number("equal"), Launches(v));
+        EXPECT_EQ(v.report.Number("verified"), Reached(v));
+        EXPECT_EQ(v.report.Number("equal"), Reached(v));
         ExpectSum(v);
         EXPECT_EQ(v.run.stats.Number("graph_launches"), Launches(v));
         EXPECT_GT(v.report.Number("saved_bytes"), 0);
@@ -96,7 +107,7 @@ TEST(Verify, BesideAThreadThatWaits) {
 TEST(Verify, AStreamThatWaitsForTheHost) {
     Verified v = Verify("value_host");
     EXPECT_GT(Launches(v), 0);
-    EXPECT_EQ(v.report.Number("not_verified.not_idle"), Launches(v));
+    EXPECT_EQ(v.report.Number("not_verified.not_idle"), Reached(v));
     ExpectSum(v);
 }
 
@@ -110,7 +121,7 @@ TEST(Verify, WhatAThreadWritesMeanwhileStays) {
 TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
     Verified v = Verify("managed");
     EXPECT_GT(Launches(v), 0);
-    EXPECT_EQ(v.report.Number("not_verified.host_memory"), Launches(v));
+    EXPECT_EQ(v.report.Number("not_verified.host_memory"), Reached(v));
     EXPECT_EQ(v.report.Number("verified"), 0);
 }
 
@@ -128,7 +139,9 @@ TEST(Verify, ADroppedOpIsFound) {
     EXPECT_NE(v.run.result.err.find("a graph differs from its launches: first at op"),
               std::string::npos)
         << v.run.result.err;
-    EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0); // no such graph is used
+    if (!Interrupted(v)) {
+        EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0); // no such graph is used
+    }
     EXPECT_STATS(v.run);
 }
 
@@ -183,7 +196,7 @@ TEST(Verify, AShareOfLaunches) {
 // saved.
 TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
     Verified all = Verify("decode_loop");
-    EXPECT_EQ(all.report.Number("with_all_memory"), Launches(all));
+    EXPECT_EQ(all.report.Number("with_all_memory"), Reached(all));
     EXPECT_EQ(Verify("errors_memory").report.Number("with_memory_of_pointers"), 0);
     Verified few = Verify("errors_memory", {{"CUSPLICE_VERIFY_MB", "1"}});
     EXPECT_GT(few.report.Number("with_memory_of_pointers"), 0);
@@ -195,7 +208,7 @@ TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
 TEST(Verify, TheProgramsMemoryComesFirst) {
     Verified v = Verify("memory_late", {{"CUSIM_MEM_MB", "128"}});
     EXPECT_GT(v.report.Number("with_all_memory"), 0);
-    EXPECT_EQ(v.report.Number("equal"), Launches(v));
+    EXPECT_EQ(v.report.Number("equal"), Reached(v));
 }
 
 // The modes whose graphs are looked at: with an eager rule, piecewise cuts and full does not.
@@ -208,14 +221,14 @@ TEST(Verify, OtherModesToo) {
     EXPECT_EQ(Text(full.report, "mode"), "full");
     EXPECT_EQ(full.run.stats.Number("eager_by.rule"), 0);
     EXPECT_GT(pieces.run.stats.Number("eager_by.rule"), 0);
-    EXPECT_EQ(full.report.Number("equal"), Launches(full));
-    EXPECT_EQ(pieces.report.Number("equal"), Launches(pieces));
+    EXPECT_EQ(full.report.Number("equal"), Reached(full));
+    EXPECT_EQ(pieces.report.Number("equal"), Reached(pieces));
 }
 
 TEST(Verify, WithoutADriverThatCanIsSaid) {
     Verified v = Verify("steady", {{"CUSIM_FAULT", "cuModuleLoadData:2+:999"}});
     EXPECT_EQ(v.report.Number("verified"), 0);
-    EXPECT_EQ(v.report.Number("not_verified.driver"), Launches(v));
+    EXPECT_EQ(v.report.Number("not_verified.driver"), Reached(v));
     EXPECT_GT(v.run.stats.Number("issued.in_graphs"), 0); // as graphs, unverified
 }
 
