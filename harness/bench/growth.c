@@ -33,7 +33,7 @@
 
 enum {
     DIGIT = 100,     /* of HANDLES functions, that one launch of a prefix can be */
-    PIECE_MB = 16,   /* of what --alloc-mb allocates */
+    SEGMENT_MB = 16, /* of what --alloc-mb allocates */
     BY_LAUNCHES = 2, /* times that a step comes by launches before graphs of it are made by hand:
                         whoever captures warms up, and a driver remembers the launches */
     THREADS_MAX = 64,
@@ -207,21 +207,22 @@ static uint64_t checksum(const struct worker *w) {
 static unsigned fill(void) {
     size_t free_now, total;
     OK(cu.cuMemGetInfo(&free_now, &total));
-    unsigned most = (unsigned)(total / ((size_t)PIECE_MB << 20)), n = 0;
-    CUdeviceptr *pieces = calloc(most + 1, sizeof *pieces);
-    while (pieces && n < most && cu.cuMemAlloc(&pieces[n], (size_t)PIECE_MB << 20) == CUDA_SUCCESS)
+    unsigned most = (unsigned)(total / ((size_t)SEGMENT_MB << 20)), n = 0;
+    CUdeviceptr *segments = calloc(most + 1, sizeof *segments);
+    while (segments && n < most &&
+           cu.cuMemAlloc(&segments[n], (size_t)SEGMENT_MB << 20) == CUDA_SUCCESS)
         n++;
     for (unsigned i = 0; i < n; i++)
-        OK(cu.cuMemFree(pieces[i]));
-    free(pieces);
-    return n * PIECE_MB;
+        OK(cu.cuMemFree(segments[i]));
+    free(segments);
+    return n * SEGMENT_MB;
 }
 
 /* What the program itself needs of the GPU's memory, late: it must get it. */
 static void allocate(void) {
-    for (unsigned mb = 0; mb < opt.alloc_mb; mb += PIECE_MB) {
+    for (unsigned mb = 0; mb < opt.alloc_mb; mb += SEGMENT_MB) {
         CUdeviceptr p;
-        OK(cu.cuMemAlloc(&p, (size_t)PIECE_MB << 20));
+        OK(cu.cuMemAlloc(&p, (size_t)SEGMENT_MB << 20));
     }
 }
 
@@ -331,8 +332,9 @@ int main(int argc, char **argv) {
     size_t known = cusplice_read_counters(&after, sizeof after);
     size_t free_late = 0;
     OK(cu.cuMemGetInfo(&free_late, &all_memory));
-    long long device_kb = ((long long)free_early - (long long)free_late) / 1024 -
-                          (long long)((opt.alloc_mb + PIECE_MB - 1) / PIECE_MB) * PIECE_MB * 1024;
+    long long device_kb =
+        ((long long)free_early - (long long)free_late) / 1024 -
+        (long long)((opt.alloc_mb + SEGMENT_MB - 1) / SEGMENT_MB) * SEGMENT_MB * 1024;
     for (unsigned t = 0; t < opt.threads; t++)
         pthread_join(threads[t], NULL);
 

@@ -54,7 +54,7 @@ AXES = {
                 lambda n: ["--nodes", 100, "--threads", n, "--steps", 1000 // n]),
 }
 FLAT = 1.10
-PIECE = 64  # launches of a graph where instructions are counted
+SEGMENT = 64  # launches of a graph where instructions are counted
 
 
 def counted(path):
@@ -102,7 +102,7 @@ def run(arguments, preload, scratch, callgrind):
         env["LD_LIBRARY_PATH"] = str(BIN / "harness/sim/lib")
         # A thread that is starved under valgrind is no host that pauses; and its pace, which is another one each time, is not to
         # decide how large pieces are, nor how many are built in a step, nor which thread launches them.
-        for key, value in (("HOLD_US", 1000000), ("HAND_OVER_NS", 0), ("PIECE_FIRST", PIECE), ("PIECE_MAX", PIECE), ("BUILD_US", 0)):
+        for key, value in (("HOLD_US", 1000000), ("HAND_OVER_NS", 0), ("PIECE_FIRST", SEGMENT), ("PIECE_MAX", SEGMENT), ("BUILD_US", 0)):
             env.setdefault(f"CUSPLICE_{key}", str(value))
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=measured*", "--fair-sched=yes", "--max-threads=3000",
                    f"--callgrind-out-file={scratch}/callgrind.out", *command]

@@ -137,14 +137,14 @@ static bool is_eager(const struct place *p) {
 /* Whether a place ends the part before it. A whole graph takes everything: each stream is a branch
  * of it. */
 static bool cuts(const struct options *o, const struct part *part, const struct place *p) {
-    return o->piece &&
-           (p->number - part->first == o->piece || p->stream != part->stream || is_eager(p));
+    return o->segment &&
+           (p->number - part->first == o->segment || p->stream != part->stream || is_eager(p));
 }
 
 static struct part part_from(struct run *run, unsigned first) {
     const struct options *o = run->opt;
     struct part part = {.first = first, .end = first + 1, .stream = run->places[first].stream};
-    if (o->piece && is_eager(&run->places[first]))
+    if (o->segment && is_eager(&run->places[first]))
         return part;
     gpu_graph graph = gpu_graph_new();
     gpu_node last[STREAMS_MAX] = {NULL};
@@ -357,7 +357,7 @@ static uint64_t checksum(const struct run *run, uint64_t hash) {
 static const char *mode_of(const struct options *o) {
     return o->threads        ? "threads"
            : o->loop         ? "loop"
-           : o->piece        ? "pieces"
+           : o->segment      ? "pieces"
            : o->graph        ? "graph"
            : o->streams > 1  ? "streams"
            : o->random       ? "random"

@@ -15,7 +15,7 @@ struct options {
     unsigned streams, run; /* streams of one thread, and how many launches in a row go to one */
     unsigned threads;      /* 0: the main thread does it all */
     bool graph;
-    unsigned piece; /* with graph: so many launches in one at most; 0: one whole graph */
+    unsigned segment; /* with graph: so many launches in one at most; 0: one whole graph */
     bool events;
     bool core;  /* whether each step had a core for itself */
     bool stops; /* before the steps that are timed, and behind one at each SIGUSR2 */

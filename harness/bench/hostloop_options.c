@@ -48,7 +48,7 @@ static const struct numeric {
                     NUMERIC("turns", turns, 4, 100000000) NUMERIC("random", random, 1, KERNELS)
                         NUMERIC("streams", streams, 1, STREAMS_MAX) NUMERIC("run", run, 1, 1000000)
                             NUMERIC("threads", threads, 1, THREADS_MAX)
-                                NUMERIC("piece", piece, 1, 1000000)
+                                NUMERIC("piece", segment, 1, 1000000)
 #undef NUMERIC
 };
 enum { NUMERICS = sizeof numerics / sizeof *numerics };
@@ -104,7 +104,7 @@ void options_parse(int argc, char **argv, struct options *o) {
      * never repeats has no graph, pieces are graphs, what stops does so between steps, and
      * the core is asked beside the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
-        (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->piece && !o->graph) ||
+        (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
         (o->events && (o->loop || o->threads || o->streams > 1)) ||
         ((o->stops || o->core) && (o->loop || o->threads)))
         wrong();

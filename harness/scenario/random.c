@@ -1,6 +1,6 @@
 /*
  * Programs made from a seed: several streams, a list of actions that is repeated step by step with
- * some of them changed, and everything that this project withholds or must not withhold mixed up.
+ * some of them changed, and everything that this project defers or must not defer mixed up.
  * Right runs of one seed all give the same memory, since each stream works on its own buffers and
  * takes from others only behind events.
  *

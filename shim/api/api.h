@@ -19,7 +19,7 @@ enum cus_row {
     CUS_API_ROWS
 };
 
-/* What a call is to withheld work; the words are explained at the head of cuda_api.def. */
+/* What a call is to deferred work; the words are explained at the head of cuda_api.def. */
 enum cus_class {
     CUS_CLASS_PASS,
     CUS_CLASS_OP,
@@ -53,8 +53,8 @@ enum cus_act {
                         first time */
     CUS_ACT_COUNT,   /* flush; counts a graph launch of the program's own */
     CUS_ACT_DUMPS,   /* flush; where the flags of a context, or an attribute, switch core dumps on,
-                        nothing is withheld any more */
-    CUS_ACT_GRAPHICS, /* flush; nothing is withheld any more */
+                        nothing is deferred any more */
+    CUS_ACT_GRAPHICS, /* flush; nothing is deferred any more */
 
     CUS_ACT_FIRST_CALL,
     CUS_ACT_SYNC = CUS_ACT_FIRST_CALL, /* flush; afterwards the step ends, a late error is told */

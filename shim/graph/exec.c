@@ -1,11 +1,11 @@
 /*
  * Building, patching and launching executable graphs.
  *
- * Runs on the thread that completes a piece, under the lock of the engine that owns the piece; of a
- * piece that was handed over patching and launching on the thread that has it (stream/handed.h).
- * Building happens on a private stream under RELAXED capture mode, so that it neither disturbs nor
- * is disturbed by captures of the program (HAZARDS D2). Never called while the program captures in
- * this context.
+ * Runs on the thread that completes a segment, under the lock of the engine that owns the segment;
+ * of a segment that was submitted patching and launching on the thread that has it
+ * (stream/handed.h). Building happens on a private stream under RELAXED capture mode, so that it
+ * neither disturbs nor is disturbed by captures of the program (HAZARDS D2). Never called while the
+ * program captures in this context.
  */
 #include "shim/graph/exec.h"
 
@@ -22,7 +22,7 @@
 enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
 
 /* What a node was captured as. */
-struct asked {
+struct requested {
     uint32_t dims[CUS_DIMS];
     uint64_t dst, src; /* of a memset, of a copy */
 };
@@ -33,7 +33,7 @@ struct node {
     bool odd;  /* the captured node does not spell its operation as the call did: it is not patched
                 */
     union {
-        struct asked asked;
+        struct requested requested;
         CUDA_KERNEL_NODE_PARAMS_v2 kernel;
         CUDA_MEMSET_NODE_PARAMS_v1 memset;
         CUDA_MEMCPY3D_v2 copy;
@@ -96,7 +96,7 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
             open = i;
         /* Of the other nodes the edges tell, once all are there. */
         bool wanted = each || i + 1 == n || ops[i + 1].kind->pdl;
-        if (cus_issue(driver, ops[i].kind, ops[i].held, stream) != CUDA_SUCCESS ||
+        if (cus_issue(driver, ops[i].kind, ops[i].values, stream) != CUDA_SUCCESS ||
             (wanted && !last_captured(driver, stream, &exec->handles[i])))
             return false;
     }
@@ -204,19 +204,19 @@ static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
     return true;
 }
 
-static void note_asked(struct asked *asked, const struct cus_exec_op *op) {
+static void note_requested(struct requested *requested, const struct cus_exec_op *op) {
     struct cus_memset_params memset;
     struct cus_copy_params copy;
-    memcpy(asked->dims, op->held->dims, sizeof asked->dims);
+    memcpy(requested->dims, op->values->dims, sizeof requested->dims);
     switch (op->kind->type) {
     case CUS_OP_MEMSET:
-        memcpy(&memset, op->held->params, sizeof memset);
-        asked->dst = memset.dst;
+        memcpy(&memset, op->values->params, sizeof memset);
+        requested->dst = memset.dst;
         break;
     case CUS_OP_COPY:
-        memcpy(&copy, op->held->params, sizeof copy);
-        asked->dst = copy.dst;
-        asked->src = copy.src;
+        memcpy(&copy, op->values->params, sizeof copy);
+        requested->dst = copy.dst;
+        requested->src = copy.src;
         break;
     default:
         break;
@@ -235,7 +235,7 @@ static bool build_captured(const struct cus_driver *driver, CUstream stream,
             ops[i].kind->deferrable = false;
             return false;
         }
-        note_asked(&exec->nodes[i].as.asked, &ops[i]);
+        note_requested(&exec->nodes[i].as.requested, &ops[i]);
     }
     *why = CUS_FALLBACK_INSTANTIATE;
     return driver->cuGraphInstantiateWithFlags(&exec->exec, exec->graph, 0) == CUDA_SUCCESS;
@@ -271,12 +271,12 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
 
 static bool read_kernel(const struct cus_driver *driver, CUgraphNode handle, struct node *node) {
     CUDA_KERNEL_NODE_PARAMS_v2 have;
-    const uint32_t *asked = node->as.asked.dims;
+    const uint32_t *requested = node->as.requested.dims;
     if (driver->cuGraphKernelNodeGetParams_v2(handle, &have) != CUDA_SUCCESS)
         return false;
-    node->odd = have.gridDimX != asked[0] || have.gridDimY != asked[1] ||
-                have.gridDimZ != asked[2] || have.blockDimX != asked[3] ||
-                have.blockDimY != asked[4] || have.blockDimZ != asked[5];
+    node->odd = have.gridDimX != requested[0] || have.gridDimY != requested[1] ||
+                have.gridDimZ != requested[2] || have.blockDimX != requested[3] ||
+                have.blockDimY != requested[4] || have.blockDimZ != requested[5];
     node->as.kernel = have;
     return true;
 }
@@ -284,31 +284,31 @@ static bool read_kernel(const struct cus_driver *driver, CUgraphNode handle, str
 static bool read_memset(const struct cus_driver *driver, CUgraphNode handle, struct node *node,
                         const struct cus_kind *kind) {
     CUDA_MEMSET_NODE_PARAMS_v1 have;
-    const struct asked *asked = &node->as.asked;
+    const struct requested *requested = &node->as.requested;
     if (driver->cuGraphMemsetNodeGetParams(handle, &have) != CUDA_SUCCESS)
         return false;
     node->odd = have.elementSize != kind->elem || have.height != 1 ||
-                have.width != wide(asked->dims) || have.dst != asked->dst;
+                have.width != wide(requested->dims) || have.dst != requested->dst;
     node->as.memset = have;
     return true;
 }
 
 /* Do the node's operands lie where patch_copy would put them? */
-static bool at_asked(const CUDA_MEMCPY3D_v2 *have, const struct asked *asked) {
+static bool at_requested(const CUDA_MEMCPY3D_v2 *have, const struct requested *requested) {
     uint64_t src = have->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->srcHost
                                                              : have->srcDevice;
     uint64_t dst = have->dstMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->dstHost
                                                              : have->dstDevice;
-    return src == asked->src && dst == asked->dst;
+    return src == requested->src && dst == requested->dst;
 }
 
 static bool read_copy(const struct cus_driver *driver, CUgraphNode handle, struct node *node) {
     CUDA_MEMCPY3D_v2 have;
-    const struct asked *asked = &node->as.asked;
+    const struct requested *requested = &node->as.requested;
     if (driver->cuGraphMemcpyNodeGetParams(handle, &have) != CUDA_SUCCESS)
         return false;
-    node->odd = have.WidthInBytes != wide(asked->dims) || have.Height != 1 || have.Depth != 1 ||
-                have.srcXInBytes || have.dstXInBytes || !at_asked(&have, asked) ||
+    node->odd = have.WidthInBytes != wide(requested->dims) || have.Height != 1 || have.Depth != 1 ||
+                have.srcXInBytes || have.dstXInBytes || !at_requested(&have, requested) ||
                 have.srcMemoryType == CU_MEMORYTYPE_ARRAY ||
                 have.dstMemoryType == CU_MEMORYTYPE_ARRAY;
     node->as.copy = have;
@@ -342,64 +342,64 @@ bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i) {
 /* ---- patching ---- */
 
 static CUresult patch_kernel(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i,
-                             const struct cus_kind *kind, const struct cus_held *held) {
+                             const struct cus_kind *kind, const struct cus_values *values) {
     void *pointers[CUS_ISSUE_PARAMS_MAX];
     CUDA_KERNEL_NODE_PARAMS_v2 params = exec->nodes[i].as.kernel;
-    params.gridDimX = held->dims[0];
-    params.gridDimY = held->dims[1];
-    params.gridDimZ = held->dims[2];
-    params.blockDimX = held->dims[3];
-    params.blockDimY = held->dims[4];
-    params.blockDimZ = held->dims[5];
-    params.sharedMemBytes = held->dims[6];
-    params.kernelParams = cus_issue_params(kind, held, pointers);
+    params.gridDimX = values->dims[0];
+    params.gridDimY = values->dims[1];
+    params.gridDimZ = values->dims[2];
+    params.blockDimX = values->dims[3];
+    params.blockDimY = values->dims[4];
+    params.blockDimZ = values->dims[5];
+    params.sharedMemBytes = values->dims[6];
+    params.kernelParams = cus_issue_params(kind, values, pointers);
     params.extra = NULL;
     return driver->cuGraphExecKernelNodeSetParams_v2(exec->exec, exec->handles[i], &params);
 }
 
 static CUresult patch_memset(const struct cus_driver *driver, CUcontext context,
-                             struct cus_exec *exec, uint32_t i, const struct cus_held *held) {
-    struct cus_memset_params asked;
-    memcpy(&asked, held->params, sizeof asked);
+                             struct cus_exec *exec, uint32_t i, const struct cus_values *values) {
+    struct cus_memset_params requested;
+    memcpy(&requested, values->params, sizeof requested);
     CUDA_MEMSET_NODE_PARAMS_v1 params = exec->nodes[i].as.memset;
-    params.dst = asked.dst;
-    params.value = params.elementSize == 1   ? (unsigned char)asked.value
-                   : params.elementSize == 2 ? (unsigned short)asked.value
-                                             : asked.value;
-    params.width = wide(held->dims);
+    params.dst = requested.dst;
+    params.value = params.elementSize == 1   ? (unsigned char)requested.value
+                   : params.elementSize == 2 ? (unsigned short)requested.value
+                                             : requested.value;
+    params.width = wide(values->dims);
     return driver->cuGraphExecMemsetNodeSetParams(exec->exec, exec->handles[i], &params, context);
 }
 
 static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
-                           struct cus_exec *exec, uint32_t i, const struct cus_held *held) {
-    struct cus_copy_params asked;
-    memcpy(&asked, held->params, sizeof asked);
+                           struct cus_exec *exec, uint32_t i, const struct cus_values *values) {
+    struct cus_copy_params requested;
+    memcpy(&requested, values->params, sizeof requested);
     CUDA_MEMCPY3D_v2 params = exec->nodes[i].as.copy;
     if (params.srcMemoryType == CU_MEMORYTYPE_HOST)
-        params.srcHost = (const void *)(uintptr_t)asked.src;
+        params.srcHost = (const void *)(uintptr_t)requested.src;
     else
-        params.srcDevice = asked.src;
+        params.srcDevice = requested.src;
     if (params.dstMemoryType == CU_MEMORYTYPE_HOST)
-        params.dstHost = (void *)(uintptr_t)asked.dst;
+        params.dstHost = (void *)(uintptr_t)requested.dst;
     else
-        params.dstDevice = asked.dst;
-    params.WidthInBytes = wide(held->dims);
+        params.dstDevice = requested.dst;
+    params.WidthInBytes = wide(values->dims);
     return driver->cuGraphExecMemcpyNodeSetParams(exec->exec, exec->handles[i], &params, context);
 }
 
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
-                        uint32_t i, const struct cus_kind *kind, const struct cus_held *held) {
-    /* A node that spells its operation in its own way is not rewritten: the piece goes eager
+                        uint32_t i, const struct cus_kind *kind, const struct cus_values *values) {
+    /* A node that spells its operation in its own way is not rewritten: the segment goes eager
      * instead. */
     if (!read_node(driver, exec, i, kind) || exec->nodes[i].odd)
         return CUDA_ERROR_NOT_SUPPORTED;
     switch (kind->type) {
     case CUS_OP_MEMSET:
-        return patch_memset(driver, context, exec, i, held);
+        return patch_memset(driver, context, exec, i, values);
     case CUS_OP_COPY:
-        return patch_copy(driver, context, exec, i, held);
+        return patch_copy(driver, context, exec, i, values);
     default:
-        return patch_kernel(driver, exec, i, kind, held);
+        return patch_kernel(driver, exec, i, kind, values);
     }
 }
 

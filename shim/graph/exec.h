@@ -1,9 +1,9 @@
 /*
- * Executable graphs: building one from withheld ops, patching its nodes, launching, destroying. The
+ * Executable graphs: building one from deferred ops, patching its nodes, launching, destroying. The
  * only caller of graph APIs.
  *
  * An exec belongs to one (context, stream) pair and is guarded by that stream's engine lock, or
- * belongs to who has it handed over (HAZARDS A1, A18). The context is current in every call. The
+ * belongs to who has it submitted (HAZARDS A1, A18). The context is current in every call. The
  * graph is kept beside the exec: patching needs its nodes.
  */
 #ifndef CUSPLICE_GRAPH_EXEC_H
@@ -16,7 +16,7 @@ struct cus_exec;
 
 struct cus_exec_op {
     struct cus_kind *kind;
-    const struct cus_held *held;
+    const struct cus_values *values;
 };
 
 /* The caller's clock, in ns. NULL: it does not ask what took how long. */
@@ -33,7 +33,7 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
  * Unless cus_exec_is_read, the driver is asked first what the node is: under RELAXED, as all that a
  * capture might forbid (HAZARDS D2). */
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
-                        uint32_t i, const struct cus_kind *kind, const struct cus_held *held);
+                        uint32_t i, const struct cus_kind *kind, const struct cus_values *values);
 bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i);
 /* For a graph that was built from ops in another order: nodes `i` and `i + 1` change places. */
 void cus_exec_swap(struct cus_exec *exec, uint32_t i);

@@ -8,19 +8,19 @@
 
 #include <string.h>
 
-void **cus_issue_params(const struct cus_kind *kind, const struct cus_held *held,
+void **cus_issue_params(const struct cus_kind *kind, const struct cus_values *values,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]) {
     const struct cus_layout *layout = kind->layout;
     for (uint32_t i = 0; i < layout->n; i++)
-        pointers[i] = (void *)(uintptr_t)(held->params + layout->arguments[i].offset);
+        pointers[i] = (void *)(uintptr_t)(values->params + layout->arguments[i].offset);
     return layout->n ? pointers : NULL;
 }
 
 static CUresult issue_launch(const struct cus_driver *driver, const struct cus_kind *kind,
-                             const struct cus_held *held, CUstream stream) {
+                             const struct cus_values *values, CUstream stream) {
     void *pointers[CUS_ISSUE_PARAMS_MAX];
-    void **params = cus_issue_params(kind, held, pointers);
-    const uint32_t *d = held->dims;
+    void **params = cus_issue_params(kind, values, pointers);
+    const uint32_t *d = values->dims;
     CUfunction f = (CUfunction)(uintptr_t)kind->handle;
     if (kind->n_attrs) {
         CUlaunchAttribute attrs[CUS_KIND_ATTRS];
@@ -48,15 +48,15 @@ static CUresult issue_launch(const struct cus_driver *driver, const struct cus_k
                                   NULL);
 }
 
-static uint64_t wide(const struct cus_held *held) {
-    return held->dims[0] | (uint64_t)held->dims[1] << 32;
+static uint64_t wide(const struct cus_values *values) {
+    return values->dims[0] | (uint64_t)values->dims[1] << 32;
 }
 
 static CUresult issue_memset(const struct cus_driver *driver, const struct cus_kind *kind,
-                             const struct cus_held *held, CUstream stream) {
+                             const struct cus_values *values, CUstream stream) {
     struct cus_memset_params params;
-    memcpy(&params, held->params, sizeof params);
-    size_t width = wide(held);
+    memcpy(&params, values->params, sizeof params);
+    size_t width = wide(values);
     if (kind->elem == 1)
         return driver->cuMemsetD8Async(params.dst, (unsigned char)params.value, width, stream);
     if (kind->elem == 2)
@@ -65,10 +65,10 @@ static CUresult issue_memset(const struct cus_driver *driver, const struct cus_k
 }
 
 static CUresult issue_copy(const struct cus_driver *driver, const struct cus_kind *kind,
-                           const struct cus_held *held, CUstream stream) {
+                           const struct cus_values *values, CUstream stream) {
     struct cus_copy_params params;
-    memcpy(&params, held->params, sizeof params);
-    size_t bytes = wide(held);
+    memcpy(&params, values->params, sizeof params);
+    size_t bytes = wide(values);
     switch (kind->copy_form) {
     case CUS_COPY_DTOD:
         return driver->cuMemcpyDtoDAsync_v2(params.dst, params.src, bytes, stream);
@@ -84,13 +84,13 @@ static CUresult issue_copy(const struct cus_driver *driver, const struct cus_kin
 }
 
 CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
-                   const struct cus_held *held, CUstream stream) {
+                   const struct cus_values *values, CUstream stream) {
     switch (kind->type) {
     case CUS_OP_MEMSET:
-        return issue_memset(driver, kind, held, stream);
+        return issue_memset(driver, kind, values, stream);
     case CUS_OP_COPY:
-        return issue_copy(driver, kind, held, stream);
+        return issue_copy(driver, kind, values, stream);
     default:
-        return issue_launch(driver, kind, held, stream);
+        return issue_launch(driver, kind, values, stream);
     }
 }

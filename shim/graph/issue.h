@@ -1,6 +1,6 @@
 /*
- * Issues one stored op as the stream call that the program made: for withheld ops that go out one
- * by one, and for capturing a piece.
+ * Issues one stored op as the stream call that the program made: for deferred ops that go out one
+ * by one, and for capturing a segment.
  */
 #ifndef CUSPLICE_GRAPH_ISSUE_H
 #define CUSPLICE_GRAPH_ISSUE_H
@@ -13,11 +13,11 @@ enum { CUS_ISSUE_PARAMS_MAX = 256 };
 
 /* Fills `pointers` with the addresses of the arguments inside `held`. Returns NULL for a kernel
  * without parameters. */
-void **cus_issue_params(const struct cus_kind *kind, const struct cus_held *held,
+void **cus_issue_params(const struct cus_kind *kind, const struct cus_values *values,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]);
 
 /* The op's own call on `stream` (a legacy-ABI handle). The op's context is current. */
 CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
-                   const struct cus_held *held, CUstream stream);
+                   const struct cus_values *values, CUstream stream);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Pieces that the calls in before.c and around.c share.
+ * Segments that the calls in before.c and around.c share.
  */
 #ifndef CUSPLICE_HOOK_ACT_H
 #define CUSPLICE_HOOK_ACT_H

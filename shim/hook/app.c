@@ -1,7 +1,7 @@
 /*
  * What a program tells cusplice by shim/include/cusplice.h.
  *
- * Any thread, before cuInit and inside callbacks too: there nothing is withheld by the thread, and
+ * Any thread, before cuInit and inside callbacks too: there nothing is deferred by the thread, and
  * nothing is done. Holds no lock.
  */
 #define CUSPLICE_INSIDE

@@ -67,7 +67,7 @@ static void look_for_dumps(unsigned row, const struct cus_frame *frame) {
         on = value && *value;
     }
     if (CUS_HAZARD(G12) && on)
-        cus_lifecycle_withhold_off_later("core dumps of the GPU are switched on");
+        cus_lifecycle_defer_off_later("core dumps of the GPU are switched on");
 }
 
 static void before_row(unsigned row, const struct cus_frame *frame) {
@@ -118,7 +118,7 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_lifecycle_count_graph_launch();
         break;
     case CUS_ACT_GRAPHICS:
-        cus_lifecycle_withhold_off("a graphics API shares memory with the program");
+        cus_lifecycle_defer_off("a graphics API shares memory with the program");
         break;
     default:
         break;
@@ -131,7 +131,7 @@ static void before_spare(unsigned index) {
     cus_engine_flush(CUS_SCOPE_P, NULL, CUS_CAUSE_UNKNOWN_API);
     cus_engine_unknown_call();
     if (cus_spare_kind(index) == CUS_SPARE_GRAPHICS)
-        cus_lifecycle_withhold_off("a graphics API shares memory with the program");
+        cus_lifecycle_defer_off("a graphics API shares memory with the program");
 }
 
 /* The thread does not come back here from the call that is jumped to. */

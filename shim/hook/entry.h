@@ -12,7 +12,7 @@
 #define CUS_ENTRY_HOOKS_AT 36
 /* and cus_thread_self the depth, and the stream that is aimed at by calls of an enum cus_abi. */
 #define CUS_ENTRY_DEPTH_AT 60
-#define CUS_ENTRY_AIM_AT(abi) (8 * (abi))
+#define CUS_ENTRY_CACHED_STREAM_AT(abi) (8 * (abi))
 
 /* Stubs for functions that the table does not know, 16 bytes each. */
 #define CUS_ENTRY_SPARE 512

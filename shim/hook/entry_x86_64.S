@@ -80,7 +80,7 @@ cus_hook_\symbol:
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol); .set cus_number, cus_number + 1
 #include "shim/api/cuda_api.def"
 
-/* cuLaunchKernel: jumps, with all arguments where they are. A launch on the stream on which the thread withholds ops goes on in
+/* cuLaunchKernel: jumps, with all arguments where they are. A launch on the stream on which the thread defers ops goes on in
  * cus_midst_*, with the depth set before that is asked: a signal handler that launches did so before, or goes straight through. One on any
  * other goes on in cus_passed_*. Whoever does not act, is not ready, or has its arguments in the `extra` form: cus_other_*. */
     .macro cus_launch symbol, abi
@@ -94,7 +94,7 @@ cus_hook_\symbol:
     jne cus_other_\symbol
     movq 24(%rsp), %r10
     movb $1, %fs:CUS_ENTRY_DEPTH_AT(%rax)
-    cmpq %fs:CUS_ENTRY_AIM_AT(\abi)(%rax), %r10
+    cmpq %fs:CUS_ENTRY_CACHED_STREAM_AT(\abi)(%rax), %r10
     je cus_midst_\symbol
     movb $0, %fs:CUS_ENTRY_DEPTH_AT(%rax)
     jmp cus_passed_\symbol

@@ -35,7 +35,8 @@ enum cus_state {
 _Static_assert(offsetof(struct cus_process, hooks) == CUS_ENTRY_HOOKS_AT &&
                    offsetof(struct cus_thread, depth) == CUS_ENTRY_DEPTH_AT &&
                    sizeof(cus_thread_self.depth) == 1 &&
-                   offsetof(struct cus_thread, aim[1]) == CUS_ENTRY_AIM_AT(CUS_ABI_PTSZ),
+                   offsetof(struct cus_thread, cached_stream[1]) ==
+                       CUS_ENTRY_CACHED_STREAM_AT(CUS_ABI_PTSZ),
                "as the assembly has it");
 
 struct cus_guard {

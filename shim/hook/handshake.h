@@ -12,7 +12,7 @@
  *   PID front FILE       another interposer stands in front of the library (hook/others.h)
  *   PID behind FILE      one stands behind it
  *   PID led FILE         an object was bound past the library, and is led to it (hook/slots.c)
- *   PID passes WHY       nothing is withheld any more
+ *   PID passes WHY       nothing is deferred any more
  */
 #ifndef CUSPLICE_HOOK_HANDSHAKE_H
 #define CUSPLICE_HOOK_HANDSHAKE_H

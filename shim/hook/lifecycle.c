@@ -35,11 +35,11 @@
 
 static uint32_t state_on; /* ON, GATED in mode verify, RECORDED; set before the state is */
 
-static struct cus_driver driver;    /* frozen when the engine has started */
-static pid_t owner;                 /* the process that started it; frozen as well */
-static uint64_t graph_launches;     /* atomic */
-static const char *withhold_reason; /* atomic */
-static uint32_t leaving;            /* atomic futex: the exit handler has begun */
+static struct cus_driver driver; /* frozen when the engine has started */
+static pid_t owner;              /* the process that started it; frozen as well */
+static uint64_t graph_launches;  /* atomic */
+static const char *defer_reason; /* atomic */
+static uint32_t leaving;         /* atomic futex: the exit handler has begun */
 
 static struct cus_lock stats_lock = CUS_LOCK_OF(CUS_RANK_STATS);
 static char segment_list[65536]; /* guarded by stats_lock */
@@ -145,7 +145,7 @@ static void at_exit(void) {
                 (unsigned long long)last.fallbacks[CUS_FALLBACK_NO_MEMORY]);
     write_stats(true);
     uint64_t verified, different;
-    if (cus_engine_prove_end(&verified, &different))
+    if (cus_engine_verify_end(&verified, &different))
         cus_handshake_verified(verified, different);
     cus_handshake_exit(ops, __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
     cus_thread_self.depth = depth;
@@ -170,17 +170,17 @@ static void fill_driver(void) {
 #undef FILL
 }
 
-void cus_lifecycle_withhold_off(const char *why) {
+void cus_lifecycle_defer_off(const char *why) {
     static uint32_t told; /* atomic */
-    cus_engine_withhold_off(why);
+    cus_engine_defer_off(why);
     if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
         cus_handshake_found(CUS_FOUND_PASSES, why);
 }
 
 static void take_reason(void) {
-    const char *why = __atomic_exchange_n(&withhold_reason, NULL, __ATOMIC_ACQ_REL);
+    const char *why = __atomic_exchange_n(&defer_reason, NULL, __ATOMIC_ACQ_REL);
     if (why)
-        cus_lifecycle_withhold_off(why);
+        cus_lifecycle_defer_off(why);
 }
 
 void cus_lifecycle_start(void) {
@@ -200,7 +200,7 @@ void cus_lifecycle_start(void) {
     owner = getpid();
     fill_driver();
     pthread_atfork(NULL, NULL, in_child);
-    bool withholds = cus_engine_start(&driver);
+    bool defers = cus_engine_start(&driver);
     /* Before the exit handler is registered: CUPTI's own handlers run behind it. */
     bool recorded = cus_recording_start();
     /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
@@ -208,17 +208,17 @@ void cus_lifecycle_start(void) {
     at_quick_exit(at_exit);
     const char *other = cus_others_start();
     if (other)
-        cus_lifecycle_withhold_off(other);
+        cus_lifecycle_defer_off(other);
     state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
                : recorded                             ? CUS_STATE_RECORDED
                                                       : CUS_STATE_ON;
     cus_runtime_start(state_on == CUS_STATE_ON);
     const char *around = cus_slots_look(false);
     if (around)
-        cus_lifecycle_withhold_off(around);
+        cus_lifecycle_defer_off(around);
     __atomic_store_n(&cus_process.hooks, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
-            withholds ? "" : ", nothing is withheld");
+            defers ? "" : ", nothing is withheld");
     take_reason();
     cus_cupti_apply();
     cus_handshake_on();
@@ -234,8 +234,8 @@ void cus_lifecycle_call_attention(void) {
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-void cus_lifecycle_withhold_off_later(const char *why) {
-    __atomic_store_n(&withhold_reason, why, __ATOMIC_RELEASE);
+void cus_lifecycle_defer_off_later(const char *why) {
+    __atomic_store_n(&defer_reason, why, __ATOMIC_RELEASE);
     cus_lifecycle_call_attention();
 }
 

@@ -10,11 +10,11 @@
 /* The driver works: cuInit, or a launch, has succeeded. Starts the engine once; everybody else
  * returns at once. */
 void cus_lifecycle_start(void);
-/* Inside a hook: nothing is withheld any more, for the reason given (which stays). */
-void cus_lifecycle_withhold_off(const char *why);
-/* For look-ups, which must not wait for the GPU: the next hook withholds nothing any more, for the
+/* Inside a hook: nothing is deferred any more, for the reason given (which stays). */
+void cus_lifecycle_defer_off(const char *why);
+/* For look-ups, which must not wait for the GPU: the next hook defers nothing any more, for the
  * reason given (which stays). */
-void cus_lifecycle_withhold_off_later(const char *why);
+void cus_lifecycle_defer_off_later(const char *why);
 /* The next hook has something to do first. */
 void cus_lifecycle_call_attention(void);
 /* The program launched a graph of its own. */

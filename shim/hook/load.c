@@ -158,7 +158,7 @@ void cus_load_begins(unsigned row) {
     cus_act_flush(row, NULL);
     const char *route = cus_slots_look(false);
     if (route)
-        cus_lifecycle_withhold_off(route);
+        cus_lifecycle_defer_off(route);
 }
 
 void cus_load_ended(const void *code, const void *image, const char *path) {

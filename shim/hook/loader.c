@@ -2,7 +2,7 @@
  * dlopen, dlmopen and dlclose, the exports.
  *
  * What is opened may launch past this library before it can be looked at: its constructors may, and
- * whoever it is bound to is not known. So everything is issued first, nothing is withheld while the
+ * whoever it is bound to is not known. So everything is issued first, nothing is deferred while the
  * real dlopen runs, and its slots are looked at behind that (slots.c, HAZARDS G1). Any thread,
  * constructors too: those are inside another dlopen, whose end looks. No lock is held over the real
  * functions; their errors and errno are theirs.
@@ -141,16 +141,16 @@ static const char *leave(void) {
         if ((uint32_t)word == 1 && cus_real_found() && !cus_resolve_off())
             found = cus_slots_look(true);
         if (found)
-            cus_lifecycle_withhold_off_later(why = found);
+            cus_lifecycle_defer_off_later(why = found);
     } while (!cus_opening_leave(word));
     return why;
 }
 
-/* dlerror and errno are as the real function left them. `why`: nothing may be withheld any more. */
+/* dlerror and errno are as the real function left them. `why`: nothing may be deferred any more. */
 static void end(const char *why) {
     struct cus_guard guard;
     if (why)
-        cus_lifecycle_withhold_off_later(why);
+        cus_lifecycle_defer_off_later(why);
     if (CUS_HAZARD(G1) && leave())
         why = "";
     if (!--inside && why && cus_guard_enter(&guard))

@@ -1,5 +1,5 @@
 /*
- * The ops: launches, memsets and copies that may be withheld. Each stands in for one exported
+ * The ops: launches, memsets and copies that may be deferred. Each stands in for one exported
  * symbol and its per-thread twin and hands the call, as data, to the engine, which makes the real
  * call sooner or later and says what the program shall see.
  *
@@ -41,15 +41,15 @@ static CUresult straight(CUresult result) {
     extern __typeof__(symbol) cus_##part##_##symbol __attribute__((visibility("hidden")));         \
     __attribute__((noinline))
 
-/* The hot paths of an op: either it is the one that is expected and is withheld, or its stream is
+/* The hot paths of an op: either it is the one that is expected and is deferred, or its stream is
  * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
  * for a signal handler that launches meanwhile, and for what the driver calls back (HAZARDS E3). */
 #define HOT(hold, type, f, stream, abi, symbol, arguments)                                         \
     if (cus_hot_pending()) {                                                                       \
         cus_thread_self.depth = 1;                                                                 \
-        bool held_ = hold;                                                                         \
+        bool deferred_ = hold;                                                                     \
         cus_thread_self.depth = 0;                                                                 \
-        if (__builtin_expect(held_, 1))                                                            \
+        if (__builtin_expect(deferred_, 1))                                                        \
             return CUDA_SUCCESS;                                                                   \
     } else if (cus_hot_passes(stream, abi, type, f)) {                                             \
         cus_thread_self.depth = 1;                                                                 \
@@ -67,9 +67,9 @@ static CUresult straight(CUresult result) {
 #define RECORDED(symbol, parameters, arguments, hold)                                              \
     NOINLINE CUresult recorded_##symbol parameters {                                               \
         cus_thread_self.depth = 1;                                                                 \
-        bool held_ = hold;                                                                         \
+        bool deferred_ = hold;                                                                     \
         cus_thread_self.depth = 0;                                                                 \
-        return __builtin_expect(held_, 1) ? CUDA_SUCCESS : long_##symbol arguments;                \
+        return __builtin_expect(deferred_, 1) ? CUDA_SUCCESS : long_##symbol arguments;            \
     }
 
 /* ---- launches ---- */
@@ -113,12 +113,12 @@ static CUresult straight(CUresult result) {
                                 void **extra_) {                                                   \
         OTHERWISE(symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
-        HOT(extra_ &&cus_told_launch(f, dims, stream_, abi_, params_, extra_, NULL),               \
+        HOT(extra_ &&cus_traced_launch(f, dims, stream_, abi_, params_, extra_, NULL),             \
             CUS_OP_LAUNCH, f, stream_, abi_, symbol,                                               \
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
-    /* Nothing begins here; its stream may be left alone. */                                       \
+    /* Nothing begins here; its stream may be demoted. */                                          \
     FROM_ENTRY(passed, symbol)                                                                     \
     CUresult cus_passed_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,  \
                                  unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,      \
@@ -141,10 +141,10 @@ static CUresult straight(CUresult result) {
     }                                                                                              \
     /* The launch that is expected, in another context. Lock held. What it was asked for with is   \
      * in the node, so that the hot path keeps none of it over its call of the driver. */          \
-    NOINLINE CUresult astray_##symbol(void **params_) {                                            \
-        struct cus_engine *engine = cus_thread_self.found;                                         \
-        const struct cus_held held = *cus_plan_before(&engine->plan);                              \
-        const uint32_t *d = held.dims;                                                             \
+    NOINLINE CUresult diverged_##symbol(void **params_) {                                          \
+        struct cus_engine *engine = cus_thread_self.cached_engine;                                 \
+        const struct cus_values deferred = *cus_plan_before(&engine->plan);                        \
+        const uint32_t *d = deferred.dims;                                                         \
         CUfunction f = (CUfunction)(uintptr_t)engine->plan.at->plain;                              \
         CUstream stream_ = cus_thread_self.ref.handle;                                             \
         cus_lock_give(&engine->lock);                                                              \
@@ -153,18 +153,18 @@ static CUresult straight(CUresult result) {
     }                                                                                              \
     NOINLINE CUresult different_##symbol(void **params_) {                                         \
         if (__builtin_expect(!cus_hot_different(params_), 0))                                      \
-            return astray_##symbol(params_);                                                       \
+            return diverged_##symbol(params_);                                                     \
         cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     NOINLINE CUresult same_##symbol(void **params_) {                                              \
         if (__builtin_expect(!cus_hot_same(), 0))                                                  \
-            return astray_##symbol(params_);                                                       \
+            return diverged_##symbol(params_);                                                     \
         cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     NOINLINE CUresult rest_##symbol(void **params_) {                                              \
-        return cus_hot_rest_differs(params_) ? different_##symbol(params_)                         \
+        return cus_hot_tail_differs(params_) ? different_##symbol(params_)                         \
                                              : same_##symbol(params_);                             \
     }                                                                                              \
     /* Another launch than the one that is expected. Lock held. */                                 \
@@ -172,7 +172,7 @@ static CUresult straight(CUresult result) {
                                       unsigned int gz, unsigned int bx, unsigned int by,           \
                                       unsigned int bz, unsigned int shared, CUstream stream_,      \
                                       void **params_, void **extra_) {                             \
-        cus_lock_give(&cus_thread_self.found->lock);                                               \
+        cus_lock_give(&cus_thread_self.cached_engine->lock);                                       \
         cus_thread_self.depth = 0;                                                                 \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
@@ -184,7 +184,7 @@ static CUresult straight(CUresult result) {
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
         if (!cus_hot_shape(dims, params_))                                                         \
             return unlike_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);   \
-        cus_hot_took(cus_thread_self.found, CUS_OP_LAUNCH, NULL);                                  \
+        cus_hot_took(cus_thread_self.cached_engine, CUS_OP_LAUNCH, NULL);                          \
         cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
@@ -195,7 +195,7 @@ static CUresult straight(CUresult result) {
                                 unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,       \
                                 ON_STACK(unsigned int) shared, ON_STACK(CUstream) stream_,         \
                                 ON_STACK(void **) params_, ON_STACK(void **) extra_) {             \
-        if (__builtin_expect(!cus_hot_try(cus_thread_self.found), 0)) {                            \
+        if (__builtin_expect(!cus_hot_try(cus_thread_self.cached_engine), 0)) {                    \
             cus_thread_self.depth = 0;                                                             \
             return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
         }                                                                                          \
@@ -206,7 +206,7 @@ static CUresult straight(CUresult result) {
             return reshaped_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_); \
         if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
             return same_##symbol(params_);                                                         \
-        return is == CUS_HOT_REST ? rest_##symbol(params_) : different_##symbol(params_);          \
+        return is == CUS_HOT_TAIL ? rest_##symbol(params_) : different_##symbol(params_);          \
     }
 
 LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)
@@ -216,7 +216,7 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
     NOINLINE CUresult long_##symbol(const CUlaunchConfig *config_, CUfunction f, void **params_,   \
                                     void **extra_) {                                               \
         struct cus_guard guard;                                                                    \
-        /* Without a configuration there is nothing to withhold, only an error to be told. */      \
+        /* Without a configuration there is nothing to defer, only an error to be told. */         \
         if (!config_ || !cus_guard_enter(&guard))                                                  \
             return STRAIGHT(symbol, (config_, f, params_, extra_));                                \
         const struct cus_launch launch = {                                                         \

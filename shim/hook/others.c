@@ -231,5 +231,5 @@ void cus_others_met(const void *function, unsigned row) {
     const char *reason =
         because(other->path, "answers by a function of its own for", cus_api_rows[row].name);
     if (reason)
-        cus_lifecycle_withhold_off_later(reason);
+        cus_lifecycle_defer_off_later(reason);
 }

@@ -56,7 +56,7 @@ const struct cus_other *cus_others_behind(const struct cus_others *others, const
 void cus_others_tell(const struct cus_others *others);
 /*
  * Once, when the library starts, at depth 1 and with no lock: asks those in front what they answer.
- * Why nothing may be withheld beside them, or NULL; the text stays.
+ * Why nothing may be deferred beside them, or NULL; the text stays.
  */
 const char *cus_others_start(void);
 /* The same for a look-up: an object behind answered by a function of its own that it did not show

@@ -62,7 +62,7 @@ static void *watch_other(void *function, const char *name) {
 
 /* Without this library, whoever looks a function up in libcuda goes past an interposer that only
  * exports its name. The hook would call that one, which may have asked, by another object, and
- * would call the hook for ever. Where it stands before launches nothing is withheld, so that no
+ * would call the hook for ever. Where it stands before launches nothing is deferred, so that no
  * hook is needed. */
 static bool goes_past_export(const void *function, int row) {
     int launch;
@@ -93,7 +93,7 @@ void *cus_resolve(void *function, const char *name, int version) {
     if (stub)
         return stub;
     CUS_LOG_ONCE(CUS_WARN, "hook", "no stub is left for %s: nothing is withheld any more", name);
-    cus_lifecycle_withhold_off_later("more entry points than the library can watch");
+    cus_lifecycle_defer_off_later("more entry points than the library can watch");
     return function;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Libraries that bring work to the GPU without the driver's public entry points: video, ray
- * tracing, the deep-learning accelerator. Such work can overtake what is withheld (HAZARDS F12), so
- * nothing is withheld any more once one of them is mapped.
+ * tracing, the deep-learning accelerator. Such work can overtake what is deferred (HAZARDS F12), so
+ * nothing is deferred any more once one of them is mapped.
  *
  * Which objects are new is found by slots.c. Any thread. cus_routes_see runs under the loader's
  * lock, compares names and does nothing else.
@@ -40,5 +40,5 @@ const char *cus_routes_see(const char *path) {
 void cus_routes_look_later(void) {
     const char *why = cus_slots_look(false);
     if (why)
-        cus_lifecycle_withhold_off_later(why);
+        cus_lifecycle_defer_off_later(why);
 }

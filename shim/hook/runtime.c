@@ -13,8 +13,8 @@
  * function it launches depends on kernel and context alone: another shape is handed on as it is,
  * and one that the driver might refuse goes there (HAZARDS A12). A launch that succeeds leaves the
  * runtime's last error as it is. That its function is loaded, and that no capture is open, was so
- * when the piece began, and whoever changes it issues the piece. What goes away (contexts, modules,
- * libraries, objects of the loader) is forgotten here before it goes.
+ * when the segment began, and whoever changes it issues the segment. What goes away (contexts,
+ * modules, libraries, objects of the loader) is forgotten here before it goes.
  *
  * Runs on the program's threads at depth 0, and at depth 1 while the plan is asked. Any thread
  * reads the table without a lock; what is in a slot stays until everything is forgotten.
@@ -137,7 +137,7 @@ static bool watches(const struct cus_runtime_look *look, CUstream stream, enum c
 
 /* The driver's hook is sent the long way, on which it looks for what is watched. */
 static void watch_begin(struct cus_runtime_watch *watch, enum cus_abi abi) {
-    cus_thread_self.aim[abi] = CUS_NO_STREAM;
+    cus_thread_self.cached_stream[abi] = CUS_NO_STREAM;
     cus_runtime_watch = *watch;
     cus_runtime_watch.on = true;
 }
@@ -157,14 +157,14 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
     if (!real)
         return ABSENT;
     if (look.exact && !(shared >> 32) && may_match(stream, abi)) {
-        struct cus_told met = {.runtime = true};
+        struct cus_traced traced = {.runtime = true};
         cus_thread_self.depth = 1;
-        bool held = cus_told_launch(look.handle,
-                                    (struct cus_dims){{grid.x, grid.y, grid.z, block.x, block.y,
-                                                       block.z, (uint32_t)shared}},
-                                    stream, abi, args, NULL, &met);
+        bool deferred = cus_traced_launch(look.handle,
+                                          (struct cus_dims){{grid.x, grid.y, grid.z, block.x,
+                                                             block.y, block.z, (uint32_t)shared}},
+                                          stream, abi, args, NULL, &traced);
         cus_thread_self.depth = 0;
-        if (held)
+        if (deferred)
             return 0;
     }
     if (shared >> 32 || !watches(&look, stream, abi))
@@ -184,7 +184,7 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
 /* Another launch than the one that is expected. Lock held. */
 NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
                            void **args, size_t shared, CUstream stream) {
-    cus_lock_give(&cus_thread_self.found->lock);
+    cus_lock_give(&cus_thread_self.cached_engine->lock);
     launch_fn *real = (launch_fn *)matching.real;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     cus_thread_self.depth = 0;
@@ -194,7 +194,7 @@ NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_
 /* The kernel that is expected, in another shape than its node's. Lock held. */
 NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
                              void **args, size_t shared, CUstream stream) {
-    struct cus_engine *engine = cus_thread_self.found;
+    struct cus_engine *engine = cus_thread_self.cached_engine;
     const struct cus_dims dims = {
         {grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared}};
     if (shared >> 32 || !cus_hot_shape(dims, args))
@@ -206,11 +206,11 @@ NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cu
 }
 
 /* The launch that is expected, in another context. Lock held. */
-NOINLINE static int astray(void **args) {
-    struct cus_engine *engine = cus_thread_self.found;
+NOINLINE static int diverged(void **args) {
+    struct cus_engine *engine = cus_thread_self.cached_engine;
     engine->counters.runtime--;
-    const struct cus_held held = *cus_plan_before(&engine->plan);
-    const uint32_t *d = held.dims;
+    const struct cus_values deferred = *cus_plan_before(&engine->plan);
+    const uint32_t *d = deferred.dims;
     CUstream stream = cus_thread_self.ref.handle;
     const void *kernel = matching.kernel;
     launch_fn *real = (launch_fn *)matching.real;
@@ -221,23 +221,23 @@ NOINLINE static int astray(void **args) {
 }
 
 NOINLINE static int different(void **args) {
-    cus_thread_self.found->counters.runtime++;
+    cus_thread_self.cached_engine->counters.runtime++;
     if (__builtin_expect(!cus_hot_different(args), 0))
-        return astray(args);
+        return diverged(args);
     cus_thread_self.depth = 0;
     return 0;
 }
 
 NOINLINE static int same(void **args) {
-    cus_thread_self.found->counters.runtime++;
+    cus_thread_self.cached_engine->counters.runtime++;
     if (__builtin_expect(!cus_hot_same(), 0))
-        return astray(args);
+        return diverged(args);
     cus_thread_self.depth = 0;
     return 0;
 }
 
-NOINLINE static int rest(void **args) {
-    return cus_hot_rest_differs(args) ? different(args) : same(args);
+NOINLINE static int tail(void **args) {
+    return cus_hot_tail_differs(args) ? different(args) : same(args);
 }
 
 #define EXPORT(symbol, parameters)                                                                 \
@@ -289,7 +289,7 @@ NOINLINE static int rest(void **args) {
         }                                                                                          \
         matching.kernel = kernel;                                                                  \
         matching.real = real;                                                                      \
-        if (__builtin_expect(!cus_hot_try(cus_thread_self.found), 0)) {                            \
+        if (__builtin_expect(!cus_hot_try(cus_thread_self.cached_engine), 0)) {                    \
             cus_thread_self.depth = 0;                                                             \
             return FAR(symbol);                                                                    \
         }                                                                                          \
@@ -300,7 +300,7 @@ NOINLINE static int rest(void **args) {
             return reshaped(kernel, grid, block, args, shared, stream);                            \
         if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
             return same(args);                                                                     \
-        return is == CUS_HOT_REST ? rest(args) : different(args);                                  \
+        return is == CUS_HOT_TAIL ? tail(args) : different(args);                                  \
     }
 
 /* Two words of a shape at once. */
@@ -314,7 +314,7 @@ static inline __attribute__((always_inline)) uint64_t pair(const void *at) {
 static inline __attribute__((always_inline)) enum cus_hot
 compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
         const volatile size_t *shared, void **const *args) {
-    const struct cus_engine *engine = cus_thread_self.found;
+    const struct cus_engine *engine = cus_thread_self.cached_engine;
     if (!cus_hot_good(engine) || engine->plan.at->plain != handle)
         return CUS_HOT_OTHER;
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
@@ -327,7 +327,7 @@ compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
         return CUS_HOT_OTHER;
     if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
         return CUS_HOT_DIFFERENT;
-    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_REST : CUS_HOT_SAME;
+    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
 }
 
 LAUNCH(cudaLaunchKernel, CUS_ABI_LEGACY)
@@ -340,7 +340,7 @@ static bool match_ex(const struct cus_runtime_look *look, const struct config *c
     if (!look->exact || config->shared >> 32 || (config->n_attrs && !look->attrs) ||
         !may_match(config->stream, abi))
         return false;
-    struct cus_told met = {.runtime = true};
+    struct cus_traced traced = {.runtime = true};
     const struct cus_dim3 grid = config->grid, block = config->block;
     const CUlaunchConfig as = {.gridDimX = grid.x,
                                .gridDimY = grid.y,
@@ -353,9 +353,9 @@ static bool match_ex(const struct cus_runtime_look *look, const struct config *c
                                .attrs = config->attrs,
                                .numAttrs = config->n_attrs};
     cus_thread_self.depth = 1;
-    bool held = cus_told_launch_ex(&as, look->handle, abi, args, NULL, &met);
+    bool deferred = cus_traced_launch_ex(&as, look->handle, abi, args, NULL, &traced);
     cus_thread_self.depth = 0;
-    return held;
+    return deferred;
 }
 
 static int launch_ex(enum cus_runtime which, enum cus_abi abi, const void *caller,

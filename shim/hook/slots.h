@@ -8,7 +8,7 @@
 
 /*
  * Looks at the objects that were loaded since the last look: leads their slots here, and looks for
- * libraries with a private route to the GPU (routes.c). Why nothing may be withheld any more, or
+ * libraries with a private route to the GPU (routes.c). Why nothing may be deferred any more, or
  * NULL; the text stays. cus_real_find was true. One look at a counter of the loader where nothing
  * was loaded. `from_open`: the caller is inside its own dlopen; while any other thread is in one,
  * nothing is looked at: that one's end looks.

@@ -60,7 +60,7 @@ static inline int cusplice_interface(void) {
     return cusplice_interface_ ? cusplice_interface_() : 0;
 }
 
-/* A step ends here, on the stream that the calling thread worked on last: what it withholds there
+/* A step ends here, on the stream that the calling thread worked on last: what it defers there
  * is issued, and the next op is the first of a step again. For programs whose steps do not end in a
  * synchronisation. Nothing is waited for. */
 static inline void cusplice_mark_step(void) {
@@ -68,7 +68,7 @@ static inline void cusplice_mark_step(void) {
         cusplice_mark_step_();
 }
 
-/* What the calling thread withholds is issued now, and the next op begins a new graph. For a place
+/* What the calling thread defers is issued now, and the next op begins a new graph. For a place
  * where something outside CUDA is about to look at the GPU's work. */
 static inline void cusplice_force_break(void) {
     if (cusplice_force_break_)
@@ -76,7 +76,7 @@ static inline void cusplice_force_break(void) {
 }
 
 /* Until it has called resume as often as suspend, every op of the calling thread goes straight to
- * the driver, behind what was withheld before. Such ops are not learned from. A resume too many is
+ * the driver, behind what was deferred before. Such ops are not learned from. A resume too many is
  * ignored. */
 static inline void cusplice_suspend(void) {
     if (cusplice_suspend_)

@@ -21,7 +21,7 @@
 
 /* The real functions. */
 struct cus_keep_real {
-#define CUS_KEPT(symbol, parameters, arguments) CUresult(*symbol) parameters;
+#define CUS_CAPTURED(symbol, parameters, arguments) CUresult(*symbol) parameters;
 #include "shim/keep/kept.def"
 #define CUS_KEEP_NEEDED(X)                                                                         \
     X(cuCtxGetCurrent)                                                                             \

@@ -15,11 +15,11 @@ struct cus_keep_real cus_keep_real;
 struct cus_lock cus_keep_lock = CUS_LOCK_OF(CUS_RANK_KEEP);
 uint32_t cus_keep_on, cus_keep_recording;
 
-#define CUS_KEPT(symbol, parameters, arguments) CUresult cus_keep_##symbol parameters;
+#define CUS_CAPTURED(symbol, parameters, arguments) CUresult cus_keep_##symbol parameters;
 #include "shim/keep/kept.def"
 
 /* Some come from the assembly's jump, behind the guard that puts errno back. */
-#define CUS_KEPT(symbol, parameters, arguments)                                                    \
+#define CUS_CAPTURED(symbol, parameters, arguments)                                                \
     static CUresult enter_##symbol parameters {                                                    \
         int error = errno;                                                                         \
         CUresult result = cus_keep_##symbol arguments;                                             \
@@ -29,7 +29,7 @@ uint32_t cus_keep_on, cus_keep_recording;
 #include "shim/keep/kept.def"
 
 const struct cus_keep_place cus_keep_places[] = {
-#define CUS_KEPT(symbol, parameters, arguments)                                                    \
+#define CUS_CAPTURED(symbol, parameters, arguments)                                                \
     {CUS_ROW_##symbol, (void *)enter_##symbol, (void **)(void *)&cus_keep_real.symbol},
 #include "shim/keep/kept.def"
 };

@@ -14,7 +14,7 @@
 
 enum {
     ALIGN = 512, /* of what cuMemAlloc gives; pitches as well */
-    PIECE = 4 << 20,
+    SEGMENT = 4 << 20,
     GRAIN = 64 << 10, /* what is zero is left out in pieces of this */
 };
 
@@ -441,11 +441,11 @@ static void tell_check(uint64_t address, const uint8_t *at, size_t bytes) {
     cus_record_define(&check.head);
 }
 
-static void each_piece(uint64_t address, uint64_t bytes,
-                       void (*with)(uint64_t address, const uint8_t *at, size_t bytes),
-                       uint8_t *buffer) {
-    for (uint64_t done = 0; done < bytes; done += PIECE) {
-        size_t n = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
+static void each_segment(uint64_t address, uint64_t bytes,
+                         void (*with)(uint64_t address, const uint8_t *at, size_t bytes),
+                         uint8_t *buffer) {
+    for (uint64_t done = 0; done < bytes; done += SEGMENT) {
+        size_t n = bytes - done < SEGMENT ? (size_t)(bytes - done) : SEGMENT;
         if (!read_device(buffer, address + done, n)) {
             cus_keep_cannot("cuMemcpyDtoH", "device memory could not be read");
             return;
@@ -485,11 +485,11 @@ static void each_part(bool blocks,
                       void (*with)(uint64_t address, const uint8_t *at, size_t bytes)) {
     size_t n;
     struct part *parts = list_parts(blocks, &n);
-    uint8_t *buffer = cus_mem_alloc(PIECE);
+    uint8_t *buffer = cus_mem_alloc(SEGMENT);
     if (!parts || !buffer)
         cus_keep_cannot("", "no memory to read device memory into");
     for (size_t i = 0; parts && buffer && i < n; i++)
-        each_piece(parts[i].address, parts[i].bytes, with, buffer);
+        each_segment(parts[i].address, parts[i].bytes, with, buffer);
     cus_mem_free(parts);
     cus_mem_free(buffer);
 }

@@ -13,15 +13,15 @@
 
 enum cus_cost {
     CUS_COST_LAUNCH = 2500,  /* of an op that the program issues by itself */
-    CUS_COST_MATCHED = 100,  /* of one that is withheld and found as expected, */
+    CUS_COST_MATCHED = 100,  /* of one that is deferred and found as expected, */
     CUS_COST_GRAPH = 2000,   /* of the launch of a graph, */
     CUS_COST_PATCH = 200,    /* of a node that is given other params */
     CUS_COST_BUILT = 2500,   /* of a node that is built, */
     CUS_COST_ANEW = 30000,   /* and of a graph beside, of ops that had one before: the first one is
                                 a venture, which costs no more than the ops by themselves do */
     CUS_COST_OBSERVED = 300, /* of an op issued by itself that is looked at, more than the op: */
-    CUS_COST_FRESH = 700,    /* of one that was not expected and is new */
-    CUS_COST_CUT = 300,      /* of one that was withheld before */
+    CUS_COST_NEW = 700,      /* of one that was not expected and is new */
+    CUS_COST_CUT = 300,      /* of one that was deferred before */
 };
 
 /* Counts since some moment. */
@@ -30,12 +30,12 @@ struct cus_account {
     uint64_t in_graphs;
     uint64_t launches; /* of graphs */
     uint64_t patched;
-    uint64_t built; /* nodes */
-    uint64_t anew;  /* graphs of ops that had one before */
-    uint64_t fresh; /* ops that came where none was known */
-    uint64_t ripe;  /* that were known well enough to be in graphs, and were issued one by one:
-                       those that are known less are being learned, which counts for nothing */
-    uint64_t cut;   /* that were withheld, and issued one by one after all */
+    uint64_t built;    /* nodes */
+    uint64_t anew;     /* graphs of ops that had one before */
+    uint64_t new_ops;  /* ops that came where none was known */
+    uint64_t warm_ops; /* that were known well enough to be in graphs, and were issued one by one:
+                      those that are known less are being learned, which counts for nothing */
+    uint64_t cut;      /* that were deferred, and issued one by one after all */
 };
 
 static inline struct cus_account cus_account_since(struct cus_account now,
@@ -46,8 +46,8 @@ static inline struct cus_account cus_account_since(struct cus_account now,
                                 now.patched - before.patched,
                                 now.built - before.built,
                                 now.anew - before.anew,
-                                now.fresh - before.fresh,
-                                now.ripe - before.ripe,
+                                now.new_ops - before.new_ops,
+                                now.warm_ops - before.warm_ops,
                                 now.cut - before.cut};
 }
 
@@ -56,7 +56,7 @@ static inline int64_t cus_account_balance(const struct cus_account *a) {
     uint64_t saved = a->in_graphs * (CUS_COST_LAUNCH - CUS_COST_MATCHED);
     uint64_t spent = a->launches * CUS_COST_GRAPH + a->patched * CUS_COST_PATCH +
                      a->built * CUS_COST_BUILT + a->anew * CUS_COST_ANEW +
-                     a->ripe * CUS_COST_OBSERVED + a->fresh * CUS_COST_FRESH +
+                     a->warm_ops * CUS_COST_OBSERVED + a->new_ops * CUS_COST_NEW +
                      a->cut * CUS_COST_CUT;
     return (int64_t)(saved - spent);
 }

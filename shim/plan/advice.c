@@ -1,12 +1,12 @@
 /*
- * Runs under the engine's lock, where an op is recorded at a new node or a piece is formed; never
+ * Runs under the engine's lock, where an op is recorded at a new node or a segment is formed; never
  * in steady replay. Pure but for the marks. Allocates nothing.
  */
 #include "shim/plan/advice.h"
 
 enum {
     PAID = 4, /* launches from which on a graph has saved more than it took to build it */
-    FAR = 3   /* the next piece ends no farther behind the last one: so many times all ops before */
+    FAR = 3 /* the next segment ends no farther behind the last one: so many times all ops before */
 };
 
 /* The first of so many nodes up to `last`; NULL where the path is not so long. */
@@ -25,7 +25,7 @@ static void mark(struct cus_advice *advice, uint32_t at, uint8_t what, uint32_t 
         __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
 }
 
-void cus_advice_met(struct cus_plan *plan, struct cus_node *node) {
+void cus_advice_reached(struct cus_plan *plan, struct cus_node *node) {
     struct cus_advice *advice = plan->advice;
     uint32_t at = cus_cache_find(advice->entries, advice->n, node->path);
     if (at == advice->n)
@@ -33,7 +33,7 @@ void cus_advice_met(struct cus_plan *plan, struct cus_node *node) {
     struct cus_node *head = head_of(node, advice->entries[at].ops);
     if (!head)
         return;
-    mark(advice, at, CUS_ADVICE_MET, &advice->met);
+    mark(advice, at, CUS_ADVICE_REACHED, &advice->reached);
     plan->advised_ops = plan->step_ops + 1;
     /* Where two runs cut the path at other places, the last one's cuts fit together. */
     if (!head->advice || advice->entries[head->advice - 1].used <= advice->entries[at].used)
@@ -62,33 +62,33 @@ bool cus_advice_goes_on(const struct cus_plan *plan) {
            plan->tree.n_nodes + 2 * CUS_LOOP_WINDOW < plan->limits.nodes_max;
 }
 
-void cus_advice_formed(struct cus_plan *plan, struct cus_piece *piece) {
+void cus_advice_formed(struct cus_plan *plan, struct cus_segment *segment) {
     struct cus_advice *advice = plan->advice;
-    uint32_t at = piece->nodes[0]->advice - 1;
+    uint32_t at = segment->nodes[0]->advice - 1;
     mark(advice, at, CUS_ADVICE_FORMED, &advice->formed);
-    piece->formed_ns = advice->entries[at].pace_ns;
-    piece->advised = plan->advised = true;
-    piece->advice = at + 1;
-    piece->nodes[0]->advice = 0;
+    segment->formed_ns = advice->entries[at].pace_ns;
+    segment->advised = plan->advised = true;
+    segment->advice = at + 1;
+    segment->nodes[0]->advice = 0;
 }
 
-void cus_advice_bad(struct cus_plan *plan, const struct cus_piece *piece) {
-    if (piece->advice)
-        mark(plan->advice, piece->advice - 1, CUS_ADVICE_BAD, &plan->advice->bad);
+void cus_advice_bad(struct cus_plan *plan, const struct cus_segment *segment) {
+    if (segment->advice)
+        mark(plan->advice, segment->advice - 1, CUS_ADVICE_BAD, &plan->advice->bad);
 }
 
-bool cus_advice_of(const struct cus_piece *piece, struct cus_cache_entry *entry) {
+bool cus_advice_of(const struct cus_segment *segment, struct cus_cache_entry *entry) {
     /* What paid in another run is believed until it is seen not to, also where this one ends before
      * it gets there. */
-    bool known = piece->nodes[0]->advised;
-    if (cus_lately_mostly(&piece->lost, piece) || piece->fired < (known ? 0 : PAID) ||
-        (!piece->n_variants && !piece->advised))
+    bool known = segment->nodes[0]->advised;
+    if (cus_lately_mostly(&segment->lost, segment) || segment->fired < (known ? 0 : PAID) ||
+        (!segment->n_variants && !segment->advised))
         return false;
     *entry = (struct cus_cache_entry){
-        .path = piece->nodes[piece->n - 1]->path,
-        .ops = piece->n,
-        .pace_ns = piece->formed_ns,
-        .launches = piece->fired < UINT32_MAX ? (uint32_t)piece->fired : UINT32_MAX,
+        .path = segment->nodes[segment->n - 1]->path,
+        .ops = segment->n,
+        .pace_ns = segment->formed_ns,
+        .launches = segment->fired < UINT32_MAX ? (uint32_t)segment->fired : UINT32_MAX,
     };
     return true;
 }

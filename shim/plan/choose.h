@@ -1,6 +1,6 @@
 /*
- * Choosing among the variants of a piece: which is predicted when it begins, which is launched when
- * it is complete. Used by plan.c and cursor.c only; the caller holds the engine's lock.
+ * Choosing among the variants of a segment: which is predicted when it begins, which is launched
+ * when it is complete. Used by plan.c and cursor.c only; the caller holds the engine's lock.
  */
 #ifndef CUSPLICE_PLAN_CHOOSE_H
 #define CUSPLICE_PLAN_CHOOSE_H
@@ -9,7 +9,7 @@
 
 #include "shim/plan/plan.h"
 
-/* ---- which withheld ops differ from the predicted variant's image ---- */
+/* ---- which deferred ops differ from the predicted variant's image ---- */
 
 static inline bool cus_choose_is_dirty(const struct cus_plan *plan, uint32_t i) {
     return plan->dirty[i / 64] >> i % 64 & 1;
@@ -26,7 +26,7 @@ static inline void cus_choose_set_reshapes(struct cus_plan *plan, uint32_t i) {
 }
 
 static inline void cus_choose_set_clean(struct cus_plan *plan) {
-    size_t bytes = (plan->piece->n + 63) / 64 * sizeof plan->dirty[0];
+    size_t bytes = (plan->segment->n + 63) / 64 * sizeof plan->dirty[0];
     memset(plan->dirty, 0, bytes);
     memset(plan->reshapes, 0, bytes);
 }
@@ -36,9 +36,9 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant);
 /* The variant that was launched behind the same beginning of the step, begins with this very op and
  * came next before, in this order of weight; in doubt the one launched last; NULL where there is
  * none. */
-struct cus_variant *cus_choose_predict(const struct cus_plan *plan, const struct cus_piece *piece,
-                                       const struct cus_op *op);
-/* The step's signature behind the first `n` withheld ops; that of a whole piece of them by
+struct cus_variant *cus_choose_predict(const struct cus_plan *plan,
+                                       const struct cus_segment *segment, const struct cus_op *op);
+/* The step's signature behind the first `n` deferred ops; that of a whole segment of them by
  * themselves. */
 struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n);
 struct cus_signature cus_choose_own(struct cus_plan *plan);

@@ -1,5 +1,5 @@
 /*
- * The plan's cursor: how the path goes on, behind a piece and with ops that go out by themselves,
+ * The plan's cursor: how the path goes on, behind a segment and with ops that go out by themselves,
  * which are recorded; where steps and the turns of loops end; what is kept of a stream that rests.
  *
  * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or on
@@ -26,8 +26,8 @@ enum {
                         did not come meanwhile: a program whose steps do not all have room keeps
                         those that it has, and one that does other things now begins anew */
     SWEEP_LEAST = 4096,
-    RIPE_AFTER = 2,  /* visits beyond the warm-up after which an op might be in a graph */
-    KEEP_FIRED = 16, /* launches of a piece that is kept while the stream is left alone */
+    WARM_AFTER = 2,  /* visits beyond the warm-up after which an op might be in a graph */
+    KEEP_FIRED = 16, /* launches of a segment that is kept while the stream is demoted */
 };
 
 /* ---- going on ---- */
@@ -56,9 +56,9 @@ void cus_cursor_restart(struct cus_plan *plan) {
     plan->broken = true;
     plan->called = plan->covered = false;
     plan->turns++;
-    cus_joins_gap(&plan->joins);
+    cus_merges_gap(&plan->merges);
     if (plan->now.graphs)
-        cus_segments_copy(&plan->last, &plan->now);
+        cus_segment_list_copy(&plan->last, &plan->now);
     plan->now.n = 0;
     plan->now.dropped = 0;
     plan->now.graphs = false;
@@ -108,12 +108,12 @@ static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_st
  * NULL: no memory. */
 static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
                                enum cus_step_class step) {
-    struct cus_node *known = cus_joins_known(&plan->joins, op, step);
+    struct cus_node *known = cus_merges_known(&plan->merges, op, step);
     if (known &&
-        (known->stamp == plan->turns || (known->piece && known->piece->used > plan->clock_now)))
+        (known->stamp == plan->turns || (known->segment && known->segment->used > plan->clock_now)))
         known = NULL;
     struct cus_node *node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
-    plan->fresh_nodes++;
+    plan->new_nodes++;
     if (!node || !known)
         return node;
     node->join = known;
@@ -125,35 +125,35 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
                                struct cus_node *node, enum cus_step_class step) {
     meet(plan, op->kind, step);
     cus_cursor_leave(plan);
-    if (cus_joins_wanted(&plan->joins, &plan->tree))
-        cus_joins_feed(&plan->joins, op);
+    if (cus_merges_wanted(&plan->merges, &plan->tree))
+        cus_merges_feed(&plan->merges, op);
     if (!node && plan->tree.n_nodes < plan->limits.nodes_max)
         node = branch(plan, op, step);
     plan->sig = cus_signature_add(plan->sig, op->kind, op->dims);
     cus_choose_note(plan, plan->sig);
-    cus_segments_add(&plan->now, op->kind->name, 1);
+    cus_segment_list_add(&plan->now, op->kind->name, 1);
     cus_cursor_marker(plan, op->kind, step);
     if (!node) {
         /* The tree is full: this step goes on unknown, the next one starts at the root. */
-        cus_joins_gap(&plan->joins);
+        cus_merges_gap(&plan->merges);
         if (++plan->unknown >= SWEEP_AFTER * (uint64_t)plan->tree.n_nodes + SWEEP_LEAST)
             cus_learn_sweep(plan);
         plan->step = step;
         plan->step_ops++;
         plan->unsynced++;
-        plan->fresh_nodes++;
+        plan->new_nodes++;
         return NULL;
     }
-    if (node->piece && node->piece->nodes[0] != node && plan->cur->expect->join == node)
+    if (node->segment && node->segment->nodes[0] != node && plan->cur->expect->join == node)
         cus_learn_met(plan, plan->cur->expect);
     if (++node->visits == 1 && plan->advice)
-        cus_advice_met(plan, node);
-    plan->ripe += node->visits > plan->limits.warmup + RIPE_AFTER;
+        cus_advice_reached(plan, node);
+    plan->warm_ops += node->visits > plan->limits.warmup + WARM_AFTER;
     node->stamp = plan->turns;
-    cus_joins_note(&plan->joins, node);
-    /* A piece that may not begin now: the one behind it is not the first of the step. */
-    if (node->piece && node->piece->nodes[0] == node)
-        cus_sizes_up(plan, node->piece);
+    cus_merges_note(&plan->merges, node);
+    /* A segment that may not begin now: the one behind it is not the first of the step. */
+    if (node->segment && node->segment->nodes[0] == node)
+        cus_sizes_up(plan, node->segment);
     if (!cus_cursor_advance(plan, node, 1))
         look_for_loop(plan, op);
     return node;
@@ -175,7 +175,7 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
     mark->looking = plan->looking;
     if (plan->looking)
         mark->loop = plan->loop.at;
-    mark->node = record(plan, op, plan->met, plan->met_step);
+    mark->node = record(plan, op, plan->offered, plan->offered_step);
     mark->turns_after = plan->turns;
 }
 
@@ -187,7 +187,7 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
         mark->node->visits--;
     if (plan->turns != mark->turns)
         return;
-    cus_joins_gap(&plan->joins);
+    cus_merges_gap(&plan->merges);
     plan->cur = mark->cur;
     plan->sig = mark->sig;
     plan->unsynced = mark->unsynced;
@@ -206,7 +206,7 @@ void cus_plan_step_end(struct cus_plan *plan) {
     plan->broken = true;
     if (plan->cur->boundary == CUS_BOUNDARY_CUT)
         cus_learn_passed(plan, plan->cur);
-    cus_learn_shaping(plan);
+    cus_learn_sizing(plan);
     cus_cursor_restart(plan);
     if (ops > plan->longest)
         plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
@@ -220,22 +220,22 @@ void cus_plan_step_end(struct cus_plan *plan) {
 
 /* ---- resting ---- */
 
-static bool is_good(const struct cus_piece *piece) {
-    return piece->n_variants && piece->fired >= KEEP_FIRED;
+static bool is_good(const struct cus_segment *segment) {
+    return segment->n_variants && segment->fired >= KEEP_FIRED;
 }
 
-bool cus_plan_rest(struct cus_plan *plan) {
-    const struct cus_piece *piece = plan->pieces;
-    while (piece && !is_good(piece))
-        piece = piece->next;
-    if (!piece) {
+bool cus_plan_demote(struct cus_plan *plan) {
+    const struct cus_segment *segment = plan->segments;
+    while (segment && !is_good(segment))
+        segment = segment->next;
+    if (!segment) {
         cus_plan_clear(plan);
         return false;
     }
     cus_cursor_restart(plan);
-    for (; piece; piece = piece->next)
-        if (is_good(piece))
-            cus_tree_mark(&plan->tree, piece->nodes[piece->n - 1]);
+    for (; segment; segment = segment->next)
+        if (is_good(segment))
+            cus_tree_mark(&plan->tree, segment->nodes[segment->n - 1]);
     cus_learn_forget(plan);
     cus_loop_free(&plan->loop);
     plan->unsynced = 0;
@@ -243,19 +243,20 @@ bool cus_plan_rest(struct cus_plan *plan) {
     return true;
 }
 
-/* As a stream that is left alone sees the op. */
+/* As a stream that is demoted sees the op. */
 static uint64_t word_of(const struct cus_kind *kind) {
     return kind->type == CUS_OP_LAUNCH ? (uintptr_t)kind->handle : kind->type;
 }
 
 unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned max) {
     unsigned n = 0;
-    for (const struct cus_piece *piece = plan->pieces; piece && n < max; piece = piece->next) {
-        if (piece->nodes[0]->key.parent != &plan->tree.root || piece->n < CUS_HEAD_OPS)
+    for (const struct cus_segment *segment = plan->segments; segment && n < max;
+         segment = segment->next) {
+        if (segment->nodes[0]->key.parent != &plan->tree.root || segment->n < CUS_HEAD_OPS)
             continue;
         uint64_t head = 0;
         for (unsigned i = 0; i < CUS_HEAD_OPS; i++)
-            head = cus_head_add(head, word_of(piece->places[i].kind));
+            head = cus_head_add(head, word_of(segment->places[i].kind));
         heads[n++] = head;
     }
     return n;

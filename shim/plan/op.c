@@ -59,49 +59,51 @@ void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     __atomic_store_n(&kind->n_shapes, slot + 1, __ATOMIC_RELEASE);
 }
 
-bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat, const struct cus_held *held) {
+bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat,
+                   const struct cus_values *values) {
     const struct cus_layout *layout = kind->layout;
-    if (memcmp(flat, held->params, kind->param_bytes) == 0)
+    if (memcmp(flat, values->params, kind->param_bytes) == 0)
         return true;
     for (uint32_t i = 0; layout && i < layout->n; i++) {
         struct cus_argument argument = layout->arguments[i];
-        if (!cus_bytes_same(flat + argument.offset, held->params + argument.offset, argument.size))
+        if (!cus_bytes_same(flat + argument.offset, values->params + argument.offset,
+                            argument.size))
             return false;
     }
     return layout != NULL;
 }
 
-bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held) {
-    return op->params ? cus_arguments_same(op->kind->layout, op->params, held->params)
-                      : cus_flat_same(op->kind, op->flat, held);
+bool cus_op_same_params(const struct cus_op *op, const struct cus_values *values) {
+    return op->params ? cus_arguments_same(op->kind->layout, op->params, values->params)
+                      : cus_flat_same(op->kind, op->flat, values);
 }
 
 void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *const *params,
-                      struct cus_held *held) {
+                      struct cus_values *values) {
     const struct cus_layout *layout = kind->layout;
-    memcpy(held->dims, dims, sizeof held->dims);
-    held->unknown = 0;
+    memcpy(values->dims, dims, sizeof values->dims);
+    values->unknown = 0;
     for (uint32_t i = 0, end = 0; i < layout->n; i++) {
         struct cus_argument argument = layout->arguments[i];
         static const uint8_t zeroes[8];
         if (argument.offset - end <= sizeof zeroes)
-            cus_bytes_copy(held->params + end, zeroes, argument.offset - end);
+            cus_bytes_copy(values->params + end, zeroes, argument.offset - end);
         else if (argument.offset > end)
-            memset(held->params + end, 0, argument.offset - end);
-        cus_bytes_copy(held->params + argument.offset, params[i], argument.size);
+            memset(values->params + end, 0, argument.offset - end);
+        cus_bytes_copy(values->params + argument.offset, params[i], argument.size);
         end = argument.offset + argument.size;
     }
 }
 
-void cus_op_store(const struct cus_op *op, struct cus_held *held) {
+void cus_op_store(const struct cus_op *op, struct cus_values *values) {
     if (op->params) {
-        cus_launch_store(op->kind, op->dims, op->params, held);
+        cus_launch_store(op->kind, op->dims, op->params, values);
         return;
     }
-    memcpy(held->dims, op->dims, sizeof held->dims);
-    held->unknown = 0;
+    memcpy(values->dims, op->dims, sizeof values->dims);
+    values->unknown = 0;
     if (op->kind->param_bytes)
-        memcpy(held->params, op->flat, op->kind->param_bytes);
+        memcpy(values->params, op->flat, op->kind->param_bytes);
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint32_t bytes) {
@@ -142,8 +144,8 @@ uint64_t cus_op_hash(const struct cus_op *op) {
     return hash;
 }
 
-uint64_t cus_held_hash(const struct cus_kind *kind, const struct cus_held *held) {
-    return hash_bytes(hash_bytes(kind->id, held->dims, sizeof held->dims), held->params,
+uint64_t cus_values_hash(const struct cus_kind *kind, const struct cus_values *values) {
+    return hash_bytes(hash_bytes(kind->id, values->dims, sizeof values->dims), values->params,
                       kind->param_bytes);
 }
 

@@ -106,8 +106,8 @@ struct cus_op {
     const uint8_t *flat; /* otherwise: the parameter buffer, kind->param_bytes long */
 };
 
-/* An op at rest inside an image (plan/piece.h): shape, then params. */
-struct cus_held {
+/* An op at rest inside an image (plan/segment.h): shape, then params. */
+struct cus_values {
     uint32_t dims[CUS_DIMS];
     uint32_t unknown; /* the graph node's content is not what stands here: it must be patched before
                          the next launch (HAZARDS A28) */
@@ -115,8 +115,8 @@ struct cus_held {
 };
 
 /* Bytes that a held op of this kind takes, a multiple of 8. */
-static inline uint32_t cus_held_bytes(const struct cus_kind *kind) {
-    return (uint32_t)((sizeof(struct cus_held) + kind->param_bytes + 7u) & ~7u);
+static inline uint32_t cus_values_bytes(const struct cus_kind *kind) {
+    return (uint32_t)((sizeof(struct cus_values) + kind->param_bytes + 7u) & ~7u);
 }
 
 /* The path so far, one more op of this kind in a step of this class: the hash by which it is known
@@ -149,10 +149,11 @@ static inline uint64_t cus_word_at(const void *at) {
     return word;
 }
 static inline __attribute__((always_inline)) bool cus_dims_same(const uint32_t *dims,
-                                                                const uint32_t *held) {
+                                                                const uint32_t *values) {
     /* Written out: the caller's stay in registers. */
-    return dims[0] == held[0] && dims[1] == held[1] && dims[2] == held[2] && dims[3] == held[3] &&
-           dims[4] == held[4] && dims[5] == held[5] && dims[6] == held[6];
+    return dims[0] == values[0] && dims[1] == values[1] && dims[2] == values[2] &&
+           dims[3] == values[3] && dims[4] == values[4] && dims[5] == values[5] &&
+           dims[6] == values[6];
 }
 /* Arguments are seldom large: without a call, by words, the last of which may overlap the one
  * before it. */
@@ -201,10 +202,10 @@ static inline void cus_bytes_copy(void *to, const void *from, uint32_t bytes) {
     }
 }
 static inline __attribute__((always_inline)) bool
-cus_arguments_same(const struct cus_layout *layout, void *const *params, const uint8_t *held) {
+cus_arguments_same(const struct cus_layout *layout, void *const *params, const uint8_t *values) {
     const struct cus_argument *argument = layout->arguments, *end = argument + layout->n;
     for (; argument < end; argument++, params++) {
-        const void *have = held + argument->offset;
+        const void *have = values + argument->offset;
         if (argument->size == 8) {
             if (cus_word_at(*params) != cus_word_at(have))
                 return false;
@@ -216,23 +217,24 @@ cus_arguments_same(const struct cus_layout *layout, void *const *params, const u
 }
 
 /* Are shape and params those of `held`? */
-bool cus_op_same_params(const struct cus_op *op, const struct cus_held *held);
-/* The same of params in one piece. A buffer that the program packed itself may hold garbage between
+bool cus_op_same_params(const struct cus_op *op, const struct cus_values *values);
+/* The same of params as one block. A buffer that the program packed itself may hold garbage between
  * its arguments: only those count. */
-bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat, const struct cus_held *held);
-static inline bool cus_op_same_dims(const struct cus_op *op, const struct cus_held *held) {
-    return cus_dims_same(op->dims, held->dims);
+bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat,
+                   const struct cus_values *values);
+static inline bool cus_op_same_dims(const struct cus_op *op, const struct cus_values *values) {
+    return cus_dims_same(op->dims, values->dims);
 }
 /* Copies shape and params into `held`; bytes between arguments are zeroed. */
-void cus_op_store(const struct cus_op *op, struct cus_held *held);
+void cus_op_store(const struct cus_op *op, struct cus_values *values);
 /* The same of a launch by pointers to its arguments. */
 void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *const *params,
-                      struct cus_held *held);
+                      struct cus_values *values);
 /* A 64-bit hash of kind, shape and params, for the loop finder and the head index. */
 uint64_t cus_op_hash(const struct cus_op *op);
 
 /* The same of an op at rest. */
-uint64_t cus_held_hash(const struct cus_kind *kind, const struct cus_held *held);
+uint64_t cus_values_hash(const struct cus_kind *kind, const struct cus_values *values);
 
 struct cus_signature {
     uint64_t lo, hi;

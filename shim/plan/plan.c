@@ -1,5 +1,5 @@
 /*
- * The plan: matching ops against the expected path, choosing variants, what became of a piece.
+ * The plan: matching ops against the expected path, choosing variants, what became of a segment.
  *
  * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or, for
  * flushed, on whoever flushes). Matching is the hot path and allocates nothing. Never calls the
@@ -15,15 +15,15 @@
 #include "shim/plan/choose.h"
 #include "shim/plan/cursor.h"
 #include "shim/plan/learn.h"
-#include "shim/plan/parting.h"
+#include "shim/plan/lenders.h"
+#include "shim/plan/prefix.h"
 #include "shim/plan/sizes.h"
-#include "shim/plan/twins.h"
 #include "shim/plan/variants.h"
 
-/* Steps, from one on in which a piece without an exec may not be built, in which no other piece has
- * a further one as long as it waits: it may not come again. */
+/* Steps, from one on in which a segment without an exec may not be built, in which no other segment
+ * has a further one as long as it waits: it may not come again. */
 enum { FIRST_EXECS = 8 };
-/* The part of a piece's nodes from which on it is cheaper to copy those that do not differ. */
+/* The part of a segment's nodes from which on it is cheaper to copy those that do not differ. */
 enum { SWAP_PART = 4 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -42,15 +42,15 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
 
 void cus_plan_clear(struct cus_plan *plan) {
     cus_plan_drop_handle(plan, NULL);
-    cus_twins_clear(plan);
+    cus_lenders_clear(plan);
     cus_tree_clear(&plan->tree);
     plan->tree.root.path = plan->seed;
     cus_loop_free(&plan->loop);
-    cus_joins_clear(&plan->joins);
-    cus_mem_shrink(plan->seen);
-    plan->seen = NULL;
-    cus_mem_shrink(plan->came);
-    plan->came = NULL;
+    cus_merges_clear(&plan->merges);
+    cus_mem_shrink(plan->sig_counts);
+    plan->sig_counts = NULL;
+    cus_mem_shrink(plan->history);
+    plan->history = NULL;
     plan->cur = &plan->tree.root;
     plan->turns++;
     plan->step = CUS_STEP_UNKNOWN;
@@ -66,17 +66,17 @@ void cus_plan_clear(struct cus_plan *plan) {
 
 #ifdef CUS_CHECKS
 void cus_plan_check(const struct cus_plan *plan) {
-    const struct cus_piece *piece = plan->piece;
-    CUS_CHECK(!piece || plan->n <= piece->n);
-    for (uint32_t i = plan->n; piece && i < piece->n; i++)
+    const struct cus_segment *segment = plan->segment;
+    CUS_CHECK(!segment || plan->n <= segment->n);
+    for (uint32_t i = plan->n; segment && i < segment->n; i++)
         CUS_CHECK(!(plan->dirty[i / 64] >> i % 64 & 1));
 }
 #endif
 
-/* ---- which withheld ops differ ---- */
+/* ---- which deferred ops differ ---- */
 
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
-    uint32_t n = plan->piece->n;
+    uint32_t n = plan->segment->n;
     for (uint32_t at = from; at < n; at = (at / 64 + 1) * 64) {
         uint64_t word = plan->dirty[at / 64] >> at % 64;
         if (word)
@@ -91,113 +91,113 @@ bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i) {
 
 uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
     uint32_t n = 0;
-    for (uint32_t word = 0; word < (plan->piece->n + 63) / 64; word++)
+    for (uint32_t word = 0; word < (plan->segment->n + 63) / 64; word++)
         n += (uint32_t)__builtin_popcountll(plan->dirty[word]);
     return n;
 }
 
 /* ---- matching ---- */
 
-static enum cus_offer offer_to_piece(struct cus_plan *plan, const struct cus_op *op) {
+static enum cus_offer offer_to_segment(struct cus_plan *plan, const struct cus_op *op) {
     uint32_t i = plan->n;
-    if (CUS_HAZARD(A3) && plan->piece->places[i].kind != op->kind) {
-        if (!cus_parting_find(plan, op))
+    if (CUS_HAZARD(A3) && plan->segment->places[i].kind != op->kind) {
+        if (!cus_prefix_find(plan, op))
             return CUS_OFFER_DIVERGED;
         if (!plan->other->n_variants)
             return CUS_OFFER_OTHER;
         cus_plan_turn(plan);
     }
-    struct cus_piece *piece = plan->piece;
-    const struct cus_held *held =
-        plan->predicted ? cus_image_op(plan->predicted->image, piece, i) : NULL;
-    bool same_dims = held && cus_op_same_dims(op, held);
+    struct cus_segment *segment = plan->segment;
+    const struct cus_values *values =
+        plan->predicted ? cus_image_op(plan->predicted->image, segment, i) : NULL;
+    bool same_dims = values && cus_op_same_dims(op, values);
     if (!same_dims) {
         if (CUS_HAZARD(A12) && !cus_kind_allows(op->kind, op->dims))
             return CUS_OFFER_UNSUPPORTED;
         plan->reshaped = true;
         cus_choose_set_reshapes(plan, i);
     }
-    if (!same_dims || held->unknown || !cus_op_same_params(op, held)) {
-        cus_op_store(op, cus_image_op(piece->asked, piece, i));
+    if (!same_dims || values->unknown || !cus_op_same_params(op, values)) {
+        cus_op_store(op, cus_image_op(segment->requested, segment, i));
         cus_choose_set_dirty(plan, i, true);
     }
     plan->n = i + 1;
-    if (plan->n == piece->n) {
+    if (plan->n == segment->n) {
         plan->at = &cus_expect_nothing;
         return CUS_OFFER_FULL;
     }
     if (plan->predicted && !plan->timed)
-        plan->at = cus_image_expected(plan->predicted->image, piece, plan->n);
-    return CUS_OFFER_HELD;
+        plan->at = cus_image_expected(plan->predicted->image, segment, plan->n);
+    return CUS_OFFER_DEFERRED;
 }
 
 bool cus_plan_others_differ(const struct cus_expected *at, void *const *params) {
-    const struct cus_argument *argument = at->rest, *end = argument + at->others;
-    const uint8_t *held = cus_expected_held(at)->params;
+    const struct cus_argument *argument = at->tail, *end = argument + at->others;
+    const uint8_t *values = cus_expected_values(at)->params;
     for (params += at->words; argument < end; argument++, params++)
-        if (!cus_bytes_same(*params, held + argument->offset, argument->size))
+        if (!cus_bytes_same(*params, values + argument->offset, argument->size))
             return true;
     return false;
 }
 
 /* Where the op that is expected is to be written, as it is asked for. */
-static struct cus_held *next_asked(const struct cus_plan *plan) {
-    const struct cus_piece *piece = plan->piece;
-    struct cus_held *asked = cus_image_op(piece->asked, piece, plan->n);
-    cus_plan_fetch_asked((const uint8_t *)asked + plan->at->bytes);
-    return asked;
+static struct cus_values *next_requested(const struct cus_plan *plan) {
+    const struct cus_segment *segment = plan->segment;
+    struct cus_values *requested = cus_image_op(segment->requested, segment, plan->n);
+    cus_plan_fetch_requested((const uint8_t *)requested + plan->at->bytes);
+    return requested;
 }
 
-void cus_plan_ask_others(struct cus_plan *plan, void *const *params) {
-    struct cus_held *asked = next_asked(plan);
-    cus_launch_store(plan->at->kind, cus_plan_before(plan)->dims, params, asked);
+void cus_plan_request_others(struct cus_plan *plan, void *const *params) {
+    struct cus_values *requested = next_requested(plan);
+    cus_launch_store(plan->at->kind, cus_plan_before(plan)->dims, params, requested);
     cus_choose_set_dirty(plan, plan->n, true);
 }
 
-void cus_plan_ask(struct cus_plan *plan, void *const *params) {
-    cus_plan_ask_here(plan, params);
+void cus_plan_request(struct cus_plan *plan, void *const *params) {
+    cus_plan_request_here(plan, params);
 }
 
-void cus_plan_ask_flat(struct cus_plan *plan, const uint8_t *flat) {
+void cus_plan_request_flat(struct cus_plan *plan, const uint8_t *flat) {
     const struct cus_kind *kind = plan->at->kind;
-    const struct cus_held *held = cus_plan_before(plan);
-    if (cus_flat_same(kind, flat, held))
+    const struct cus_values *values = cus_plan_before(plan);
+    if (cus_flat_same(kind, flat, values))
         return;
-    struct cus_held *asked = next_asked(plan);
-    *asked = *held;
-    memcpy(asked->params, flat, kind->param_bytes);
+    struct cus_values *requested = next_requested(plan);
+    *requested = *values;
+    memcpy(requested->params, flat, kind->param_bytes);
     cus_choose_set_dirty(plan, plan->n, true);
 }
 
-bool cus_plan_ask_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
-                        const uint8_t *flat) {
+bool cus_plan_request_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
+                            const uint8_t *flat) {
     const struct cus_kind *kind = plan->at->kind;
     if (CUS_HAZARD(A12) && !cus_kind_allows(kind, dims.d))
         return false;
     struct cus_op op = {.kind = kind, .params = (void **)(uintptr_t)params, .flat = flat};
     memcpy(op.dims, dims.d, sizeof op.dims);
-    cus_op_store(&op, next_asked(plan));
+    cus_op_store(&op, next_requested(plan));
     plan->reshaped = true;
     cus_choose_set_reshapes(plan, plan->n);
     cus_choose_set_dirty(plan, plan->n, true);
     return true;
 }
 
-/* After a divergence the ops behind it are usually known: the head of a piece whose first op is
+/* After a divergence the ops behind it are usually known: the head of a segment whose first op is
  * this very op. */
 static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
                                enum cus_step_class step) {
     if (!plan->heads || plan->tree.n_nodes >= plan->limits.nodes_max)
         return NULL;
-    struct cus_piece *piece;
+    struct cus_segment *segment;
     uint64_t hash = cus_op_hash(op);
-    HASH_FIND(hh, plan->heads, &hash, sizeof hash, piece);
-    if (!piece || piece->places[0].kind != op->kind || piece->nodes[0]->key.step != step)
+    HASH_FIND(hh, plan->heads, &hash, sizeof hash, segment);
+    if (!segment || segment->places[0].kind != op->kind || segment->nodes[0]->key.step != step)
         return NULL;
     struct cus_node *alias = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
     if (!alias)
         return NULL;
-    alias->join = piece->nodes[0];
+    alias->join = segment->nodes[0];
     return alias->join;
 }
 
@@ -207,28 +207,28 @@ static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
     if (!kind->deferrable ||
         !cus_dispatch_allows(&plan->dispatch, (enum cus_step_class)node->key.step, kind))
         return false;
-    if (node->piece)
-        return node->piece->nodes[0] == node;
+    if (node->segment)
+        return node->segment->nodes[0] == node;
     return cus_node_warm(node, plan->limits.warmup) && node->visits >= node->retry_at &&
            node->expect;
 }
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
-    if (plan->piece)
-        return offer_to_piece(plan, op);
+    if (plan->segment)
+        return offer_to_segment(plan, op);
     enum cus_step_class step = cus_plan_step(plan, op);
     struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
     if (!node)
         node = rejoin(plan, op, step);
-    plan->met = node;
-    plan->met_step = step;
+    plan->offered = node;
+    plan->offered_step = step;
     if (!node || !may_begin(plan, node, op) || !cus_kind_allows(op->kind, op->dims))
         return CUS_OFFER_EAGER;
-    if (!node->piece && !cus_parting_led(node, node) &&
-        (cus_parting_goes_on(plan, node) || !cus_plan_form(plan, node, 0, plan->ramp)))
+    if (!node->segment && !cus_prefix_led(node, node) &&
+        (cus_prefix_goes_on(plan, node) || !cus_plan_form(plan, node, 0, plan->ramp)))
         return CUS_OFFER_EAGER;
-    if (plan->came)
-        cus_parting_foresee(plan, node);
+    if (plan->history)
+        cus_prefix_foresee(plan, node);
     return CUS_OFFER_BEGIN;
 }
 
@@ -238,11 +238,11 @@ enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) 
         return plan->tree.n_nodes >= plan->limits.nodes_max ? CUS_WHY_FULL_TREE : CUS_WHY_WARMUP;
     if (node->join)
         node = node->join;
-    if (node->piece && node->piece->nodes[0] != node)
+    if (node->segment && node->segment->nodes[0] != node)
         return CUS_WHY_REST;
     if (!cus_node_warm(node, plan->limits.warmup))
         return CUS_WHY_WARMUP;
-    /* A piece that had less than two ops makes it one visit. */
+    /* A segment that had less than two ops makes it one visit. */
     return node->retry_at > node->visits + 1 ? CUS_WHY_BACKOFF : CUS_WHY_SHORT;
 }
 
@@ -252,21 +252,21 @@ static struct cus_node *next_node(const struct cus_plan *plan) {
     return next->join ? next->join : next;
 }
 
-struct cus_piece *cus_plan_next_piece(const struct cus_plan *plan) {
-    return next_node(plan)->piece;
+struct cus_segment *cus_plan_next_segment(const struct cus_plan *plan) {
+    return next_node(plan)->segment;
 }
 
 uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
-    const struct cus_piece *piece = cus_plan_next_piece(plan);
-    *advised = piece->advised;
-    return piece->n_variants ? 0 : piece->n;
+    const struct cus_segment *segment = cus_plan_next_segment(plan);
+    *advised = segment->advised;
+    return segment->n_variants ? 0 : segment->n;
 }
 
 void cus_plan_put_off(struct cus_plan *plan) {
-    struct cus_piece *piece = cus_plan_next_piece(plan);
+    struct cus_segment *segment = cus_plan_next_segment(plan);
     plan->put_off = plan->turns;
-    plan->n_waiting += !piece->waits;
-    piece->waits = true;
+    plan->n_waiting += !segment->waits;
+    segment->waits = true;
 }
 
 bool cus_plan_put_off_lately(const struct cus_plan *plan) {
@@ -275,25 +275,25 @@ bool cus_plan_put_off_lately(const struct cus_plan *plan) {
 
 void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_cursor_leave(plan);
-    plan->piece = cus_plan_next_piece(plan);
+    plan->segment = cus_plan_next_segment(plan);
     plan->n = 0;
     plan->then++;
     cus_choose_set_clean(plan);
     plan->reshaped = plan->has_own = plan->head_patched = false;
-    plan->n_waiting -= plan->piece->waits;
-    plan->piece->waits = false;
-    plan->predicted = cus_choose_predict(plan, plan->piece, op);
+    plan->n_waiting -= plan->segment->waits;
+    plan->segment->waits = false;
+    plan->predicted = cus_choose_predict(plan, plan->segment, op);
     if (plan->predicted)
         cus_choose_trust(plan, plan->predicted);
-    plan->piece->begun++;
-    plan->timed = plan->predicted && cus_learn_wants_time(plan->piece);
+    plan->segment->begun++;
+    plan->timed = plan->predicted && cus_learn_wants_time(plan->segment);
     plan->at = &cus_expect_nothing;
     plan->ramped = plan->ramp;
-    cus_sizes_up(plan, plan->piece);
+    cus_sizes_up(plan, plan->segment);
     plan->clock++;
 }
 
-void cus_plan_came(struct cus_plan *plan, uint64_t ns) {
+void cus_plan_note_time(struct cus_plan *plan, uint64_t ns) {
     if (plan->n == 1) {
         plan->gap.first = plan->gap.last = ns;
         plan->gap.longest = 0;
@@ -307,48 +307,50 @@ void cus_plan_came(struct cus_plan *plan, uint64_t ns) {
     plan->gap.last = ns;
 }
 
-const struct cus_held *cus_plan_held(const struct cus_plan *plan, uint32_t i) {
-    return cus_image_op(cus_choose_is_dirty(plan, i) ? plan->piece->asked : plan->predicted->image,
-                        plan->piece, i);
+const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i) {
+    return cus_image_op(cus_choose_is_dirty(plan, i) ? plan->segment->requested
+                                                     : plan->predicted->image,
+                        plan->segment, i);
 }
 
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known) {
-    struct cus_piece *piece = plan->piece;
-    cus_variant_know(variant, piece, i, !CUS_HAZARD(A28) || known);
+    struct cus_segment *segment = plan->segment;
+    cus_variant_know(variant, segment, i, !CUS_HAZARD(A28) || known);
     if (known)
-        memcpy(cus_image_op(variant->image, piece, i), cus_image_op(piece->asked, piece, i),
-               cus_held_bytes(piece->places[i].kind));
+        memcpy(cus_image_op(variant->image, segment, i),
+               cus_image_op(segment->requested, segment, i),
+               cus_values_bytes(segment->places[i].kind));
     plan->head_patched |= i == 0;
     if (known)
         cus_choose_set_dirty(plan, i, false);
 }
 
 uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant,
-                              uint64_t nodes[CUS_PIECE_MAX / 64]) {
-    struct cus_piece *piece = plan->piece;
+                              uint64_t nodes[CUS_SEGMENT_MAX / 64]) {
+    struct cus_segment *segment = plan->segment;
     uint32_t n = cus_plan_n_dirty(plan);
-    memcpy(nodes, plan->dirty, (piece->n + 63) / 64 * sizeof *nodes);
-    if (!variant->doubted && n * SWAP_PART >= piece->n) {
+    memcpy(nodes, plan->dirty, (segment->n + 63) / 64 * sizeof *nodes);
+    if (!variant->doubted && n * SWAP_PART >= segment->n) {
         plan->head_patched |= cus_choose_is_dirty(plan, 0);
-        cus_variant_swap(variant, piece, plan->dirty);
+        cus_variant_swap(variant, segment, plan->dirty);
         cus_choose_set_clean(plan);
         return n;
     }
-    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < piece->n; i++)
+    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < segment->n; i++)
         cus_plan_patched(plan, variant, i, true);
     variant->doubted = false; /* what is unknown differs from anything */
     return n;
 }
 
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {
-    struct cus_piece *piece = plan->piece;
-    struct cus_variant *variant = cus_variant_new(piece);
+    struct cus_segment *segment = plan->segment;
+    struct cus_variant *variant = cus_variant_new(segment);
     if (!variant)
         return NULL;
-    for (uint32_t i = 0; i < piece->n; i++) {
-        struct cus_held *held = cus_image_op(variant->image, piece, i);
-        memcpy(held, cus_plan_held(plan, i), cus_held_bytes(piece->places[i].kind));
-        held->unknown = 0;
+    for (uint32_t i = 0; i < segment->n; i++) {
+        struct cus_values *values = cus_image_op(variant->image, segment, i);
+        memcpy(values, cus_plan_values(plan, i), cus_values_bytes(segment->places[i].kind));
+        values->unknown = 0;
     }
     variant->exec = exec;
     variant->memory_epoch = plan->memory_epoch;
@@ -356,91 +358,92 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->own = cus_choose_own(plan);
     plan->reshaped = false;
     variant->in = plan->sig;
-    variant->out = cus_signature_append(plan->sig, variant->own, piece->power);
+    variant->out = cus_signature_append(plan->sig, variant->own, segment->power);
     cus_choose_note(plan, variant->out);
-    piece->unbuilt = 0;
-    plan->built_anew += !piece->n_variants && piece->nodes[piece->lead]->built;
-    for (uint32_t i = piece->lead; i < piece->n; i++)
-        piece->nodes[i]->built = true;
-    cus_variants_add(piece, variant);
-    cus_twins_add(plan, piece);
+    segment->unbuilt = 0;
+    plan->built_anew += !segment->n_variants && segment->nodes[segment->lead]->built;
+    for (uint32_t i = segment->lead; i < segment->n; i++)
+        segment->nodes[i]->built = true;
+    cus_variants_add(segment, variant);
+    cus_lenders_add(plan, segment);
     plan->predicted = variant;
-    piece->hashed = false;
+    segment->hashed = false;
     cus_choose_set_clean(plan);
     return variant;
 }
 
-/* ---- what became of a piece ---- */
+/* ---- what became of a segment ---- */
 
 bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
-    struct cus_piece *piece = plan->piece;
-    cus_cursor_marker(plan, piece->places[0].kind, (enum cus_step_class)piece->nodes[0]->key.step);
+    struct cus_segment *segment = plan->segment;
+    cus_cursor_marker(plan, segment->places[0].kind,
+                      (enum cus_step_class)segment->nodes[0]->key.step);
     struct cus_signature own = cus_choose_own(plan);
     bool moved =
         !cus_signature_same(variant->own, own) || !cus_signature_same(variant->in, plan->sig);
     variant->own = own;
-    variant->out = cus_signature_append(plan->sig, own, piece->power);
+    variant->out = cus_signature_append(plan->sig, own, segment->power);
     variant->in = plan->sig;
     plan->then = variant->used;
-    piece->fired++;
-    if (plan->came) {
-        if (*cus_plan_came_at(plan, piece->used) == piece)
-            *cus_plan_came_at(plan, piece->used) = NULL;
-        *cus_plan_came_at(plan, plan->clock) = piece;
+    segment->fired++;
+    if (plan->history) {
+        if (*cus_plan_history_at(plan, segment->used) == segment)
+            *cus_plan_history_at(plan, segment->used) = NULL;
+        *cus_plan_history_at(plan, plan->clock) = segment;
     }
-    variant->used = piece->used = plan->clock;
-    variant->fired = piece->fired;
-    plan->head_patched |= piece->newest != variant && piece->n_variants <= CUS_VARIANTS_FEW;
-    cus_variants_launched(plan, piece, variant, moved);
-    cus_learn_index(plan, piece, plan->head_patched);
+    variant->used = segment->used = plan->clock;
+    variant->fired = segment->fired;
+    plan->head_patched |= segment->newest != variant && segment->n_variants <= CUS_VARIANTS_FEW;
+    cus_variants_launched(plan, segment, variant, moved);
+    cus_learn_index(plan, segment, plan->head_patched);
     plan->sig = variant->out;
-    plan->piece = NULL;
+    plan->segment = NULL;
     plan->at = &cus_expect_nothing;
-    uint32_t n = piece->n;
-    struct cus_node *end = piece->nodes[n - 1];
-    cus_segments_add(&plan->now, NULL, n);
-    cus_joins_gap(&plan->joins);
-    cus_learn_used(plan, piece);
-    cus_learn_gap(plan, piece);
+    uint32_t n = segment->n;
+    struct cus_node *end = segment->nodes[n - 1];
+    cus_segment_list_add(&plan->now, NULL, n);
+    cus_merges_gap(&plan->merges);
+    cus_learn_used(plan, segment);
+    cus_learn_gap(plan, segment);
     return cus_cursor_advance(plan, end, n);
 }
 
 bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
-    struct cus_piece *piece = plan->piece;
+    struct cus_segment *segment = plan->segment;
     uint32_t n = plan->n;
-    struct cus_node *at = n ? piece->nodes[n - 1] : plan->cur;
+    struct cus_node *at = n ? segment->nodes[n - 1] : plan->cur;
     plan->sig = cus_choose_signature_behind(plan, n);
-    plan->piece = NULL;
+    plan->segment = NULL;
     plan->n = 0;
     plan->at = &cus_expect_nothing;
     plan->broken = true;
     if (n)
-        cus_cursor_marker(plan, piece->places[0].kind,
-                          (enum cus_step_class)piece->nodes[0]->key.step);
+        cus_cursor_marker(plan, segment->places[0].kind,
+                          (enum cus_step_class)segment->nodes[0]->key.step);
     for (uint32_t i = 0; i < n; i++)
-        cus_segments_add(&plan->now, piece->places[i].kind->name, 1);
+        cus_segment_list_add(&plan->now, segment->places[i].kind->name, 1);
     if (n)
-        cus_joins_gap(&plan->joins);
-    cus_learn_cut(plan, piece, n, cut);
+        cus_merges_gap(&plan->merges);
+    cus_learn_cut(plan, segment, n, cut);
     return cus_cursor_advance(plan, at, n);
 }
 
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
-    struct cus_piece *piece = plan->piece;
+    struct cus_segment *segment = plan->segment;
     bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
-    cus_learn_refused(plan, piece, broken);
+    cus_learn_refused(plan, segment, broken);
     return turned;
 }
 
-static struct cus_piece *piece_of(const struct cus_variant *variant) {
-    return (struct cus_piece *)(uintptr_t)variant->piece;
+static struct cus_segment *segment_of(const struct cus_variant *variant) {
+    return (struct cus_segment *)(uintptr_t)variant->segment;
 }
 
 /* Where the tallies know of it already they are told of one less. */
 void cus_plan_unfired(struct cus_variant *variant) {
-    piece_of(variant)->fired--;
+    segment_of(variant)->fired--;
 }
 
 void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken) {
-    cus_learn_refused(plan, piece_of(broken), broken);
+    cus_learn_refused(plan, segment_of(broken), broken);
 }

@@ -1,5 +1,5 @@
 /*
- * Sizes of pieces, by a clock of host and GPU.
+ * Sizes of segments, by a clock of host and GPU.
  *
  * Runs under the lock of the engine that owns the plan. Never calls the driver.
  */
@@ -18,20 +18,20 @@ enum {
     GAP_NS = 1300,
     GRAPH_NS = 2000,
     OP_NS = 5,
-    SPARE = 7,      /* of the time that the host has to fill a piece this part is left over, for a
-                       pace that wobbles: a GPU that waits costs more than one more graph */
-    MOST = 8,       /* growth from piece to piece, at most */
-    DOUBLE = 16,    /* up to this size a piece has twice as many ops as the one before, at least */
-    SURE_NS = 200,  /* gain by which a size is preferred to a smaller one */
-    OUTGROWN = 256, /* the part of a step's time that makes it worth to cut it anew */
-    AHEAD = 2048,   /* a step that goes on for longer is as good as one without an end */
-    SLOW_NS = 1000, /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,  /* ops of a piece there */
+    SPARE = 7,     /* of the time that the host has to fill a segment this part is left over, for a
+                      pace that wobbles: a GPU that waits costs more than one more graph */
+    MOST = 8,      /* growth from segment to segment, at most */
+    DOUBLE = 16,   /* up to this size a segment has twice as many ops as the one before, at least */
+    SURE_NS = 200, /* gain by which a size is preferred to a smaller one */
+    OUTGROWN = 256,   /* the part of a step's time that makes it worth to cut it anew */
+    AHEAD = 2048,     /* a step that goes on for longer is as good as one without an end */
+    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
+    SLOW_MAX = 64,    /* ops of a segment there */
     PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
-                         and the last op of a piece cost more than those between */
+                         and the last op of a segment cost more than those between */
     PACE_WEIGHT_DOWN = 16, /* where the host was faster: nothing but being fast makes it so */
     PACE_MAX = 1000000000,
-    PACE_RISE = 2, /* what one piece can make of the pace at most */
+    PACE_RISE = 2, /* what one segment can make of the pace at most */
 };
 
 _Static_assert(NODE_NS + GAP_NS >= GRAPH_NS, "one kernel at least is the host's time for a graph");
@@ -63,8 +63,8 @@ static uint64_t lead_behind(uint64_t lead, uint32_t ops, uint32_t pace) {
     return (queued > took ? queued - took : 0) + (uint64_t)ops * NODE_NS;
 }
 
-/* The least size behind a piece of so many ops. Where the host is not fast enough to keep the GPU
- * busy pieces get larger all the same, since each costs the host a launch, but slowly, as the GPU
+/* The least size behind a segment of so many ops. Where the host is not fast enough to keep the GPU
+ * busy segments get larger all the same, since each costs the host a launch, but slowly, as the GPU
  * waits for each of them. */
 static uint32_t least_behind(uint32_t ops, uint32_t pace) {
     return !pace || pace > SLOW_NS || ops < DOUBLE ? 2 * ops : ops + ops / 4;
@@ -79,7 +79,7 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
     uint64_t size = least_behind(ops, pace), lead = 0;
     if (pace) {
         lead = lead_behind(ramp.lead_ns, ops, pace);
-        /* At least nothing: the piece itself counts. */
+        /* At least nothing: the segment itself counts. */
         uint64_t time = lead + GAP_NS - GRAPH_NS;
         time -= time / (SPARE + 1);
         uint64_t fits = time / ((uint64_t)pace + OP_NS);
@@ -94,7 +94,7 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
     };
 }
 
-/* A piece of so many ops, or of all that are left, where waiting for the rest takes less than a
+/* A segment of so many ops, or of all that are left, where waiting for the rest takes less than a
  * graph more. */
 static uint32_t with_rest(uint32_t size, uint32_t max, uint32_t left, uint32_t pace) {
     if (size >= left)
@@ -103,8 +103,8 @@ static uint32_t with_rest(uint32_t size, uint32_t max, uint32_t left, uint32_t p
                                                                                        : size;
 }
 
-/* From now until the GPU is done, where the next piece has so many ops and those behind it, `left`
- * ops in all, grow as far as they may. */
+/* From now until the GPU is done, where the next segment has so many ops and those behind it,
+ * `left` ops in all, grow as far as they may. */
 static uint64_t until_done(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
                            uint32_t next, uint32_t pace, uint32_t left) {
     uint32_t max = filled_in_time(limits, pace);
@@ -120,7 +120,7 @@ static uint64_t until_done(const struct cus_ramp_limits *limits, struct cus_ramp
     return time + ramp.lead_ns;
 }
 
-/* A piece may have somewhat more ops than the host can fill in time, where that makes one piece
+/* A segment may have somewhat more ops than the host can fill in time, where that makes one segment
  * less, or sizes that fit the rest of the step better. */
 static uint32_t evened(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t size,
                        uint32_t max, uint32_t pace, uint32_t ahead) {
@@ -151,7 +151,7 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
                        uint32_t ahead) {
     uint32_t max = filled_in_time(limits, pace);
     uint32_t size = ramp.size < max ? ramp.size : max;
-    /* What is withheld last before the host waits is what the host then waits for. */
+    /* What is deferred last before the host waits is what the host then waits for. */
     if (CUS_HAZARD(F5) && pace > SLOW_NS) {
         if (size > SLOW_MAX)
             size = SLOW_MAX;

@@ -1,7 +1,7 @@
 /*
  * Recognising that ops come round again, by samples.
  *
- * Runs on program threads without a lock while a stream is left alone; what they share is atomic
+ * Runs on program threads without a lock while a stream is demoted; what they share is atomic
  * and may be lost. Allocates when it is started first. Never calls the driver.
  */
 #include "shim/plan/repeat.h"
@@ -16,22 +16,22 @@ enum { AGAIN = 4 };
 
 #define SAMPLED (UINT64_MAX / CUS_REPEAT_SAMPLE) /* hashes below it are samples */
 
-static struct cus_repeat_met *met_of(const struct cus_repeat *repeat) {
-    return __atomic_load_n(&repeat->met, __ATOMIC_ACQUIRE);
+static struct cus_repeat_samples *history_of(const struct cus_repeat *repeat) {
+    return __atomic_load_n(&repeat->history, __ATOMIC_ACQUIRE);
 }
 
 bool cus_repeat_start(struct cus_repeat *repeat) {
-    struct cus_repeat_met *met = repeat->met;
-    if (!met) {
-        met = cus_mem_grow(sizeof *met);
-        __atomic_store_n(&repeat->met, met, __ATOMIC_RELEASE);
+    struct cus_repeat_samples *history = repeat->history;
+    if (!history) {
+        history = cus_mem_grow(sizeof *history);
+        __atomic_store_n(&repeat->history, history, __ATOMIC_RELEASE);
     }
-    if (!met)
+    if (!history)
         return false;
     for (uint32_t i = 0; i < CUS_REPEAT_SLOTS; i++)
-        __atomic_store_n(&met->slots[i], 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&met->least, UINT64_MAX, __ATOMIC_RELAXED);
-    __atomic_store_n(&met->as, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&history->slots[i], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&history->least, UINT64_MAX, __ATOMIC_RELAXED);
+    __atomic_store_n(&history->as, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->gram, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->bar, UINT64_MAX, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->ops, 0, __ATOMIC_RELAXED);
@@ -41,9 +41,9 @@ bool cus_repeat_start(struct cus_repeat *repeat) {
     return true;
 }
 
-static void sample(struct cus_repeat *repeat, struct cus_repeat_met *met, uint64_t gram) {
+static void sample(struct cus_repeat *repeat, struct cus_repeat_samples *history, uint64_t gram) {
     gram = cus_hash_second(gram);
-    uint32_t *slot = &met->slots[(gram >> 32) % CUS_REPEAT_SLOTS];
+    uint32_t *slot = &history->slots[(gram >> 32) % CUS_REPEAT_SLOTS];
     uint32_t window = __atomic_load_n(&repeat->windows, __ATOMIC_RELAXED);
     uint32_t tag = (uint32_t)gram << 16 | 1u << 16, was = __atomic_load_n(slot, __ATOMIC_RELAXED);
     bool before = (was ^ tag) >> 16 == 0;
@@ -60,23 +60,24 @@ static void sample(struct cus_repeat *repeat, struct cus_repeat_met *met, uint64
 }
 
 void cus_repeat_look(struct cus_repeat *repeat, uint64_t gram) {
-    struct cus_repeat_met *met = met_of(repeat);
-    if (!met)
+    struct cus_repeat_samples *history = history_of(repeat);
+    if (!history)
         return;
-    if (gram < __atomic_load_n(&met->least, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&met->least, gram, __ATOMIC_RELAXED);
+    if (gram < __atomic_load_n(&history->least, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&history->least, gram, __ATOMIC_RELAXED);
         __atomic_store_n(&repeat->bar, gram > SAMPLED ? gram : SAMPLED, __ATOMIC_RELAXED);
     }
     if (gram < SAMPLED)
-        sample(repeat, met, gram);
+        sample(repeat, history, gram);
 }
 
 /* Of a window that has ended. */
-static void note_least(struct cus_repeat *repeat, struct cus_repeat_met *met) {
-    uint64_t before = __atomic_load_n(&met->as, __ATOMIC_RELAXED);
-    __atomic_store_n(&met->as_before, before, __ATOMIC_RELAXED);
-    __atomic_store_n(&met->as, __atomic_load_n(&met->least, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-    __atomic_store_n(&met->least, UINT64_MAX, __ATOMIC_RELAXED);
+static void note_least(struct cus_repeat *repeat, struct cus_repeat_samples *history) {
+    uint64_t before = __atomic_load_n(&history->as, __ATOMIC_RELAXED);
+    __atomic_store_n(&history->as_before, before, __ATOMIC_RELAXED);
+    __atomic_store_n(&history->as, __atomic_load_n(&history->least, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&history->least, UINT64_MAX, __ATOMIC_RELAXED);
     __atomic_store_n(&repeat->bar, UINT64_MAX, __ATOMIC_RELAXED);
 }
 
@@ -86,10 +87,10 @@ void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops) {
                      __ATOMIC_RELAXED);
 }
 
-bool cus_repeat_judge(struct cus_repeat *repeat) {
-    struct cus_repeat_met *met = met_of(repeat);
-    if (met)
-        note_least(repeat, met);
+bool cus_repeat_decide(struct cus_repeat *repeat) {
+    struct cus_repeat_samples *history = history_of(repeat);
+    if (history)
+        note_least(repeat, history);
     uint32_t samples = __atomic_load_n(&repeat->samples, __ATOMIC_RELAXED);
     uint32_t again = __atomic_load_n(&repeat->again, __ATOMIC_RELAXED);
     uint32_t apart = __atomic_load_n(&repeat->apart, __ATOMIC_RELAXED);
@@ -104,5 +105,5 @@ bool cus_repeat_judge(struct cus_repeat *repeat) {
                      __ATOMIC_RELAXED);
     /* No sample at all: so many different hashes cannot all have missed that part of the range,
      * they are few and come again. */
-    return met && again * AGAIN >= samples;
+    return history && again * AGAIN >= samples;
 }

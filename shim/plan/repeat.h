@@ -1,5 +1,5 @@
 /*
- * Does a sequence of ops come round again? For a stream that is left alone: a few instructions an
+ * Does a sequence of ops come round again? For a stream that is demoted: a few instructions an
  * op, in fixed memory, however long it takes until it does.
  *
  * A hash over the last 16 ops is kept. Where it falls into a fixed part of its range, which is once
@@ -23,21 +23,22 @@
 enum { CUS_REPEAT_SAMPLE = 256, CUS_REPEAT_SLOTS = 8192, CUS_REPEAT_WINDOW = 4096 };
 
 /* What is looked at seldom. */
-struct cus_repeat_met {
+struct cus_repeat_samples {
     uint64_t least, as, as_before; /* the least hash of this window, of the one before, and of the
                                       one before that */
     uint32_t slots[CUS_REPEAT_SLOTS];
 };
 
 struct cus_repeat {
-    struct cus_repeat_met *met; /* atomic, as all that is in it; NULL until the first start */
-    uint64_t gram;              /* atomics: the hash; */
-    uint64_t bar;               /* hashes below it are looked at; */
-    uint32_t ops;               /* ops of this window, */
-    uint32_t samples, again;    /* hashes looked up, and found, */
-    uint32_t apart;             /* so many windows later, summed up */
-    uint32_t windows;           /* so far: of which the lower half is in a slot */
-    uint32_t turn; /* of the last window that repeated what came before: ops in between */
+    struct cus_repeat_samples
+        *history;            /* atomic, as all that is in it; NULL until the first start */
+    uint64_t gram;           /* atomics: the hash; */
+    uint64_t bar;            /* hashes below it are looked at; */
+    uint32_t ops;            /* ops of this window, */
+    uint32_t samples, again; /* hashes looked up, and found, */
+    uint32_t apart;          /* so many windows later, summed up */
+    uint32_t windows;        /* so far: of which the lower half is in a slot */
+    uint32_t turn;           /* of the last window that repeated what came before: ops in between */
 };
 
 /* How a step begins: a hash over its first ops, each by one word. */
@@ -52,14 +53,14 @@ bool cus_repeat_start(struct cus_repeat *repeat);
 /* Do the ops of the last two windows that ended come round within a window, and are they the same?
  * Then which, by a hash; else 0. */
 static inline uint64_t cus_repeat_as(const struct cus_repeat *repeat) {
-    struct cus_repeat_met *met = __atomic_load_n(&repeat->met, __ATOMIC_ACQUIRE);
-    uint64_t as = met ? __atomic_load_n(&met->as, __ATOMIC_RELAXED) : 0;
-    return as && as == __atomic_load_n(&met->as_before, __ATOMIC_RELAXED) ? as : 0;
+    struct cus_repeat_samples *history = __atomic_load_n(&repeat->history, __ATOMIC_ACQUIRE);
+    uint64_t as = history ? __atomic_load_n(&history->as, __ATOMIC_RELAXED) : 0;
+    return as && as == __atomic_load_n(&history->as_before, __ATOMIC_RELAXED) ? as : 0;
 }
 /* So many ops came that it was not fed with. */
 void cus_repeat_passed(struct cus_repeat *repeat, uint64_t ops);
 /* Of a window that has ended: do its ops come again? Begins the next one. */
-bool cus_repeat_judge(struct cus_repeat *repeat);
+bool cus_repeat_decide(struct cus_repeat *repeat);
 void cus_repeat_look(struct cus_repeat *repeat, uint64_t gram);
 /* One more op. True where the window that ends with it repeats what came before. */
 static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_repeat *repeat,
@@ -71,7 +72,7 @@ static inline __attribute__((always_inline)) bool cus_repeat_feed(struct cus_rep
     __atomic_store_n(&repeat->ops, ops, __ATOMIC_RELAXED);
     if (gram < __atomic_load_n(&repeat->bar, __ATOMIC_RELAXED))
         cus_repeat_look(repeat, gram);
-    return ops >= CUS_REPEAT_WINDOW && cus_repeat_judge(repeat);
+    return ops >= CUS_REPEAT_WINDOW && cus_repeat_decide(repeat);
 }
 /* The same without a call. False: it would need one, and nothing was done. */
 static inline __attribute__((always_inline)) bool cus_repeat_feed_only(struct cus_repeat *repeat,

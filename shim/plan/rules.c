@@ -18,7 +18,7 @@ struct entry {
     struct cus_rule shown;
     struct cus_pattern *pattern;
     char *file;
-    bool seen; /* atomic: a kernel was met that it matches */
+    bool matched; /* atomic: a kernel was met that it matches */
     struct entry *next;
 };
 
@@ -368,15 +368,15 @@ const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const 
 
 void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject) {
     for (struct entry *entry = rules->first; entry; entry = entry->next)
-        if (!__atomic_load_n(&entry->seen, __ATOMIC_RELAXED) && matches(entry->pattern, subject))
-            __atomic_store_n(&entry->seen, true, __ATOMIC_RELAXED);
+        if (!__atomic_load_n(&entry->matched, __ATOMIC_RELAXED) && matches(entry->pattern, subject))
+            __atomic_store_n(&entry->matched, true, __ATOMIC_RELAXED);
 }
 
-bool cus_rules_seen(const struct cus_rules *rules, unsigned index) {
+bool cus_rules_matched(const struct cus_rules *rules, unsigned index) {
     const struct entry *entry = rules->first;
     while (entry && index--)
         entry = entry->next;
-    return entry && __atomic_load_n(&entry->seen, __ATOMIC_RELAXED);
+    return entry && __atomic_load_n(&entry->matched, __ATOMIC_RELAXED);
 }
 
 unsigned cus_rules_count(const struct cus_rules *rules) {

@@ -3,7 +3,7 @@
  * be.
  *
  * Under [rules], `eager = PATTERN`: issued by itself, exactly where the program asked for it, which
- * cuts the run. `never_defer = PATTERN`: the same, and all that is withheld goes out before it
+ * cuts the run. `never_defer = PATTERN`: the same, and all that is deferred goes out before it
  * (kernels that wait for the host or a peer). `graph = PATTERN`: may be put into a graph, whatever
  * a later rule says.
  *
@@ -33,7 +33,7 @@ enum cus_policy {
     CUS_POLICY_UNIFORM, /* in graphs of whole steps that are a uniform decode (plan/step.h) */
     CUS_POLICY_UNIFORM_SINGLE, /* ... of one token for each request */
     CUS_POLICY_EAGER,          /* issued by itself */
-    CUS_POLICY_NEVER_DEFER     /* and all that is withheld goes out before it */
+    CUS_POLICY_NEVER_DEFER     /* and all that is deferred goes out before it */
 };
 
 struct cus_verdict {
@@ -75,7 +75,7 @@ const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const 
 /* This kernel or call was met: notes the rules that match it, whether they decided or not. Was any
  * met that rule `index` matches? */
 void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject);
-bool cus_rules_seen(const struct cus_rules *rules, unsigned index);
+bool cus_rules_matched(const struct cus_rules *rules, unsigned index);
 unsigned cus_rules_count(const struct cus_rules *rules);
 unsigned cus_rules_steps(const struct cus_rules *rules);
 

@@ -1,4 +1,4 @@
-/* The sizes of pieces, by a ramp (plan/ramp.h) that a plan keeps: what plan.c and cursor.c ask of
+/* The sizes of segments, by a ramp (plan/ramp.h) that a plan keeps: what plan.c and cursor.c ask of
  * sizes.c. */
 #ifndef CUSPLICE_PLAN_SIZES_H
 #define CUSPLICE_PLAN_SIZES_H
@@ -6,11 +6,11 @@
 #include "shim/plan/plan.h"
 
 void cus_sizes_begin(struct cus_plan *plan);
-/* This piece has begun: what comes next may be larger. */
-void cus_sizes_up(struct cus_plan *plan, const struct cus_piece *piece);
-/* This piece goes: its pace does not count any more. */
-void cus_sizes_gone(struct cus_plan *plan, const struct cus_piece *piece);
-/* A step ended: are pieces what the pace allows? */
+/* This segment has begun: what comes next may be larger. */
+void cus_sizes_up(struct cus_plan *plan, const struct cus_segment *segment);
+/* This segment goes: its pace does not count any more. */
+void cus_sizes_gone(struct cus_plan *plan, const struct cus_segment *segment);
+/* A step ended: are segments what the pace allows? */
 void cus_sizes_settle(struct cus_plan *plan);
 
 #endif

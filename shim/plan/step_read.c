@@ -25,7 +25,7 @@ void cus_step_defaults(struct cus_step_rule *rule) {
     rule->tokens_each = 1;
 }
 
-/* ---- pieces of text ---- */
+/* ---- segments of text ---- */
 
 static const char *behind_blanks(const char *at) {
     return at + strspn(at, " \t");

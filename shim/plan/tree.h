@@ -14,11 +14,11 @@
 #include "shim/plan/op.h"
 #include "shim/plan/step.h"
 
-struct cus_piece;
+struct cus_segment;
 
-/* Why a piece must end at a node: a flush came behind it (forgotten when that stops), paths part
+/* Why a segment must end at a node: a flush came behind it (forgotten when that stops), paths part
  * there (forgotten when one alone is taken), or the host pauses there, be it until the watchdog
- * issues what is withheld. */
+ * issues what is deferred. */
 enum cus_boundary { CUS_BOUNDARY_NONE, CUS_BOUNDARY_CUT, CUS_BOUNDARY_FORK, CUS_BOUNDARY_GAP };
 
 struct cus_node_key {
@@ -31,15 +31,15 @@ struct cus_node_key {
 /* Two cache lines: in the first one is what an op that is known looks at and changes. */
 struct cus_node {
     struct cus_node_key key;
-    struct cus_node *expect; /* the child taken last: what is expected next */
-    struct cus_node *join;   /* alias: the node meant; NULL otherwise */
-    struct cus_piece *piece; /* the piece that this node is part of; of several, the one that was
-                                begun or made last */
-    uint32_t visits;         /* times reached while not inside a piece */
-    uint32_t stamp;          /* the step, as the plan counts them, in which it was recorded last */
-    uint8_t boundary;        /* enum cus_boundary: a piece must end here */
-    uint8_t marked;          /* cus_tree_sweep keeps it */
-    uint8_t evicted;         /* times that a piece it was in was dropped for the budget */
+    struct cus_node *expect;     /* the child taken last: what is expected next */
+    struct cus_node *join;       /* alias: the node meant; NULL otherwise */
+    struct cus_segment *segment; /* the segment that this node is part of; of several, the one that
+                                was begun or made last */
+    uint32_t visits;             /* times reached while not inside a segment */
+    uint32_t stamp;   /* the step, as the plan counts them, in which it was recorded last */
+    uint8_t boundary; /* enum cus_boundary: a segment must end here */
+    uint8_t marked;   /* cus_tree_sweep keeps it */
+    uint8_t evicted;  /* times that a segment it was in was dropped for the budget */
     uint8_t loop_end; /* the last op of a turn of a loop that never synchronises: the path goes on
                          at the root */
     uint8_t advised;  /* an earlier run says that its path comes again (plan/advice.h) */
@@ -47,14 +47,14 @@ struct cus_node {
     struct cus_node *child; /* the first child made; the others are found by hash */
     struct cus_node *next;  /* among the others with such a hash */
     uint64_t path;          /* of all kinds from the root up to here, the same in each process */
-    uint32_t advice;        /* the entry of the advice by which a piece begins here; 0: none */
-    uint32_t retry_at; /* no piece is formed here before so many visits: back-off after one that did
-                          not pay */
-    uint16_t cuts; /* flushes that cut a piece behind this node, by its own thread or the watchdog,
-                      and calls that would have */
-    uint16_t passes;          /* times that the path went on behind this boundary without a break */
-    uint16_t forks;           /* times that another op came than the expected one */
-    uint16_t cut_at, fork_at; /* when a cut or fork was counted last, as its piece counts what it
+    uint32_t advice;        /* the entry of the advice by which a segment begins here; 0: none */
+    uint32_t retry_at; /* no segment is formed here before so many visits: back-off after one that
+                          did not pay */
+    uint16_t cuts;     /* flushes that cut a segment behind this node, by its own thread or the
+                          watchdog,     and calls that would have */
+    uint16_t passes;   /* times that the path went on behind this boundary without a break */
+    uint16_t forks;    /* times that another op came than the expected one */
+    uint16_t cut_at, fork_at; /* when a cut or fork was counted last, as its segment counts what it
                                  begins */
     uint8_t returns;          /* times that this boundary was forgotten and came back soon */
     bool built;               /* it has been in a graph */
@@ -72,7 +72,7 @@ struct cus_tree {
     uint32_t n_nodes;
 };
 
-/* Did the path come by often enough for a piece to have this node? */
+/* Did the path come by often enough for a segment to have this node? */
 static inline bool cus_node_warm(const struct cus_node *node, uint32_t warmup) {
     return node->visits >= (node->advised ? 1 : warmup);
 }
@@ -89,7 +89,7 @@ static inline bool cus_dispatch_allows(const struct cus_dispatch *dispatch,
 }
 
 void cus_tree_init(struct cus_tree *tree);
-/* Frees every node. The caller has dropped all pieces before. */
+/* Frees every node. The caller has dropped all segments before. */
 void cus_tree_clear(struct cus_tree *tree);
 /* The child of `at` of this kind in a step of this class, which becomes the expected one, aliases
  * resolved; or NULL. */
@@ -111,7 +111,7 @@ struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
 void cus_tree_mark(struct cus_tree *tree, struct cus_node *node);
 /* Calls `each` for every node but the root; it must not change the tree. */
 void cus_tree_each(struct cus_tree *tree, void (*each)(struct cus_node *, void *), void *context);
-/* Frees every node that is not marked, and the marks. No piece has any of them. */
+/* Frees every node that is not marked, and the marks. No segment has any of them. */
 void cus_tree_sweep(struct cus_tree *tree);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Keeping the variants of a piece in order, and finding them.
+ * Keeping the variants of a segment in order, and finding them.
  *
- * Runs under the engine's lock, when a piece begins, is complete or was launched. Allocates where a
- * piece gets more than a few. Never calls the driver.
+ * Runs under the engine's lock, when a segment begins, is complete or was launched. Allocates where
+ * a segment gets more than a few. Never calls the driver.
  */
 #include "shim/plan/variants.h"
 
@@ -27,93 +27,94 @@ static uint64_t key_of_place(struct cus_signature in, const uint32_t *dims) {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element)
 
-static void find_by_shape(struct cus_piece *piece, struct cus_variant *variant) {
+static void find_by_shape(struct cus_segment *segment, struct cus_variant *variant) {
     uint64_t key = key_of_shape(variant->own);
     if (variant->by_shape.tbl && variant->shape_key == key)
         return;
     if (variant->by_shape.tbl)
-        HASH_DELETE(by_shape, piece->by_shape, variant);
+        HASH_DELETE(by_shape, segment->by_shape, variant);
     variant->shape_key = key;
-    HASH_ADD(by_shape, piece->by_shape, shape_key, sizeof key, variant);
+    HASH_ADD(by_shape, segment->by_shape, shape_key, sizeof key, variant);
 }
 
-static void lose_place(struct cus_piece *piece, struct cus_variant *variant) {
+static void lose_place(struct cus_segment *segment, struct cus_variant *variant) {
     if (variant->by_place.tbl)
-        HASH_DELETE(by_place, piece->by_place, variant);
+        HASH_DELETE(by_place, segment->by_place, variant);
     memset(&variant->by_place, 0, sizeof variant->by_place);
 }
 
 /* Of those with the same place the last one is found: thousands may begin alike. */
-static void find_by_place(struct cus_piece *piece, struct cus_variant *variant) {
-    uint64_t key = key_of_place(variant->in, cus_image_op(variant->image, piece, 0)->dims);
+static void find_by_place(struct cus_segment *segment, struct cus_variant *variant) {
+    uint64_t key = key_of_place(variant->in, cus_image_op(variant->image, segment, 0)->dims);
     struct cus_variant *there;
-    HASH_FIND(by_place, piece->by_place, &key, sizeof key, there);
+    HASH_FIND(by_place, segment->by_place, &key, sizeof key, there);
     if (there == variant)
         return;
     if (there)
-        lose_place(piece, there);
-    lose_place(piece, variant);
+        lose_place(segment, there);
+    lose_place(segment, variant);
     variant->place_key = key;
-    HASH_ADD(by_place, piece->by_place, place_key, sizeof key, variant);
+    HASH_ADD(by_place, segment->by_place, place_key, sizeof key, variant);
 }
 
-static void index_one(struct cus_piece *piece, struct cus_variant *variant) {
-    find_by_shape(piece, variant);
-    find_by_place(piece, variant);
+static void index_one(struct cus_segment *segment, struct cus_variant *variant) {
+    find_by_shape(segment, variant);
+    find_by_place(segment, variant);
 }
 
-static void unindex(struct cus_piece *piece, struct cus_variant *variant) {
+static void unindex(struct cus_segment *segment, struct cus_variant *variant) {
     if (variant->by_shape.tbl)
-        HASH_DELETE(by_shape, piece->by_shape, variant);
+        HASH_DELETE(by_shape, segment->by_shape, variant);
     memset(&variant->by_shape, 0, sizeof variant->by_shape);
-    lose_place(piece, variant);
+    lose_place(segment, variant);
 }
 
-struct cus_variant *cus_variants_of_shape(const struct cus_piece *piece, struct cus_signature own) {
+struct cus_variant *cus_variants_of_shape(const struct cus_segment *segment,
+                                          struct cus_signature own) {
     struct cus_variant *variant;
-    if (piece->n_variants > CUS_VARIANTS_FEW) {
+    if (segment->n_variants > CUS_VARIANTS_FEW) {
         uint64_t key = key_of_shape(own);
-        HASH_FIND(by_shape, piece->by_shape, &key, sizeof key, variant);
+        HASH_FIND(by_shape, segment->by_shape, &key, sizeof key, variant);
         return variant && cus_signature_same(variant->own, own) ? variant : NULL;
     }
-    for (variant = piece->newest; variant; variant = variant->older)
+    for (variant = segment->newest; variant; variant = variant->older)
         if (cus_signature_same(variant->own, own))
             return variant;
     return NULL;
 }
 
-struct cus_variant *cus_variants_of_place(const struct cus_piece *piece, struct cus_signature in,
-                                          const uint32_t *dims) {
+struct cus_variant *cus_variants_of_place(const struct cus_segment *segment,
+                                          struct cus_signature in, const uint32_t *dims) {
     uint64_t key = key_of_place(in, dims);
     struct cus_variant *variant;
-    HASH_FIND(by_place, piece->by_place, &key, sizeof key, variant);
+    HASH_FIND(by_place, segment->by_place, &key, sizeof key, variant);
     return variant;
 }
 
 /* ---- in order ---- */
 
-static void take_out(struct cus_piece *piece, struct cus_variant *variant) {
-    *(variant->newer ? &variant->newer->older : &piece->newest) = variant->older;
-    *(variant->older ? &variant->older->newer : &piece->oldest) = variant->newer;
+static void take_out(struct cus_segment *segment, struct cus_variant *variant) {
+    *(variant->newer ? &variant->newer->older : &segment->newest) = variant->older;
+    *(variant->older ? &variant->older->newer : &segment->oldest) = variant->newer;
 }
 
-static void put_first(struct cus_piece *piece, struct cus_variant *variant) {
+static void put_first(struct cus_segment *segment, struct cus_variant *variant) {
     variant->newer = NULL;
-    variant->older = piece->newest;
-    *(piece->newest ? &piece->newest->newer : &piece->oldest) = variant;
-    piece->newest = variant;
+    variant->older = segment->newest;
+    *(segment->newest ? &segment->newest->newer : &segment->oldest) = variant;
+    segment->newest = variant;
 }
 
-void cus_variants_add(struct cus_piece *piece, struct cus_variant *variant) {
-    variant->piece = piece;
-    variant->number = piece->n_numbered++;
-    variant->fired = piece->fired;
-    put_first(piece, variant);
-    if (++piece->n_variants == CUS_VARIANTS_FEW + 1)
-        for (struct cus_variant *each = piece->newest; each; each = each->older)
-            index_one(piece, each);
-    else if (piece->n_variants > CUS_VARIANTS_FEW)
-        index_one(piece, variant);
+void cus_variants_add(struct cus_segment *segment, struct cus_variant *variant) {
+    variant->segment = segment;
+    variant->number = segment->n_numbered++;
+    variant->fired = segment->fired;
+    put_first(segment, variant);
+    if (++segment->n_variants == CUS_VARIANTS_FEW + 1)
+        for (struct cus_variant *each = segment->newest; each; each = each->older)
+            index_one(segment, each);
+    else if (segment->n_variants > CUS_VARIANTS_FEW)
+        index_one(segment, variant);
 }
 
 /* Each has one that it was launched directly behind, the last time, and one that was behind it. */
@@ -125,16 +126,16 @@ static void unlink_time(struct cus_variant *variant) {
     variant->before = variant->behind = NULL;
 }
 
-void cus_variants_remove(struct cus_plan *plan, struct cus_piece *piece,
+void cus_variants_remove(struct cus_plan *plan, struct cus_segment *segment,
                          struct cus_variant *variant) {
-    unindex(piece, variant);
+    unindex(segment, variant);
     unlink_time(variant);
     if (plan->launched == variant)
         plan->launched = NULL;
-    if (piece->guest == variant)
-        piece->guest = NULL;
-    take_out(piece, variant);
-    piece->n_variants--;
+    if (segment->guest == variant)
+        segment->guest = NULL;
+    take_out(segment, variant);
+    segment->n_variants--;
 }
 
 static void launched_behind(struct cus_variant *before, struct cus_variant *variant) {
@@ -148,15 +149,15 @@ static void launched_behind(struct cus_variant *before, struct cus_variant *vari
     variant->before = before;
 }
 
-void cus_variants_launched(struct cus_plan *plan, struct cus_piece *piece,
+void cus_variants_launched(struct cus_plan *plan, struct cus_segment *segment,
                            struct cus_variant *variant, bool moved) {
     if (plan->launched)
         launched_behind(plan->launched, variant);
     plan->launched = variant;
-    if (moved && piece->n_variants > CUS_VARIANTS_FEW)
-        index_one(piece, variant);
-    if (piece->newest == variant)
+    if (moved && segment->n_variants > CUS_VARIANTS_FEW)
+        index_one(segment, variant);
+    if (segment->newest == variant)
         return;
-    take_out(piece, variant);
-    put_first(piece, variant);
+    take_out(segment, variant);
+    put_first(segment, variant);
 }

@@ -107,7 +107,7 @@ void cus_report_breaks(struct cus_report *report, const struct cus_counters *cou
     for (struct cus_tally *tally = NULL; (tally = cus_tally_next(tally, &at));)
         for (unsigned why = 0; why < CUS_WHYS; why++) {
             uint64_t more = 0;
-            if (tally == &cus_tally_none && why == CUS_WHY_DORMANT) {
+            if (tally == &cus_tally_none && why == CUS_WHY_DEMOTED) {
                 uint64_t suspended = count(&tally->alone[CUS_WHY_SUSPENDED]);
                 more = let_pass > suspended ? let_pass - suspended : 0;
             }
@@ -191,29 +191,29 @@ void cus_report_nearest(const char *pattern, char nearest[CUS_REPORT_NAME]) {
     copy_name(nearest, best);
 }
 
-/* ---- pieces ---- */
+/* ---- segments ---- */
 
-void cus_report_add_piece(struct cus_report_piece *largest, unsigned *n,
-                          const struct cus_report_piece *piece) {
+void cus_report_add_segment(struct cus_report_segment *largest, unsigned *n,
+                            const struct cus_report_segment *segment) {
     for (unsigned i = 0; i < *n; i++) {
-        struct cus_report_piece *old = &largest[i];
-        if (!piece->gone || !old->gone || old->ops != piece->ops ||
-            old->variants != piece->variants || strcmp(old->first, piece->first) != 0 ||
-            strcmp(old->last, piece->last) != 0)
+        struct cus_report_segment *old = &largest[i];
+        if (!segment->gone || !old->gone || old->ops != segment->ops ||
+            old->variants != segment->variants || strcmp(old->first, segment->first) != 0 ||
+            strcmp(old->last, segment->last) != 0)
             continue;
-        old->launches += piece->launches; /* made again after its stream or code went */
+        old->launches += segment->launches; /* made again after its stream or code went */
         return;
     }
     unsigned at = *n;
-    if (at == CUS_REPORT_PIECES) {
-        if (largest[--at].bytes >= piece->bytes)
+    if (at == CUS_REPORT_SEGMENTS) {
+        if (largest[--at].bytes >= segment->bytes)
             return;
     } else {
         ++*n;
     }
-    for (; at && largest[at - 1].bytes < piece->bytes; at--)
+    for (; at && largest[at - 1].bytes < segment->bytes; at--)
         largest[at] = largest[at - 1];
-    largest[at] = *piece;
+    largest[at] = *segment;
 }
 
 /* ---- text ---- */
@@ -312,21 +312,21 @@ static void put_shapes(struct text *text, const struct cus_report *report) {
                   "that each has a graph\n");
 }
 
-static void put_pieces(struct text *text, const struct cus_report *report) {
+static void put_segments(struct text *text, const struct cus_report *report) {
     put(text,
         "  graphs: %llu segment%s of %llu ops hold%s %llu bytes; %llu bytes at most (estimates)\n",
-        (ull)report->pieces, report->pieces == 1 ? "" : "s", (ull)report->piece_ops,
-        report->pieces == 1 ? "s" : "", (ull)report->piece_bytes,
+        (ull)report->segments, report->segments == 1 ? "" : "s", (ull)report->segment_ops,
+        report->segments == 1 ? "s" : "", (ull)report->segment_bytes,
         (ull)report->counters->graph_bytes);
     if (report->gone)
         put(text,
             "    gone before, with their stream or code: %llu segments, %llu ops, %llu bytes\n",
             (ull)report->gone, (ull)report->gone_ops, (ull)report->gone_bytes);
-    for (unsigned i = 0; i < report->n_pieces; i++) {
-        const struct cus_report_piece *piece = &report->largest[i];
+    for (unsigned i = 0; i < report->n_segments; i++) {
+        const struct cus_report_segment *segment = &report->largest[i];
         put(text, "    %llu bytes, %u ops, %u variant%s, launched %llu times%s: %s ... %s\n",
-            (ull)piece->bytes, piece->ops, piece->variants, piece->variants == 1 ? "" : "s",
-            (ull)piece->launches, piece->gone ? ", gone" : "", piece->first, piece->last);
+            (ull)segment->bytes, segment->ops, segment->variants, segment->variants == 1 ? "" : "s",
+            (ull)segment->launches, segment->gone ? ", gone" : "", segment->first, segment->last);
     }
 }
 
@@ -338,7 +338,7 @@ size_t cus_report_text(const struct cus_report *report, char *text, size_t bytes
     put_breaks(&out, report);
     put_rules(&out, report);
     put_shapes(&out, report);
-    put_pieces(&out, report);
+    put_segments(&out, report);
     while (out.full && out.at > text && out.at[-1] != '\n')
         --out.at;
     if (bytes)

@@ -27,7 +27,7 @@ enum {
     CUS_REPORT_SHOWN = 10,
     CUS_REPORT_RULES = 32,
     CUS_REPORT_SHAPES = 10,
-    CUS_REPORT_PIECES = 10,
+    CUS_REPORT_SEGMENTS = 10,
     CUS_REPORT_TEXT = 32768, /* bytes that the text fits into */
 };
 
@@ -48,7 +48,7 @@ struct cus_report_shape {
     uint64_t launches; /* of the kernel */
     uint64_t changed;  /* in which its node was patched to another shape, or none could be */
 };
-struct cus_report_piece {
+struct cus_report_segment {
     uint32_t ops, variants;
     uint64_t bytes;    /* estimate for all variants */
     uint64_t launches; /* as a graph */
@@ -59,7 +59,7 @@ struct cus_report_piece {
 struct cus_report {
     const struct cus_counters *counters;
     const char *mode;
-    const char *off;                   /* why nothing is withheld any more; NULL: it is */
+    const char *off;                   /* why nothing is deferred any more; NULL: it is */
     unsigned n_breaks, more_breaks;    /* kept, and beyond that */
     uint64_t more_launches, more_runs; /* of those beyond */
     struct cus_report_break breaks[CUS_REPORT_BREAKS];
@@ -67,9 +67,9 @@ struct cus_report {
     struct cus_report_rule rules[CUS_REPORT_RULES]; /* that matched no kernel */
     unsigned n_shapes;
     struct cus_report_shape shapes[CUS_REPORT_SHAPES];
-    /* Pieces with graphs, their ops, and the bytes: now, and of all those that went with their
+    /* Segments with graphs, their ops, and the bytes: now, and of all those that went with their
      * stream or code before. */
-    uint64_t pieces, piece_ops, piece_bytes;
+    uint64_t segments, segment_ops, segment_bytes;
     uint64_t gone, gone_ops, gone_bytes;
     /* Ops remembered; host bytes for them and for graphs, now and at most; how often the budget did
      * not allow more. */
@@ -78,8 +78,8 @@ struct cus_report {
      * from 1 on; steps less than half as long as the longest are not counted. 0: none did. */
     uint64_t first_step_in_graphs;
     struct cus_stats_cache cache; /* `state` is NULL where there is none */
-    unsigned n_pieces;
-    struct cus_report_piece largest[CUS_REPORT_PIECES]; /* gone ones included */
+    unsigned n_segments;
+    struct cus_report_segment largest[CUS_REPORT_SEGMENTS]; /* gone ones included */
 };
 
 /* Fills `breaks` from the tallies and from `counters`, costliest first; `let_pass` are the ops of
@@ -91,9 +91,9 @@ void cus_report_breaks(struct cus_report *report, const struct cus_counters *cou
 void cus_report_shapes(struct cus_report *report);
 /* The name of the kernel met that is nearest to a rule's pattern; "" where none was met. */
 void cus_report_nearest(const char *pattern, char nearest[CUS_REPORT_NAME]);
-/* Puts a piece among the largest, or adds to the one that has the same ops. */
-void cus_report_add_piece(struct cus_report_piece *largest, unsigned *n,
-                          const struct cus_report_piece *piece);
+/* Puts a segment among the largest, or adds to the one that has the same ops. */
+void cus_report_add_segment(struct cus_report_segment *largest, unsigned *n,
+                            const struct cus_report_segment *segment);
 
 /* The report as plain text with a final NUL, cut at whole lines where it does not fit. Returns its
  * length. No allocation. */

@@ -4,7 +4,7 @@
  * Each engine (one per stream) owns one `struct cus_counters` that its lock guards; the process
  * owns another for what happens outside any stream. The writer adds them up; a torn read of a
  * counter that is being written costs nothing but a late number. Whenever a stream's
- * lock is free: sum of ops[] = in_graphs + sum of eager_by[] + ops withheld + calls under way
+ * lock is free: sum of ops[] = in_graphs + sum of eager_by[] + ops deferred + calls under way
  * (cus_engine_check).
  */
 #ifndef CUSPLICE_STATS_STATS_H
@@ -49,18 +49,19 @@ struct cus_counters {
     uint64_t in_graphs;            /* ops issued by a graph launch */
     uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
     uint64_t graph_launches;
-    uint64_t pieces;   /* pieces formed */
-    uint64_t built;    /* executable graphs instantiated */
-    uint64_t handed;   /* pieces handed over to the library's thread, and launched */
-    uint64_t lent;     /* pieces launched by the graph of another piece, for want of memory */
-    uint64_t segments; /* runs of ops between two breaks */
+    uint64_t segments;  /* segments formed */
+    uint64_t built;     /* executable graphs instantiated */
+    uint64_t submitted; /* segments submitted over to the library's thread, and launched */
+    uint64_t borrowed;  /* segments launched by the graph of another segment, for want of memory */
+    uint64_t runs;      /* runs of ops between two breaks */
     uint64_t steps;
     uint64_t sig_exact, sig_patched,
-        sig_missed; /* per piece launch: its signature's exec, another one patched, none */
+        sig_missed; /* per segment launch: its signature's exec, another one patched, none */
     uint64_t patched_nodes;
-    uint64_t flushes[CUS_CAUSES]; /* flushes that found something withheld */
-    uint64_t cuts[CUS_CAUSES];    /* runs of ops in graphs that it ended: those flushes, and where a
-                                     piece had just been launched; what a kernel cut is in its tally */
+    uint64_t flushes[CUS_CAUSES]; /* flushes that found something deferred */
+    uint64_t
+        cuts[CUS_CAUSES];         /* runs of ops in graphs that it ended: those flushes, and where a
+                                     segment had just been launched; what a kernel cut is in its tally */
     uint64_t cut_ops[CUS_CAUSES]; /* ops that those flushes issued one by one */
     uint64_t breaks[CUS_BREAKS];
     uint64_t fallbacks[CUS_FALLBACKS];
@@ -88,7 +89,7 @@ struct cus_stats_cache {
     const char *state;
     uint64_t entries; /* read */
     uint64_t met;     /* of those: paths that came */
-    uint64_t used;    /* pieces formed by them, and */
+    uint64_t used;    /* segments formed by them, and */
     uint64_t built;   /* graphs built so */
     uint64_t written; /* times that the file was written */
     uint64_t in_file; /* entries in it then, or when it was read */

@@ -133,25 +133,25 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     }
     cus_json_close(w, ']');
     cus_json_open(w, "graph_memory", '{');
-    cus_json_number(w, "segments", report->pieces);
-    cus_json_number(w, "ops", report->piece_ops);
-    cus_json_number(w, "bytes", report->piece_bytes);
+    cus_json_number(w, "segments", report->segments);
+    cus_json_number(w, "ops", report->segment_ops);
+    cus_json_number(w, "bytes", report->segment_bytes);
     cus_json_number(w, "gone_segments", report->gone);
     cus_json_number(w, "gone_ops", report->gone_ops);
     cus_json_number(w, "gone_bytes", report->gone_bytes);
     cus_json_number(w, "bytes_per_op",
-                    report->piece_ops ? report->piece_bytes / report->piece_ops : 0);
+                    report->segment_ops ? report->segment_bytes / report->segment_ops : 0);
     cus_json_open(w, "largest", '[');
-    for (unsigned i = 0; i < report->n_pieces; i++) {
-        const struct cus_report_piece *piece = &report->largest[i];
+    for (unsigned i = 0; i < report->n_segments; i++) {
+        const struct cus_report_segment *segment = &report->largest[i];
         cus_json_open(w, NULL, '{');
-        cus_json_number(w, "ops", piece->ops);
-        cus_json_number(w, "variants", piece->variants);
-        cus_json_number(w, "bytes", piece->bytes);
-        cus_json_number(w, "launches", piece->launches);
-        cus_json_number(w, "gone", piece->gone);
-        cus_json_text(w, "first", piece->first);
-        cus_json_text(w, "last", piece->last);
+        cus_json_number(w, "ops", segment->ops);
+        cus_json_number(w, "variants", segment->variants);
+        cus_json_number(w, "bytes", segment->bytes);
+        cus_json_number(w, "launches", segment->launches);
+        cus_json_number(w, "gone", segment->gone);
+        cus_json_text(w, "first", segment->first);
+        cus_json_text(w, "last", segment->last);
         cus_json_close(w, '}');
     }
     cus_json_close(w, ']');
@@ -190,11 +190,11 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "met_before_runtime", c->runtime);
     put_reasons(w, "eager_by", cus_eager_keys, c->eager_by, CUS_EAGERS);
     cus_json_number(w, "graph_launches", c->graph_launches);
-    cus_json_number(w, "pieces", c->pieces);
+    cus_json_number(w, "pieces", c->segments);
     cus_json_number(w, "built", c->built);
-    cus_json_number(w, "handed", c->handed);
-    cus_json_number(w, "lent", c->lent);
-    cus_json_number(w, "segments", c->segments);
+    cus_json_number(w, "handed", c->submitted);
+    cus_json_number(w, "lent", c->borrowed);
+    cus_json_number(w, "segments", c->runs);
     cus_json_number(w, "steps", c->steps);
     cus_json_open(w, "signatures", '{');
     cus_json_number(w, "exact", c->sig_exact);

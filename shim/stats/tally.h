@@ -2,10 +2,11 @@
  * What is counted of each kernel for the reports: one object per name, process-wide, made when a
  * function is learned and never freed, so that it outlives modules, contexts and streams.
  *
- * Ops that go out one by one, and pieces that are cut, are counted here; an op that is matched in
- * the midst of a piece is not: what it was part of is known from how often its piece was launched.
- * Any thread, under any lock: relaxed atomics. Sum over all tallies of `alone` and `cut_ops`, and
- * of cut_ops of the counters, and of what was let pass = ops that were issued one by one.
+ * Ops that go out one by one, and segments that are cut, are counted here; an op that is matched in
+ * the midst of a segment is not: what it was part of is known from how often its segment was
+ * launched. Any thread, under any lock: relaxed atomics. Sum over all tallies of `alone` and
+ * `cut_ops`, and of cut_ops of the counters, and of what was let pass = ops that were issued one by
+ * one.
  */
 #ifndef CUSPLICE_STATS_TALLY_H
 #define CUSPLICE_STATS_TALLY_H
@@ -30,9 +31,9 @@ struct cus_tally {
     bool kernel;              /* and no memset or copy */
     uint64_t alone[CUS_WHYS]; /* its ops that went out one by one */
     uint64_t
-        cut_ops[CUS_WHYS];   /* withheld ops of any kind that went out one by one since it came */
+        cut_ops[CUS_WHYS];   /* deferred ops of any kind that went out one by one since it came */
     uint64_t cuts[CUS_WHYS]; /* runs of graph launches that it ended */
-    uint64_t in_graphs;      /* its ops in graphs, as far as their pieces are gone */
+    uint64_t in_graphs;      /* its ops in graphs, as far as their segments are gone */
     uint64_t reshaped;       /* nodes of it that were patched to another shape */
     struct cus_tally *next;  /* in its bucket */
 };

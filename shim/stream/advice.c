@@ -1,5 +1,5 @@
 /*
- * The signature cache of this process: read when the engine starts, gathered from the pieces of
+ * The signature cache of this process: read when the engine starts, gathered from the segments of
  * each stream when they go or the process ends, written at exit and now and then by a thread of its
  * own (hook/lifecycle.c). No file is touched on the path of a launch.
  *
@@ -16,8 +16,8 @@
 #include "shim/stream/state.h"
 
 enum {
-    FEW =
-        1024, /* pieces of a stream that are looked at while the program runs: it waits meanwhile */
+    FEW = 1024, /* segments of a stream that are looked at while the program runs: it waits
+                   meanwhile */
     FIRST_ROOM = 1024,
     PATIENCE_NS = 2000000000
 };
@@ -106,7 +106,7 @@ uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limi
         __atomic_store_n(&context->gpu, gpu, __ATOMIC_RELAXED);
     }
     const uint64_t words[] = {
-        gpu,         limits->warmup, limits->piece_first, limits->piece_max, limits->piece_ns,
+        gpu,         limits->warmup, limits->piece_first, limits->piece_max, limits->segment_ns,
         limits->mode};
     return cus_cache_hash(words, sizeof words,
                           cus_cache_hash(CUSPLICE_VERSION, strlen(CUSPLICE_VERSION), 0));
@@ -145,9 +145,10 @@ static void keep(const struct cus_engine *engine, uint32_t most) {
     if (!on)
         return;
     cus_lock_take(&kept_lock);
-    for (const struct cus_piece *piece = engine->plan.pieces; piece && most; piece = piece->next) {
+    for (const struct cus_segment *segment = engine->plan.segments; segment && most;
+         segment = segment->next) {
         most--;
-        if (cus_advice_of(piece, &entry) && have_room())
+        if (cus_advice_of(segment, &entry) && have_room())
             kept[n_kept++] = entry;
     }
     cus_lock_give(&kept_lock);
@@ -232,7 +233,7 @@ void cus_advice_facts(struct cus_stats_cache *out) {
     *out = (struct cus_stats_cache){
         .state = cus_cache_state_name(read_state),
         .entries = read_at_start.n,
-        .met = __atomic_load_n(&advice.met, __ATOMIC_RELAXED),
+        .met = __atomic_load_n(&advice.reached, __ATOMIC_RELAXED),
         .used = __atomic_load_n(&advice.formed, __ATOMIC_RELAXED),
         .built = __atomic_load_n(&built, __ATOMIC_RELAXED),
         .written = __atomic_load_n(&saves, __ATOMIC_RELAXED),

@@ -10,10 +10,10 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/plan/account.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/trace.h"
 
 void cus_engine_copying(bool begins) {
-    CUS_TAP(.what = CST_CALL_COPYING, .value = begins);
+    CUS_TRACE(.what = CST_CALL_COPYING, .value = begins);
     __atomic_add_fetch(&cus_process.copiers, begins ? 1u : ~0u, __ATOMIC_ACQ_REL);
 }
 
@@ -22,7 +22,7 @@ void cus_engine_copying(bool begins) {
  * Each call of a build waits for the driver's lock, beside threads that launch, and where these are
  * many it hardly ever gets it: with 16 threads on an H200 a graph took 80 ms to build, a step 3.4 s
  * at worst, and in 400 steps 13 of 100 ops got into graphs (tests/gpu/RESULTS.md). So threads that
- * are about to issue an op or a complete piece, of streams that are left alone as well, let a build
+ * are about to issue an op or a complete segment, of streams that are demoted as well, let a build
  * go first: not for long, whoever it is that they wait for, and with no lock but that of their own
  * stream, which whoever builds does not take. Where hardly anybody waited for any of many builds
  * they have it only once they take long: whoever finds that one does gives it way, and says so to
@@ -30,80 +30,83 @@ void cus_engine_copying(bool begins) {
  */
 
 enum {
-    CROWDED_NS = 7500,   /* for a node: no driver takes so long by itself */
-    CROWDED_FROM = 8,    /* nodes of such a graph */
-    CROWDED_BUILDS = 64, /* that have way from then on, as they have to begin with, */
-    CROWD = 3,           /* and from the last one for which so many threads waited */
-    WAY_NS = 1000000,    /* for which an op waits at most, */
-    WAYS = 4             /* and so many ops of a thread, or graphs of a stream, for one build; all
+    CONTENDED_NS = 7500,   /* for a node: no driver takes so long by itself */
+    CONTENDED_FROM = 8,    /* nodes of such a graph */
+    CONTENDED_BUILDS = 64, /* that have priority from then on, as they have to begin with, */
+    CROWD = 3,             /* and from the last one for which so many threads waited */
+    YIELD_NS = 1000000,    /* for which an op waits at most, */
+    YIELDS = 4             /* and so many ops of a thread, or graphs of a stream, for one build; all
                             while room is made, which has a bound of its own (room.c) */
 };
 
 void cus_build_start(void) {
-    cus_process.crowded = CROWDED_BUILDS;
+    cus_process.contended = CONTENDED_BUILDS;
 }
 
 /* Longer than any driver takes by itself. */
 static uint64_t long_ns(uint32_t nodes) {
-    return (uint64_t)(nodes > CROWDED_FROM ? nodes : CROWDED_FROM) * CROWDED_NS;
+    return (uint64_t)(nodes > CONTENDED_FROM ? nodes : CONTENDED_FROM) * CONTENDED_NS;
 }
 
-bool cus_build_takes_way(uint32_t nodes) {
-    bool now = cus_process.crowded > 0;
-    cus_process.crowded -= now;
-    uint32_t next = cus_process.ways + CUS_WAY_STEP;
-    cus_process.ways = next ? next : CUS_WAY_STEP; /* 0 is none */
-    __atomic_store_n(&cus_process.way_from, cus_clock_ns() + long_ns(nodes), __ATOMIC_RELAXED);
-    uint32_t flags = (now ? CUS_WAY_NOW : 0) | (nodes ? 0 : CUS_WAY_ROOM);
-    __atomic_store_n(&cus_process.way, cus_process.ways | flags, __ATOMIC_RELEASE);
+bool cus_build_takes_priority(uint32_t nodes) {
+    bool now = cus_process.contended > 0;
+    cus_process.contended -= now;
+    uint32_t next = cus_process.build_waits + CUS_PRIORITY_STEP;
+    cus_process.build_waits = next ? next : CUS_PRIORITY_STEP; /* 0 is none */
+    __atomic_store_n(&cus_process.priority_from, cus_clock_ns() + long_ns(nodes), __ATOMIC_RELAXED);
+    uint32_t flags = (now ? CUS_PRIORITY_NOW : 0) | (nodes ? 0 : CUS_PRIORITY_ROOM);
+    __atomic_store_n(&cus_process.build_priority, cus_process.build_waits | flags,
+                     __ATOMIC_RELEASE);
     return now;
 }
 
-void cus_build_had_way(bool now, uint32_t nodes, uint64_t ns) {
-    __atomic_store_n(&cus_process.way, 0, __ATOMIC_RELEASE);
-    cus_futex_wake(&cus_process.way, INT_MAX);
+void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns) {
+    __atomic_store_n(&cus_process.build_priority, 0, __ATOMIC_RELEASE);
+    cus_futex_wake(&cus_process.build_priority, INT_MAX);
     bool crowd = __atomic_exchange_n(&cus_process.waited, 0, __ATOMIC_RELAXED) >= CROWD;
-    if (crowd || (!now && nodes >= CROWDED_FROM && ns > long_ns(nodes)))
-        cus_process.crowded = CROWDED_BUILDS;
+    if (crowd || (!now && nodes >= CONTENDED_FROM && ns > long_ns(nodes)))
+        cus_process.contended = CONTENDED_BUILDS;
 }
 
 /* Has this build way by now? Whoever finds that it takes long gives it that, unless it ended. */
-static bool has_way(uint32_t *way) {
-    if (*way & CUS_WAY_NOW)
+static bool has_priority(uint32_t *build_priority) {
+    if (*build_priority & CUS_PRIORITY_NOW)
         return true;
-    if (!*way || cus_clock_ns() < __atomic_load_n(&cus_process.way_from, __ATOMIC_RELAXED))
+    if (!*build_priority ||
+        cus_clock_ns() < __atomic_load_n(&cus_process.priority_from, __ATOMIC_RELAXED))
         return false;
-    uint32_t with = *way | CUS_WAY_NOW;
-    bool gave = __atomic_compare_exchange_n(&cus_process.way, way, with, false, __ATOMIC_ACQ_REL,
-                                            __ATOMIC_ACQUIRE);
-    *way = gave ? with : *way;
-    return *way & CUS_WAY_NOW;
+    uint32_t with = *build_priority | CUS_PRIORITY_NOW;
+    bool gave = __atomic_compare_exchange_n(&cus_process.build_priority, build_priority, with,
+                                            false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    *build_priority = gave ? with : *build_priority;
+    return *build_priority & CUS_PRIORITY_NOW;
 }
 
-bool cus_build_wait(struct cus_ways *ways, uint64_t most_ns) {
-    uint32_t way = __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE);
-    if (!most_ns || !has_way(&way))
+bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns) {
+    uint32_t build_priority = __atomic_load_n(&cus_process.build_priority, __ATOMIC_ACQUIRE);
+    if (!most_ns || !has_priority(&build_priority))
         return false;
-    if (ways->way != way) {
-        *ways = (struct cus_ways){.way = way};
+    if (build_waits->build_priority != build_priority) {
+        *build_waits = (struct cus_build_waits){.build_priority = build_priority};
         __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
     }
-    if (ways->n++ >= WAYS && !(way & CUS_WAY_ROOM))
+    if (build_waits->n++ >= YIELDS && !(build_priority & CUS_PRIORITY_ROOM))
         return false;
-    cus_futex_wait(&cus_process.way, way, most_ns < WAY_NS ? most_ns : WAY_NS);
+    cus_futex_wait(&cus_process.build_priority, build_priority,
+                   most_ns < YIELD_NS ? most_ns : YIELD_NS);
     return true;
 }
 
 /* ---- how much ----
  *
- * A graph is built by the thread that completes its piece, in the call that does, since then its
+ * A graph is built by the thread that completes its segment, in the call that does, since then its
  * ops are what they will be (HAZARDS A15). It is not built by a thread of its own: beside one that
  * launches each call waits for the driver's lock, 500 nodes take 2.1 ms to instantiate in place of
  * 0.9 and hold up the launches meanwhile (tests/gpu/RESULTS.md). So that none of the program's
  * steps is much longer than it would be without graphs, a step has a share of nodes and one of
  * time, to which is added what its graphs have saved so far, and from which is taken what looking
- * at its ops has cost; no piece is formed that would be more than the share of a step; and what was
- * built already is launched meanwhile.
+ * at its ops has cost; no segment is formed that would be more than the share of a step; and what
+ * was built already is launched meanwhile.
  *
  * A host that is ahead of its GPU gains nothing by building elsewhere, in front of a wait, say: the
  * GPU has work while a graph is built in any call. One that is not has no time to spare anywhere.
@@ -177,7 +180,7 @@ static void doubt(struct cus_building *building) {
 
 void cus_build_allow(struct cus_engine *engine) {
     struct cus_building *building = &engine->building;
-    struct cus_account now = cus_judge_account(engine);
+    struct cus_account now = cus_demotion_account(engine);
     uint64_t ops = now.ops - building->began.ops;
     uint64_t lately = building->length - building->length / FADE;
     uint64_t length = ops > lately ? ops : lately;
@@ -186,21 +189,21 @@ void cus_build_allow(struct cus_engine *engine) {
     building->nodes = building->advised = 0;
     building->ns = 0;
     doubt(building);
-    engine->plan.share = nodes_in(building->length);
+    engine->plan.build_quota = nodes_in(building->length);
 }
 
 /* What an earlier run says that it pays is beside the share: each op of a step may be built at
  * once, or it would pay late. Only where that takes many times the share is it spread, too. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
     const struct cus_building *building = &engine->building;
-    struct cus_account step = cus_account_since(cus_judge_account(engine), building->began);
+    struct cus_account step = cus_account_since(cus_demotion_account(engine), building->began);
     uint64_t ops = step.ops < STEP_OPS ? STEP_OPS : step.ops;
     if (!building->nodes && !building->advised)
         return true;
     step.built = step.anew = 0; /* its time is counted here */
     uint64_t whole = building->length > ops ? building->length : ops;
-    uint64_t share = cus_options()->build_us * (advised ? ADVISED_TIMES * whole : ops);
-    int64_t ns = (int64_t)share + cus_account_balance(&step);
+    uint64_t build_quota = cus_options()->build_us * (advised ? ADVISED_TIMES * whole : ops);
+    int64_t ns = (int64_t)build_quota + cus_account_balance(&step);
     int64_t then = (int64_t)(building->ns + beyond(nodes, estimate(nodes, advised)));
     if (cus_options()->build_us && then > ns)
         return false;
@@ -248,5 +251,5 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint
         now = NODE_NS_MIN;
     __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,
                      __ATOMIC_RELAXED);
-    engine->plan.share = nodes_in(engine->building.length);
+    engine->plan.build_quota = nodes_in(engine->building.length);
 }

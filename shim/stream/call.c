@@ -102,7 +102,7 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
 
 static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_launch *launch,
                                     bool *fresh) {
-    struct cus_kind **found = &engine->found[cus_kinds_slot(launch->f) % CUS_FOUND_SLOTS];
+    struct cus_kind **found = &engine->kind_cache[cus_kinds_slot(launch->f) % CUS_KIND_CACHE_SLOTS];
     if (*found && cus_kinds_is_launch(*found, launch))
         return *found;
     struct cus_kind *kind = cus_kinds_launch(engine->context, launch, fresh);
@@ -225,7 +225,7 @@ CUresult cus_call_real(const struct cus_call *call) {
 }
 
 CUresult cus_call_timed(const struct cus_call *call) {
-    cus_build_give_way(&cus_thread_self.ways, cus_process.hold_ns);
+    cus_build_yield(&cus_thread_self.build_waits, cus_process.hold_ns);
     if (call->type != CUS_OP_LAUNCH || ++cus_thread_self.issued % CUS_SAMPLE_EVERY)
         return cus_call_real(call);
     uint64_t start = cus_clock_ns();

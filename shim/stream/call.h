@@ -1,5 +1,5 @@
 /*
- * One call of the program that may be withheld, whichever of the three kinds of ops it is, and the
+ * One call of the program that may be deferred, whichever of the three kinds of ops it is, and the
  * way to make it as it was asked for.
  */
 #ifndef CUSPLICE_STREAM_CALL_H
@@ -18,11 +18,11 @@ struct cus_call {
         struct cus_memset_params memset;
         struct cus_copy_params copy;
     } flat;
-    /* For the trace (tap.h). */
+    /* For the trace (trace.h). */
     uint64_t began; /* a moment; 0: it is not told */
     struct cst_op *record;
     bool told; /* what it is has been said, if there was room */
-    bool withheld;
+    bool deferred;
     enum cus_eager eager; /* otherwise: why not */
     enum cus_why why;
 };
@@ -51,11 +51,11 @@ static inline CUresult cus_call_answer(struct cus_engine *engine, CUresult resul
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
 }
 
-/* ---- pass.c: nothing of the op is withheld ---- */
+/* ---- pass.c: nothing of the op is deferred ---- */
 
-/* The stream has no engine, or nothing is withheld in this process now (not `on`). */
+/* The stream has no engine, or nothing is deferred in this process now (not `on`). */
 CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current, bool on);
-/* The stream is left alone, or the thread wants to be. */
+/* The stream is demoted, or the thread wants to be. */
 CUresult cus_pass_left_alone(struct cus_engine *engine, struct cus_call *call);
 /* An op of no bytes does nothing and orders nothing: it is no break either, only its errors count
  * (HAZARDS A14). */

@@ -2,7 +2,7 @@
  * Ops: from the program's call to the plan's answer.
  *
  * Runs on program threads inside hooks. The engine lock is held while the op is offered and while
- * withheld ops go out; the program's own call, when the op is eager, is made without any lock. The
+ * deferred ops go out; the program's own call, when the op is eager, is made without any lock. The
  * op's fate is decided in offer_op; everything before it is what other streams and captures demand.
  */
 #include <string.h>
@@ -11,20 +11,20 @@
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/call.h"
-#include "shim/stream/prove.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/check_launch.h"
+#include "shim/stream/trace.h"
 
 static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call *call,
-                                bool *fresh) {
+                                bool *first) {
     const struct cus_kind *expected = cus_plan_expected(&engine->plan);
     if (call->type == CUS_OP_LAUNCH && expected && cus_kinds_is_launch(expected, call->launch)) {
-        *fresh = false;
+        *first = false;
         return (struct cus_kind *)(uintptr_t)expected;
     }
-    return cus_call_kind(engine, call, fresh);
+    return cus_call_kind(engine, call, first);
 }
 
-/* ---- may a piece begin? ---- */
+/* ---- may a segment begin? ---- */
 
 /* What is counted is a hint; each stream is asked (HAZARDS D5). */
 bool cus_program_captures(struct cus_context *context) {
@@ -50,14 +50,14 @@ bool cus_program_captures(struct cus_context *context) {
 #ifdef CUS_CHECKS
 void cus_engine_check(const struct cus_engine *engine) {
     const struct cus_counters *counters = &engine->counters;
-    uint32_t withheld = engine->plan.piece ? engine->plan.n : 0;
+    uint32_t deferred = engine->plan.segment ? engine->plan.n : 0;
     uint64_t came = 0, issued = counters->in_graphs;
     for (unsigned type = 0; type < CUS_OP_TYPES; type++)
         came += counters->ops[type];
     for (unsigned by = 0; by < CUS_EAGERS; by++)
         issued += counters->eager_by[by];
-    CUS_CHECK(came >= issued + withheld); /* more while a thread makes its own call */
-    CUS_CHECK(!withheld || __atomic_load_n(&engine->pending, __ATOMIC_RELAXED));
+    CUS_CHECK(came >= issued + deferred); /* more while a thread makes its own call */
+    CUS_CHECK(!deferred || __atomic_load_n(&engine->pending, __ATOMIC_RELAXED));
     cus_plan_check(&engine->plan);
 }
 #endif
@@ -72,20 +72,20 @@ static bool may_build(struct cus_engine *engine, uint32_t nodes) {
 }
 
 /* Why an op goes out by itself: as eager_by counts it, and as the reports say it. */
-struct fate {
+struct reason {
     enum cus_eager eager;
     enum cus_why why;
 };
 
-static struct fate fate(enum cus_eager eager, enum cus_why why) {
-    return (struct fate){eager, why};
+static struct reason reason(enum cus_eager eager, enum cus_why why) {
+    return (struct reason){eager, why};
 }
 
-static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
-    *why_not = fate(CUS_EAGER_PASSTHROUGH, CUS_WHY_OFF);
-    /* Asked again under the lock: whoever switches withholding off takes each lock after that, so
-     * that nothing is withheld behind its back. */
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
+static bool may_defer(struct cus_engine *engine, struct reason *why_not) {
+    *why_not = reason(CUS_EAGER_PASSTHROUGH, CUS_WHY_OFF);
+    /* Asked again under the lock: whoever switches deferring off takes each lock after that, so
+     * that nothing is deferred behind its back. */
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER)
         return false;
     why_not->why = CUS_WHY_OPENING;
     if (cus_opening_threads())
@@ -104,7 +104,7 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     why_not->why = CUS_WHY_GONE;
     if (!cus_registry_same(engine)) {
         /* The handle is that of another stream by now, with other flags: its next op finds out. */
-        cus_withheld_settle(engine);
+        cus_deferred_settle(engine);
         cus_registry_close(engine);
         return false;
     }
@@ -114,7 +114,7 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     why_not->why = CUS_WHY_OFF;
     if (!cus_watchdog_ready())
         return false;
-    *why_not = fate(CUS_EAGER_OBSERVING, CUS_WHY_EAGER_MODE);
+    *why_not = reason(CUS_EAGER_OBSERVING, CUS_WHY_EAGER_MODE);
     if (!cus_process.may_build)
         return false;
     why_not->why = CUS_WHY_NOT_YET;
@@ -126,24 +126,24 @@ static bool may_withhold(struct cus_engine *engine, struct fate *why_not) {
     return !cus_graphs_fit(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
-/* What is withheld already may go on as another piece, if a graph of it may be built. */
+/* What is deferred already may go on as another segment, if a graph of it may be built. */
 static bool may_turn(struct cus_engine *engine) {
     uint32_t to_build = cus_plan_other(&engine->plan)->n;
     return cus_graphs_fit(to_build) && cus_build_fits(engine, to_build, false) &&
            may_build(engine, to_build);
 }
 
-static void tell_piece(struct cus_engine *engine) {
-    if (cus_recording() && engine->plan.piece->begun == 1)
-        cus_tap_piece(engine, engine->plan.piece);
+static void tell_segment(struct cus_engine *engine) {
+    if (cus_recording() && engine->plan.segment->begun == 1)
+        cus_trace_segment(engine, engine->plan.segment);
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_memory(&engine->plan, cus_ranges_epoch());
     cus_plan_begin(&engine->plan, op);
-    tell_piece(engine);
+    tell_segment(engine);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
-    if (!engine->pending) { /* nothing handed over */
+    if (!engine->pending) { /* nothing submitted */
         if (engine->blocking && !engine->legacy)
             __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
         /* Sequentially consistent, against the watchdog that is about to sleep. */
@@ -159,15 +159,15 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
 
 /* Why an op may not be put into a graph of its step: a rule names it, the step's size does not
  * occur in [step], or the mode wants no graph in such steps. */
-static struct fate forbidden(const struct cus_plan *plan, const struct cus_op *op) {
+static struct reason forbidden(const struct cus_plan *plan, const struct cus_op *op) {
     if (op->kind->policy == CUS_POLICY_NEVER_DEFER)
-        return fate(CUS_EAGER_RULE, CUS_WHY_NEVER_DEFER);
+        return reason(CUS_EAGER_RULE, CUS_WHY_NEVER_DEFER);
     if (cus_plan_step(plan, op) == CUS_STEP_OUTSIDE)
-        return fate(CUS_EAGER_SIZE, CUS_WHY_SIZE);
+        return reason(CUS_EAGER_SIZE, CUS_WHY_SIZE);
     if (op->kind->policy == CUS_POLICY_GRAPH)
-        return fate(CUS_EAGER_PASSTHROUGH, CUS_WHY_MODE);
-    return fate(CUS_EAGER_RULE,
-                op->kind->policy == CUS_POLICY_EAGER ? CUS_WHY_RULE : CUS_WHY_UNIFORM);
+        return reason(CUS_EAGER_PASSTHROUGH, CUS_WHY_MODE);
+    return reason(CUS_EAGER_RULE,
+                  op->kind->policy == CUS_POLICY_EAGER ? CUS_WHY_RULE : CUS_WHY_UNIFORM);
 }
 
 /* Why an op is issued by itself that the plan does not object to. */
@@ -188,10 +188,10 @@ static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_cal
     return cus_kinds_tally(engine->context, call->launch->f, why);
 }
 
-/* What was withheld went out since this kernel came: it is counted there and not under the cause of
+/* What was deferred went out since this kernel came: it is counted there and not under the cause of
  * the flush. */
-static void blame(struct cus_engine *engine, unsigned cause, uint32_t ops, struct cus_tally *tally,
-                  enum cus_why why) {
+static void attribute(struct cus_engine *engine, unsigned cause, uint32_t ops,
+                      struct cus_tally *tally, enum cus_why why) {
     if (!ops || !tally)
         return;
     engine->counters.cut_ops[cause] -= ops;
@@ -200,12 +200,12 @@ static void blame(struct cus_engine *engine, unsigned cause, uint32_t ops, struc
 }
 
 /* What is found out about an op before it goes out by itself. */
-struct asked {
+struct offer {
     struct cus_op op;
     struct cus_kind *kind; /* NULL: it has none */
-    bool fresh;            /* its function did not run here yet */
-    bool seen;             /* the plan has just been asked about it, and may record it */
-    struct fate why;
+    bool first;            /* its function did not run here yet */
+    bool offered;          /* the plan has just been asked about it, and may record it */
+    struct reason why;
     struct cus_tally *tally;
 };
 
@@ -214,93 +214,93 @@ static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_
     if (!cus_process.learns)
         return CUS_OFFER_EAGER;
     enum cus_offer offer = cus_plan_offer(&engine->plan, op);
-    if (offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) {
+    if (offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) {
         if (engine->plan.timed)
-            cus_plan_came(&engine->plan, cus_clock_ns());
+            cus_plan_note_time(&engine->plan, cus_clock_ns());
         if (engine->shadow)
-            cus_prove_asked(engine, op);
+            cus_check_requested(engine, op);
     }
     return offer;
 }
 
-/* Offers the op until the plan is content. True: it is withheld or launched, `*result` is the
+/* Offers the op until the plan is content. True: it is deferred or launched, `*result` is the
  * answer. False: it is to be issued now, counted under `asked->why`. Lock held. */
 static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct cus_call *call,
-                     struct asked *asked, CUresult *result) {
-    struct cus_op *op = &asked->op;
-    struct fate *why = &asked->why;
+                     struct offer *offer, CUresult *result) {
+    struct cus_op *op = &offer->op;
+    struct reason *why = &offer->why;
     *result = CUDA_SUCCESS;
-    *why = fate(CUS_EAGER_UNSUPPORTED, CUS_WHY_ARGUMENTS);
-    asked->seen = false;
+    *why = reason(CUS_EAGER_UNSUPPORTED, CUS_WHY_ARGUMENTS);
+    offer->offered = false;
     for (;;) {
-        uint32_t withheld = cus_plan_withheld(&engine->plan);
-        struct cus_kind *kind = kind_of(engine, call, &asked->fresh);
-        asked->kind = kind;
-        asked->tally = kind ? kind->tally : NULL;
+        uint32_t deferred = cus_plan_deferred(&engine->plan);
+        struct cus_kind *kind = kind_of(engine, call, &offer->first);
+        offer->kind = kind;
+        offer->tally = kind ? kind->tally : NULL;
         if (!kind || !cus_call_op(call, kind, op)) {
             if (!kind)
-                asked->tally = no_kind(engine, call, &why->why);
-            asked->kind = NULL;
-            if (asked->fresh)
-                *why = fate(CUS_EAGER_OBSERVING, CUS_WHY_FIRST);
-            cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OWNER,
+                offer->tally = no_kind(engine, call, &why->why);
+            offer->kind = NULL;
+            if (offer->first)
+                *why = reason(CUS_EAGER_OBSERVING, CUS_WHY_FIRST);
+            cus_deferred_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OWNER,
                                CUS_EAGER_FLUSHED);
-            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, asked->tally, why->why);
-            if (!asked->fresh)
+            attribute(engine, CUS_CAUSE_UNSUPPORTED, deferred, offer->tally, why->why);
+            if (!offer->first)
                 cus_plan_break(&engine->plan);
             return false;
         }
         if (call->began)
-            cus_tap_op_is(call, engine, kind, op);
+            cus_trace_op_is(call, engine, kind, op);
         switch (offer_to_plan(engine, op)) {
-        case CUS_OFFER_HELD:
+        case CUS_OFFER_DEFERRED:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
-            cus_thread_pends(thread, engine); /* another thread may have begun the piece */
-            call->withheld = true;
+            cus_thread_pends(thread, engine); /* another thread may have begun the segment */
+            call->deferred = true;
             return true;
         case CUS_OFFER_FULL:
-            call->withheld = true;
-            *result = cus_withheld_fire(engine);
+            call->deferred = true;
+            *result = cus_deferred_fire(engine);
             if (engine->pending)
                 cus_thread_pends(thread, engine);
             return true;
         case CUS_OFFER_OTHER:
             if (may_turn(engine)) {
                 cus_plan_turn(&engine->plan);
-                tell_piece(engine);
+                tell_segment(engine);
                 break;
             }
             /* fall through */
         case CUS_OFFER_DIVERGED: {
             bool rule = !cus_plan_allows(&engine->plan, op);
-            cus_withheld_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
+            cus_deferred_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
                                rule ? CUS_BREAK_RULE : CUS_BREAK_DIVERGED, CUS_CUT_DIVERGED,
                                CUS_EAGER_DIVERGED);
-            blame(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED, withheld, asked->tally,
-                  rule ? forbidden(&engine->plan, op).why : CUS_WHY_DIVERGED);
+            attribute(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED, deferred, offer->tally,
+                      rule ? forbidden(&engine->plan, op).why : CUS_WHY_DIVERGED);
             break;
         }
         case CUS_OFFER_UNSUPPORTED:
-            cus_withheld_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OTHER,
+            cus_deferred_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OTHER,
                                CUS_EAGER_FLUSHED);
             why->why = CUS_WHY_SHAPE;
-            blame(engine, CUS_CAUSE_UNSUPPORTED, withheld, asked->tally, why->why);
+            attribute(engine, CUS_CAUSE_UNSUPPORTED, deferred, offer->tally, why->why);
             return false;
         case CUS_OFFER_BEGIN:
-            if (!may_withhold(engine, why)) {
-                asked->seen = !engine->closed;
+            if (!may_defer(engine, why)) {
+                offer->offered = !engine->closed;
                 return false;
             }
             begin(engine, op);
             break;
         case CUS_OFFER_EAGER:
-            asked->seen = true;
+            offer->offered = true;
             if (!cus_plan_allows(&engine->plan, op))
                 *why = forbidden(&engine->plan, op);
             else if (!kind->deferrable)
                 why->why = CUS_WHY_NODE;
             else
-                *why = fate(CUS_EAGER_OBSERVING, why_eager(engine, op));
+                *why = reason(CUS_EAGER_OBSERVING, why_eager(engine, op));
             return false;
         }
     }
@@ -317,33 +317,33 @@ static void record(struct cus_engine *engine, const struct cus_op *op) {
  * op that had no kind for another reason has none now: it is not looked up again. Returns what a
  * fresh one is counted as. */
 static enum cus_why learn(struct cus_engine *engine, struct cus_context *context,
-                          struct cus_call *call, struct cus_kind *kind, bool fresh,
+                          struct cus_call *call, struct cus_kind *kind, bool first,
                           uint32_t generation) {
     struct cus_op op;
     enum cus_why why = CUS_WHY_FIRST;
-    if (fresh)
+    if (first)
         cus_call_met(context, call);
-    if (!kind && !fresh)
+    if (!kind && !first)
         return why;
     cus_lock_take(&engine->lock);
-    if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
-        bool fresh_again;
+    if (engine->generation == generation && !engine->closed && !engine->plan.segment) {
+        bool first_again;
         if (!kind)
-            kind = cus_call_kind(engine, call, &fresh_again);
+            kind = cus_call_kind(engine, call, &first_again);
         if (kind && cus_call_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
             record(engine, &op);
             if (call->began)
-                cus_tap_op_is(call, engine, kind, &op);
-            if (fresh && !cus_plan_allows(&engine->plan, &op)) {
+                cus_trace_op_is(call, engine, kind, &op);
+            if (first && !cus_plan_allows(&engine->plan, &op)) {
                 /* Counted before its name was known. */
                 engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
-                struct fate known = forbidden(&engine->plan, &op);
+                struct reason known = forbidden(&engine->plan, &op);
                 engine->counters.eager_by[known.eager]++;
                 why = known.why;
                 call->eager = known.eager;
             }
-            cus_judge(engine);
+            cus_demotion_decide(engine);
         }
     }
     cus_engine_unlock(engine);
@@ -353,27 +353,27 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
 /* An op about which nothing is left to learn from its success: a known function, with a shape that
  * ran before, which says nothing of its step. It is recorded before it is issued, while the lock is
  * held anyway. */
-static bool may_record_now(const struct asked *asked) {
-    return asked->seen && (!cus_process.learns ||
-                           (!asked->kind->step && cus_kind_allows(asked->kind, asked->op.dims)));
+static bool may_record_now(const struct offer *offer) {
+    return offer->offered && (!cus_process.learns ||
+                              (!offer->kind->step && cus_kind_allows(offer->kind, offer->op.dims)));
 }
 
-static void record_now(struct cus_engine *engine, const struct asked *asked,
+static void record_now(struct cus_engine *engine, const struct offer *offer,
                        struct cus_plan_mark *mark) {
     if (!cus_process.learns) {
         mark->turns = engine->plan.turns;
         cus_plan_count(&engine->plan);
         return;
     }
-    cus_plan_record_offered(&engine->plan, &asked->op, mark);
-    cus_judge(engine);
+    cus_plan_record_offered(&engine->plan, &offer->op, mark);
+    cus_demotion_decide(engine);
 }
 
 /* It failed after all: it is no part of the path. */
 static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mark,
                       uint32_t generation) {
     cus_lock_take(&engine->lock);
-    if (engine->generation == generation && !engine->closed && !engine->plan.piece) {
+    if (engine->generation == generation && !engine->closed && !engine->plan.segment) {
         if (cus_process.learns)
             cus_plan_take_back(&engine->plan, mark);
         else
@@ -390,10 +390,10 @@ static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
 }
 
 /* As counters and the trace say it; returns whether ops in graphs came before it. Lock held. */
-static bool count_eager(struct cus_engine *engine, struct cus_call *call, struct fate why) {
+static bool count_eager(struct cus_engine *engine, struct cus_call *call, struct reason why) {
     if (why.eager == CUS_EAGER_RULE) {
         engine->counters.breaks[CUS_BREAK_RULE]++;
-        engine->counters.segments++;
+        engine->counters.runs++;
     }
     engine->counters.eager_by[why.eager]++;
     call->eager = why.eager;
@@ -403,46 +403,46 @@ static bool count_eager(struct cus_engine *engine, struct cus_call *call, struct
 
 /* The op goes out by the program's own call. Called with the lock held, returns without it. */
 static CUresult issue_known(struct cus_engine *engine, struct cus_call *call,
-                            const struct asked *asked) {
+                            const struct offer *offer) {
     uint32_t generation = engine->generation;
     struct cus_plan_mark mark;
-    bool ended = count_eager(engine, call, asked->why);
-    record_now(engine, asked, &mark);
+    bool ended = count_eager(engine, call, offer->why);
+    record_now(engine, offer, &mark);
     cus_engine_unlock(engine);
-    count_alone(asked->tally, asked->why.why, ended);
+    count_alone(offer->tally, offer->why.why, ended);
     CUresult result = cus_call_timed(call);
     if (__builtin_expect(result != CUDA_SUCCESS, 0))
         take_back(engine, &mark, generation);
     return result;
 }
 
-/* The same of an op of which something is to be learned, or around which nothing may be withheld.
+/* The same of an op of which something is to be learned, or around which nothing may be deferred.
  */
 static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
-                          const struct asked *asked) {
+                          const struct offer *offer) {
     uint32_t generation = engine->generation;
     struct cus_context *context = engine->context;
-    struct fate why = asked->why;
-    bool fresh = asked->fresh;
+    struct reason why = offer->why;
+    bool first = offer->first;
     /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
      * the function's. */
     bool never_defer =
-        asked->kind ? asked->kind->policy == CUS_POLICY_NEVER_DEFER : cus_call_spins(context, call);
-    if (!never_defer && !fresh && may_record_now(asked))
-        return issue_known(engine, call, asked);
+        offer->kind ? offer->kind->policy == CUS_POLICY_NEVER_DEFER : cus_call_spins(context, call);
+    if (!never_defer && !first && may_record_now(offer))
+        return issue_known(engine, call, offer);
     bool ended = count_eager(engine, call, why);
     cus_engine_unlock(engine);
-    if (!fresh)
-        count_alone(asked->tally, why.why, ended);
+    if (!first)
+        count_alone(offer->tally, why.why, ended);
     /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
      * touch of a function may wait itself. */
-    if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && fresh))
+    if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && first))
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
     CUresult result = cus_call_timed(call);
     if (result == CUDA_SUCCESS)
-        why.why = learn(engine, context, call, asked->kind, fresh, generation);
-    if (fresh) {
+        why.why = learn(engine, context, call, offer->kind, first, generation);
+    if (first) {
         call->why = why.why;
         enum cus_why unused;
         count_alone(cus_kinds_tally(context, call->launch->f, &unused), why.why, ended);
@@ -450,7 +450,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     return result;
 }
 
-/* What another thread withholds becomes this thread's. */
+/* What another thread defers becomes this thread's. */
 __attribute__((noinline, cold)) static void take_over(struct cus_thread *thread,
                                                       struct cus_engine *engine) {
     if (engine->pending && !cus_realtime_allows(thread))
@@ -467,25 +467,25 @@ static CUresult carry_out(struct cus_call *call) {
     struct cus_engine *engine;
     bool arrives;
     for (;;) {
-        engine = state == CUS_WITHHOLD ? cus_registry_find(thread, call->stream, current) : NULL;
+        engine = state == CUS_DEFER ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
-            return cus_pass_by(thread, call, current, state == CUS_WITHHOLD);
-        /* Nothing withheld elsewhere, and no order with the legacy stream: nothing goes first. */
+            return cus_pass_by(thread, call, current, state == CUS_DEFER);
+        /* Nothing deferred elsewhere, and no order with the legacy stream: nothing goes first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
         arrives = thread->last != engine || thread->away;
         thread->last = engine;
         thread->away = false;
         if (thread->suspended) {
-            /* Behind what other threads withhold there; a kernel that may spin is still one. */
+            /* Behind what other threads defer there; a kernel that may spin is still one. */
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
             call->why = CUS_WHY_SUSPENDED;
             cus_tally_alone(&cus_tally_none, call->why);
             return cus_pass_left_alone(engine, call);
         }
-        call->why = CUS_WHY_DORMANT;
-        if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED)) {
-            /* A thread that found it awake may withhold the first ops of a piece that is kept. */
+        call->why = CUS_WHY_DEMOTED;
+        if (__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED)) {
+            /* A thread that found it awake may defer the first ops of a segment that is kept. */
             cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_FOREIGN_THREAD,
                              CUS_CUT_OTHER);
             return cus_pass_left_alone(engine, call);
@@ -497,40 +497,40 @@ static CUresult carry_out(struct cus_call *call) {
             break;
         cus_engine_unlock(engine);
     }
-    if (cus_handed_ended(&engine->handed) && !engine->plan.piece)
-        cus_withheld_settle(engine);
+    if (cus_submit_ended(&engine->submit) && !engine->plan.segment)
+        cus_deferred_settle(engine);
 
-    struct asked asked;
+    struct offer offer;
     CUresult result;
     engine->counters.ops[call->type]++;
     engine->arrived += arrives;
-    /* What it had withheld here before it went elsewhere was issued then; had it withheld nothing,
+    /* What it had deferred here before it went elsewhere was issued then; had it deferred nothing,
      * the plan learns only now where that was. */
     if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread)
         take_over(thread, engine);
     else if (arrives && !engine->pending)
         cus_plan_break(&engine->plan);
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
-    if (offer_op(thread, engine, call, &asked, &result))
+    if (offer_op(thread, engine, call, &offer, &result))
         cus_engine_unlock(engine);
     else {
-        cus_withheld_settle(engine);
-        result = issue_now(engine, call, &asked);
+        cus_deferred_settle(engine);
+        result = issue_now(engine, call, &offer);
     }
     return cus_call_answer(engine, result);
 }
 
-static inline CUresult run(struct cus_call *call, CUresult (*way)(struct cus_call *)) {
+static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call *)) {
     call->began = 0;
     if (!cus_recording())
-        return way(call);
+        return go(call);
     call->record = NULL;
-    call->told = call->withheld = false;
+    call->told = call->deferred = false;
     call->eager = CUS_EAGER_PASSTHROUGH;
     call->why = (enum cus_why)0;
-    cus_tap_op_begin(call);
-    CUresult result = way(call);
-    cus_tap_op_end(call, result);
+    cus_trace_op_begin(call);
+    CUresult result = go(call);
+    cus_trace_op_end(call, result);
     return result;
 }
 

@@ -26,19 +26,19 @@ struct cus_stream_ref {
 /* ---- lifecycle ---- */
 
 /* Once, after the first successful cuInit. `driver` stays valid for ever. False: an entry that the
- * engine needs is missing, or the environment forbids withholding (CUDA_LAUNCH_BLOCKING ...): ops
+ * engine needs is missing, or the environment forbids deferring (CUDA_LAUNCH_BLOCKING ...): ops
  * are then only counted. */
 bool cus_engine_start(const struct cus_driver *driver);
-/* At exit: issues everything withheld, stops the watchdog, after which nothing is ever withheld
+/* At exit: issues everything deferred, stops the watchdog, after which nothing is ever deferred
  * again. */
 void cus_engine_drain(void);
 /* In a forked child, before anything else: forgets everything without touching the driver or any
  * lock. */
 void cus_engine_child(void);
-/* Nothing is withheld any more, for the reason given (said once). Flushes everything first. */
-void cus_engine_withhold_off(const char *why);
+/* Nothing is deferred any more, for the reason given (said once). Flushes everything first. */
+void cus_engine_defer_off(const char *why);
 /* Objects are about to be opened, which may launch past the hooks: flushes everything. The caller
- * has entered cus_process.opening, so that nothing is withheld meanwhile. */
+ * has entered cus_process.opening, so that nothing is deferred meanwhile. */
 void cus_engine_opening(void);
 /* A profiler records kernels (CUPTI enabled): ops go out one by one while on. Flushes everything
  * first. */
@@ -106,11 +106,11 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
  * stream if this thread owns it. NULL: of the stream on which this thread worked last (event and
  * context synchronise). */
 void cus_engine_step_end(const struct cus_stream_ref *stream);
-/* The program asks that what the calling thread withholds be issued and its next op begin a new
+/* The program asks that what the calling thread defers be issued and its next op begin a new
  * segment. */
 void cus_engine_force_break(unsigned cause);
-/* From the first suspend of a thread to the resume that answers it, none of its ops is withheld.
- * What it has withheld before is not issued by this. A resume too many is ignored. */
+/* From the first suspend of a thread to the resume that answers it, none of its ops is deferred.
+ * What it has deferred before is not issued by this. A resume too many is ignored. */
 void cus_engine_suspend(bool on);
 /* The calling thread is about to make a copy that may sleep in the driver, or has made it: no other
  * thread builds meanwhile, since it would sleep as well (HAZARDS A16; measured: tests/gpu/gate-*).
@@ -135,7 +135,7 @@ void cus_engine_memory_gone(void); /* any range may be freed, unmapped, unregist
 void cus_engine_memory_made(uint64_t address);
 void cus_engine_memory_going(uint64_t address);
 /* Mode verify, at exit: says what was found and writes the report. False in other modes. */
-bool cus_engine_prove_end(uint64_t *verified, uint64_t *different);
+bool cus_engine_verify_end(uint64_t *verified, uint64_t *different);
 /* The signature cache: writes what was learned, at exit or (`ends` false) while the program runs;
  * nothing where no folder is set. Not on a thread that launches, but at exit. */
 void cus_engine_cache_save(bool ends);
@@ -166,7 +166,7 @@ void cus_engine_taint(const void *handle);
  * returned. */
 void cus_engine_capture_began(const struct cus_stream_ref *stream);
 void cus_engine_capture_ended(const struct cus_stream_ref *stream);
-/* After a call outside the table: the next piece of every stream asks for the capture status (it
+/* After a call outside the table: the next segment of every stream asks for the capture status (it
  * always does) and the range cache is dropped. */
 void cus_engine_unknown_call(void);
 

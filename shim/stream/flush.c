@@ -8,8 +8,8 @@
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
-#include "shim/stream/prove.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/check_launch.h"
+#include "shim/stream/trace.h"
 
 /* Makes the engine's context current around its driver calls. A background or foreign thread may
  * have another one, or none. */
@@ -34,10 +34,10 @@ void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break 
     if (!engine->pending)
         return;
     if (!cus_context_enter(engine->context->handle, &pushed)) {
-        cus_withheld_lose(engine);
+        cus_deferred_lose(engine);
         return;
     }
-    cus_withheld_flush(engine, cause, reason, cut, CUS_EAGER_FLUSHED);
+    cus_deferred_flush(engine, cause, reason, cut, CUS_EAGER_FLUSHED);
     cus_context_leave(pushed);
 }
 
@@ -112,7 +112,7 @@ void cus_flush_own(struct cus_thread *thread) {
     struct cus_engine *engine = thread->pending;
     if (!engine)
         return;
-    /* What is withheld there now may be another thread's: then it is chance that it goes. */
+    /* What is deferred there now may be another thread's: then it is chance that it goes. */
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread;
     cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM,
                      own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
@@ -184,14 +184,15 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
 
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row) {
     struct cus_thread *thread = &cus_thread_self;
-    CUS_TAP(.what = CST_CALL_FLUSH, .scope = scope, .stream = stream, .name = cus_tap_cause(row));
-    /* Not the state alone: another thread may be switching withholding off, and not have issued yet
+    CUS_TRACE(.what = CST_CALL_FLUSH, .scope = scope, .stream = stream,
+              .name = cus_trace_cause(row));
+    /* Not the state alone: another thread may be switching deferring off, and not have issued yet
      * what this call must see issued. */
     if (scope == CUS_SCOPE_NONE || __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
     /* In mode verify a stream is waited for that never had an op, and may itself wait for the host.
      */
-    if (stream && cus_prove_on())
+    if (stream && cus_check_on())
         cus_registry_find(thread, *stream, current_context());
     if (launches_elsewhere(row))
         cus_room_begins_elsewhere(
@@ -225,7 +226,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
 
 void cus_engine_force_break(unsigned cause) {
     struct cus_thread *thread = &cus_thread_self;
-    CUS_TAP(.what = CST_CALL_BREAK, .name = cus_tap_cause(cause));
+    CUS_TRACE(.what = CST_CALL_BREAK, .name = cus_trace_cause(cause));
     cus_engine_flush(CUS_SCOPE_T, NULL, cause);
     if (thread->last && !__atomic_load_n(&thread->last->closed, __ATOMIC_ACQUIRE))
         flush_named(thread->last, cause, CUS_BREAK_API);
@@ -233,20 +234,20 @@ void cus_engine_force_break(unsigned cause) {
 
 void cus_engine_suspend(bool on) {
     struct cus_thread *thread = &cus_thread_self;
-    CUS_TAP(.what = CST_CALL_SUSPEND, .value = on);
+    CUS_TRACE(.what = CST_CALL_SUSPEND, .value = on);
     if (on || thread->suspended)
         thread->suspended += on ? 1 : -1;
 }
 
 static void end_step(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
-    if (__atomic_load_n(&engine->dormant, __ATOMIC_RELAXED)) {
-        cus_dormant_step_end(engine);
+    if (__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED)) {
+        cus_demoted_step_end(engine);
         cus_step_covered(engine);
     }
     if ((!CUS_HAZARD(F9) ||
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
-        !engine->plan.piece && engine->plan.step_ops) {
+        !engine->plan.segment && engine->plan.step_ops) {
         cus_step_covered(engine);
         cus_plan_step_end(&engine->plan);
         cus_record_step();
@@ -255,22 +256,22 @@ static void end_step(struct cus_engine *engine) {
         engine->counters.steps++;
         engine->ended++;
         engine->counters.breaks[CUS_BREAK_SYNC]++;
-        engine->counters.segments++;
+        engine->counters.runs++;
     }
     cus_engine_unlock(engine);
 }
 
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
-    CUS_TAP(.what = CST_CALL_STEP_END, .stream = stream);
+    CUS_TRACE(.what = CST_CALL_STEP_END, .stream = stream);
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
     cus_thread_self.scheduled -= cus_thread_self.scheduled > 0;
-    cus_shed_idle();
+    cus_evict_idle();
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row) {
-    CUS_TAP(.what = CST_CALL_WAITED, .stream = stream, .name = cus_tap_cause(row));
+    CUS_TRACE(.what = CST_CALL_WAITED, .stream = stream, .name = cus_trace_cause(row));
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (stream && cus_ref_is_per_thread(*stream))
         cus_room_waited_own(current_context());

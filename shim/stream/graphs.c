@@ -1,8 +1,8 @@
 /*
- * The graphs of an engine: built of what is withheld, kept within the budget, destroyed.
+ * The graphs of an engine: built of what is deferred, kept within the budget, destroyed.
  *
- * Runs on the thread that completes a piece or flushes, with the engine's lock held and its context
- * current; a build with the build lock, too. Calls the driver.
+ * Runs on the thread that completes a segment or flushes, with the engine's lock held and its
+ * context current; a build with the build lock, too. Calls the driver.
  */
 #include "shim/base/cancel.h"
 #include "shim/base/clock.h"
@@ -84,14 +84,14 @@ static uint64_t clock_ns(void) {
 
 struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     struct cus_plan *plan = &engine->plan;
-    uint32_t n = plan->piece->n;
+    uint32_t n = plan->segment->n;
     struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
     for (uint32_t i = 0; ops && i < n; i++) {
-        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->piece->places[i].kind;
-        ops[i].held = cus_plan_held(plan, i);
+        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->segment->places[i].kind;
+        ops[i].values = cus_plan_values(plan, i);
     }
-    bool advised = plan->piece->advised;
-    plan->piece->advised = false; /* one try */
+    bool advised = plan->segment->advised;
+    plan->segment->advised = false; /* one try */
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
@@ -132,12 +132,12 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
 
 /* ---- room ---- */
 
-/* The kind of kernel with the most params that a graph may hold in any piece; NULL: none. */
+/* The kind of kernel with the most params that a graph may hold in any segment; NULL: none. */
 static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
     const struct cus_kind *largest = NULL;
-    for (const struct cus_piece *piece = plan->pieces; piece; piece = piece->next) {
-        for (uint32_t i = 0; i < piece->n; i++) {
-            const struct cus_kind *kind = piece->places[i].kind;
+    for (const struct cus_segment *segment = plan->segments; segment; segment = segment->next) {
+        for (uint32_t i = 0; i < segment->n; i++) {
+            const struct cus_kind *kind = segment->places[i].kind;
             if (kind->type == CUS_OP_LAUNCH && !kind->n_attrs && !kind->cooperative &&
                 kind->deferrable && __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE) &&
                 (!largest || kind->param_bytes > largest->param_bytes))
@@ -148,14 +148,14 @@ static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
 }
 
 /* One launch of it that is captured and never made: the least grid, params of zeros. */
-static struct cus_held *never_launched(const struct cus_kind *kind) {
-    struct cus_held *held = cus_mem_alloc(cus_held_bytes(kind));
-    if (!held)
+static struct cus_values *never_launched(const struct cus_kind *kind) {
+    struct cus_values *values = cus_mem_alloc(cus_values_bytes(kind));
+    if (!values)
         return NULL;
     for (unsigned i = 0; i < CUS_DIMS; i++)
-        held->dims[i] = i < 3 ? kind->cluster[i] + !kind->cluster[i]
-                              : __atomic_load_n(&kind->shapes[0][i], __ATOMIC_RELAXED);
-    return held;
+        values->dims[i] = i < 3 ? kind->cluster[i] + !kind->cluster[i]
+                                : __atomic_load_n(&kind->shapes[0][i], __ATOMIC_RELAXED);
+    return values;
 }
 
 /* Whoever destroys or builds then may sleep as well (HAZARDS A16). */
@@ -168,10 +168,10 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
     struct cus_exec *made[CUS_WANTED];
     struct cus_freed room = {0, 0};
     const struct cus_kind *kind = largest_kind(&engine->plan);
-    struct cus_held *held = kind ? never_launched(kind) : NULL;
+    struct cus_values *values = kind ? never_launched(kind) : NULL;
     uint64_t start = cus_clock_ns();
     int cancel = cus_cancel_off();
-    bool going = held && have_capture_stream(engine);
+    bool going = values && have_capture_stream(engine);
     for (uint32_t i = 0; going && i < n && i < CUS_WANTED; i++) {
         bool late = room.graphs && cus_clock_ns() >= until_ns;
         if (late || !cus_room_settle(engine->context, until_ns) || somebody_copies())
@@ -179,7 +179,7 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
         struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
         enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
         for (uint32_t k = 0; ops && k < nodes[i]; k++)
-            ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, held};
+            ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, values};
         going = ops && cus_graphs_fit(room.nodes + nodes[i]) &&
                 cus_exec_build(cus_process.driver, engine->capture_stream, ops, nodes[i], NULL,
                                &made[room.graphs], &why);
@@ -202,7 +202,7 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
         room = (struct cus_freed){0, 0};
     }
     cus_cancel_back(cancel);
-    cus_mem_free(held);
+    cus_mem_free(values);
     engine->counters.build_ns += cus_clock_ns() - start;
     engine->built_nodes += room.nodes; /* it is judged by what that costs */
     return room;

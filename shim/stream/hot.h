@@ -1,19 +1,19 @@
 /*
- * The hot paths: the op that is expected in the midst of a piece, from the hook to the plan and
- * back; and the op of a stream that is left alone, which may go straight to the driver.
+ * The hot paths: the op that is expected in the midst of a segment, from the hook to the plan and
+ * back; and the op of a stream that is demoted, which may go straight to the driver.
  *
  * Inlined into the launch hooks; runs on program threads at depth 1. Takes the lock of the engine
- * on which the calling thread withholds ops, and no other; allocates nothing, calls nothing that
+ * on which the calling thread defers ops, and no other; allocates nothing, calls nothing that
  * waits. An op that is another one than expected by more than a launch's shape and params is left
  * to cus_engine_launch, without a trace but for the thread's look-up, which may be that of the op's
  * stream then.
  *
- * Where a piece has begun, the state of the process, profilers and captures allowed it, and whoever
- * changes one of them issues the piece first (may_withhold in engine.c): so that all that is asked
- * here is what may change from op to op.
+ * Where a segment has begun, the state of the process, profilers and captures allowed it, and
+ * whoever changes one of them issues the segment first (may_defer in engine.c): so that all that is
+ * asked here is what may change from op to op.
  *
  * In a process that is recorded the same code runs with a `told` (cus_recorded_...): the op's
- * record has its room before the op is withheld, or the op goes the long way, and is written
+ * record has its room before the op is deferred, or the op goes the long way, and is written
  * afterwards out of what the node now stands for. Elsewhere `told` is a constant, which begins
  * nothing, or is NULL, and leaves nothing behind.
  */
@@ -42,11 +42,11 @@ static inline bool cus_hot_untied(const struct cus_engine *engine) {
     return !legacy || !__atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE);
 }
 
-/* Is the calling thread in the midst of a piece of this stream? Then `found` is its `pending`, and
- * what is locked. Which context is current is for the caller to ask, before the op is withheld:
+/* Is the calling thread in the midst of a segment of this stream? Then `found` is its `pending`,
+ * and what is locked. Which context is current is for the caller to ask, before the op is deferred:
  * last of all, so that what is compared need not be kept over the call of the driver. */
 CUS_HOT bool cus_hot_aimed(CUstream handle, enum cus_abi abi) {
-    return cus_thread_self.aim[abi] == handle;
+    return cus_thread_self.cached_stream[abi] == handle;
 }
 /* Takes the lock if nobody has it: whoever need not wait saves nothing for it. */
 CUS_HOT bool cus_hot_try(struct cus_engine *engine) {
@@ -63,7 +63,7 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (!cus_hot_aimed(handle, abi))
         return NULL;
-    struct cus_engine *engine = cus_thread_self.found;
+    struct cus_engine *engine = cus_thread_self.cached_engine;
     cus_lock_take(&engine->lock);
     if (cus_hot_good(engine))
         return engine;
@@ -72,23 +72,23 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
 }
 
 /* What becomes the record of an op, and what is counted with it. */
-struct cus_told {
+struct cus_traced {
     uint64_t began; /* a moment (trace/ticks.h); 0: nothing is recorded now */
-    const struct cus_held *held;
+    const struct cus_values *values;
     struct cus_ring *ring;
     uint32_t bytes, kind, abi;
     bool runtime; /* it was met before the CUDA runtime was entered */
 };
 
-CUS_HOT struct cus_told cus_told_begin(enum cus_abi abi) {
+CUS_HOT struct cus_traced cus_traced_begin(enum cus_abi abi) {
     bool now = __atomic_load_n(&cus_record_on, __ATOMIC_RELAXED);
-    return (struct cus_told){.began = __builtin_expect(now, 1) ? cus_ticks_now() : 0,
-                             .abi = abi == CUS_ABI_PTSZ};
+    return (struct cus_traced){.began = __builtin_expect(now, 1) ? cus_ticks_now() : 0,
+                               .abi = abi == CUS_ABI_PTSZ};
 }
 
 /* Is there room, and has what the record names a number? Lock held. */
-CUS_HOT bool cus_told_fits(struct cus_told *told, const struct cus_engine *engine,
-                           const struct cus_kind *kind) {
+CUS_HOT bool cus_traced_fits(struct cus_traced *told, const struct cus_engine *engine,
+                             const struct cus_kind *kind) {
     if (!told || !told->began)
         return true;
     told->bytes = (uint32_t)sizeof(struct cst_op) + ((kind->param_bytes + 7u) & ~7u);
@@ -96,24 +96,24 @@ CUS_HOT bool cus_told_fits(struct cus_told *told, const struct cus_engine *engin
     if (!told->kind || cus_record_on_op ||
         engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
         return false;
-    told->held = cus_plan_before(&engine->plan);
+    told->values = cus_plan_before(&engine->plan);
     told->ring = cus_ring_mine;
     return cus_ring_fits(told->ring, told->bytes);
 }
 
 /* A node's op at rest has the shape and the params of the record, in the same places. */
-_Static_assert(sizeof(struct cst_op) - offsetof(struct cst_op, dims) == sizeof(struct cus_held) &&
+_Static_assert(sizeof(struct cst_op) - offsetof(struct cst_op, dims) == sizeof(struct cus_values) &&
                    offsetof(struct cst_op, abi) - offsetof(struct cst_op, dims) ==
-                       offsetof(struct cus_held, unknown),
+                       offsetof(struct cus_values, unknown),
                "a record ends as an image does");
 
-/* The op that was withheld last is told. Lock held. */
-CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *engine) {
+/* The op that was deferred last is told. Lock held. */
+CUS_HOT void cus_traced_put(const struct cus_traced *told, const struct cus_engine *engine) {
     if (!told || !told->began)
         return;
     struct cus_ring *ring = told->ring;
     struct cst_op *record = cus_ring_room(ring);
-    const struct cus_held *held = cus_plan_after(&engine->plan, told->held);
+    const struct cus_values *values = cus_plan_after(&engine->plan, told->values);
     uint64_t head = ring->held | (uint64_t)(told->bytes / 8) << 16;
     memcpy(&record->head, &head, sizeof head);
     record->head.ns = told->began;
@@ -121,8 +121,8 @@ CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *
     record->stream = engine->traced;
     record->result = CUDA_SUCCESS;
     record->eager = record->why = 0;
-    memcpy(record->dims, held, sizeof *held);
-    const uint8_t *from = held->params;
+    memcpy(record->dims, values, sizeof *values);
+    const uint8_t *from = values->params;
     uint8_t *to = (uint8_t *)(record + 1), *end = (uint8_t *)record + told->bytes;
     /* A few words: no call. */
     for (; to + 16 <= end; to += 16, from += 16) {
@@ -136,21 +136,21 @@ CUS_HOT void cus_told_put(const struct cus_told *told, const struct cus_engine *
     cus_ring_put(ring, told->bytes);
 }
 
-/* The op that is expected is withheld, and the lock given. */
+/* The op that is expected is deferred, and the lock given. */
 CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
-                          const struct cus_told *told) {
+                          const struct cus_traced *told) {
     cus_plan_took(&engine->plan);
-    cus_told_put(told, engine);
+    cus_traced_put(told, engine);
     engine->counters.ops[type]++;
     engine->counters.runtime += told && told->runtime;
     __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
     cus_engine_unlock(engine);
 }
 
-/* The end of a hot path: the op is `as_held`, by what it is asked for. */
-CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool as_held,
-                           const struct cus_told *told) {
-    if (as_held && cus_hot_same_context(&cus_thread_self)) {
+/* The end of a hot path: the op is `as_values`, by what it is asked for. */
+CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool as_values,
+                           const struct cus_traced *told) {
+    if (as_values && cus_hot_same_context(&cus_thread_self)) {
         cus_hot_took(engine, type, told);
         return true;
     }
@@ -158,7 +158,7 @@ CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, boo
     return false;
 }
 
-/* Is anything withheld by this thread? */
+/* Is anything deferred by this thread? */
 CUS_HOT bool cus_hot_pending(void) {
     return cus_thread_self.pends;
 }
@@ -182,13 +182,13 @@ enum cus_hot {
     CUS_HOT_SAME,      /* it is, and the node holds the same params */
     CUS_HOT_DIFFERENT, /* it is, with other params than the node's */
     CUS_HOT_SHAPE,     /* it is that kernel, in another shape than the node's */
-    CUS_HOT_REST       /* it is, and cus_hot_rest_differs says which of the two */
+    CUS_HOT_TAIL       /* it is, and cus_hot_tail_differs says which of the two */
 };
 /* The last three by where they are: they are looked at last, and need no register before. */
 CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uint32_t gz,
                                      uint32_t bx, uint32_t by, const volatile uint32_t *bz,
                                      const volatile uint32_t *shared, void **const volatile *at) {
-    const struct cus_engine *engine = cus_thread_self.found;
+    const struct cus_engine *engine = cus_thread_self.cached_engine;
     if (!cus_hot_good(engine) || engine->plan.at->plain != f)
         return CUS_HOT_OTHER;
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
@@ -200,12 +200,12 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
         return CUS_HOT_OTHER;
     if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
         return CUS_HOT_DIFFERENT;
-    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_REST : CUS_HOT_SAME;
+    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
 }
 
 /* Arguments of all sizes are another function's work: whoever has words alone calls none. */
-CUS_HOT bool cus_hot_rest_differs(void *const *params) {
-    return cus_plan_others_differ(cus_thread_self.found->plan.at, params);
+CUS_HOT bool cus_hot_tail_differs(void *const *params) {
+    return cus_plan_others_differ(cus_thread_self.cached_engine->plan.at, params);
 }
 
 /* What ends it when that is so. False: another context is current, and nothing was done; the lock
@@ -214,27 +214,27 @@ CUS_HOT bool cus_hot_same(void) {
     struct cus_thread *thread = &cus_thread_self;
     if (!cus_hot_same_context(thread))
         return false;
-    cus_hot_took(thread->found, CUS_OP_LAUNCH, NULL);
+    cus_hot_took(thread->cached_engine, CUS_OP_LAUNCH, NULL);
     return true;
 }
 CUS_HOT bool cus_hot_different(void *const *params) {
     struct cus_thread *thread = &cus_thread_self;
     if (!cus_hot_same_context(thread))
         return false;
-    cus_plan_ask_here(&thread->found->plan, params);
-    cus_hot_took(thread->found, CUS_OP_LAUNCH, NULL);
+    cus_plan_request_here(&thread->cached_engine->plan, params);
+    cus_hot_took(thread->cached_engine, CUS_OP_LAUNCH, NULL);
     return true;
 }
 
 /* It is asked for in that shape: cus_hot_took ends it. False: another context is current, or no
  * node may be given that shape, and nothing was done. The lock is still held in both cases. */
 CUS_HOT bool cus_hot_shape(struct cus_dims dims, void *const *params) {
-    struct cus_plan *plan = &cus_thread_self.found->plan;
+    struct cus_plan *plan = &cus_thread_self.cached_engine->plan;
     return cus_hot_has_params(plan->at->kind, params) && cus_hot_same_context(&cus_thread_self) &&
-           cus_plan_ask_shape(plan, dims, params, NULL);
+           cus_plan_request_shape(plan, dims, params, NULL);
 }
 
-/* A launch of the function that is expected: by pointers to its arguments, or in one piece, which
+/* A launch of the function that is expected: by pointers to its arguments, or as one block, which
  * `*flat` is then? False: in neither way. */
 CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params, void *const *extra,
                                const uint8_t **flat) {
@@ -251,12 +251,13 @@ CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params,
 __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_engine *engine,
                                                                   struct cus_dims dims,
                                                                   void **params, void **extra,
-                                                                  struct cus_told told) {
+                                                                  struct cus_traced told) {
     struct cus_plan *plan = &engine->plan;
     const struct cus_kind *kind = plan->at->kind;
     const uint8_t *flat;
-    if (!cus_told_fits(&told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
-        !cus_hot_same_context(&cus_thread_self) || !cus_plan_ask_shape(plan, dims, params, flat)) {
+    if (!cus_traced_fits(&told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
+        !cus_hot_same_context(&cus_thread_self) ||
+        !cus_plan_request_shape(plan, dims, params, flat)) {
         cus_engine_unlock(engine);
         return false;
     }
@@ -266,29 +267,30 @@ __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_eng
 
 /* The launch of the function that is expected. */
 CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
-                                  void **extra, struct cus_told *told) {
+                                  void **extra, struct cus_traced *told) {
     struct cus_plan *plan = &engine->plan;
     const struct cus_kind *kind = plan->at->kind;
     const uint8_t *flat;
     if (__builtin_expect(!cus_plan_same_dims(plan, dims), 0))
         return cus_hot_leave_shape(engine, dims, params, extra,
-                                   told ? *told : (struct cus_told){.began = 0});
-    if (!cus_told_fits(told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
+                                   told ? *told : (struct cus_traced){.began = 0});
+    if (!cus_traced_fits(told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
         !cus_hot_same_context(&cus_thread_self)) {
         cus_engine_unlock(engine);
         return false;
     }
     if (__builtin_expect(flat != NULL, 0))
-        cus_plan_ask_flat(plan, flat);
+        cus_plan_request_flat(plan, flat);
     else if (__builtin_expect(cus_plan_differs(plan, params), 0))
-        cus_plan_ask(plan, params);
+        cus_plan_request(plan, params);
     cus_hot_took(engine, CUS_OP_LAUNCH, told);
     return true;
 }
 
-/* True: the launch is withheld. False: nothing was done. */
-CUS_HOT bool cus_told_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
-                             void **params, void **extra, struct cus_told *told) {
+/* True: the launch is deferred. False: nothing was done. */
+CUS_HOT bool cus_traced_launch(CUfunction f, struct cus_dims dims, CUstream handle,
+                               enum cus_abi abi, void **params, void **extra,
+                               struct cus_traced *told) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -297,8 +299,8 @@ CUS_HOT bool cus_told_launch(CUfunction f, struct cus_dims dims, CUstream handle
     return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
 }
 
-CUS_HOT bool cus_told_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
-                                void **params, void **extra, struct cus_told *told) {
+CUS_HOT bool cus_traced_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
+                                  void **params, void **extra, struct cus_traced *told) {
     struct cus_engine *engine = cus_hot_enter(config->hStream, abi);
     if (!engine)
         return false;
@@ -322,7 +324,7 @@ _Static_assert(sizeof(struct cus_memset_params) == 24 &&
                "params are compared by words");
 
 /* A memset or copy of what the node holds already, addresses included, is one in memory that is
- * known as long as none may have gone since the piece began. */
+ * known as long as none may have gone since the segment began. */
 CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const uint64_t *flat,
                             uint32_t words) {
     const struct cus_dims dims = {{(uint32_t)wide, (uint32_t)(wide >> 32)}};
@@ -330,8 +332,8 @@ CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const uint
            cus_plan_same_words(&engine->plan, dims, flat, words);
 }
 
-CUS_HOT bool cus_told_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
-                             CUstream handle, enum cus_abi abi, struct cus_told *told) {
+CUS_HOT bool cus_traced_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
+                               CUstream handle, enum cus_abi abi, struct cus_traced *told) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -339,13 +341,13 @@ CUS_HOT bool cus_told_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, siz
     const uint64_t params[] = {dst, 0, value | (uint64_t)1 << 32}; /* struct cus_memset_params */
     return cus_hot_leave(engine, CUS_OP_MEMSET,
                          kind && kind->type == CUS_OP_MEMSET && kind->elem == elem &&
-                             kind->abis >> abi & 1 && cus_told_fits(told, engine, kind) &&
+                             kind->abis >> abi & 1 && cus_traced_fits(told, engine, kind) &&
                              cus_hot_memory(engine, width, params, 3),
                          told);
 }
 
-CUS_HOT bool cus_told_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
-                           CUstream handle, enum cus_abi abi, struct cus_told *told) {
+CUS_HOT bool cus_traced_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
+                             CUstream handle, enum cus_abi abi, struct cus_traced *told) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -353,7 +355,7 @@ CUS_HOT bool cus_told_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, 
     const uint64_t params[] = {dst, src}; /* struct cus_copy_params */
     return cus_hot_leave(engine, CUS_OP_COPY,
                          kind && kind->type == CUS_OP_COPY && kind->copy_form == form &&
-                             kind->abis >> abi & 1 && cus_told_fits(told, engine, kind) &&
+                             kind->abis >> abi & 1 && cus_traced_fits(told, engine, kind) &&
                              cus_hot_memory(engine, bytes, params, 2),
                          told);
 }
@@ -362,83 +364,83 @@ CUS_HOT bool cus_told_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, 
 CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
                             void **params, void **extra) {
     if (extra)
-        return cus_told_launch(f, dims, handle, abi, params, extra, NULL);
+        return cus_traced_launch(f, dims, handle, abi, params, extra, NULL);
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as cus_hot_enter */
-    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.found))
+    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.cached_engine))
         return false;
-    struct cus_lock *lock = &cus_thread_self.found->lock;
+    struct cus_lock *lock = &cus_thread_self.cached_engine->lock;
     const uint32_t *d = dims.d;
-    bool held = false;
+    bool values = false;
     enum cus_hot is = cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params);
-    if (is == CUS_HOT_REST)
-        is = cus_hot_rest_differs(params) ? CUS_HOT_DIFFERENT : CUS_HOT_SAME;
+    if (is == CUS_HOT_TAIL)
+        is = cus_hot_tail_differs(params) ? CUS_HOT_DIFFERENT : CUS_HOT_SAME;
     switch (is) {
     case CUS_HOT_SAME:
-        held = cus_hot_same();
+        values = cus_hot_same();
         break;
     case CUS_HOT_DIFFERENT:
-        held = cus_hot_different(params);
+        values = cus_hot_different(params);
         break;
     case CUS_HOT_SHAPE:
-        held = cus_hot_shape(dims, params);
-        if (held)
-            cus_hot_took(cus_thread_self.found, CUS_OP_LAUNCH, NULL);
+        values = cus_hot_shape(dims, params);
+        if (values)
+            cus_hot_took(cus_thread_self.cached_engine, CUS_OP_LAUNCH, NULL);
         break;
     default:
         break;
     }
-    if (!held)
+    if (!values)
         cus_lock_give(lock);
-    return held;
+    return values;
 }
 CUS_HOT bool cus_recorded_launch(CUfunction f, struct cus_dims dims, CUstream handle,
                                  enum cus_abi abi, void **params, void **extra) {
-    struct cus_told told = cus_told_begin(abi);
-    return cus_told_launch(f, dims, handle, abi, params, extra, &told);
+    struct cus_traced told = cus_traced_begin(abi);
+    return cus_traced_launch(f, dims, handle, abi, params, extra, &told);
 }
 
 /* Each other one in a process that is not recorded, and in one that is. */
-#define CUS_TOLD(name, parameters, ...)                                                            \
+#define CUS_TRACED(name, parameters, ...)                                                          \
     CUS_HOT bool cus_hot_##name parameters {                                                       \
-        return cus_told_##name(__VA_ARGS__, NULL);                                                 \
+        return cus_traced_##name(__VA_ARGS__, NULL);                                               \
     }                                                                                              \
     CUS_HOT bool cus_recorded_##name parameters {                                                  \
-        struct cus_told told = cus_told_begin(abi);                                                \
-        return cus_told_##name(__VA_ARGS__, &told);                                                \
+        struct cus_traced told = cus_traced_begin(abi);                                            \
+        return cus_traced_##name(__VA_ARGS__, &told);                                              \
     }
-CUS_TOLD(launch_ex,
-         (const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params,
-          void **extra),
-         config, f, abi, params, extra)
-CUS_TOLD(memset,
-         (CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
-          enum cus_abi abi),
-         dst, value, elem, width, handle, abi)
-CUS_TOLD(copy,
-         (enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
-          enum cus_abi abi),
-         form, dst, src, bytes, handle, abi)
+CUS_TRACED(launch_ex,
+           (const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params,
+            void **extra),
+           config, f, abi, params, extra)
+CUS_TRACED(memset,
+           (CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
+            enum cus_abi abi),
+           dst, value, elem, width, handle, abi)
+CUS_TRACED(copy,
+           (enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,
+            enum cus_abi abi),
+           form, dst, src, bytes, handle, abi)
 
-/* May the op of a stream that is left alone go straight to the driver? A copy, which may sleep
+/* May the op of a stream that is demoted go straight to the driver? A copy, which may sleep
  * there, goes the long way, and so does a function (`f`, of launches) that nobody knows. Asked of
  * as little memory as can be: a program whose launches never repeat pays for each cache line that
- * is touched here. The stream was found dormant under this very name; there is only one context, so
+ * is touched here. The stream was found demoted under this very name; there is only one context, so
  * that it cannot mean another stream by now. Counted; nothing follows the real call. */
 CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
                                             enum cus_op_type type, CUfunction f, uint64_t *left) {
     struct cus_thread *thread = &cus_thread_self;
-    struct cus_engine *engine = thread->found;
+    struct cus_engine *engine = thread->cached_engine;
     if (type == CUS_OP_COPY || !engine)
         return NULL;
-    *left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    *left = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     if (!*left || thread->ref.handle != handle || thread->ref.abi != abi ||
         !cus_registry_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&cus_process.way, __ATOMIC_RELAXED) & CUS_WAY_NOW ||
+        __atomic_load_n(&cus_process.build_priority, __ATOMIC_RELAXED) & CUS_PRIORITY_NOW ||
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
-        (type == CUS_OP_LAUNCH && !cus_kinds_seen(engine->context, f)) ||
+        (type == CUS_OP_LAUNCH && !cus_kinds_may_know(engine->context, f)) ||
         (engine->blocking && !cus_hot_untied(engine)))
         return NULL;
     return engine;
@@ -464,7 +466,7 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
     struct cus_engine *engine = cus_hot_may_pass(handle, abi, type, f, &left);
     if (!engine)
         return false;
-    cus_dormant_op(engine, left, type, f);
+    cus_demoted_op(engine, left, type, f);
     cus_thread_self.last = engine;
     return true;
 }
@@ -472,7 +474,7 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
  * nothing was done, and the other shall do it. */
 CUS_HOT bool cus_hot_passes_only(struct cus_engine *engine, uint64_t left, enum cus_op_type type,
                                  CUfunction f) {
-    if (!cus_dormant_op_only(engine, left, type, f))
+    if (!cus_demoted_op_only(engine, left, type, f))
         return false;
     cus_thread_self.last = engine;
     return true;

@@ -230,10 +230,10 @@ const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_for
 }
 
 const char *cus_kinds_name(struct cus_context *context, const void *handle,
-                           char name[CUS_TAP_NAME]) {
+                           char name[CUS_TRACE_NAME]) {
     cus_lock_take(&context->lock);
     struct cus_func *func = find_func(context, handle);
-    size_t bytes = func && func->name ? strnlen(func->name, CUS_TAP_NAME - 1) : 0;
+    size_t bytes = func && func->name ? strnlen(func->name, CUS_TRACE_NAME - 1) : 0;
     if (bytes)
         memcpy(name, func->name, bytes);
     name[bytes] = 0;
@@ -274,11 +274,11 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
 
 /* Lock held. */
 static void note_met(struct cus_context *context, const void *handle) {
-    __atomic_store_n(&context->met[cus_kinds_slot(handle)], handle, __ATOMIC_RELAXED);
+    __atomic_store_n(&context->known_funcs[cus_kinds_slot(handle)], handle, __ATOMIC_RELAXED);
 }
 
-bool cus_kinds_met(struct cus_context *context, const void *handle) {
-    if (cus_kinds_seen(context, handle))
+bool cus_kinds_know(struct cus_context *context, const void *handle) {
+    if (cus_kinds_may_know(context, handle))
         return true;
     cus_lock_take(&context->lock);
     bool met = find_func(context, handle) != NULL;
@@ -410,8 +410,8 @@ struct cus_garbage cus_kinds_detach(struct cus_context *context) {
     struct cus_garbage garbage = {context->funcs, context->memory_kinds};
     context->funcs = NULL;
     context->memory_kinds = NULL;
-    for (unsigned i = 0; i < CUS_MET_SLOTS; i++)
-        __atomic_store_n(&context->met[i], NULL, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < CUS_KNOWN_FUNC_SLOTS; i++)
+        __atomic_store_n(&context->known_funcs[i], NULL, __ATOMIC_RELAXED);
     cus_lock_give(&context->lock);
     cus_func_forget_noted();
     return garbage;

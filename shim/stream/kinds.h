@@ -63,7 +63,7 @@ bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *a
  * lock held. */
 void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launch);
 /* Is the function in the table? */
-bool cus_kinds_met(struct cus_context *context, const void *handle);
+bool cus_kinds_know(struct cus_context *context, const void *handle);
 /* The rule for a function that ran before; GRAPH for one that did not. */
 enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle);
 /* Where launches of this function are counted, and why none of them that has no kind has one; NULL
@@ -71,9 +71,9 @@ enum cus_policy cus_kinds_policy(struct cus_context *context, const void *handle
 struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handle,
                                   enum cus_why *why);
 /* Its mangled name, cut to what fits; "" for one that did not run here. */
-enum { CUS_TAP_NAME = 16384 };
+enum { CUS_TRACE_NAME = 16384 };
 const char *cus_kinds_name(struct cus_context *context, const void *handle,
-                           char name[CUS_TAP_NAME]);
+                           char name[CUS_TRACE_NAME]);
 /* The name of the call that asks for such a memset or copy. */
 const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,

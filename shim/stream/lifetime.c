@@ -3,7 +3,7 @@
  * and memory that go, attributes that change, captures and profilers that come.
  *
  * Runs on program threads inside hooks, no engine lock held, one taken at a time. The hook has
- * flushed what the call covers; what another thread withheld since is flushed here before anything
+ * flushed what the call covers; what another thread deferred since is flushed here before anything
  * is dropped.
  */
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/trace.h"
 #include "shim/verify/device.h"
 
 /* ---- process ---- */
@@ -57,7 +57,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_process.hold_ns = (uint64_t)options->hold_us * 1000;
     cus_mem_budget((uint64_t)options->host_mb << 20);
     cus_build_start();
-    cus_handed_start();
+    cus_submit_start();
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     cus_process.learns = cus_process.may_build || cus_rules_steps(cus_rules()) > 0;
@@ -65,7 +65,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
      * must not wait would. */
     bool complete = cus_mem_failures() == 0;
     cus_advice_load();
-    bool withhold =
+    bool defer =
         options->mode > CUS_MODE_OBSERVE && !forbidden && complete && driver_suffices(driver);
     if (!complete)
         cus_log(CUS_WARN, "stream", "no memory while the settings were read: nothing is withheld");
@@ -73,9 +73,8 @@ bool cus_engine_start(const struct cus_driver *driver) {
         cus_log(CUS_WARN, "stream", "%s is set: nothing is withheld", forbidden);
     else if (!driver_suffices(driver) || (cus_process.driver && !graphs_suffice(driver)))
         cus_log(CUS_WARN, "stream", "this driver lacks functions that are needed: no graphs");
-    __atomic_store_n(&cus_process.state, withhold ? CUS_WITHHOLD : CUS_COUNT_ONLY,
-                     __ATOMIC_RELEASE);
-    return withhold;
+    __atomic_store_n(&cus_process.state, defer ? CUS_DEFER : CUS_COUNT_ONLY, __ATOMIC_RELEASE);
+    return defer;
 }
 
 enum { PATIENCE_NS = 2000000000 };
@@ -93,9 +92,9 @@ static bool give_up(void) {
 }
 
 /* At exit a thread may sleep in the driver for ever with its engine locked. What it issues there is
- * all that the engine withheld; the program ends without it, as it would without the library. */
+ * all that the engine deferred; the program ends without it, as it would without the library. */
 bool cus_engine_take_in_time(struct cus_engine *engine) {
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD) {
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER) {
         cus_lock_take(&engine->lock);
         return true;
     }
@@ -109,8 +108,8 @@ static void drain_all(void) {
         struct cus_engine *engine = cus_process.engines[i % n];
         if (i < n ? !cus_lock_try(&engine->lock) : !cus_engine_take_in_time(engine))
             continue;
-        /* The thread that has a piece of it may sleep there, too. */
-        if (cus_handed_wait_for(&engine->handed, i < n ? 0 : patience()))
+        /* The thread that has a segment of it may sleep there, too. */
+        if (cus_submit_wait_for(&engine->submit, i < n ? 0 : patience()))
             cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
         else if (i >= n)
             give_up();
@@ -119,14 +118,14 @@ static void drain_all(void) {
 }
 
 void cus_engine_drain(void) {
-    CUS_TAP(.what = CST_CALL_DRAIN);
+    CUS_TRACE(.what = CST_CALL_DRAIN);
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
-    /* From here on every op passes; then what is withheld goes out, then the watchdog stays out of
+    /* From here on every op passes; then what is deferred goes out, then the watchdog stays out of
      * the driver. */
-    bool withheld =
-        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_WITHHOLD;
-    if (withheld)
+    bool deferred =
+        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_DEFER;
+    if (deferred)
         drain_all();
     cus_watchdog_stop();
 }
@@ -135,9 +134,9 @@ void cus_engine_child(void) {
     __atomic_store_n(&cus_process.state, CUS_OFF, __ATOMIC_RELEASE);
 }
 
-void cus_engine_withhold_off(const char *why) {
-    CUS_TAP(.what = CST_CALL_OFF, .name = why);
-    int expected = CUS_WITHHOLD;
+void cus_engine_defer_off(const char *why) {
+    CUS_TRACE(.what = CST_CALL_OFF, .name = why);
+    int expected = CUS_DEFER;
     if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
@@ -148,18 +147,19 @@ void cus_engine_withhold_off(const char *why) {
 }
 
 void cus_engine_opening(void) {
-    CUS_TAP(.what = CST_CALL_FLUSH, .scope = CUS_SCOPE_P, .name = cus_tap_cause(CUS_CAUSE_OPENING));
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD)
+    CUS_TRACE(.what = CST_CALL_FLUSH, .scope = CUS_SCOPE_P,
+              .name = cus_trace_cause(CUS_CAUSE_OPENING));
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER)
         return;
     cus_flush_for_certain(CUS_CAUSE_OPENING, CUS_BREAK_API);
     cus_thread_pends(&cus_thread_self, NULL);
 }
 
 void cus_engine_profiling(bool on) {
-    CUS_TAP(.what = CST_CALL_PROFILING, .value = on);
+    CUS_TRACE(.what = CST_CALL_PROFILING, .value = on);
     if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_ACQ_REL) == on)
         return;
-    if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_WITHHOLD)
+    if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER)
         cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     cus_log(CUS_INFO, "stream",
             on ? "a profiler records: ops go out one by one" : "no profiler records any more");
@@ -173,7 +173,7 @@ void cus_engine_counters(struct cus_counters *out) {
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
         bool taken = cus_engine_take_in_time(engine); /* else they stand still as well */
-        engine->counters.pieces = engine->plan.n_formed;
+        engine->counters.segments = engine->plan.n_formed;
         cus_counters_add(out, &engine->counters);
         for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
             uint64_t passed = __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
@@ -246,7 +246,7 @@ static CUcontext current_context(void) {
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Runs `change` on every engine in use, under its lock, nothing withheld. */
+/* Runs `change` on every engine in use, under its lock, nothing deferred. */
 static void for_each_engine(void (*change)(struct cus_engine *, const void *),
                             const void *argument) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
@@ -282,12 +282,12 @@ static void forget_capture(CUstream stream) {
 }
 
 void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
-    CUS_TAP(.what = CST_CALL_STREAM_GONE, .stream = stream);
+    CUS_TRACE(.what = CST_CALL_STREAM_GONE, .stream = stream);
     CUcontext current = current_context();
     struct cus_engine *engine = cus_registry_peek(&cus_thread_self, *stream, current);
     forget_capture(stream->handle);
     if (!engine) {
-        cus_room_stranger_destroyed(stream->handle, current);
+        cus_room_untracked_destroyed(stream->handle, current);
         cus_registry_forget(*stream, current);
         return;
     }
@@ -303,7 +303,7 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream) {
 static void forget_paths(struct cus_engine *engine, const void *unused) {
     (void)unused;
     cus_engine_forget_kinds(engine);
-    cus_why_keep_pieces(engine);
+    cus_why_keep_segments(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
     cus_graphs_destroy_dropped(engine, true);
@@ -327,7 +327,7 @@ static void drop_code(void (*change)(struct cus_engine *, const void *)) {
 }
 
 void cus_engine_code_gone(void) {
-    CUS_TAP(.what = CST_CALL_CODE_GONE);
+    CUS_TRACE(.what = CST_CALL_CODE_GONE);
     if (CUS_HAZARD(A29))
         drop_code(forget_paths);
 }
@@ -344,8 +344,8 @@ static void forget_memory(void) {
 }
 
 void cus_engine_context_gone(void) {
-    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
-    cus_room_stranger_destroyed(NULL, NULL);
+    CUS_TRACE(.what = CST_CALL_CONTEXT_GONE);
+    cus_room_untracked_destroyed(NULL, NULL);
     drop_code(close_engine);
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         forget_context(context);
@@ -354,14 +354,14 @@ void cus_engine_context_gone(void) {
 
 /* The driver must not be asked about anything that the context held. */
 static void bury(struct cus_engine *engine) {
-    cus_withheld_lose(engine);
+    cus_deferred_lose(engine);
     engine->buried = true;
     cus_registry_close(engine);
     engine->buried = false;
 }
 
 void cus_engine_context_ended(CUcontext handle) {
-    CUS_TAP(.what = CST_CALL_CONTEXT_GONE);
+    CUS_TRACE(.what = CST_CALL_CONTEXT_GONE);
     struct cus_context *context = cus_registry_contexts();
     while (context && context->handle != handle)
         context = context->next;
@@ -384,7 +384,7 @@ void cus_engine_context_ended(CUcontext handle) {
 }
 
 void cus_engine_memory_gone(void) {
-    CUS_TAP(.what = CST_CALL_MEMORY_GONE);
+    CUS_TRACE(.what = CST_CALL_MEMORY_GONE);
     if (CUS_HAZARD(C4))
         cus_ranges_forget();
 }
@@ -421,7 +421,7 @@ bool cus_engine_cannot_fit(uint64_t bytes) {
 }
 
 bool cus_engine_give_memory_back(uint64_t bytes) {
-    CUS_TAP(.what = CST_CALL_GIVE_BACK);
+    CUS_TRACE(.what = CST_CALL_GIVE_BACK);
     CUcontext current = current_context();
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     if (!context || __atomic_load_n(&context->captures, __ATOMIC_ACQUIRE) ||
@@ -445,7 +445,7 @@ static void drop_handle(struct cus_engine *engine, const void *handle) {
 }
 
 void cus_engine_function_changed(const void *handle) {
-    CUS_TAP(.what = CST_CALL_FUNCTION_CHANGED, .value = (uint64_t)(uintptr_t)handle);
+    CUS_TRACE(.what = CST_CALL_FUNCTION_CHANGED, .value = (uint64_t)(uintptr_t)handle);
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         cus_kinds_forget_shapes(context, handle);
     if (CUS_HAZARD(A9))
@@ -459,7 +459,7 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
 }
 
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
-    CUS_TAP(.what = CST_CALL_STREAM_CHANGED, .stream = stream);
+    CUS_TRACE(.what = CST_CALL_STREAM_CHANGED, .stream = stream);
     CUcontext current = current_context();
     struct cus_engine *engine =
         stream ? cus_registry_peek(&cus_thread_self, *stream, current) : NULL;
@@ -480,7 +480,7 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_taint(const void *handle) {
-    CUS_TAP(.what = CST_CALL_TAINT, .value = (uint64_t)(uintptr_t)handle);
+    CUS_TRACE(.what = CST_CALL_TAINT, .value = (uint64_t)(uintptr_t)handle);
     /* References of a whole module (A20), the old launch API of one function (A24). */
     bool counts = handle ? CUS_HAZARD(A24) : CUS_HAZARD(A20);
     if (!counts || !cus_kinds_note_taint(handle))
@@ -491,7 +491,7 @@ void cus_engine_taint(const void *handle) {
 }
 
 void cus_engine_unknown_call(void) {
-    CUS_TAP(.what = CST_CALL_UNKNOWN);
+    CUS_TRACE(.what = CST_CALL_UNKNOWN);
     cus_ranges_forget();
 }
 
@@ -512,7 +512,7 @@ bool cus_engine_asks_library(void) {
 /* A rule that is lost for want of memory may be about a kernel that must not wait. */
 static void must_be_kept(bool kept) {
     if (!kept && cus_rules_have(cus_rules(), CUS_PATTERN_LIB))
-        cus_engine_withhold_off("no memory to keep which library a kernel is from");
+        cus_engine_defer_off("no memory to keep which library a kernel is from");
 }
 
 void cus_engine_code_loaded(const void *code, const char *file, uint64_t hash) {
@@ -530,7 +530,7 @@ void cus_engine_code_unloaded(const void *code) {
 /* ---- captures of the program ---- */
 
 void cus_engine_capture_began(const struct cus_stream_ref *stream) {
-    CUS_TAP(.what = CST_CALL_CAPTURE_BEGAN, .stream = stream);
+    CUS_TRACE(.what = CST_CALL_CAPTURE_BEGAN, .stream = stream);
     struct cus_context *context = cus_registry_context(current_context());
     if (!context)
         return;
@@ -547,6 +547,6 @@ void cus_engine_capture_began(const struct cus_stream_ref *stream) {
 }
 
 void cus_engine_capture_ended(const struct cus_stream_ref *stream) {
-    CUS_TAP(.what = CST_CALL_CAPTURE_ENDED, .stream = stream);
-    (void)stream; /* Each stream is asked at the start of the next piece. */
+    CUS_TRACE(.what = CST_CALL_CAPTURE_ENDED, .stream = stream);
+    (void)stream; /* Each stream is asked at the start of the next segment. */
 }

@@ -1,16 +1,16 @@
 /*
- * Ops that go by: of streams that have no engine or are left alone, of threads that want to be, and
+ * Ops that go by: of streams that have no engine or are demoted, of threads that want to be, and
  * those that do nothing.
  *
  * Runs on program threads inside hooks, without a lock but for what is told to a trace. What other
- * streams withhold goes first, as in front of an op that is looked at (engine.c).
+ * streams defer goes first, as in front of an op that is looked at (engine.c).
  */
 #include "shim/base/hazard.h"
 #include "shim/stream/call.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/trace.h"
 
 /* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
- * another context withholds on this very stream. */
+ * another context defers on this very stream. */
 static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
                                  CUcontext current, struct cus_context *context) {
     thread->away = true;
@@ -25,34 +25,35 @@ static void flush_before_passing(struct cus_thread *thread, const struct cus_cal
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
 }
 
-/* What an op is of which nothing is withheld, for the trace. */
+/* What an op is of which nothing is deferred, for the trace. */
 static void tell(struct cus_engine *engine, struct cus_call *call) {
     struct cus_op op;
     bool fresh;
     cus_lock_take(&engine->lock);
     struct cus_kind *kind = engine->closed ? NULL : cus_call_kind(engine, call, &fresh);
     if (kind && cus_call_op(call, kind, &op))
-        cus_tap_op_is(call, engine, kind, &op);
+        cus_trace_op_is(call, engine, kind, &op);
     cus_engine_unlock(engine);
 }
 
-/* The program's own call, of which nothing is withheld. What a function is must be known all the
+/* The program's own call, of which nothing is deferred. What a function is must be known all the
  * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7).
  * `engine` is NULL where the stream has none: it is a stranger (room.c). */
 static CUresult pass(struct cus_engine *engine, struct cus_context *context,
                      struct cus_call *call) {
-    bool fresh = context && call->type == CUS_OP_LAUNCH && !cus_kinds_met(context, call->launch->f);
+    bool fresh =
+        context && call->type == CUS_OP_LAUNCH && !cus_kinds_know(context, call->launch->f);
     bool spinner = cus_call_spins(context, call);
-    cus_build_give_way(&cus_thread_self.ways, cus_process.hold_ns);
+    cus_build_yield(&cus_thread_self.build_waits, cus_process.hold_ns);
     if (spinner || (CUS_HAZARD(C5) && fresh))
         cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
     CUcontext current = context ? context->handle : NULL;
-    bool stranger = !engine && !cus_registry_peek(&cus_thread_self, call->stream, current);
-    if (stranger)
+    bool untracked = !engine && !cus_registry_peek(&cus_thread_self, call->stream, current);
+    if (untracked)
         cus_room_begins(call->stream, current);
     CUresult result = cus_call_real(call);
-    if (stranger)
+    if (untracked)
         cus_room_begins(call->stream, current);
     if (fresh && result == CUDA_SUCCESS)
         cus_call_met(context, call);
@@ -73,9 +74,9 @@ CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext
 }
 
 CUresult cus_pass_left_alone(struct cus_engine *engine, struct cus_call *call) {
-    uint64_t left = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    uint64_t left = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     if (left)
-        cus_dormant_op(engine, left, call->type,
+        cus_demoted_op(engine, left, call->type,
                        call->type == CUS_OP_LAUNCH ? call->launch->f : NULL);
     else
         __atomic_add_fetch(&engine->passed[call->type], 1, __ATOMIC_RELAXED);

@@ -15,7 +15,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/trace.h"
 
 enum { RANGES_FIRST = 64, RANGES_MAX = 8192 };
 
@@ -85,7 +85,7 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
             start = size = 0; /* a reservation at most, of which this address says nothing */
     }
     if (cus_recording())
-        cus_tap_range(
+        cus_trace_range(
             &(struct cst_range){
                 .result = (int32_t)result,
                 .asked = address,

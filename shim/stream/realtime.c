@@ -1,8 +1,8 @@
 /*
  * Real-time threads of the program: one that polls memory may keep the watchdog from running for
- * as long as it likes. So either the watchdog is above it, or it withholds nothing (HAZARDS G4).
+ * as long as it likes. So either the watchdog is above it, or it defers nothing (HAZARDS G4).
  *
- * cus_realtime_allows runs on program threads, under an engine's lock, where a piece begins or a
+ * cus_realtime_allows runs on program threads, under an engine's lock, where a segment begins or a
  * thread takes one over. The kernel is asked for a thread at each step where the watchdog has one
  * processor, else at every 64th: a question costs as much as some launches. cus_realtime_look runs
  * on the watchdog's thread, once a second. Neither calls the driver.

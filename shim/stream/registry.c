@@ -17,12 +17,12 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/prove.h"
+#include "shim/stream/check_launch.h"
 
 struct cus_process cus_process;
 const char cus_no_stream;
 __thread struct cus_thread cus_thread_self
-    __attribute__((tls_model("initial-exec"))) = {.aim = {CUS_NO_STREAM, CUS_NO_STREAM}};
+    __attribute__((tls_model("initial-exec"))) = {.cached_stream = {CUS_NO_STREAM, CUS_NO_STREAM}};
 
 /* The handle alone names a stream, whichever context is current when it is used (HAZARDS A2); only
  * the legacy stream is another one in each context. */
@@ -33,7 +33,7 @@ struct stream_key {
 
 struct stream_entry {
     struct stream_key key;
-    struct cus_engine *engine; /* NULL: nothing is withheld on this stream */
+    struct cus_engine *engine; /* NULL: nothing is deferred on this stream */
     UT_hash_handle hh;
 };
 
@@ -58,8 +58,8 @@ struct cus_context *cus_registry_context(CUcontext handle) {
     struct cus_thread *thread = &cus_thread_self;
     if (!handle)
         return NULL;
-    if (thread->seen && thread->seen->handle == handle)
-        return thread->seen;
+    if (thread->last_context && thread->last_context->handle == handle)
+        return thread->last_context;
     cus_lock_take(&registry_lock);
     struct cus_context *context = contexts;
     while (context && context->handle != handle)
@@ -73,7 +73,7 @@ struct cus_context *cus_registry_context(CUcontext handle) {
         __atomic_add_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);
     }
     cus_lock_give(&registry_lock);
-    thread->seen = context;
+    thread->last_context = context;
     return context;
 }
 
@@ -161,7 +161,7 @@ static struct cus_engine *new_engine(void) {
     if (n == CUS_ENGINES_MAX || !(engine = cus_mem_lines(sizeof *engine)))
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
-    engine->shadow = cus_prove_new();
+    engine->shadow = cus_check_new();
     engine->number = n;
     engine->closed = true; /* until a stream has it: others may see it from here on */
     cus_process.engines[n] = engine;
@@ -176,7 +176,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     struct cus_plan_limits limits = {.warmup = options->warmup,
                                      .piece_first = options->piece_first,
                                      .piece_max = options->piece_max,
-                                     .piece_ns = options->hold_us * 500,
+                                     .segment_ns = options->hold_us * 500,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max,
                                      .mode = cus_options_graphs(options)};
@@ -204,14 +204,14 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
         engine->id = id;
     }
     uint64_t formed = engine->plan.n_formed; /* of the streams that this object served before */
-    cus_plan_init(&engine->plan, &limits, cus_withheld_drop_exec, engine);
+    cus_plan_init(&engine->plan, &limits, cus_deferred_drop_exec, engine);
     engine->plan.n_formed = formed;
     cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
-    engine->step_fresh = engine->plan.fresh_nodes;
+    engine->step_new = engine->plan.new_nodes;
     engine->building.length = 0;
-    engine->building.began = cus_judge_account(engine);
+    engine->building.began = cus_demotion_account(engine);
     cus_build_allow(engine);
-    cus_judge_start(engine);
+    cus_demotion_start(engine);
     cus_room_stream_made(engine);
     __atomic_store_n(&engine->closed, false, __ATOMIC_RELEASE);
     cus_engine_unlock(engine);
@@ -246,8 +246,8 @@ static struct cus_engine *engine_for(const struct stream_entry *entry,
  * but a stream without one may be given one by any thread. Registry lock held. */
 static void note_found(struct cus_thread *thread, const struct stream_entry *entry,
                        const struct cus_context *context) {
-    thread->found = engine_for(entry, context);
-    thread->none = entry && !thread->found;
+    thread->cached_engine = engine_for(entry, context);
+    thread->none = entry && !thread->cached_engine;
     thread->elsewhere = thread->none ? entry->engine : NULL;
 }
 
@@ -300,7 +300,7 @@ static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcon
         if (known->handle != ref.handle || known->epoch != epoch || known->abi != ref.abi ||
             known->context != context || !known->engine)
             continue;
-        thread->found = known->engine;
+        thread->cached_engine = known->engine;
         thread->none = false;
         thread->elsewhere = NULL;
         return true;
@@ -312,7 +312,7 @@ static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcon
 static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
                        uint32_t epoch) {
     struct cus_known_stream *place = NULL;
-    if (!thread->found)
+    if (!thread->cached_engine)
         return;
     for (uint32_t i = 0; !place && i < CUS_KNOWN_PLACES; i++) {
         struct cus_known_stream *known = known_at(thread, ref.handle, i);
@@ -321,14 +321,14 @@ static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUc
     }
     if (!place)
         place = known_at(thread, ref.handle, 0);
-    *place = (struct cus_known_stream){ref.handle, thread->found, context, epoch, ref.abi};
+    *place = (struct cus_known_stream){ref.handle, thread->cached_engine, context, epoch, ref.abi};
 }
 
 bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref) {
     if (!found_by(thread, ref, thread->context, thread->epoch))
         return false;
     thread->ref = ref;
-    cus_thread_aim(thread);
+    cus_thread_cache_stream(thread);
     return true;
 }
 
@@ -347,14 +347,14 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
     thread->ref = ref;
     thread->context = context;
     thread->epoch = epoch;
-    cus_thread_aim(thread);
-    return thread->found;
+    cus_thread_cache_stream(thread);
+    return thread->cached_engine;
 }
 
 struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
                                      CUcontext context) {
     if (cus_registry_found(thread, ref, context))
-        return thread->none ? thread->elsewhere : thread->found;
+        return thread->none ? thread->elsewhere : thread->cached_engine;
     if (!context || cus_ref_is_per_thread(ref))
         return NULL;
     struct stream_key key = key_of(context, cus_ref_handle(ref));
@@ -424,7 +424,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
     for (unsigned step = 0; step < CUS_STEP_CLASSES; step++)
         keep_steps(&engine->plan, step);
     if (engine->plan.last.graphs && graphs >= process->list_graphs &&
-        cus_segments_json(&engine->plan.last, process->list, sizeof process->list))
+        cus_segment_list_json(&engine->plan.last, process->list, sizeof process->list))
         process->list_graphs = graphs;
     cus_lock_give(&process->list_lock);
 }
@@ -432,7 +432,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
 void cus_registry_close(struct cus_engine *engine) {
     cus_engine_forget_kinds(engine);
     cus_registry_keep_list(engine);
-    cus_why_keep_pieces(engine);
+    cus_why_keep_segments(engine);
     cus_advice_keep(engine);
     cus_plan_clear(&engine->plan);
     cus_graphs_destroy_dropped(engine, true);

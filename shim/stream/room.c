@@ -28,7 +28,7 @@
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/trace.h"
 
 /* A new context has room for so much: with driver 580 for 32 graphs and for 4000 nodes. */
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
@@ -76,8 +76,8 @@ static bool complete(const struct cus_engine *engine) {
  * was destroyed nobody: they are over once their thread has waited for them, or the program for
  * their context. */
 
-static struct cus_strangers *strangers(void) {
-    return &cus_process.strangers;
+static struct cus_untracked_streams *untracked(void) {
+    return &cus_process.untracked;
 }
 
 static CUcontext current_context(void) {
@@ -86,29 +86,29 @@ static CUcontext current_context(void) {
 }
 
 /* Of its own, which names it in every context and thread. */
-static bool has_handle(const struct cus_stranger *one) {
+static bool has_handle(const struct cus_untracked *one) {
     return one->handle && one->handle != CU_STREAM_LEGACY && !one->thread;
 }
 
 /* Build lock held. */
-static void remove_stranger(uint32_t at) {
-    strangers()->of[at] = strangers()->of[--strangers()->n];
-    __atomic_add_fetch(&strangers()->epoch, 1, __ATOMIC_SEQ_CST);
+static void remove_untracked(uint32_t at) {
+    untracked()->of[at] = untracked()->of[--untracked()->n];
+    __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Build lock held. Where there are too many, one that nobody can ask stands for all others. */
-static void add_stranger(struct cus_stranger new) {
-    struct cus_strangers *all = strangers();
+static void add_untracked(struct cus_untracked new) {
+    struct cus_untracked_streams *all = untracked();
     new.waits = __atomic_load_n(&all->waits, __ATOMIC_SEQ_CST) + 1;
     for (uint32_t i = 0; i < all->n; i++) {
-        struct cus_stranger *one = &all->of[i];
+        struct cus_untracked *one = &all->of[i];
         if (one->handle == new.handle && one->thread == new.thread && one->context == new.context) {
             one->waits = new.waits;
             return;
         }
     }
-    if (all->n == CUS_STRANGERS)
-        all->of[0] = (struct cus_stranger){.context = NULL, .waits = new.waits};
+    if (all->n == CUS_UNTRACKED_MAX)
+        all->of[0] = (struct cus_untracked){.context = NULL, .waits = new.waits};
     else
         all->of[all->n++] = new;
 }
@@ -117,50 +117,50 @@ void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
     struct cus_thread *thread = &cus_thread_self;
     bool own = cus_ref_is_per_thread(ref);
     if (own && !thread->number)
-        thread->number = __atomic_add_fetch(&strangers()->threads, 1, __ATOMIC_RELAXED);
-    struct cus_stranger new = {.handle = own ? CU_STREAM_PER_THREAD : cus_ref_handle(ref),
-                               .thread = own ? thread->number : 0,
-                               .context = context};
-    uint32_t epoch = __atomic_load_n(&strangers()->epoch, __ATOMIC_SEQ_CST);
-    if (thread->stranger == new.handle && thread->stranger_context == context &&
-        thread->stranger_epoch == epoch)
+        thread->number = __atomic_add_fetch(&untracked()->threads, 1, __ATOMIC_RELAXED);
+    struct cus_untracked new = {.handle = own ? CU_STREAM_PER_THREAD : cus_ref_handle(ref),
+                                .thread = own ? thread->number : 0,
+                                .context = context};
+    uint32_t epoch = __atomic_load_n(&untracked()->epoch, __ATOMIC_SEQ_CST);
+    if (thread->untracked == new.handle && thread->untracked_context == context &&
+        thread->untracked_epoch == epoch)
         return;
     cus_lock_take(&cus_process.build_lock);
-    thread->stranger_epoch = __atomic_load_n(&strangers()->epoch, __ATOMIC_SEQ_CST);
-    add_stranger(new);
+    thread->untracked_epoch = __atomic_load_n(&untracked()->epoch, __ATOMIC_SEQ_CST);
+    add_untracked(new);
     cus_lock_give(&cus_process.build_lock);
-    thread->stranger = new.handle;
-    thread->stranger_context = context;
+    thread->untracked = new.handle;
+    thread->untracked_context = context;
 }
 
 void cus_room_begins_elsewhere(CUcontext context) {
     cus_lock_take(&cus_process.build_lock);
-    add_stranger((struct cus_stranger){.context = context});
+    add_untracked((struct cus_untracked){.context = context});
     cus_lock_give(&cus_process.build_lock);
 }
 
 void cus_room_waited_own(CUcontext context) {
-    struct cus_strangers *all = strangers();
+    struct cus_untracked_streams *all = untracked();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
         return;
     cus_lock_take(&cus_process.build_lock);
     for (uint32_t i = all->n; i-- > 0;)
         if (all->of[i].thread && all->of[i].thread == cus_thread_self.number &&
             all->of[i].context == context)
-            remove_stranger(i);
+            remove_untracked(i);
     cus_lock_give(&cus_process.build_lock);
 }
 
 /* The program waits for its context: what was begun there before has ended when it comes back.
  * Whoever begins something meanwhile sees another epoch. */
 uint32_t cus_engine_wait_begins(void) {
-    uint32_t number = __atomic_add_fetch(&strangers()->waits, 1, __ATOMIC_SEQ_CST);
-    __atomic_add_fetch(&strangers()->epoch, 1, __ATOMIC_SEQ_CST);
+    uint32_t number = __atomic_add_fetch(&untracked()->waits, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
     return number;
 }
 
 void cus_engine_wait_ended(uint32_t number) {
-    struct cus_strangers *all = strangers();
+    struct cus_untracked_streams *all = untracked();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
         return;
     CUcontext context = current_context();
@@ -168,40 +168,40 @@ void cus_engine_wait_ended(uint32_t number) {
     cus_lock_take(&cus_process.build_lock);
     for (uint32_t i = all->n; i-- > 0;)
         if ((all->of[i].context == context || only) && (int32_t)(all->of[i].waits - number) <= 0)
-            remove_stranger(i);
+            remove_untracked(i);
     cus_lock_give(&cus_process.build_lock);
 }
 
 /* Of this context, which is current; what runs in others is in nobody's way (measured). To which
  * context a stream with a handle belongs is not known. Build lock held. */
-static bool strangers_idle(CUcontext context) {
-    for (uint32_t i = strangers()->n; i-- > 0;) {
-        const struct cus_stranger *one = &strangers()->of[i];
+static bool untracked_idle(CUcontext context) {
+    for (uint32_t i = untracked()->n; i-- > 0;) {
+        const struct cus_untracked *one = &untracked()->of[i];
         if (!has_handle(one) && one->context && one->context != context)
             continue;
         bool may_ask = one->handle && (!one->thread || one->thread == cus_thread_self.number);
         if (!may_ask || !says_complete(one->handle))
             return false;
-        remove_stranger(i);
+        remove_untracked(i);
     }
     return true;
 }
 
 /* One with this handle, or any that has one (NULL), may be no more behind this: it is asked now and
  * never again. */
-void cus_room_stranger_destroyed(CUstream handle, CUcontext context) {
-    struct cus_strangers *all = strangers();
+void cus_room_untracked_destroyed(CUstream handle, CUcontext context) {
+    struct cus_untracked_streams *all = untracked();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
         return;
     cus_lock_take(&cus_process.build_lock);
     for (uint32_t i = all->n; i-- > 0;) {
-        struct cus_stranger one = all->of[i];
+        struct cus_untracked one = all->of[i];
         if (!has_handle(&one) || (handle && one.handle != handle))
             continue;
         bool ended = says_complete(one.handle);
-        remove_stranger(i);
+        remove_untracked(i);
         if (!ended)
-            add_stranger((struct cus_stranger){.context = handle ? context : one.context});
+            add_untracked((struct cus_untracked){.context = handle ? context : one.context});
     }
     cus_lock_give(&cus_process.build_lock);
 }
@@ -215,30 +215,30 @@ static bool idle(struct cus_context *context) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0, at = room->busy < n ? room->busy : 0; i < n; i++, at = (at + 1) % n) {
         const struct cus_engine *engine = cus_process.engines[at];
-        if (engine->asked && engine->context == context && !complete(engine)) {
+        if (engine->askable && engine->context == context && !complete(engine)) {
             room->busy = at;
             return false;
         }
     }
-    return strangers_idle(context->handle);
+    return untracked_idle(context->handle);
 }
 
 void cus_room_stream_made(struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
-    engine->asked = true;
+    engine->askable = true;
     cus_lock_give(&cus_process.build_lock);
 }
 
 void cus_room_stream_goes(struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
-    engine->asked = false;
+    engine->askable = false;
     cus_lock_give(&cus_process.build_lock);
 }
 
 void cus_room_stream_destroyed(const struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
-    if (engine->asked && !complete(engine))
-        add_stranger((struct cus_stranger){.context = engine->context->handle});
+    if (engine->askable && !complete(engine))
+        add_untracked((struct cus_untracked){.context = engine->context->handle});
     cus_lock_give(&cus_process.build_lock);
 }
 
@@ -373,7 +373,8 @@ static void make_room(struct cus_engine *engine) {
     if (began < wanted->retry)
         return;
     wanted->settle += wanted->settle ? 0 : SETTLE_NS;
-    bool way = cus_build_takes_way(0); /* others are held up soon, or the GPU never rests */
+    bool build_priority =
+        cus_build_takes_priority(0); /* others are held up soon, or the GPU never rests */
     bool made = false, settled = cus_room_settle(context, began + wanted->settle);
     uint64_t waited_ns = cus_clock_ns() - began;
     if (settled) {
@@ -384,7 +385,7 @@ static void make_room(struct cus_engine *engine) {
         made = room.graphs > 0;
     }
     uint64_t now = cus_clock_ns();
-    cus_build_had_way(way, 0, now - began);
+    cus_build_had_priority(build_priority, 0, now - began);
     plan_next(wanted, settled, made, waited_ns, now);
 }
 
@@ -393,7 +394,7 @@ void cus_room_waited(struct cus_engine *engine) {
     bool pushed;
     uint32_t wanted = __atomic_load_n(&engine->context->wanted.n, __ATOMIC_RELAXED);
     if ((!wanted && !engine->freed.graphs) ||
-        __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_WITHHOLD ||
+        __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER ||
         __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) || !cus_lock_try(&engine->lock))
         return;
     int cancel = cus_cancel_off();

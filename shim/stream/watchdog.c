@@ -1,11 +1,11 @@
 /*
- * The watchdog: no op is withheld longer than hold_us, for a host may poll memory that the op
+ * The watchdog: no op is deferred longer than hold_us, for a host may poll memory that the op
  * writes without calling CUDA at all.
  *
- * One thread per process, started when ops are first withheld. It sleeps for good while nothing is
- * withheld, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
+ * One thread per process, started when ops are first deferred. It sleeps for good while nothing is
+ * deferred, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
  * that is free: its holder is issuing work itself). It calls the driver on its own, as no other
- * thread of the library does but the one of handed.c. It also answers those who look at the process
+ * thread of the library does but the one of submit.c. It also answers those who look at the process
  * (live.c), and looks for real-time threads (realtime.c).
  */
 #include "shim/base/clock.h"
@@ -38,7 +38,7 @@ static bool overdue(const struct cus_engine *engine, uint64_t now) {
     return now > since && now - since > cus_process.hold_ns;
 }
 
-/* True where anything is withheld. */
+/* True where anything is deferred. */
 static bool look(void) {
     bool any = false;
     uint64_t now = cus_clock_ns();
@@ -54,7 +54,7 @@ static bool look(void) {
             /* What a thread is launching in front of it may wait for the GPU: it is not waited for
              * here, unless it was begun this very moment. */
             if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now) &&
-                cus_handed_wait_for(&engine->handed, 0))
+                cus_submit_wait_for(&engine->submit, 0))
                 cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
             cus_engine_unlock(engine);
         }
@@ -79,7 +79,7 @@ static void *run(void *unused) {
             cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
             continue;
         }
-        /* Whoever begins to withhold sets `pending`, then reads `asleep`; here the other way round:
+        /* Whoever begins to defer sets `pending`, then reads `asleep`; here the other way round:
          * one of the two sees the other. */
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
         any = look();

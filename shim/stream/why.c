@@ -2,7 +2,7 @@
  * Gathering what the reports say from the engines and the rules.
  *
  * Runs at exit, on the thread that writes the stats file, or on the watchdog; takes one engine's
- * lock at a time, then the list lock, where pieces are kept whose engine drops them. Calls no
+ * lock at a time, then the list lock, where segments are kept whose engine drops them. Calls no
  * driver, allocates nothing.
  */
 #include <stdio.h>
@@ -11,27 +11,30 @@
 #include "shim/stream/state.h"
 
 /* The largest of those that went with their stream, context or code. */
-static struct cus_report_piece kept[CUS_REPORT_PIECES]; /* list_lock */
-static unsigned n_kept;                                 /* list_lock */
-static uint64_t gone, gone_ops, gone_bytes;             /* list_lock */
+static struct cus_report_segment kept[CUS_REPORT_SEGMENTS]; /* list_lock */
+static unsigned n_kept;                                     /* list_lock */
+static uint64_t gone, gone_ops, gone_bytes;                 /* list_lock */
 
-static struct cus_report_piece note(const struct cus_piece *piece, bool went) {
-    struct cus_report_piece note = {
-        .ops = piece->n, .variants = piece->n_variants, .launches = piece->fired, .gone = went};
-    for (const struct cus_variant *it = piece->newest; it; it = it->older)
+static struct cus_report_segment note(const struct cus_segment *segment, bool went) {
+    struct cus_report_segment note = {.ops = segment->n,
+                                      .variants = segment->n_variants,
+                                      .launches = segment->fired,
+                                      .gone = went};
+    for (const struct cus_variant *it = segment->newest; it; it = it->older)
         note.bytes += cus_exec_bytes(it->exec);
-    snprintf(note.first, sizeof note.first, "%s", piece->places[0].kind->name);
-    snprintf(note.last, sizeof note.last, "%s", piece->places[piece->n - 1].kind->name);
+    snprintf(note.first, sizeof note.first, "%s", segment->places[0].kind->name);
+    snprintf(note.last, sizeof note.last, "%s", segment->places[segment->n - 1].kind->name);
     return note;
 }
 
-void cus_why_keep_pieces(struct cus_engine *engine) {
+void cus_why_keep_segments(struct cus_engine *engine) {
     cus_lock_take(&cus_process.list_lock);
-    for (const struct cus_piece *piece = engine->plan.pieces; piece; piece = piece->next) {
-        struct cus_report_piece one = note(piece, true);
+    for (const struct cus_segment *segment = engine->plan.segments; segment;
+         segment = segment->next) {
+        struct cus_report_segment one = note(segment, true);
         if (!one.variants)
             continue;
-        cus_report_add_piece(kept, &n_kept, &one);
+        cus_report_add_segment(kept, &n_kept, &one);
         gone++;
         gone_ops += one.ops;
         gone_bytes += one.bytes;
@@ -48,10 +51,10 @@ static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fre
 void cus_step_covered(struct cus_engine *engine) {
     uint64_t ops = cus_engine_ops(engine) - engine->step_at;
     uint64_t graphs = engine->counters.in_graphs - engine->step_graphs;
-    uint64_t fresh = engine->plan.fresh_nodes - engine->step_fresh;
+    uint64_t fresh = engine->plan.new_nodes - engine->step_new;
     engine->step_at += ops;
     engine->step_graphs += graphs;
-    engine->step_fresh += fresh;
+    engine->step_new += fresh;
     if (!ops || ops * 2 < engine->step_longest)
         return;
     if (ops > engine->step_longest * 2)
@@ -65,16 +68,16 @@ void cus_step_covered(struct cus_engine *engine) {
 }
 
 /* Engine lock held. */
-static void add_pieces(struct cus_report *report, struct cus_engine *engine) {
-    for (struct cus_piece *piece = engine->plan.pieces; piece; piece = piece->next) {
-        struct cus_report_piece one = note(piece, false);
-        cus_piece_tally(piece);
+static void add_segments(struct cus_report *report, struct cus_engine *engine) {
+    for (struct cus_segment *segment = engine->plan.segments; segment; segment = segment->next) {
+        struct cus_report_segment one = note(segment, false);
+        cus_segment_tally(segment);
         if (!one.variants)
             continue;
-        report->pieces++;
-        report->piece_ops += one.ops;
-        report->piece_bytes += one.bytes;
-        cus_report_add_piece(report->largest, &report->n_pieces, &one);
+        report->segments++;
+        report->segment_ops += one.ops;
+        report->segment_bytes += one.bytes;
+        cus_report_add_segment(report->largest, &report->n_segments, &one);
     }
 }
 
@@ -82,7 +85,7 @@ static void add_rules(struct cus_report *report) {
     const struct cus_rules *rules = cus_rules();
     const struct cus_rule *rule;
     for (unsigned i = 0; (rule = cus_rules_get(rules, i)); i++) {
-        if (cus_rules_seen(rules, i))
+        if (cus_rules_matched(rules, i))
             continue;
         if (report->n_rules == CUS_REPORT_RULES) {
             report->more_rules++;
@@ -117,7 +120,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
         struct cus_engine *engine = cus_process.engines[i];
         if (!cus_engine_take_in_time(engine))
             continue;
-        add_pieces(report, engine);
+        add_segments(report, engine);
         uint64_t ops = engine->closed ? 0 : cus_engine_ops(engine);
         if (ops > most) {
             most = ops;
@@ -133,7 +136,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
     if (cus_process.step_ops > most)
         report->first_step_in_graphs = cus_process.step_covered;
     for (unsigned i = 0; i < n_kept; i++)
-        cus_report_add_piece(report->largest, &report->n_pieces, &kept[i]);
+        cus_report_add_segment(report->largest, &report->n_segments, &kept[i]);
     cus_lock_give(&cus_process.list_lock);
     report->host_bytes = cus_mem_held();
     report->host_bytes_most = cus_mem_most();

@@ -75,7 +75,7 @@ enum cst_type {
     /* What the library made of it. */
     CST_FLUSH = 32,
     CST_LAUNCH = 33,
-    CST_PIECE = 34,
+    CST_SEGMENT = 34,
     CST_LOST = 35,
     /* What the GPU did, as CUPTI says; only where it was asked for. */
     CST_GPU = 48,
@@ -115,7 +115,7 @@ enum cst_stream_kind {
     CST_STREAM_LEGACY = 1,
     CST_STREAM_PER_THREAD = 2,
     CST_STREAM_CREATED = 3,
-    CST_STREAM_UNKNOWN = 4, /* not asked: nothing of it is ever withheld */
+    CST_STREAM_UNKNOWN = 4, /* not asked: nothing of it is ever deferred */
 };
 
 struct cst_stream {
@@ -179,8 +179,8 @@ struct cst_attribute { /* a launch attribute */
     uint64_t value[8];
 };
 
-enum cst_fate {
-    CST_WITHHELD = 1, /* reported as launched; the next LAUNCH or FLUSH of its stream says more */
+enum cst_outcome {
+    CST_DEFERRED = 1, /* reported as launched; the next LAUNCH or FLUSH of its stream says more */
     CST_EAGER = 2,    /* issued by itself, by the program's own call */
 };
 
@@ -189,12 +189,12 @@ enum cst_fate {
  *   memset  u64 address, u64 pitch, u32 value, u32 height
  *   copy    u64 destination, u64 source */
 struct cst_op {
-    struct cst_record head; /* flags: enum cst_fate */
+    struct cst_record head; /* flags: enum cst_outcome */
     uint32_t kind, stream;
     uint32_t host_ns; /* from the call to its return; README.md says of which it is measured */
     int32_t result;   /* CUresult that the program saw */
-    uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 where withheld */
-    uint32_t why;     /* string: key of why.def; 0 where withheld */
+    uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 where deferred */
+    uint32_t why;     /* string: key of why.def; 0 where deferred */
     uint32_t dims[7]; /* launch: grid, block, shared memory; memset: elements (low, high); copy:
                          bytes (low, high) */
     uint32_t abi;     /* 1: a per-thread (_ptsz) form was called */
@@ -219,7 +219,7 @@ enum cst_what {
     CST_CALL_CAPTURE_ENDED,
     CST_CALL_UNKNOWN,   /* an entry point that the library does not know */
     CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
-    CST_CALL_OFF,       /* nothing is withheld any more */
+    CST_CALL_OFF,       /* nothing is deferred any more */
     CST_CALL_DRAIN,     /* the program ends */
     CST_CALL_WAITED,    /* the host has seen the stream complete, by a call of this name */
 };
@@ -245,7 +245,7 @@ struct cst_call {
     uint64_t value;
 };
 
-/* Ops that were withheld on a stream went out one by one, the oldest `n` of them. */
+/* Ops that were deferred on a stream went out one by one, the oldest `n` of them. */
 struct cst_flush {
     struct cst_record head;
     uint32_t stream, n;
@@ -259,16 +259,16 @@ enum cst_choice { CST_EXACT = 1, CST_PATCHED = 2, CST_BUILT = 3 };
 struct cst_launch {
     struct cst_record head; /* flags: enum cst_choice */
     uint32_t stream, n;
-    uint32_t piece;    /* of CST_PIECE */
-    uint32_t variant;  /* numbered within the piece */
+    uint32_t segment;  /* of CST_SEGMENT */
+    uint32_t variant;  /* numbered within the segment */
     uint32_t patched;  /* nodes */
     uint32_t host_ns;  /* patching and launching */
     uint32_t build_ns; /* building, where it was built */
     uint32_t bytes;    /* of the graph, where it was built: an estimate */
 };
 
-/* A run of ops that became one piece: cut here because of `reason`. */
-struct cst_piece {
+/* A run of ops that became one segment: cut here because of `reason`. */
+struct cst_segment {
     struct cst_record head;
     uint32_t id, stream, n;
     uint32_t reserved;

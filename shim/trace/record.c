@@ -287,7 +287,7 @@ static struct ring *new_ring(void) {
     cus_lock_give(&lock);
     if (!defined)
         cus_record_give_up("no memory");
-    uint8_t flags = CST_WITHHELD | (cus_ticks_on ? CUS_RECORD_TICKS : 0);
+    uint8_t flags = CST_DEFERRED | (cus_ticks_on ? CUS_RECORD_TICKS : 0);
     ring->mine.held = CST_OP | (uint64_t)flags << 8 | (uint64_t)ring->mine.id << 32;
     return ring;
 }
@@ -299,7 +299,7 @@ static struct ring *my_ring(void) {
     return (struct ring *)cus_ring_mine;
 }
 
-/* Room for so many bytes in one piece, behind a record that is none where the end comes before. */
+/* Room for so many bytes as one block, behind a record that is none where the end comes before. */
 static struct cst_record *room(struct ring *ring, size_t bytes) {
     struct cus_ring *mine = &ring->mine;
     uint64_t at = mine->next % RING, pad = at + bytes > RING ? RING - at : 0;

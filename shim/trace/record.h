@@ -88,11 +88,11 @@ enum {
 struct cus_ring {
     uint8_t *bytes;
     uint64_t next; /* room is given from here on */
-    uint64_t upto; /* there is room up to here, in one piece, and nobody need be woken; 0: ask */
+    uint64_t upto; /* there is room up to here, as one block, and nobody need be woken; 0: ask */
     uint64_t tail; /* atomic: published */
     uint64_t
-        held; /* the head of a CST_OP that was withheld, but for its length: its first 8 bytes */
-    uint64_t room; /* the writer had left this much, in one piece, when it was asked last */
+        held; /* the head of a CST_OP that was deferred, but for its length: its first 8 bytes */
+    uint64_t room; /* the writer had left this much, as one block, when it was asked last */
     uint64_t woke; /* `tail` when the writer was woken last */
     uint32_t open; /* records begun and not ended: `upto` is 0 */
     uint32_t id;

@@ -159,7 +159,7 @@ static bool add_launch(const struct cus_driver *driver, const struct cus_verify_
         const struct cus_argument *argument = &layout->arguments[i];
         /* Addresses inside of structs lie where eight bytes are aligned. */
         for (uint32_t at = (8 - argument->offset % 8) % 8; at + 8 <= argument->size; at += 8)
-            if (!add_word(driver, cus_word_at(op->asked->params + argument->offset + at), list))
+            if (!add_word(driver, cus_word_at(op->requested->params + argument->offset + at), list))
                 return false;
     }
     return true;
@@ -169,8 +169,8 @@ static bool add_copy(const struct cus_driver *driver, const struct cus_verify_op
                      struct cus_range_list *list) {
     struct cus_copy_params params;
     struct answer answer;
-    memcpy(&params, op->asked->params, sizeof params);
-    uint64_t bytes = op->asked->dims[0] | (uint64_t)op->asked->dims[1] << 32;
+    memcpy(&params, op->requested->params, sizeof params);
+    uint64_t bytes = op->requested->dims[0] | (uint64_t)op->requested->dims[1] << 32;
     if (!ask(driver, params.dst, &answer) || answer.remote)
         return false;
     if (answer.device)
@@ -185,7 +185,7 @@ bool cus_memory_of_ops(const struct cus_driver *driver, const struct cus_verify_
         struct cus_memset_params params;
         switch (ops[i].kind->type) {
         case CUS_OP_MEMSET:
-            memcpy(&params, ops[i].asked->params, sizeof params);
+            memcpy(&params, ops[i].requested->params, sizeof params);
             if (!add_word(driver, params.dst, list))
                 return false;
             break;

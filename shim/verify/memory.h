@@ -32,9 +32,9 @@ struct cus_range_list {
 /* One op, as the program asked for it. */
 struct cus_verify_op {
     const struct cus_kind *kind;
-    const struct cus_held *asked;
-    const struct cus_held *node; /* what its node held when the graph was launched last, or was made
-                                    with */
+    const struct cus_values *requested;
+    const struct cus_values *node; /* what its node held when the graph was launched last, or was
+                                    made with */
 };
 
 /* Device memory of the context that is known, all of it. */

@@ -8,13 +8,13 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 
-static bool put(const struct cus_verify *v, uint32_t node, const struct cus_held *held) {
-    return cus_exec_patch(v->driver, v->context, v->exec, node, v->ops[node].kind, held) ==
+static bool put(const struct cus_verify *v, uint32_t node, const struct cus_values *values) {
+    return cus_exec_patch(v->driver, v->context, v->exec, node, v->ops[node].kind, values) ==
            CUDA_SUCCESS;
 }
 
-static bool is_same(const struct cus_kind *kind, const struct cus_held *a,
-                    const struct cus_held *b) {
+static bool is_same(const struct cus_kind *kind, const struct cus_values *a,
+                    const struct cus_values *b) {
     return cus_dims_same(a->dims, b->dims) && memcmp(a->params, b->params, kind->param_bytes) == 0;
 }
 
@@ -23,7 +23,7 @@ static bool plant_unpatched(const struct cus_verify *v, struct cus_planted *plan
     for (uint32_t i = 0; i < v->n; i++) {
         const struct cus_verify_op *op = &v->ops[i];
         if (op->kind->type == CUS_OP_LAUNCH && op->node && !op->node->unknown &&
-            !is_same(op->kind, op->node, op->asked)) {
+            !is_same(op->kind, op->node, op->requested)) {
             *planted = (struct cus_planted){CUS_PLANTED_NODE, i, NULL};
             return put(v, i, op->node);
         }
@@ -45,7 +45,7 @@ static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_plante
     for (uint32_t i = 0; ops && i < v->n; i++) {
         uint32_t from = i == at ? at + 1 : i == at + 1 ? at : i;
         ops[i].kind = (struct cus_kind *)(uintptr_t)v->ops[from].kind;
-        ops[i].held = v->ops[from].asked;
+        ops[i].values = v->ops[from].requested;
     }
     bool built = ops && cus_exec_build(v->driver, idle, ops, v->n, NULL, &exec, &why);
     cus_mem_free(ops);
@@ -76,7 +76,7 @@ void cus_unplant(struct cus_verify *verify, const struct cus_planted *planted) {
     uint32_t i = planted->at;
     switch (planted->what) {
     case CUS_PLANTED_NODE:
-        put(verify, i, verify->ops[i].asked);
+        put(verify, i, verify->ops[i].requested);
         break;
     case CUS_PLANTED_HOLE:
         cus_exec_enable(verify->driver, verify->exec, i, true);

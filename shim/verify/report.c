@@ -31,14 +31,14 @@ static const char *const skip_texts[] = {
 /* An argument that the graph held otherwise than it was asked for. */
 struct argument {
     uint32_t index, bytes;
-    uint8_t asked[SHOWN_BYTES], node[SHOWN_BYTES]; /* the first of them */
+    uint8_t requested[SHOWN_BYTES], node[SHOWN_BYTES]; /* the first of them */
 };
 
 struct kept {
     struct cus_difference shown; /* its op's texts and images are below */
     uint64_t times;
     char *kernel; /* NULL: not told */
-    uint32_t asked[CUS_DIMS], node[CUS_DIMS];
+    uint32_t requested[CUS_DIMS], node[CUS_DIMS];
     uint32_t n_arguments; /* that differ */
     struct argument arguments[8];
     bool node_known;
@@ -84,13 +84,13 @@ static void keep_arguments(struct kept *one, const struct cus_verify_op *op) {
     for (uint32_t i = 0; i < layout->n; i++) {
         uint32_t at = layout->arguments[i].offset, bytes = layout->arguments[i].size;
         uint32_t shown = bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES;
-        if (memcmp(op->asked->params + at, op->node->params + at, bytes) == 0)
+        if (memcmp(op->requested->params + at, op->node->params + at, bytes) == 0)
             continue;
         if (one->n_arguments < sizeof one->arguments / sizeof *one->arguments) {
             struct argument *argument = &one->arguments[one->n_arguments];
             argument->index = i;
             argument->bytes = shown;
-            memcpy(argument->asked, op->asked->params + at, shown);
+            memcpy(argument->requested, op->requested->params + at, shown);
             memcpy(argument->node, op->node->params + at, shown);
         }
         one->n_arguments++;
@@ -110,7 +110,7 @@ static struct kept *keep(const struct cus_difference *difference) {
     if (difference->op >= 0) {
         const struct cus_verify_op *op = &difference->what;
         one->kernel = cus_mem_text(op_name(op->kind));
-        memcpy(one->asked, op->asked->dims, sizeof one->asked);
+        memcpy(one->requested, op->requested->dims, sizeof one->requested);
         memcpy(one->node, op->node->dims, sizeof one->node);
         one->node_known = !op->node->unknown;
         if (one->node_known)
@@ -178,7 +178,7 @@ static void bytes_text(const uint8_t *data, uint32_t n, char *out) {
 }
 
 static void say_difference(const struct kept *one) {
-    char asked[96], node[96], a[2 * SHOWN_BYTES + 4], b[2 * SHOWN_BYTES + 4];
+    char requested[96], node[96], a[2 * SHOWN_BYTES + 4], b[2 * SHOWN_BYTES + 4];
     const struct cus_difference *d = &one->shown;
     if (!one->kernel) {
         cus_log(CUS_WARN, "verify",
@@ -186,17 +186,17 @@ static void say_difference(const struct kept *one) {
                 (unsigned long long)one->times);
         return;
     }
-    dims_text(one->asked, asked, sizeof asked);
+    dims_text(one->requested, requested, sizeof requested);
     dims_text(one->node, node, sizeof node);
     cus_log(CUS_WARN, "verify", "  op %d of %u, %s %s, graph %s, %llu times", d->op + 1, d->ops,
-            one->kernel, asked, d->made, (unsigned long long)one->times);
+            one->kernel, requested, d->made, (unsigned long long)one->times);
     if (!one->node_known)
         cus_log(CUS_WARN, "verify", "    what its node held before is not known");
-    else if (strcmp(asked, node) != 0)
+    else if (strcmp(requested, node) != 0)
         cus_log(CUS_WARN, "verify", "    its node held %s before", node);
     for (uint32_t i = 0; i < one->n_arguments && i < 8; i++) {
         const struct argument *argument = &one->arguments[i];
-        bytes_text(argument->asked, argument->bytes, a);
+        bytes_text(argument->requested, argument->bytes, a);
         bytes_text(argument->node, argument->bytes, b);
         cus_log(CUS_WARN, "verify", "    argument %u: asked for %s, its node held %s before",
                 argument->index, a, b);
@@ -251,7 +251,7 @@ static void put_difference(struct cus_json *w, const struct kept *one) {
     cus_json_text(w, "memory", text);
     cus_json_number(w, "memory_bytes", d->range.bytes);
     if (one->kernel) {
-        put_dims(w, one->asked);
+        put_dims(w, one->requested);
         if (one->node_known) {
             cus_json_open(w, "node_before", '{');
             put_dims(w, one->node);
@@ -262,7 +262,7 @@ static void put_difference(struct cus_json *w, const struct kept *one) {
             const struct argument *argument = &one->arguments[i];
             cus_json_open(w, NULL, '{');
             cus_json_number(w, "index", argument->index);
-            bytes_text(argument->asked, argument->bytes, text);
+            bytes_text(argument->requested, argument->bytes, text);
             cus_json_text(w, "asked", text);
             bytes_text(argument->node, argument->bytes, text);
             cus_json_text(w, "node_before", text);

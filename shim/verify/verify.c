@@ -72,8 +72,8 @@ static bool issue(struct job *job, uint32_t n, enum run run) {
     if (!set_back(job))
         return false;
     for (uint32_t i = 0; i < n; i++)
-        job->result =
-            cus_issue(job->v->driver, job->v->ops[i].kind, job->v->ops[i].asked, job->v->stream);
+        job->result = cus_issue(job->v->driver, job->v->ops[i].kind, job->v->ops[i].requested,
+                                job->v->stream);
     job->at = sums_of(job, run);
     job->ops_stand = n == job->v->n;
     job->part = n < job->v->n;

@@ -32,21 +32,21 @@ std::string Small() {
     uint32_t s3 = m.Stream(CST_STREAM_CREATED, 2, 1, -1);
     uint32_t scaled = m.Kernel(kScaled), words = m.Kernel("words", CST_KIND_COOPERATIVE);
     uint32_t set = m.Memset("cuMemsetD32Async", 4), copy = m.Copy("cuMemcpyHtoDAsync_v2", 2);
-    m.Op(1000, main, s1, scaled, {4, 5, 6, 32, 2, 1, 512}, CST_WITHHELD);
-    m.Op(1200, main, s1, set, {1000, 0}, CST_WITHHELD, 200, 7);
+    m.Op(1000, main, s1, scaled, {4, 5, 6, 32, 2, 1, 512}, CST_DEFERRED);
+    m.Op(1200, main, s1, set, {1000, 0}, CST_DEFERRED, 200, 7);
     m.Launch(1250, main, s1, 2, 7, 60, CST_PATCHED);
     m.Op(1500, main, s1, words, {8, 1, 1, 64, 1, 1, 0}, CST_EAGER, 200);
-    m.Op(1800, main, s1, scaled, {1, 1, 1, 32, 1, 1, 0}, CST_WITHHELD);
+    m.Op(1800, main, s1, scaled, {1, 1, 1, 32, 1, 1, 0}, CST_DEFERRED);
     m.Op(1950, main, s2, copy, {4096, 1}, CST_EAGER, 100);
     m.Call(2100, main, "cuStreamSynchronize", CST_CALL_FLUSH, s1, CST_SCOPE_T, 100);
     m.Flush(2110, main, s1, 1, "cuStreamSynchronize", "sync");
     m.Call(2150, main, "cuStreamSynchronize", CST_CALL_STEP_END, s1, CST_SCOPE_NONE, 300);
-    m.Op(3000, main, s3, scaled, {2, 1, 1, 32, 1, 1, 0}, CST_WITHHELD);
-    m.Piece(3490, dog, s3, 1, 8);
+    m.Op(3000, main, s3, scaled, {2, 1, 1, 32, 1, 1, 0}, CST_DEFERRED);
+    m.Segment(3490, dog, s3, 1, 8);
     m.Launch(3500, dog, s3, 1, 8, 50, CST_BUILT);
     m.Lost(3600, dog, 9, 5);
     m.Call(3700, main, "", CST_CALL_BREAK);
-    m.Op(4000, main, s1, scaled, {3, 1, 1, 32, 1, 1, 0}, CST_WITHHELD);
+    m.Op(4000, main, s1, scaled, {3, 1, 1, 32, 1, 1, 0}, CST_DEFERRED);
     m.Close();
     return path;
 }
@@ -80,13 +80,13 @@ std::string Measured() {
     uint32_t words = m.Kernel("words"), set = m.Memset("cuMemsetD32Async", 4);
     uint32_t copy = m.Copy("cuMemcpyHtoDAsync_v2", 2);
     m.Op(10000, main, s2, copy, {4096, 0}, CST_EAGER, 10);
-    m.Op(10100, main, s1, words, {8, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
-    m.Op(10200, main, s1, set, {0, 0}, CST_WITHHELD);
-    m.Op(10300, main, s1, words, {4, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
-    m.Op(10400, main, s1, words, {2, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
+    m.Op(10100, main, s1, words, {8, 1, 1, 64, 1, 1, 0}, CST_DEFERRED);
+    m.Op(10200, main, s1, set, {0, 0}, CST_DEFERRED);
+    m.Op(10300, main, s1, words, {4, 1, 1, 64, 1, 1, 0}, CST_DEFERRED);
+    m.Op(10400, main, s1, words, {2, 1, 1, 64, 1, 1, 0}, CST_DEFERRED);
     m.Launch(10500, main, s1, 4, 7);
     m.Op(10600, main, s1, words, {9, 1, 1, 64, 1, 1, 0}, CST_EAGER);
-    m.Op(10800, main, s1, words, {1, 1, 1, 64, 1, 1, 0}, CST_WITHHELD);
+    m.Op(10800, main, s1, words, {1, 1, 1, 64, 1, 1, 0}, CST_DEFERRED);
     m.GpuStream(s1, 7);
     m.GpuStream(s2, 13);
     m.Gpu(9980, 300, 13, CST_GPU_MEMCPY);
@@ -166,7 +166,7 @@ TEST(Perfetto, NestsWhateverTheTimesAre) {
         uint32_t threads[] = {m.Thread(10), m.Thread(0), m.Thread(12, kOdd)};
         uint32_t streams[] = {m.Stream(), m.Stream(CST_STREAM_PER_THREAD, 1, 3)};
         uint32_t kind = m.Kernel("odd \"name\" \xc3\x28");
-        uint64_t base = round == 5 ? 0xfffffffffff00000 - 100000 : 5000000000, withheld[2] = {0, 0};
+        uint64_t base = round == 5 ? 0xfffffffffff00000 - 100000 : 5000000000, deferred[2] = {0, 0};
         for (int i = 0; i < 400; i++) {
             uint64_t ns = base + random() % 20000;
             uint32_t at = random() % 2, thread = threads[random() % 3], host = random() % 900;
@@ -175,15 +175,15 @@ TEST(Perfetto, NestsWhateverTheTimesAre) {
                 m.Call(ns, thread, "cuEventQuery", CST_CALL_FLUSH, CST_NONE, CST_SCOPE_T, host);
                 break;
             case 1:
-                m.Launch(ns, thread, streams[at], withheld[at] % 7, 1, host);
+                m.Launch(ns, thread, streams[at], deferred[at] % 7, 1, host);
                 break;
             case 2:
                 m.Flush(ns, thread, streams[at], random() % 3, "x", "y");
                 break;
             default:
                 m.Op(ns, thread, streams[at], kind, {1, 1, 1, 1, 1, 1, 0},
-                     random() % 2 ? CST_WITHHELD : CST_EAGER, host);
-                withheld[at]++;
+                     random() % 2 ? CST_DEFERRED : CST_EAGER, host);
+                deferred[at]++;
             }
         }
         m.Close();

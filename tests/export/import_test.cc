@@ -94,7 +94,7 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
                         m.Copy("cuMemcpyDtoHAsync_v2", 3),
                         m.Copy("cuMemcpyDtoDAsync_v2", 1)};
     uint64_t ns = 777000000000;
-    uint32_t withheld = 0;
+    uint32_t deferred = 0;
     for (int i = 0; i < 500; i++, ns += random() % 3 * 50) { // many at one time
         uint32_t thread = threads[i / 250], kind = kinds[random() % 8];
         uint32_t stream = random() % 3 ? streams[0] : streams[random() % 4];
@@ -103,11 +103,11 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
         if (kind > 2) // memsets, copies
             dims = {uint32_t(random()), uint32_t(random() % 3)};
         bool wait = stream == streams[0] && random() % 4;
-        m.Op(ns, thread, stream, kind, dims, wait ? CST_WITHHELD : CST_EAGER, random() % 200);
-        withheld += wait;
-        if (withheld == 20 || (!wait && stream == streams[0]) || i == 499) {
-            m.Launch(ns + 10, thread, streams[0], withheld, 1);
-            withheld = 0;
+        m.Op(ns, thread, stream, kind, dims, wait ? CST_DEFERRED : CST_EAGER, random() % 200);
+        deferred += wait;
+        if (deferred == 20 || (!wait && stream == streams[0]) || i == 499) {
+            m.Launch(ns + 10, thread, streams[0], deferred, 1);
+            deferred = 0;
         }
         if (i % 50 == 49) {
             ns += 1000;

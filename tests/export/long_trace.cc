@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
         uint32_t stream = streams[i / 100 % 2], place = i % 100;
         bool in_graph = place < 50;
         maker.Op(ns, thread, stream, kinds[i % 40], {128, 1, 1, 256, 1, 1, 0},
-                 in_graph ? CST_WITHHELD : CST_EAGER, 150);
+                 in_graph ? CST_DEFERRED : CST_EAGER, 150);
         if (place == 49)
             maker.Launch(ns + 50, thread, stream, 50, stream, 80, CST_PATCHED);
         if (place == 99) {

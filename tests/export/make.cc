@@ -91,10 +91,10 @@ void Maker::Facts(const std::string &json) {
 }
 
 void Maker::Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
-               cst_fate fate, uint32_t host_ns, uint32_t param) {
-    uint32_t eager = fate == CST_EAGER ? String("rule") : 0;
+               cst_outcome outcome, uint32_t host_ns, uint32_t param) {
+    uint32_t eager = outcome == CST_EAGER ? String("rule") : 0;
     cst_op *op = Add<cst_op>(CST_OP, ns, thread, param_bytes_[kind]);
-    op->head.flags = fate;
+    op->head.flags = outcome;
     op->kind = kind;
     op->stream = stream;
     op->host_ns = host_ns;
@@ -115,13 +115,13 @@ void Maker::Call(uint64_t ns, uint32_t thread, const std::string &name, cst_what
     call->host_ns = host_ns;
 }
 
-void Maker::Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t piece,
+void Maker::Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t segment,
                    uint32_t host_ns, cst_choice choice) {
     cst_launch *launch = Add<cst_launch>(CST_LAUNCH, ns, thread);
     launch->head.flags = choice;
     launch->stream = stream;
     launch->n = n;
-    launch->piece = piece;
+    launch->segment = segment;
     launch->host_ns = host_ns;
     launch->patched = choice == CST_PATCHED ? 2 : 0;
     launch->build_ns = choice == CST_BUILT ? 5000 : 0;
@@ -137,11 +137,11 @@ void Maker::Flush(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n,
     flush->reason = strings[1];
 }
 
-void Maker::Piece(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t id) {
-    cst_piece *piece = Add<cst_piece>(CST_PIECE, ns, thread);
-    piece->id = id;
-    piece->stream = stream;
-    piece->n = n;
+void Maker::Segment(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t id) {
+    cst_segment *segment = Add<cst_segment>(CST_SEGMENT, ns, thread);
+    segment->id = id;
+    segment->stream = stream;
+    segment->n = n;
 }
 
 void Maker::Lost(uint64_t ns, uint32_t thread, uint64_t records, uint64_t ops) {

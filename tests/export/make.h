@@ -26,14 +26,14 @@ class Maker {
 
     using Dims = std::array<uint32_t, 7>;
     void Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
-            cst_fate fate, uint32_t host_ns = 100, uint32_t param = 0);
+            cst_outcome outcome, uint32_t host_ns = 100, uint32_t param = 0);
     void Call(uint64_t ns, uint32_t thread, const std::string &name, cst_what what,
               uint32_t stream = CST_NONE, cst_scope scope = CST_SCOPE_NONE, uint32_t host_ns = 50);
-    void Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t piece,
+    void Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t segment,
                 uint32_t host_ns = 60, cst_choice choice = CST_EXACT);
     void Flush(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, const std::string &cause,
                const std::string &reason);
-    void Piece(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t id);
+    void Segment(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t id);
     void Lost(uint64_t ns, uint32_t thread, uint64_t records, uint64_t ops);
     // What the GPU did; `name`: of kernels, with that grid.
     void Gpu(uint64_t ns, uint64_t gpu_ns, uint32_t gpu_stream, cst_gpu_what what,

@@ -100,8 +100,8 @@ struct Maker {
             Add(launch);
         }
     }
-    // Something that comes now and then in the midst of what repeats: a piece that is partly
-    // withheld is cut there.
+    // Something that comes now and then in the midst of what repeats: a segment that is partly
+    // deferred is cut there.
     void Surprise() {
         unsigned verb = r->Of<unsigned>(
             {FUZZ_sync_stream,    FUZZ_sync_stream,  FUZZ_sync_context, FUZZ_query_until,
@@ -124,7 +124,7 @@ struct Maker {
             legacy++;
         }
         if (legacy < p.lanes &&
-            r->Chance(30)) { // what it takes from another lane may be withheld there
+            r->Chance(30)) { // what it takes from another lane may be deferred there
             op.verb = FUZZ_legacy_take;
             op.lane = static_cast<uint8_t>(legacy);
             op.other = static_cast<uint8_t>(legacy == main ? r->Below(p.lanes) : main);
@@ -139,7 +139,7 @@ struct Maker {
             Insert(at, before);
         }
     }
-    // Steps that begin with the same few ops and then part: what is withheld by then may be the
+    // Steps that begin with the same few ops and then part: what is deferred by then may be the
     // beginning of either.
     void Tails(unsigned parts, unsigned heads) {
         for (unsigned i = 0; i < heads; i++) {
@@ -259,7 +259,7 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
         p.kind[l] = static_cast<uint8_t>(kind);
     }
     m.main = r.Chance(70) ? 0 : r.Below(p.lanes);
-    if (p.kind[m.main] == PER_THREAD && r.Chance(80)) { // nothing is withheld there
+    if (p.kind[m.main] == PER_THREAD && r.Chance(80)) { // nothing is deferred there
         m.main = 0;
     }
     if (r.Chance(6)) { // the legacy stream of one thread, and streams of another one that are

@@ -525,7 +525,7 @@ static void op_cross(struct turn *t) {
         note(t, cuStreamSynchronize(l->s));
 }
 /*@ part op_give_far */
-/* The same between lanes of different threads: the events are handed over by the host. */
+/* The same between lanes of different threads: the events are submitted by the host. */
 static void op_give_far(struct turn *t) {
     struct lane *l = t->l, *o = t->o;
     if (l == o || t->m->capturing)

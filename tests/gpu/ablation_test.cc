@@ -39,7 +39,7 @@ class Ablation : public ::testing::Test {
     }
 
     /* A host loop of so many ns with everything, in its second run of a turn `again`, and without
-     * twins, repeat and the second exec. It stops where it is to take turns. */
+     * lenders, repeat and the second exec. It stops where it is to take turns. */
     void Loop(const std::string &sum = "ab", const std::string &more = "") {
         Script("carry/hostloop", "[ -n \"$TESTS_TURNS\" ] && kill -STOP $$\n"
                                  "ns=1000 sum=ab\n"

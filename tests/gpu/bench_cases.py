@@ -13,7 +13,7 @@ import statistics
 from cases import tokens_per_second
 from lab import Lab
 
-PLAIN, PRELOADED, GRAPH, PIECES = "plain", "preloaded", "graph", "pieces"
+PLAIN, PRELOADED, GRAPH, SEGMENTS = "plain", "preloaded", "graph", "pieces"
 OTHER = f"{PRELOADED}, the other library"
 # Seconds of a turn, where programs take turns: a dozen and more of each come in a repetition, and the pace of a host may be another one in the next.
 # The first steps of each do not count (child.SETTLING).
@@ -124,7 +124,7 @@ def variant_of(runs, figure):
 # The host-bound loop
 
 
-def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", program="hostloop", piece=64, only=None, env=None, steps=(200, 60), **more):
+def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", program="hostloop", segment=64, only=None, env=None, steps=(200, 60), **more):
     """A point of harness/bench/hostloop. `piece`: launches in a graph of the variant pieces."""
     path = bench.runner.program(program)
     if not path:
@@ -132,7 +132,7 @@ def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", progra
         return
     argv = [path, *args] + ([] if "--loop" in args else ["--steps", steps[0] // (2 if bench.quick else 1), "--warmup", steps[1]])
     variants = {PLAIN: (argv, None, True, 90), PRELOADED: (argv, env, True, 90), GRAPH: ([*argv, "--graph"], None, True, 90),
-                PIECES: ([*argv, "--graph", "--piece", piece], None, True, 90)}
+                SEGMENTS: ([*argv, "--graph", "--piece", segment], None, True, 90)}
     bench.point(label, {k: v for k, v in variants.items() if only is None or k in only}, figure, unit, **more)
 
 
@@ -143,14 +143,14 @@ def case_loop_whole(bench):
 
 def case_loop_eager(bench):
     """Host loop with every 10th kernel on the eager list; the hand-written pieces are cut at the same kernels."""
-    hostloop(bench, "1 in 10 eager", ["--eager-every", 10], piece=1000, env=EAGER_RULE, reps=5)
+    hostloop(bench, "1 in 10 eager", ["--eager-every", 10], segment=1000, env=EAGER_RULE, reps=5)
 
 
 def case_host_time(bench):
     """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted, the graphs that it launches counted. Pieces of 128 by
     hand show what launching graphs takes of it. Each step asks whether its core was its own; what a neighbour on it costs is noted."""
     for program, label in (("hostloop_driver", "driver API"), ("hostloop_shared", "shared cudart"), ("hostloop", "static cudart")):
-        hostloop(bench, label, ["--core"], figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, PIECES), piece=128,
+        hostloop(bench, label, ["--core"], figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, SEGMENTS), segment=128,
                  steps=(300, 100), reps=5)
         bench.notes += core_notes(bench.points[-1]) if bench.points and bench.points[-1]["label"] == label else []
 
@@ -171,7 +171,7 @@ STEPS_OF_240 = (("hostloop_driver", ", driver API"), ("hostloop_shared", ", shar
 
 def steps_of_240(bench, warmup):
     for program, which in STEPS_OF_240:
-        hostloop(bench, "240 launches a step" + which, ["--launches", 240, "--events"], figure="gpu_us", unit="us a step on the GPU", program=program, piece=32,
+        hostloop(bench, "240 launches a step" + which, ["--launches", 240, "--events"], figure="gpu_us", unit="us a step on the GPU", program=program, segment=32,
                  steps=(800, warmup), reps=5)
 
 
@@ -223,7 +223,7 @@ def linear(bench, layers, steps, warmup, reps, only=(PLAIN, PRELOADED, GRAPH)):
         return
     args = ["--layers", layers, "--steps", steps, "--warmup", warmup]
     variants = {PLAIN: script(bench, "linear1000.py", *args), PRELOADED: script(bench, "linear1000.py", *args),
-                GRAPH: script(bench, "linear1000.py", *args, "--graph"), PIECES: script(bench, "linear1000.py", *args, "--pieces", 100)}
+                GRAPH: script(bench, "linear1000.py", *args, "--graph"), SEGMENTS: script(bench, "linear1000.py", *args, "--pieces", 100)}
     bench.point(f"{layers} x nn.Linear(32, 32)", {k: v for k, v in variants.items() if k in only}, "median_ms", "ms a step", reps=reps, x=layers, result="hash")
 
 
@@ -295,17 +295,17 @@ def few(bench, all_of, *some):
     return some if bench.quick else all_of
 
 
-def case_pieces(bench):
+def case_segments(bench):
     """Host loop, 1000 launches a step: how many launches a graph has at most, by hand and by piece_max."""
     for n in few(bench, (4, 8, 16, 64, 256, 1000), 8, 64):
-        hostloop(bench, f"{n} launches in a graph", piece=n, env={"CUSPLICE_PIECE_FIRST": str(min(n, 4)), "CUSPLICE_PIECE_MAX": str(n)}, reps=3, x=n)
+        hostloop(bench, f"{n} launches in a graph", segment=n, env={"CUSPLICE_PIECE_FIRST": str(min(n, 4)), "CUSPLICE_PIECE_MAX": str(n)}, reps=3, x=n)
 
 
 def case_eager_share(bench):
     """Host loop, 1000 launches a step: how many of them are on the eager list. The hand-written pieces are cut at the same kernels; the whole graph holds
     them too."""
     for percent, every in few(bench, ((0, 0), (1, 100), (5, 20), (10, 10), (20, 5), (50, 2)), (0, 0), (20, 5)):
-        hostloop(bench, f"{percent} % eager", ["--eager-every", every] if every else [], piece=1000, env=EAGER_RULE, reps=3, x=percent)
+        hostloop(bench, f"{percent} % eager", ["--eager-every", every] if every else [], segment=1000, env=EAGER_RULE, reps=3, x=percent)
 
 
 def case_patched(bench):
@@ -356,7 +356,7 @@ def case_step_sizes(bench):
 
 def case_endless(bench):
     """Host loop of 37 launches again and again, without a synchronisation before the end."""
-    hostloop(bench, "37 launches, 10,000 turns", ["--loop", 37, "--turns", 1000 if bench.quick else 10000], piece=16, reps=3)
+    hostloop(bench, "37 launches, 10,000 turns", ["--loop", 37, "--turns", 1000 if bench.quick else 10000], segment=16, reps=3)
 
 
 def case_batches(bench):
@@ -370,13 +370,13 @@ def case_batches(bench):
 
 def case_linear_1000(bench):
     """PyTorch: 1,000 linear layers one behind the other, eager; the graphs are torch.cuda.graph."""
-    linear(bench, 1000, 60, 15, 3, (PLAIN, PRELOADED, GRAPH, PIECES))
+    linear(bench, 1000, 60, 15, 3, (PLAIN, PRELOADED, GRAPH, SEGMENTS))
 
 
 def launch_bound(bench, name, label):
     one = script(bench, name)
-    bench.point(label, {PLAIN: one, PRELOADED: one, GRAPH: script(bench, name, "--graph"), PIECES: script(bench, name, "--pieces", 10)},
-                "median_ms", "ms a step", reps=3, result="hash", optional=(GRAPH, PIECES))
+    bench.point(label, {PLAIN: one, PRELOADED: one, GRAPH: script(bench, name, "--graph"), SEGMENTS: script(bench, name, "--pieces", 10)},
+                "median_ms", "ms a step", reps=3, result="hash", optional=(GRAPH, SEGMENTS))
 
 
 def case_cupy(bench):
@@ -411,7 +411,7 @@ CASES = {
     "llama-static": case_llama_static,
     "llama-dynamic": case_llama_dynamic,
     "training": case_training,
-    "pieces": case_pieces,
+    "pieces": case_segments,
     "eager-share": case_eager_share,
     "patched": case_patched,
     "memsets-copies": case_memsets_copies,
@@ -455,7 +455,7 @@ def _llama_label(size, cache):
 BOUNDS = (
     Bound("host loop, preloaded / whole hand-written graph", "loop-whole", "1000 launches a step", (PRELOADED, "wall_ns"), (GRAPH, "wall_ns"), 0.92),
     Bound("the same with 1 in 10 eager, preloaded / hand-written pieces with the same breaks", "loop-eager", "1 in 10 eager",
-          (PRELOADED, "wall_ns"), (PIECES, "wall_ns"), 1.00),
+          (PRELOADED, "wall_ns"), (SEGMENTS, "wall_ns"), 1.00),
     Bound("PyTorch linear chain, 10,000 layers, as written preloaded / torch.cuda.graph", "linear-10000", "10000 x nn.Linear(32, 32)",
           (PRELOADED, "median_ms"), (GRAPH, "median_ms"), 1.00),
     Bound("the chain by the fastest tenth of the steps", "linear-10000", "10000 x nn.Linear(32, 32)", (PRELOADED, "p10_ms"), (GRAPH, "p10_ms"), 1.00),

@@ -5,7 +5,7 @@ import os
 import statistics
 
 import bench_plot
-from bench_cases import BOUNDS, CASES, GRAPH, PIECES, PLAIN, PRELOADED
+from bench_cases import BOUNDS, CASES, GRAPH, SEGMENTS, PLAIN, PRELOADED
 from report import cell, table
 
 FILE = "bench.json"
@@ -116,7 +116,7 @@ def bounds_table(rows):
 def case_table(case):
     """One row a point; the columns are those variants that some point has."""
     names = list(dict.fromkeys(name for point in case["points"] for name in point["variants"]))
-    others = [name for name in (PLAIN, GRAPH, PIECES) if name in names]
+    others = [name for name in (PLAIN, GRAPH, SEGMENTS) if name in names]
     mine = [name for name in names if name.startswith(PRELOADED)]
     head = ["", "figure", *names, *(f"{name} / {other}" for name in mine for other in others), "in graphs", "patched nodes", "results"]
     rows = []

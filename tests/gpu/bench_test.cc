@@ -50,7 +50,8 @@ class Bench : public ::testing::Test {
     }
 
     /* Writes one digit more at each run, so that there is a range: 900, 901, ... */
-    void Hostloop(const Said &plain, const Said &preloaded, const Said &graph, const Said &pieces) {
+    void Hostloop(const Said &plain, const Said &preloaded, const Said &graph,
+                  const Said &segments) {
         Script("carry/hostloop",
                "n=$(cat " + dir_ + "/count 2>/dev/null || echo 0); echo $((n + 1)) > " + dir_ +
                    "/count\n"
@@ -59,7 +60,7 @@ class Bench : public ::testing::Test {
                    "\n"
                    "case \" $* \" in\n"
                    "*' --piece '*) ns=" +
-                   pieces.ns + " sum=" + pieces.checksum +
+                   segments.ns + " sum=" + segments.checksum +
                    ";;\n"
                    "*' --graph '*) ns=" +
                    graph.ns + " sum=" + graph.checksum +
@@ -330,7 +331,7 @@ xml.dom.minidom.parse(sys.argv[1])
     }
     EXPECT_EQ(n, 8) << "four variants at two shares";
     EXPECT_LT(x[0], x[1]);
-    /* Zero is at 344 and the greatest, 3000, at 40: plain, preloaded, graph, pieces. */
+    /* Zero is at 344 and the greatest, 3000, at 40: plain, preloaded, graph, segments. */
     EXPECT_NEAR(y[0], 40, 0.1);
     EXPECT_NEAR(y[1], 344 - 304 * 0.3, 0.1);
     EXPECT_NEAR(y[2], 344 - 304 / 3.0, 0.1);

@@ -61,8 +61,8 @@ def main():
         for buffer, value in zip(buffers, before):
             cupy.copyto(buffer, value)
         stream.synchronize()
-        each = args.pieces or args.rounds
-        graphs = [capture(stream, n, min(n + each, args.rounds), buffers) for n in range(0, args.rounds, each)] if args.graph or args.pieces else []
+        each = args.segments or args.rounds
+        graphs = [capture(stream, n, min(n + each, args.rounds), buffers) for n in range(0, args.rounds, each)] if args.graph or args.segments else []
         for step in range(args.warmup + args.steps):
             begin = time.perf_counter()
             for graph in graphs:

@@ -1,6 +1,6 @@
 /*
  * The promise of the class column of shim/api/cuda_api.def, held against what drivers do: a call
- * that passes while launches are withheld does not wait for the GPU, holds no lock that a launch
+ * that passes while launches are deferred does not wait for the GPU, holds no lock that a launch
  * needs, and spoils nobody's capture; nor do the calls that the library makes while it builds. The
  * tables gate-*.csv were measured on real GPUs (README.md); gate_exceptions.def holds what may
  * deviate.
@@ -74,7 +74,7 @@ std::set<std::string> OwnRows() {
     return rows;
 }
 
-/* True where the hook lets the call through while launches may be withheld. */
+/* True where the hook lets the call through while launches may be deferred. */
 bool GoesThrough(const cus_api_row &row) {
     return row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_TOUCH ||
            row.kind == CUS_CLASS_SAME || row.act == CUS_ACT_POLL || row.act == CUS_ACT_END;

@@ -94,7 +94,7 @@ def main():
     times = []
 
     with torch.inference_mode():
-        graphs, captured = capture(model, x, args.pieces or args.layers) if args.graph or args.pieces else ([], None)
+        graphs, captured = capture(model, x, args.segments or args.layers) if args.graph or args.segments else ([], None)
         ready(steps=True)
         for step in range(args.warmup + args.steps):
             x.copy_(inputs[step % len(inputs)])
@@ -111,7 +111,7 @@ def main():
 
     print(json.dumps({
         "program": "linear1000",
-        "mode": "pieces" if args.pieces else "graph" if args.graph else "eager",
+        "mode": "pieces" if args.segments else "graph" if args.graph else "eager",
         "median_ms": statistics.median(times),
         "p10_ms": sorted(times)[len(times) // 10],
         "min_ms": min(times),

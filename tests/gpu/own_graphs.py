@@ -41,7 +41,7 @@ def inference(digest):
         made = []
         for rows in (1, 4, 16, 64):
             x = torch.zeros(rows, 128, device="cuda")
-            for _ in range(20):  # launches that may still be withheld when the capture begins
+            for _ in range(20):  # launches that may still be deferred when the capture begins
                 busy = busy * 0.99 + 0.01
             made.append((x, *record(lambda x=x: model(x))))
         for step in range(80):

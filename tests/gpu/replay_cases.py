@@ -99,12 +99,12 @@ def case_bench(lab):
     if not tool or not decode or lab.plain_only:
         lab.skip("nothing to measure, or the launcher or decode is not built")
         return
-    pieces = (4, 64) if lab.quick else (4, 16, 64, 1024)
+    segments = (4, 64) if lab.quick else (4, 16, 64, 1024)
     os.makedirs(lab.runner.results, exist_ok=True)
     kept = {end: os.path.join(lab.runner.results, f"bench.{end}") for end in ("md", "csv", "json", "svg")}
     files = [word for end in ("md", "csv", "json") for word in ("-o", kept[end])] + ["--svg", kept["svg"]]
     breaks = [word for name in BREAKS for word in ("--break", name)]
-    argv = ["bench", "--force", "--pieces", ",".join(map(str, pieces)), *breaks, *(["--strategy", "piecewise", "--rounds", "1"] if lab.quick else []), *files,
+    argv = ["bench", "--force", "--pieces", ",".join(map(str, segments)), *breaks, *(["--strategy", "piecewise", "--rounds", "1"] if lab.quick else []), *files,
             "--", decode, "--tokens", "4" if lab.quick else "200"]
     done = lab.runner.run([tool, *argv], limit=500)
     lab.commands.append(" ".join(["cusplice", *argv]).replace(lab.runner.root + os.sep, ""))
@@ -118,9 +118,9 @@ def case_bench(lab):
     except (OSError, ValueError, xml.etree.ElementTree.ParseError) as error:
         lab.check("decode host: tables and plot can be read", False, str(error)[:200])
         return
-    wanted = [("eager", 0, "")] + [("piecewise", p, b) for b in BREAKS for p in pieces]
+    wanted = [("eager", 0, "")] + [("piecewise", p, b) for b in BREAKS for p in segments]
     if not lab.quick:
-        wanted += [("full", p, "") for p in pieces] + [("as-recorded", 0, "")]
+        wanted += [("full", p, "") for p in segments] + [("as-recorded", 0, "")]
     cells = {(row["strategy"], row["piece_max"], row["breaks"]): row for row in rows}
     lab.check("decode host: cells", list(cells) == wanted, len(cells), len(wanted))
     points = sum(element.get("class") == "point" for element in plot.iter())
@@ -128,8 +128,8 @@ def case_bench(lab):
     lab.check("decode host: sums of memory that differ", all(row["wrong_sums"] == 0 for row in rows), sum(row["wrong_sums"] for row in rows), "0")
     lab.check("decode host: ratios to the plain driver", all(row["of_eager"] > 0 for row in rows),
               f"{min(row['of_eager'] for row in rows):.1f} to {max(row['of_eager'] for row in rows):.1f} %")
-    for piece in pieces:
-        whole, cut = cells.get(("piecewise", piece, "none")), cells.get(("piecewise", piece, "every:10"))
+    for segment in segments:
+        whole, cut = cells.get(("piecewise", segment, "none")), cells.get(("piecewise", segment, "every:10"))
         if whole and cut:
             lab.check(f"decode host, pieces of {piece}: in graphs with every tenth launch a break", cut["in_graphs"] < whole["in_graphs"],
                       f"{cut['in_graphs']:.1f} %", f"< {whole['in_graphs']:.1f} %")

@@ -2,7 +2,7 @@
 
 import re
 
-# Plugin, what the host is told, and whether nothing may be withheld from then on.
+# Plugin, what the host is told, and whether nothing may be deferred from then on.
 PLUGINS = (
     ("plain", (), False),
     ("plain", ("deep",), False),

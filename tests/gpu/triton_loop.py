@@ -71,8 +71,8 @@ def main():
     x.copy_(before[0])
     y.copy_(before[1])
     torch.cuda.synchronize()
-    each = args.pieces or args.rounds
-    graphs = [capture(n, min(n + each, args.rounds), x, y) for n in range(0, args.rounds, each)] if args.graph or args.pieces else []
+    each = args.segments or args.rounds
+    graphs = [capture(n, min(n + each, args.rounds), x, y) for n in range(0, args.rounds, each)] if args.graph or args.segments else []
     times = []
     for step in range(args.warmup + args.steps):
         begin = time.perf_counter()

@@ -70,7 +70,7 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
     uint32_t wait = w.String("cuStreamSynchronize");
     auto op = [&](uint32_t stream, unsigned i, bool eager) {
         cst_op *op = w.Add<cst_op>(CST_OP, stream, 900);
-        op->head.flags = eager ? CST_EAGER : CST_WITHHELD;
+        op->head.flags = eager ? CST_EAGER : CST_DEFERRED;
         op->kind = 1 + i % static_cast<uint32_t>(names.size());
         op->stream = stream;
         op->host_ns = eager ? 700 : 80;
@@ -101,7 +101,7 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
                 launch->head.flags = static_cast<uint8_t>(CST_EXACT + graph);
                 launch->stream = stream;
                 launch->n = 4;
-                launch->piece = graph + 1;
+                launch->segment = graph + 1;
                 launch->patched = graph == 1 ? 2 : 0;
                 launch->host_ns = 1500;
                 launch->build_ns = graph == 2 ? 3456789012 : 0; /* five bytes of seven bits */

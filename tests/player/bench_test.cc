@@ -183,11 +183,11 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
         << md;
     EXPECT_TRUE(Has(table, "# gpu: Simulated H200\n") && Has(table, "\nchain  ")) << table;
     // What they name is in no graph.
-    for (const char *piece : {"4", "16"}) {
-        std::string size = std::string("piecewise ") + piece;
+    for (const char *segment : {"4", "16"}) {
+        std::string size = std::string("piecewise ") + segment;
         double all = Number(Find(rows, size + " none"), "in_graphs");
         EXPECT_GE(all, 30);
-        EXPECT_EQ(Number(Find(rows, std::string("full ") + piece + " "), "in_graphs"), all);
+        EXPECT_EQ(Number(Find(rows, std::string("full ") + segment + " "), "in_graphs"), all);
         EXPECT_LT(Number(Find(rows, size + " chain"), "in_graphs"), all / 2);
         EXPECT_LT(Number(Find(rows, size + " chain"), "folded"),
                   Number(Find(rows, size + " none"), "folded"));

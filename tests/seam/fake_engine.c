@@ -1,5 +1,5 @@
 /*
- * An engine that withholds nothing: each call of shim/stream/engine.h becomes a line of the log,
+ * An engine that defers nothing: each call of shim/stream/engine.h becomes a line of the log,
  * each op goes to the real function at once.
  */
 #define __CUDA_API_VERSION_INTERNAL
@@ -34,7 +34,7 @@ void cus_engine_child(void) {
     seam_log("engine child");
 }
 
-void cus_engine_withhold_off(const char *why) {
+void cus_engine_defer_off(const char *why) {
     seam_log("engine withhold_off %s", why);
 }
 
@@ -93,12 +93,12 @@ CUresult cus_engine_launch(const struct cus_launch *launch) {
         launch->dims[5], launch->dims[6], launch->n_attrs, (unsigned long)launch->params,
         (unsigned long)launch->extra);
     errno = 77; /* nothing of this reaches the program */
-    if (getenv("SEAM_DORMANT")) {
+    if (getenv("SEAM_DEMOTED")) {
         static struct cus_context context;
-        static struct cus_engine dormant = {.dormant = 1000, .context = &context};
-        context.met[cus_kinds_slot(launch->f)] = launch->f;
+        static struct cus_engine demoted = {.demoted = 1000, .context = &context};
+        context.known_funcs[cus_kinds_slot(launch->f)] = launch->f;
         cus_process.n_contexts = 1;
-        cus_thread_self.found = &dormant;
+        cus_thread_self.cached_engine = &demoted;
         cus_thread_self.ref = launch->stream;
     }
     const uint32_t *d = launch->dims;
@@ -153,11 +153,11 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
                                                     copy->stream.handle);
 }
 
-/* What the hot path looks at: nothing is ever in the midst of a piece here. */
+/* What the hot path looks at: nothing is ever in the midst of a segment here. */
 struct cus_process cus_process;
 const char cus_no_stream;
 __thread struct cus_thread cus_thread_self
-    __attribute__((tls_model("initial-exec"))) = {.aim = {CUS_NO_STREAM, CUS_NO_STREAM}};
+    __attribute__((tls_model("initial-exec"))) = {.cached_stream = {CUS_NO_STREAM, CUS_NO_STREAM}};
 
 bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *attrs,
                          uint32_t n_attrs) {
@@ -170,11 +170,11 @@ bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref) {
     return false;
 }
 
-void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
+void cus_demoted_repeats(struct cus_engine *engine, uint64_t left) {
     (void)engine, (void)left;
 }
 
-void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
+void cus_demoted_head(struct cus_engine *engine, uint64_t head) {
     (void)engine, (void)head;
 }
 
@@ -289,7 +289,7 @@ void cus_engine_memory_going(uint64_t address) {
     (void)address;
 }
 
-bool cus_engine_prove_end(uint64_t *verified, uint64_t *different) {
+bool cus_engine_verify_end(uint64_t *verified, uint64_t *different) {
     *verified = *different = 0;
     return false;
 }

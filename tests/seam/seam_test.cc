@@ -203,13 +203,13 @@ TEST_F(Seam, AnUnknownFunctionIsABarrierThatKeepsEveryArgument) {
     EXPECT_EQ(outcome.Count("engine unknown_call"), 3);
 }
 
-TEST_F(Seam, AGraphicsApiEndsWithholding) {
+TEST_F(Seam, AGraphicsApiEndsDeferring) {
     EXPECT_EQ(Run("SEAM_PROBE", "unknown")
                   .Count("engine withhold_off a graphics API shares memory with the program"),
               1);
 }
 
-TEST_F(Seam, MoreUnknownFunctionsThanStubsEndWithholding) {
+TEST_F(Seam, MoreUnknownFunctionsThanStubsEndDeferring) {
     Outcome outcome = Run("SEAM_PROBE", "many");
     EXPECT_EQ(outcome.CountBeginning("engine withhold_off"), 1);
     EXPECT_NE(outcome.errors.find("no stub is left"), std::string::npos);
@@ -273,7 +273,7 @@ TEST_F(Seam, CallsFromInsideTheDriverGoStraightThrough) {
 }
 
 TEST_F(Seam, SoDoThoseFromInsideALaunchThatIsPassedOn) {
-    Outcome outcome = Run("SEAM_PROBE", "callback_passed", {{"SEAM_DORMANT", "1"}});
+    Outcome outcome = Run("SEAM_PROBE", "callback_passed", {{"SEAM_DEMOTED", "1"}});
     EXPECT_EQ(outcome.CountBeginning("engine launch"), 1) << "the second is passed on";
     EXPECT_EQ(outcome.CountBeginning("cuda cuLaunchKernel f9"), 2);
     EXPECT_EQ(outcome.CountBeginning("cuda cuMemFree_v2"), 1);
@@ -456,7 +456,7 @@ TEST_F(Seam, ProfilersCanBeIgnored) {
               0);
 }
 
-TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
+TEST_F(Seam, ALibraryWithAPrivateRouteEndsDeferring) {
     char name[] = "/tmp/seam_route.XXXXXX";
     std::string folder = mkdtemp(name), fake = Folder(Absolute("SEAM_FAKE"));
     const struct {
@@ -490,7 +490,7 @@ TEST_F(Seam, ALibraryWithAPrivateRouteEndsWithholding) {
 
 // ---- core dumps ----
 
-TEST_F(Seam, CoreDumpsEndWithholding) {
+TEST_F(Seam, CoreDumpsEndDeferring) {
     Outcome outcome = Run("SEAM_PROBE", "core_dumps");
     const char *off = "engine withhold_off core dumps of the GPU are switched on";
     EXPECT_EQ(outcome.Count(off), 8);

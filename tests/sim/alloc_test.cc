@@ -124,8 +124,8 @@ TEST(Cache, AllocationThatFailsIsNotSeen) {
     cache.clear();
 }
 
-// A rule may be what keeps a program from hanging: where one may be lost, nothing is withheld.
-TEST(Rules, LostForMemoryWithholdNothing) {
+// A rule may be what keeps a program from hanging: where one may be lost, nothing is deferred.
+TEST(Rules, LostForMemoryDeferNothing) {
     const Case &c = CaseOf("eager_tenth");
     Outcome whole = RunCase(c, WithFaults({{"CUSPLICE_EAGER", "saxpy_n"}}));
     ASSERT_EQ(whole.stats.Number("eager_by.rule"), 20 * 4) << whole.Describe();
@@ -144,7 +144,7 @@ TEST(Rules, LostForMemoryWithholdNothing) {
 }
 
 // The same of which library a kernel is from.
-TEST(Rules, ByLibraryLostForMemoryWithholdNothing) {
+TEST(Rules, ByLibraryLostForMemoryDeferNothing) {
     Case c = CaseOf("eager_tenth");
     c.args = {"--steps", "6"};
     const std::string rule = "lib:scenario";

@@ -192,8 +192,8 @@ TEST(Cold, AnotherProgramIsNotMisled) {
     EXPECT_GT(settings.stats.Number("cache.entries"), 0);
 }
 
-// Graphs of a piece for other shapes are no matter of the cache's.
-TEST(Cold, AdviceIsUsedForOneGraphOfAPiece) {
+// Graphs of a segment for other shapes are no matter of the cache's.
+TEST(Cold, AdviceIsUsedForOneGraphOfASegment) {
     const std::string folder = TempDir();
     const auto turns = Loop(200, {"--signatures", "3", "--differ", "grid"}, 40);
     ASSERT_EQ(RunIn(folder, turns).result.status, 0);

@@ -116,7 +116,7 @@ TEST(NewLookup, StillLeadsToTheKnown) {
     EXPECT_GT(run.stats.Number("issued.in_graphs"), 0) << run.Describe();
 }
 
-// Calls that no table knows are ordered behind what is withheld, each time.
+// Calls that no table knows are ordered behind what is deferred, each time.
 TEST(UnknownCalls, AreSeenAsSuch) {
     const Case &c = CaseOf("unknown_calls");
     Outcome plain = RunCase(c, {});

@@ -128,8 +128,8 @@ std::string Fault(const std::string &symbol, const char *who, long n, const char
     return symbol + "@" + who + ":" + std::to_string(n) + ":" + what;
 }
 
-// Was that call made this time? How fast the host is decides how large pieces get, and so a little
-// of how many calls it takes.
+// Was that call made this time? How fast the host is decides how large segments get, and so a
+// little of how many calls it takes.
 bool Made(const Outcome &run, const std::string &symbol, const char *who, long n) {
     return (*who == 'o' ? OwnCalls(run) : ProgramCalls(run))[symbol] >= n;
 }
@@ -180,7 +180,7 @@ TEST_P(OwnCall, ThatFailsIsNotSeen) {
     for (const auto &call : own) {
         if (call.first == "cuCtxPopCurrent_v2" || call.first == "cuCtxPushCurrent_v2") {
             // Nothing can be done about these: what was pushed stays current; and a context that
-            // cannot be pushed is taken for dead, with what is withheld in it.
+            // cannot be pushed is taken for dead, with what is deferred in it.
             continue;
         }
         auto known = kFallback.find(call.first);
@@ -297,7 +297,7 @@ bool Heard(const Outcome &plain, const Outcome &run, const std::string &code) {
            (!Codes(run).empty() && Codes(run) != Codes(plain));
 }
 
-// An op that fails, withheld or not: the program hears of it, by that call or one behind it, and
+// An op that fails, deferred or not: the program hears of it, by that call or one behind it, and
 // nothing else is lost or doubled.
 TEST_P(ProgramCall, OpThatFailsIsHeardOf) {
     Case c = CaseFor(GetParam());

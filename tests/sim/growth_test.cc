@@ -55,7 +55,7 @@ TEST(Growth, StepsThatHaveNothingInCommonStayWithinTheBudget) {
     EXPECT_LE(s.Number("graph_bytes"), BUDGET_MB << 20);
     EXPECT_GT(s.Number("fallbacks.budget"), 0) << "there was not room for all";
     EXPECT_GT(s.Number("issued.in_graphs"), 0);
-    // Twelve turns: a cache that cycles would build each piece in each of them.
+    // Twelve turns: a cache that cycles would build each segment in each of them.
     EXPECT_LT(s.Number("built"), 500);
     EXPECT_GT(s.Number("host_memory.bytes_per_node"), 100);
     EXPECT_LT(s.Number("host_memory.bytes_per_node"), 1000);

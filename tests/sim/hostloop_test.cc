@@ -1,7 +1,7 @@
 // Promise: hostloop does the same work in each of its forms. What is timed against each other (the
-// launches as they are, preloaded, one graph by hand, graphs of pieces by hand) leaves the same in
-// memory, by the runtime and by the driver; and its checksum shows an operation that is lost or out
-// of order.
+// launches as they are, preloaded, one graph by hand, graphs of segments by hand) leaves the same
+// in memory, by the runtime and by the driver; and its checksum shows an operation that is lost or
+// out of order.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>
@@ -49,8 +49,8 @@ Json Said(const Outcome &outcome) {
 struct Pattern {
     std::string name;
     std::vector<std::string> args;
-    int pieces;  // that --graph --piece 16 makes of a step
-    bool graphs; // launches go out in graphs preloaded
+    int segments; // that --graph --segment 16 makes of a step
+    bool graphs;  // launches go out in graphs preloaded
 };
 
 void PrintTo(const Pattern &p, std::ostream *out) {
@@ -84,10 +84,10 @@ TEST_P(Forms, LeaveTheSame) {
     EXPECT_EQ(Said(whole).text.at("checksum"), wanted) << "one graph";
     EXPECT_EQ(Said(whole).Number("graphs"), 1);
 
-    Outcome pieces = Hostloop(program, With(pattern.args, {"--graph", "--piece", "16"}));
-    ASSERT_EQ(pieces.result.status, 0) << pieces.Describe();
-    EXPECT_EQ(Said(pieces).text.at("checksum"), wanted) << "graphs of pieces";
-    EXPECT_EQ(Said(pieces).Number("graphs"), pattern.pieces);
+    Outcome segments = Hostloop(program, With(pattern.args, {"--graph", "--piece", "16"}));
+    ASSERT_EQ(segments.result.status, 0) << segments.Describe();
+    EXPECT_EQ(Said(segments).text.at("checksum"), wanted) << "graphs of pieces";
+    EXPECT_EQ(Said(segments).Number("graphs"), pattern.segments);
 
     Outcome preloaded = Hostloop(program, pattern.args, true);
     ASSERT_EQ(preloaded.result.status, 0) << preloaded.Describe();
@@ -104,7 +104,7 @@ TEST_P(Forms, LeaveTheSame) {
     bool second = std::thread::hardware_concurrency() > 1;
     EXPECT_EQ(handed.stats.Number("handed") > 0, pattern.graphs && second);
     EXPECT_EQ(preloaded.stats.Number("handed"), 0);
-    for (const Outcome *one : {&plain, &whole, &pieces, &preloaded, &handed})
+    for (const Outcome *one : {&plain, &whole, &segments, &preloaded, &handed})
         EXPECT_EQ(Said(*one).Number("gpu_us") > 0, pattern.name == "events");
 }
 
@@ -139,7 +139,7 @@ TEST(Hostloop, TheChecksumShowsWhatAGraphDoesWrong) {
 
 // What is recorded or verified is launched by who completes it, as the trace says and the proof
 // asks.
-TEST(Hostloop, NothingIsHandedOverWhileItIsRecordedOrVerified) {
+TEST(Hostloop, NothingIsSubmittedWhileItIsRecordedOrVerified) {
     std::string trace = TempDir() + "/trace";
     for (const std::map<std::string, std::string> &env :
          std::vector<std::map<std::string, std::string>>{{{"CUSPLICE_RECORD", trace}},

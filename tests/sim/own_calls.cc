@@ -32,7 +32,7 @@ enum Caller { kProgram, kOwn };
 
 thread_local int capturing; // between a begin of a capture of the library's and its end
 
-// What is withheld goes out by the same functions as what is captured into a graph. The first are
+// What is deferred goes out by the same functions as what is captured into a graph. The first are
 // the program's calls, made later; the second are the library's.
 constexpr bool IsOp(const char *name) {
     constexpr const char *kOps[] = {"cuLaunch", "cuMemset", "cuMemcpy"};

@@ -59,7 +59,7 @@ Setting Recorded(const std::string &path) {
 struct Counts {
     std::map<std::string, double> eager;
     double ops[3] = {}, choices[4] = {}, patched = 0, launches = 0, in_launches = 0, flushed = 0,
-           pieces = 0, unknown = 0;
+           segments = 0, unknown = 0;
     std::set<std::pair<uint32_t, uint32_t>> begun; // by stream and id
 };
 
@@ -79,11 +79,11 @@ Counts Count(const cst_trace *trace) {
             counts.in_launches += launch->n;
             counts.choices[record->flags]++;
             counts.patched += launch->patched;
-            counts.unknown += !counts.begun.count({launch->stream, launch->piece});
-        } else if (record->type == CST_PIECE) {
-            auto *piece = (const cst_piece *)record;
-            counts.pieces++;
-            counts.begun.insert({piece->stream, piece->id});
+            counts.unknown += !counts.begun.count({launch->stream, launch->segment});
+        } else if (record->type == CST_SEGMENT) {
+            auto *segment = (const cst_segment *)record;
+            counts.segments++;
+            counts.begun.insert({segment->stream, segment->id});
         } else if (record->type == CST_FLUSH) {
             counts.flushed += ((const cst_flush *)record)->n;
         }
@@ -116,7 +116,7 @@ TEST_P(Record, TraceSaysWhatTheStatsSay) {
     EXPECT_EQ(counts.ops[CST_OP_COPY], s.Number("ops.copies"));
     EXPECT_EQ(counts.in_launches, s.Number("issued.in_graphs"));
     EXPECT_EQ(counts.launches, s.Number("graph_launches"));
-    EXPECT_LE(counts.pieces, s.Number("pieces")) << "those that were begun";
+    EXPECT_LE(counts.segments, s.Number("pieces")) << "those that were begun";
     EXPECT_EQ(counts.unknown, 0) << "launches of pieces that the trace did not speak of before";
     EXPECT_EQ(counts.choices[CST_EXACT], s.Number("signatures.exact"));
     EXPECT_EQ(counts.choices[CST_PATCHED], s.Number("signatures.patched"));

@@ -1,5 +1,5 @@
 // Promise: whichever way a program comes by the driver's entry points, its launches are seen,
-// withheld and issued alike.
+// deferred and issued alike.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@ enum { STEPS = 40, EACH = 24 }; // of runtime_calls
 
 const char *const kFast[] = {"yes", "no"};
 
-// Not left to the pace of the machine: no watchdog, pieces as the plan would have them, built when
-// they are due and launched by who made them.
+// Not left to the pace of the machine: no watchdog, segments as the plan would have them, built
+// when they are due and launched by who made them.
 Setting With(const char *fast, bool steady = true) {
     Setting setting;
     setting.preload = fast != nullptr;
@@ -70,7 +70,7 @@ std::vector<Case> Some() {
 INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Some()),
                          [](const auto &given) { return given.param.Title(); });
 
-// What is withheld, and where pieces are cut, does not depend on where launches are met.
+// What is deferred, and where segments are cut, does not depend on where launches are met.
 TEST(Counts, AreTheSame) {
     for (const char *name : {"steady", "module_reload", "many_params", "growing_grid", "errors"}) {
         SCOPED_TRACE(name);
@@ -157,7 +157,7 @@ TEST_P(Runtime, IsAsPlain) {
             EXPECT_EQ(Met(run), 0);
             continue;
         }
-        // Of a step's pieces (4, 8, and the rest) all but the ends, once each has its graph; one
+        // Of a step's segments (4, 8, and the rest) all but the ends, once each has its graph; one
         // step more where the driver must first be given room for it.
         EXPECT_GE(Met(run), (program.steps - 9 * program.learns) * (EACH - 8)) << run.Describe();
         EXPECT_EQ(run.stats.Number("fallbacks.runtime_path"), 0);

@@ -1,5 +1,5 @@
 // Promise: whoever launches, and on however few processors, a host that polls sees what it
-// launched. Real-time threads either have the watchdog above them or withhold nothing.
+// launched. Real-time threads either have the watchdog above them or defer nothing.
 #include "tests/sim/cases.h"
 
 #include <fcntl.h>
@@ -72,7 +72,7 @@ TEST_P(RealTime, OneProcessorIsEnough) {
     EXPECT_SAME(CaseOf(GetParam()), without, RunCase(CaseOf(GetParam()), setting));
 }
 
-TEST_P(RealTime, ThreadThatTheWatchdogMayNotBeAboveWithholdsNothing) {
+TEST_P(RealTime, ThreadThatTheWatchdogMayNotBeAboveDefersNothing) {
     rlimit before, limit;
     ASSERT_EQ(getrlimit(RLIMIT_RTTIME, &before), 0);
     limit = before;

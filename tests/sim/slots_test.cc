@@ -26,7 +26,7 @@ std::string First() {
     return first && *first ? std::string(first) + ":" : "";
 }
 
-// What is withheld waits for as long as the test takes.
+// What is deferred waits for as long as the test takes.
 Setting With(const std::string &preload, bool library) {
     Setting setting;
     setting.preload = library;
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, Plugins, testing::ValuesIn(kPlugins), [](const aut
     return title;
 });
 
-TEST(Slots, ThatCannotBeWrittenEndWithholding) {
+TEST(Slots, ThatCannotBeWrittenEndDeferring) {
     NEEDS_NO_SANITIZER();
     const std::vector<std::string> command = {Runfile(kHost), PluginFile("now"), "deep"};
     Outcome plain = RunProgram(command, With("", false));
@@ -156,7 +156,7 @@ TEST(Slots, ThatCannotBeWrittenEndWithholding) {
     EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
 }
 
-TEST(Slots, ThatCannotBeLookedBehindEndWithholdingAndSayWhy) {
+TEST(Slots, ThatCannotBeLookedBehindEndDeferringAndSayWhy) {
     NEEDS_NO_SANITIZER();
     const std::vector<std::string> command = {Runfile(kHost), PluginFile("plain"), "deep"};
     Outcome run = RunProgram(command, With(Ours() + ":" + Interposer("refuses"), true));

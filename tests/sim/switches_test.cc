@@ -1,4 +1,4 @@
-// Promise: the kill switch and CUDA's own switches turn withholding off; the watchdog ends what
+// Promise: the kill switch and CUDA's own switches turn deferring off; the watchdog ends what
 // waits; eager rules are kept exactly.
 #include "tests/sim/cases.h"
 
@@ -77,7 +77,7 @@ TEST(Application, IsReachedFromPython) {
     EXPECT_EQ(result.out, "1 80 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n");
 }
 
-TEST(LaunchBlocking, NothingIsWithheld) {
+TEST(LaunchBlocking, NothingIsDeferred) {
     const Case &c = CaseOf("decode_loop");
     Outcome plain = RunCase(c, {});
     Outcome blocking = RunCase(c, Preloaded({{"CUDA_LAUNCH_BLOCKING", "1"}}));
@@ -92,7 +92,7 @@ TEST(LaunchBlocking, ZeroMeansNo) {
     EXPECT_GT(zero.stats.Number("issued.in_graphs"), 0);
 }
 
-TEST(CoreDumps, NothingIsWithheldFromTheCallOn) {
+TEST(CoreDumps, NothingIsDeferredFromTheCallOn) {
     const Case &c = CaseOf("core_dumps");
     Outcome plain = RunCase(c, {}), run = RunCase(c, Preloaded());
     EXPECT_SAME(c, plain, run);
@@ -232,8 +232,9 @@ TEST(Signatures, BatchSizesInTurnKeepTheirVariants) {
 }
 
 // A loop that never synchronises converges: three times the turns, the same graphs. What a busy
-// machine decides by chance is kept out of it: the watchdog, and the size of pieces, which follows
-// the host's pace; so are further variants, which params that take turns may earn at any turn.
+// machine decides by chance is kept out of it: the watchdog, and the size of segments, which
+// follows the host's pace; so are further variants, which params that take turns may earn at any
+// turn.
 TEST(Bounds, EndlessLoopKeepsItsGraphs) {
     double built[2];
     for (int i = 0; i < 2; i++) {
@@ -289,7 +290,7 @@ TEST(Bounds, TreeNodes) {
     }
 }
 
-TEST(Bounds, PieceSize) {
+TEST(Bounds, SegmentSize) {
     for (int most : {2, 5, 64}) {
         Outcome run =
             RunCase(CaseOf("steady"), Preloaded({{"CUSPLICE_PIECE_MAX", std::to_string(most)}}));

@@ -9,7 +9,7 @@ namespace {
 
 enum { SIZES = 5, OPS = 25, KNOWN = 3, ROUNDS = 100 }; // of scenario batch_turns: ops of a step
 
-// One piece for each step, whatever the host's pace; nodes may be patched to what a GPU's driver
+// One segment for each step, whatever the host's pace; nodes may be patched to what a GPU's driver
 // lets them be.
 Outcome Turns(int rounds, const std::string &variants) {
     Setting setting;
@@ -61,7 +61,8 @@ TEST(Variants, FewerThanBatchSizesArePatchedAndNothingIsMissed) {
     EXPECT_LT(added.all.stats.Number("graph_bytes"), Turns(KNOWN, "8").stats.Number("graph_bytes"));
 }
 
-// With the settings that everybody has, pieces are what the host's pace makes them: almost all hit.
+// With the settings that everybody has, segments are what the host's pace makes them: almost all
+// hit.
 TEST(Variants, ByDefaultTooNearlyAllAreHits) {
     Setting setting;
     setting.preload = true;

@@ -214,15 +214,15 @@ TEST(Verify, TheProgramsMemoryComesFirst) {
 // The modes whose graphs are looked at: with an eager rule, piecewise cuts and full does not.
 TEST(Verify, OtherModesToo) {
     std::map<std::string, std::string> rule = {{"CUSPLICE_EAGER", "saxpy_n"}};
-    Verified pieces = Verify("eager_tenth", rule);
+    Verified segments = Verify("eager_tenth", rule);
     rule["CUSPLICE_VERIFY_MODE"] = "full";
     Verified full = Verify("eager_tenth", rule);
-    EXPECT_EQ(Text(pieces.report, "mode"), "piecewise");
+    EXPECT_EQ(Text(segments.report, "mode"), "piecewise");
     EXPECT_EQ(Text(full.report, "mode"), "full");
     EXPECT_EQ(full.run.stats.Number("eager_by.rule"), 0);
-    EXPECT_GT(pieces.run.stats.Number("eager_by.rule"), 0);
+    EXPECT_GT(segments.run.stats.Number("eager_by.rule"), 0);
     EXPECT_EQ(full.report.Number("equal"), Reached(full));
-    EXPECT_EQ(pieces.report.Number("equal"), Reached(pieces));
+    EXPECT_EQ(segments.report.Number("equal"), Reached(segments));
 }
 
 TEST(Verify, WithoutADriverThatCanIsSaid) {

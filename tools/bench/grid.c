@@ -10,14 +10,14 @@ const char *const bench_strategies[] = {"eager", "piecewise", "full", "as-record
 
 /* ---- which there are ---- */
 
-static bool add(struct bench_grid *grid, enum bench_strategy strategy, unsigned piece,
+static bool add(struct bench_grid *grid, enum bench_strategy strategy, unsigned segment,
                 const struct bench_breaks *breaks) {
     void *cells = realloc(grid->cells, (grid->n + 1) * sizeof *grid->cells);
     if (!cells)
         return false;
     grid->cells = cells;
     grid->cells[grid->n++] =
-        (struct bench_cell){.strategy = strategy, .piece = piece, .breaks = breaks};
+        (struct bench_cell){.strategy = strategy, .segment = segment, .breaks = breaks};
     return true;
 }
 
@@ -26,10 +26,10 @@ bool bench_grid_make(struct bench_grid *grid, const struct bench_plan *plan,
     *grid = (struct bench_grid){0};
     bool good = add(grid, BENCH_EAGER, 0, NULL);
     for (unsigned l = 0; l < lists->n && plan->strategies[BENCH_PIECEWISE]; l++)
-        for (unsigned p = 0; p < plan->n_pieces; p++)
-            good = good && add(grid, BENCH_PIECEWISE, plan->pieces[p], &lists->lists[l]);
-    for (unsigned p = 0; p < plan->n_pieces && plan->strategies[BENCH_FULL]; p++)
-        good = good && add(grid, BENCH_FULL, plan->pieces[p], NULL);
+        for (unsigned p = 0; p < plan->n_segments; p++)
+            good = good && add(grid, BENCH_PIECEWISE, plan->segments[p], &lists->lists[l]);
+    for (unsigned p = 0; p < plan->n_segments && plan->strategies[BENCH_FULL]; p++)
+        good = good && add(grid, BENCH_FULL, plan->segments[p], NULL);
     if (plan->strategies[BENCH_AS_RECORDED])
         good = good && add(grid, BENCH_AS_RECORDED, 0, NULL);
     grid->batches = grid->n > 1 ? (grid->n - 1 + BENCH_BATCH - 1) / BENCH_BATCH : 1;
@@ -81,14 +81,14 @@ static void set_up(struct batch *batch, unsigned i, const struct bench_cell *cel
         return;
     }
     snprintf(batch->names[i], sizeof batch->names[i], "%s, pieces of %u%s%s",
-             bench_strategies[cell->strategy], cell->piece, cell->breaks ? ", breaks " : "",
+             bench_strategies[cell->strategy], cell->segment, cell->breaks ? ", breaks " : "",
              cell->breaks ? cell->breaks->label : "");
     strategy->name = batch->names[i];
     strategy->mode = bench_strategies[cell->strategy];
     strategy->eager = cell->breaks ? cell->breaks->eager : NULL;
-    snprintf(batch->sizes[i][0], sizeof batch->sizes[i][0], "%u", cell->piece);
+    snprintf(batch->sizes[i][0], sizeof batch->sizes[i][0], "%u", cell->segment);
     snprintf(batch->sizes[i][1], sizeof batch->sizes[i][1], "%u",
-             plan->first < cell->piece ? plan->first : cell->piece);
+             plan->first < cell->segment ? plan->first : cell->segment);
     for (unsigned k = 0; k < 2; k++)
         batch->values[i][k] = batch->sizes[i][k];
     batch->keys[0] = "piece_max";

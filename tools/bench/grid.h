@@ -8,7 +8,7 @@
 #include "tools/bench/breaks.h"
 #include "tools/replay/run.h"
 
-enum { BENCH_PIECES = 32, BENCH_BATCH = 6 /* players of a batch, beside the plain one */ };
+enum { BENCH_SEGMENTS = 32, BENCH_BATCH = 6 /* players of a batch, beside the plain one */ };
 
 enum bench_strategy {
     BENCH_EAGER,
@@ -21,7 +21,7 @@ extern const char *const bench_strategies[]; /* their names, then NULL */
 
 struct bench_cell {
     enum bench_strategy strategy;
-    unsigned piece;                    /* piece_max; 0: the strategy has none of its own */
+    unsigned segment;                  /* piece_max; 0: the strategy has none of its own */
     const struct bench_breaks *breaks; /* NULL: lists do not bear on the strategy */
     struct replay_measured measured;
     double eager; /* the plain driver's median in the same batch */
@@ -34,7 +34,7 @@ struct bench_grid {
 
 struct bench_plan {
     bool strategies[BENCH_STRATEGIES];
-    unsigned pieces[BENCH_PIECES], n_pieces;
+    unsigned segments[BENCH_SEGMENTS], n_segments;
     unsigned first; /* piece_first; 0: as it is set */
     const char *preload;
     const char *recorded; /* the configuration of the recording */

@@ -1,5 +1,5 @@
 /*
- * A plot of times against piece sizes, as SVG. The same numbers and texts give the same bytes. It
+ * A plot of times against segment sizes, as SVG. The same numbers and texts give the same bytes. It
  * needs nothing but the file that it is written to.
  */
 #ifndef CUSPLICE_TOOLS_BENCH_PLOT_H

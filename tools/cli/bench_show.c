@@ -137,7 +137,7 @@ static void fill(const struct bench_found *found, const struct texts *texts, str
             return;
         row[0].number = i + 1;
         row[1].text = bench_strategies[cell->strategy];
-        row[2].number = cell->piece;
+        row[2].number = cell->segment;
         row[3].text = cell->breaks ? cell->breaks->label : "";
         row[4].number = (int64_t)(one->median + 0.5);
         row[5].number = (int64_t)(one->deviation + 0.5);
@@ -175,14 +175,14 @@ static void make_picture(const struct bench_found *found, struct picture *pictur
                      cell->strategy == BENCH_EAGER ? " (plain driver)" : "");
             *series = (struct plot_series){.name = name,
                                            .points = &picture->points[i],
-                                           .level = !cell->piece,
+                                           .level = !cell->segment,
                                            .baseline = cell->strategy == BENCH_EAGER};
         } else {
             series--;
         }
         series->n++;
         picture->points[i] =
-            (struct plot_point){cell->piece, cell->measured.median, cell->measured.deviation};
+            (struct plot_point){cell->segment, cell->measured.median, cell->measured.deviation};
         before = cell;
     }
     picture->plot.series = picture->series;

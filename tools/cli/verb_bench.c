@@ -118,27 +118,27 @@ static bool take_strategies(const struct cli_option *self, const char *text) {
     return take_list(self, text, take_strategy);
 }
 
-static bool take_piece(const struct cli_option *self, const char *text) {
-    unsigned piece, at = asked.plan.n_pieces;
+static bool take_segment(const struct cli_option *self, const char *text) {
+    unsigned segment, at = asked.plan.n_segments;
     (void)self;
-    if (!take_setting("--pieces", "piece_max", text, &piece))
+    if (!take_setting("--pieces", "piece_max", text, &segment))
         return false;
-    for (unsigned i = 0; i < asked.plan.n_pieces; i++)
-        if (asked.plan.pieces[i] == piece)
+    for (unsigned i = 0; i < asked.plan.n_segments; i++)
+        if (asked.plan.segments[i] == segment)
             return true;
-    if (at == BENCH_PIECES) {
-        cli_say("--pieces: more than %d sizes", BENCH_PIECES);
+    if (at == BENCH_SEGMENTS) {
+        cli_say("--pieces: more than %d sizes", BENCH_SEGMENTS);
         return false;
     }
-    for (; at && asked.plan.pieces[at - 1] > piece; at--)
-        asked.plan.pieces[at] = asked.plan.pieces[at - 1];
-    asked.plan.pieces[at] = piece;
-    asked.plan.n_pieces++;
+    for (; at && asked.plan.segments[at - 1] > segment; at--)
+        asked.plan.segments[at] = asked.plan.segments[at - 1];
+    asked.plan.segments[at] = segment;
+    asked.plan.n_segments++;
     return true;
 }
 
-static bool take_pieces(const struct cli_option *self, const char *text) {
-    return take_list(self, text, take_piece);
+static bool take_segments(const struct cli_option *self, const char *text) {
+    return take_list(self, text, take_segment);
 }
 
 static bool take_break(const struct cli_option *self, const char *text) {
@@ -176,7 +176,7 @@ static bool take_output(const struct cli_option *self, const char *text) {
 
 static const struct cli_option options[] = {
     {.name = "strategy", .value = "a value", .take = take_strategies, .words = bench_strategies},
-    CLI_OPTION("pieces", 0, take_pieces, NULL),
+    CLI_OPTION("pieces", 0, take_segments, NULL),
     CLI_OPTION("break", 0, take_break, NULL),
     CLI_NUMBER("top", &asked.top, 1, TOP_MAX),
     CLI_OPTION("first", 0, take_first, &asked.plan.first),
@@ -229,13 +229,13 @@ static int check_source(const struct cli_verb *self) {
 }
 
 static void set_defaults(void) {
-    static const char *const pieces[] = {"4", "16", "64", "256", "1024"};
+    static const char *const segments[] = {"4", "16", "64", "256", "1024"};
     for (unsigned i = 0; !asked.strategies && i < BENCH_STRATEGIES; i++)
         asked.plan.strategies[i] = true;
-    for (unsigned i = 0; !asked.plan.n_pieces && i < sizeof pieces / sizeof *pieces; i++)
-        asked.plan.pieces[i] = (unsigned)atoi(pieces[i]);
-    if (!asked.plan.n_pieces)
-        asked.plan.n_pieces = sizeof pieces / sizeof *pieces;
+    for (unsigned i = 0; !asked.plan.n_segments && i < sizeof segments / sizeof *segments; i++)
+        asked.plan.segments[i] = (unsigned)atoi(segments[i]);
+    if (!asked.plan.n_segments)
+        asked.plan.n_segments = sizeof segments / sizeof *segments;
     if (!asked.n_breaks) {
         asked.breaks[asked.n_breaks++] = "none";
         asked.breaks[asked.n_breaks++] = "every:10";

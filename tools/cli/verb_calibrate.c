@@ -214,10 +214,10 @@ static double time_between(const struct cst_trace *trace, double *apart) {
     const struct cst_op *last = NULL;
     for (size_t i = 0; values.of && i < trace->n_events; i++) {
         const struct cst_op *op = (const struct cst_op *)trace->events[i];
-        bool withheld = op->head.type == CST_OP && op->head.flags == CST_WITHHELD;
-        if (withheld && last && op->head.ns >= last->head.ns + last->host_ns)
+        bool deferred = op->head.type == CST_OP && op->head.flags == CST_DEFERRED;
+        if (deferred && last && op->head.ns >= last->head.ns + last->host_ns)
             values.of[values.n++] = (double)(op->head.ns - last->head.ns - last->host_ns);
-        last = withheld ? op : NULL;
+        last = deferred ? op : NULL;
     }
     double between = median(&values, apart);
     free(values.of);

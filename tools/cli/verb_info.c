@@ -22,7 +22,7 @@ static const char *const stream_kinds[] = {"?", "legacy", "per thread", "created
 
 struct counts {
     uint32_t threads, streams, kinds[3], opaque, cooperative;
-    uint64_t calls, flushes, pieces;
+    uint64_t calls, flushes, segments;
 };
 
 static struct counts count(const struct cst_trace *trace) {
@@ -40,7 +40,7 @@ static struct counts count(const struct cst_trace *trace) {
     for (size_t i = 0; i < trace->n_events; i++) {
         counts.calls += trace->events[i]->type == CST_CALL;
         counts.flushes += trace->events[i]->type == CST_FLUSH;
-        counts.pieces += trace->events[i]->type == CST_PIECE;
+        counts.segments += trace->events[i]->type == CST_SEGMENT;
     }
     return counts;
 }
@@ -86,7 +86,7 @@ static void print_json(const struct look *look, const struct counts *counts) {
     cus_json_integer(&json, "open", (int64_t)model->open);
     json_real(&json, "share", look_share(model->in_graphs, model->n_ops));
     cus_json_integer(&json, "graph_launches", (int64_t)model->graph_launches);
-    cus_json_integer(&json, "pieces", (int64_t)counts->pieces);
+    cus_json_integer(&json, "pieces", (int64_t)counts->segments);
     cus_json_integer(&json, "calls", (int64_t)counts->calls);
     cus_json_integer(&json, "flushes", (int64_t)counts->flushes);
     cus_json_integer(&json, "steps", model->n_steps);
@@ -186,7 +186,7 @@ static void print_text(const struct look *look, const struct counts *counts) {
            "ops", model->n_ops, model->in_graphs, look_share(model->in_graphs, model->n_ops),
            model->eager, model->flushed, model->open);
     printf("  %-16s %" PRIu64 ", of %" PRIu64 " pieces\n", "graph launches", model->graph_launches,
-           counts->pieces);
+           counts->segments);
     printf("  %-16s %u; %" PRIu64 " calls that are no ops, %" PRIu64 " flushes\n", "steps",
            model->n_steps, counts->calls, counts->flushes);
     if (trace->n_gpu)

@@ -164,9 +164,9 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
         (double)sum(b->eager_by, CUS_EAGERS), false);
     add_each(rows, "eager_by", eager_name, a->eager_by, b->eager_by, CUS_EAGERS);
     ADD("", "graph_launches", r->graph_launches, graph_launches);
-    ADD("", "pieces", UNKNOWN, pieces);
+    ADD("", "pieces", UNKNOWN, segments);
     ADD("", "built", UNKNOWN, built);
-    ADD("", "segments", UNKNOWN, segments);
+    ADD("", "segments", UNKNOWN, runs);
     ADD("", "steps", UNKNOWN, steps);
     ADD("signatures", "exact", r->exact, sig_exact);
     ADD("signatures", "patched", r->patched, sig_patched);
@@ -265,7 +265,7 @@ static void show_tries(const struct whatif_found *found, enum table_format forma
                : format == TABLE_MD
                    ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
                    : " %10" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12.1f %+8.1f\n",
-               it->kernel->calls, c->segments, c->graph_launches, c->in_graphs, now, now - host);
+               it->kernel->calls, c->runs, c->graph_launches, c->in_graphs, now, now - host);
     }
     if (found->kernels > found->n_tries && format != TABLE_CSV)
         printf("\n%u kernels that are launched less often were not tried.\n",
@@ -313,9 +313,9 @@ static void json_played(struct cus_json *json, const struct whatif_found *found,
     cus_json_close(json, '}');
     json_each(json, "eager_by", eager_name, c->eager_by, CUS_EAGERS, true);
     cus_json_number(json, "graph_launches", c->graph_launches);
-    cus_json_number(json, "pieces", c->pieces);
+    cus_json_number(json, "pieces", c->segments);
     cus_json_number(json, "built", c->built);
-    cus_json_number(json, "segments", c->segments);
+    cus_json_number(json, "segments", c->runs);
     cus_json_number(json, "steps", c->steps);
     cus_json_open(json, "signatures", '{');
     cus_json_number(json, "exact", c->sig_exact);

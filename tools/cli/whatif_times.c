@@ -158,26 +158,26 @@ static size_t warm_from(const struct cst_trace *trace) {
 }
 
 bool cli_whatif_host(const struct cst_trace *trace, bool program, struct whatif_recording *out) {
-    struct sample by_fate[2] = {{malloc((trace->ops + 1) * sizeof(double)), 0},
-                                {malloc((trace->ops + 1) * sizeof(double)), 0}};
-    bool room = by_fate[0].values && by_fate[1].values;
+    struct sample by_outcome[2] = {{malloc((trace->ops + 1) * sizeof(double)), 0},
+                                   {malloc((trace->ops + 1) * sizeof(double)), 0}};
+    bool room = by_outcome[0].values && by_outcome[1].values;
     for (size_t i = program ? warm_from(trace) : 0; room && i < trace->n_events; i++)
         if (trace->events[i]->type == CST_OP && is_plain(trace, i)) {
-            struct sample *sample = &by_fate[trace->events[i]->flags == CST_EAGER];
+            struct sample *sample = &by_outcome[trace->events[i]->flags == CST_EAGER];
             sample->values[sample->n++] = op_at(trace, i)->host_ns;
         }
     /* The few that go out by themselves among many that do not stand where a step begins or ends:
      * others would not be like them. */
-    size_t all = by_fate[0].n + by_fate[1].n;
-    for (unsigned fate = 0; fate < 2; fate++)
-        if (program && by_fate[fate].n < all / SHARE)
-            by_fate[fate].n = 0;
+    size_t all = by_outcome[0].n + by_outcome[1].n;
+    for (unsigned outcome = 0; outcome < 2; outcome++)
+        if (program && by_outcome[outcome].n < all / SHARE)
+            by_outcome[outcome].n = 0;
     if (room) {
-        out->matched = middle(&by_fate[0], &out->matched_apart);
-        out->eager = middle(&by_fate[1], &out->eager_apart);
+        out->matched = middle(&by_outcome[0], &out->matched_apart);
+        out->eager = middle(&by_outcome[1], &out->eager_apart);
     }
-    free(by_fate[0].values);
-    free(by_fate[1].values);
+    free(by_outcome[0].values);
+    free(by_outcome[1].values);
     return room;
 }
 
@@ -234,7 +234,7 @@ static double graph_ratio(const struct cst_trace *trace, const struct whatif_cos
 
 /* ---- the program behind its calls ---- */
 
-enum outcome { WITHHELD, ISSUED, GRAPH, NEITHER };
+enum outcome { DEFERRED, ISSUED, GRAPH, NEITHER };
 
 /* From the end of an op to the next one of its thread. */
 struct between {
@@ -259,7 +259,7 @@ static bool look_behind(const struct cst_trace *trace, size_t i, struct between 
     const struct cst_op *op = op_at(trace, i);
     uint64_t end = op->head.ns + op->host_ns;
     *it = (struct between){.kind = op->kind,
-                           .outcome = op->head.flags == CST_EAGER ? ISSUED : WITHHELD};
+                           .outcome = op->head.flags == CST_EAGER ? ISSUED : DEFERRED};
     size_t last = i + AHEAD;
     for (i++; i < trace->n_events && i <= last; i++) {
         const struct cst_record *event = trace->events[i];
@@ -273,7 +273,7 @@ static bool look_behind(const struct cst_trace *trace, size_t i, struct between 
             return true;
         }
         bool usual = event->type == CST_LAUNCH && event->flags != CST_BUILT;
-        it->outcome = usual && it->outcome == WITHHELD ? GRAPH : NEITHER;
+        it->outcome = usual && it->outcome == DEFERRED ? GRAPH : NEITHER;
     }
     return false;
 }
@@ -294,7 +294,7 @@ static void find_behind(struct between *all, size_t n, struct whatif_recording *
         if (end - i < PAIR_ENOUGH)
             continue;
         double ns = (double)all[i + (end - i) / 4].ns;
-        if (first->outcome == WITHHELD)
+        if (first->outcome == DEFERRED)
             quiet = ns;
         else if (quiet >= 0) {
             more[first->outcome] += (ns - quiet) * (double)(end - i);

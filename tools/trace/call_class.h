@@ -1,5 +1,5 @@
 /*
- * What a call of the driver or of the runtime is to withheld work, by its name as a profiler gives
+ * What a call of the driver or of the runtime is to deferred work, by its name as a profiler gives
  * it: the rows of shim/api/cuda_api.def and of runtime_api.def.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_CALL_CLASS_H

@@ -136,11 +136,11 @@ static uint32_t *rows_of(const struct look *look, unsigned side, struct report_r
                     row[NAME].text = name;
             }
             union table_value *row = table->values + (size_t)row_of[kind] * KERNEL_COLUMNS;
-            enum look_fate fate = look_fate(op);
+            enum look_outcome outcome = look_outcome(op);
             row[CALLS_A + side].number++;
-            row[GRAPHS_A + side].number += fate == LOOK_GRAPH;
+            row[GRAPHS_A + side].number += outcome == LOOK_GRAPH;
             row[HOST_A + side].number += op->op->host_ns;
-            row[BREAKS_A + side].number += fate == LOOK_EAGER && look_ends_run(look, s, i);
+            row[BREAKS_A + side].number += outcome == LOOK_EAGER && look_ends_run(look, s, i);
         }
     return row_of;
 }

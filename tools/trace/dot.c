@@ -12,19 +12,19 @@ static void node(const struct look *look, const struct model_op *op, uint32_t i,
         ", style=dashed",
     };
     const struct cst_trace *trace = look->trace;
-    enum look_fate fate = look_fate(op);
+    enum look_outcome outcome = look_outcome(op);
     fprintf(to, "    op%u [label=\"", i);
     clean_dot(to, names_of(look->names, op->op->kind));
-    if (fate == LOOK_EAGER) {
+    if (outcome == LOOK_EAGER) {
         fputs("\\neager: ", to);
         clean_dot(to, cst_string(trace, op->op->why));
-    } else if (fate == LOOK_FLUSHED) {
+    } else if (outcome == LOOK_FLUSHED) {
         fputs("\\nflushed: ", to);
         clean_dot(to, cst_string(trace, ((const struct cst_flush *)op->out)->cause));
-    } else if (fate == LOOK_OPEN) {
+    } else if (outcome == LOOK_OPEN) {
         fputs("\\nopen", to);
     }
-    fprintf(to, "\"%s];\n", styles[fate]);
+    fprintf(to, "\"%s];\n", styles[outcome]);
 }
 
 void dump_dot(const struct look *look, uint32_t number, FILE *to) {
@@ -47,7 +47,7 @@ void dump_dot(const struct look *look, uint32_t number, FILE *to) {
             fprintf(to,
                     "    subgraph cluster_%u {\n    label=\"piece %u, %s, %u patched\";\n"
                     "    style=filled;\n    color=\"#dfe9f5\";\n",
-                    i, launch->piece,
+                    i, launch->segment,
                     choices[launch->head.flags <= CST_BUILT ? launch->head.flags : 0],
                     launch->patched);
         }

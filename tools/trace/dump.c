@@ -108,7 +108,7 @@ static void put_op(struct cus_json *json, const struct look *look, const struct 
     const struct cst_trace *trace = look->trace;
     const struct cst_kind *kind = trace->kinds[op->op->kind];
     const struct model_step *step = &look->model->steps[op->step];
-    enum look_fate fate = look_fate(op);
+    enum look_outcome outcome = look_outcome(op);
     cus_json_integer(json, "stream", op->op->stream);
     cus_json_integer(json, "step", step->number);
     cus_json_integer(json, "op", op - look->model->ops);
@@ -117,21 +117,21 @@ static void put_op(struct cus_json *json, const struct look *look, const struct 
     shape(json, kind, op->op);
     cus_json_integer(json, "host_ns", op->op->host_ns);
     cus_json_integer(json, "result", op->op->result);
-    cus_json_text(json, "fate", look_fates[fate]);
+    cus_json_text(json, "fate", look_outcomes[outcome]);
     if (op->out)
         cus_json_integer(json, "out_ns", (int64_t)(op->out->ns - trace->begin_ns));
     if (op->gpu) {
         cus_json_integer(json, "gpu_begin_ns", (int64_t)(op->gpu->head.ns - trace->begin_ns));
         cus_json_integer(json, "gpu_ns", (int64_t)op->gpu->gpu_ns);
     }
-    if (fate == LOOK_GRAPH) {
-        cus_json_integer(json, "piece", ((const struct cst_launch *)op->out)->piece);
+    if (outcome == LOOK_GRAPH) {
+        cus_json_integer(json, "piece", ((const struct cst_launch *)op->out)->segment);
         cus_json_integer(json, "place", op->place);
-    } else if (fate == LOOK_FLUSHED) {
+    } else if (outcome == LOOK_FLUSHED) {
         cus_json_text(json, "cause", cst_string(trace, ((const struct cst_flush *)op->out)->cause));
         cus_json_text(json, "reason",
                       cst_string(trace, ((const struct cst_flush *)op->out)->reason));
-    } else if (fate == LOOK_EAGER) {
+    } else if (outcome == LOOK_EAGER) {
         cus_json_text(json, "eager", cst_string(trace, op->op->eager));
         cus_json_text(json, "why", cst_string(trace, op->op->why));
     }
@@ -151,7 +151,7 @@ static void put_call(struct cus_json *json, const struct look *look, const struc
 static void put_launch(struct cus_json *json, const struct cst_launch *launch) {
     cus_json_integer(json, "stream", launch->stream);
     cus_json_integer(json, "n", launch->n);
-    cus_json_integer(json, "piece", launch->piece);
+    cus_json_integer(json, "piece", launch->segment);
     cus_json_integer(json, "variant", launch->variant);
     cus_json_text(json, "choice", WORD(choices, launch->head.flags));
     cus_json_integer(json, "patched", launch->patched);
@@ -174,10 +174,10 @@ static void put_rest(struct cus_json *json, const struct look *look,
         cus_json_text(json, "reason", cst_string(trace, flush->reason));
     } else if (record->type == CST_LAUNCH) {
         put_launch(json, (const struct cst_launch *)record);
-    } else if (record->type == CST_PIECE) {
-        cus_json_integer(json, "stream", ((const struct cst_piece *)record)->stream);
-        cus_json_integer(json, "piece", ((const struct cst_piece *)record)->id);
-        cus_json_integer(json, "n", ((const struct cst_piece *)record)->n);
+    } else if (record->type == CST_SEGMENT) {
+        cus_json_integer(json, "stream", ((const struct cst_segment *)record)->stream);
+        cus_json_integer(json, "piece", ((const struct cst_segment *)record)->id);
+        cus_json_integer(json, "n", ((const struct cst_segment *)record)->n);
     } else {
         cus_json_integer(json, "records", (int64_t)((const struct cst_lost *)record)->records);
         cus_json_integer(json, "ops", (int64_t)((const struct cst_lost *)record)->ops);
@@ -185,12 +185,12 @@ static void put_rest(struct cus_json *json, const struct look *look,
 }
 
 static const char *type_word(uint8_t type) {
-    return type == CST_OP       ? "op"
-           : type == CST_CALL   ? "call"
-           : type == CST_FLUSH  ? "flush"
-           : type == CST_LAUNCH ? "graph"
-           : type == CST_PIECE  ? "piece"
-                                : "lost";
+    return type == CST_OP        ? "op"
+           : type == CST_CALL    ? "call"
+           : type == CST_FLUSH   ? "flush"
+           : type == CST_LAUNCH  ? "graph"
+           : type == CST_SEGMENT ? "piece"
+                                 : "lost";
 }
 
 static uint32_t stream_of(const struct cst_record *record) {
@@ -203,8 +203,8 @@ static uint32_t stream_of(const struct cst_record *record) {
         return ((const struct cst_flush *)record)->stream;
     case CST_LAUNCH:
         return ((const struct cst_launch *)record)->stream;
-    case CST_PIECE:
-        return ((const struct cst_piece *)record)->stream;
+    case CST_SEGMENT:
+        return ((const struct cst_segment *)record)->stream;
     default:
         return CST_NONE;
     }

@@ -56,10 +56,10 @@ const char *export_stream(unsigned kind) {
     return WORD(words, kind);
 }
 
-const char *export_fate(const struct model_op *op) {
+const char *export_outcome(const struct model_op *op) {
     if (op->out)
         return model_in_graph(op) ? "graph" : "flushed";
-    return op->op->head.flags == CST_WITHHELD ? "open" : "eager";
+    return op->op->head.flags == CST_DEFERRED ? "open" : "eager";
 }
 
 const char *export_api(const struct cst_kind *kind, const struct cst_op *op) {

@@ -39,7 +39,7 @@ const char *export_choice(unsigned choice); /* enum cst_choice */
 const char *export_op(unsigned op);         /* enum cst_op_type */
 const char *export_stream(unsigned kind);   /* enum cst_stream_kind */
 /* "graph", "flushed", "eager" or "open". */
-const char *export_fate(const struct model_op *op);
+const char *export_outcome(const struct model_op *op);
 /* The driver function that the op was asked for by. */
 const char *export_api(const struct cst_kind *kind, const struct cst_op *op);
 /* Of memsets and copies. */

@@ -179,7 +179,7 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
         kind->op == CST_OP_LAUNCH ? export_api(kind, op->op) : w->job->names[kind->id].mangled;
     begin_host_slice(w, &op->op->head, op->op->host_ns, "cuda_driver", api);
     out_key_number(w->out, "correlation", number + 1);
-    out_key_text(w->out, "fate", export_fate(op));
+    out_key_text(w->out, "fate", export_outcome(op));
     if (op->op->eager)
         out_key_text(w->out, "eager", cst_string(w->trace, op->op->eager));
     if (op->op->result)
@@ -204,7 +204,7 @@ static void put_call(struct writer *w, const struct cst_call *call) {
 
 static void put_launch(struct writer *w, const struct cst_launch *launch) {
     begin_host_slice(w, &launch->head, launch->host_ns, "cusplice", "graph launch");
-    out_key_number(w->out, "piece", launch->piece);
+    out_key_number(w->out, "piece", launch->segment);
     out_key_number(w->out, "variant", launch->variant);
     out_key_text(w->out, "choice", export_choice(launch->head.flags));
     out_key_number(w->out, "ops", launch->n);
@@ -224,11 +224,11 @@ static void put_flush(struct writer *w, const struct cst_flush *flush) {
     out_text(w->out, "}}");
 }
 
-static void put_piece(struct writer *w, const struct cst_piece *piece) {
-    put_instant(w, &piece->head, "piece");
-    out_key_number(w->out, "piece", piece->id);
-    out_key_number(w->out, "ops", piece->n);
-    put_stream(w, piece->stream);
+static void put_segment(struct writer *w, const struct cst_segment *segment) {
+    put_instant(w, &segment->head, "piece");
+    out_key_number(w->out, "piece", segment->id);
+    out_key_number(w->out, "ops", segment->n);
+    put_stream(w, segment->stream);
     out_text(w->out, "}}");
 }
 
@@ -257,8 +257,8 @@ static void put_host(struct writer *w) {
         case CST_FLUSH:
             put_flush(w, (const struct cst_flush *)record);
             break;
-        case CST_PIECE:
-            put_piece(w, (const struct cst_piece *)record);
+        case CST_SEGMENT:
+            put_segment(w, (const struct cst_segment *)record);
             break;
         case CST_LOST:
             put_lost(w, (const struct cst_lost *)record);
@@ -336,7 +336,7 @@ static void put_gpu_stream(struct writer *w, uint32_t stream) {
                 last++;
             begin_gpu_slice(w, "cusplice", "graph", stream, spans[ops->ops[i]].start,
                             spans[ops->ops[last]].end);
-            out_key_number(w->out, "piece", launch->piece);
+            out_key_number(w->out, "piece", launch->segment);
             out_key_number(w->out, "ops", last - i + 1);
             out_text(w->out, "}}");
         }

@@ -229,7 +229,7 @@ static void put_execution(struct writer *w, const struct model_op *op, uint32_t 
         .node = DATABASE_NULL,
     };
     if (model_in_graph(op)) {
-        at.graph = ((const struct cst_launch *)op->out)->piece;
+        at.graph = ((const struct cst_launch *)op->out)->segment;
         at.node = (int64_t)((uint64_t)at.graph << 32 | (op->place + 1));
     }
     puts[w->trace->kinds[op->op->kind]->op](w, op->op, &at);
@@ -288,7 +288,7 @@ static void put_op(struct writer *w, uint32_t number) {
     if (kind->op != CST_OP_LAUNCH)
         elements = (int64_t)(record->dims[0] | (uint64_t)record->dims[1] << 32);
     database_row(w->db, SCHEMA_CUSPLICE_OP, "iiiitnnnssn", id, (int64_t)record->kind,
-                 (int64_t)record->stream, (int64_t)op->step + 1, export_fate(op), launch, flush,
+                 (int64_t)record->stream, (int64_t)op->step + 1, export_outcome(op), launch, flush,
                  place, cst_string(w->trace, record->eager), cst_string(w->trace, record->why),
                  elements);
 }
@@ -325,7 +325,7 @@ static void put_launch(struct writer *w, const struct cst_launch *launch) {
     int64_t start = when(w, launch->head.ns);
     database_row(w->db, SCHEMA_CUSPLICE_LAUNCH, "niiiiiitiiii", id_of_out(w, &launch->head), start,
                  start + launch->host_ns, global_tid(w, launch->head.thread),
-                 (int64_t)launch->stream, (int64_t)launch->piece, (int64_t)launch->variant,
+                 (int64_t)launch->stream, (int64_t)launch->segment, (int64_t)launch->variant,
                  export_choice(launch->head.flags), (int64_t)launch->n, (int64_t)launch->patched,
                  (int64_t)launch->build_ns, (int64_t)launch->bytes);
 }
@@ -337,9 +337,10 @@ static void put_flush(struct writer *w, const struct cst_flush *flush) {
                  cst_string(w->trace, flush->reason));
 }
 
-static void put_piece(struct writer *w, const struct cst_piece *piece) {
-    database_row(w->db, SCHEMA_CUSPLICE_PIECE, "iiiii", (int64_t)piece->id, when(w, piece->head.ns),
-                 global_tid(w, piece->head.thread), (int64_t)piece->stream, (int64_t)piece->n);
+static void put_segment(struct writer *w, const struct cst_segment *segment) {
+    database_row(w->db, SCHEMA_CUSPLICE_SEGMENT, "iiiii", (int64_t)segment->id,
+                 when(w, segment->head.ns), global_tid(w, segment->head.thread),
+                 (int64_t)segment->stream, (int64_t)segment->n);
 }
 
 static void put_lost(struct writer *w, const struct cst_lost *lost) {
@@ -365,8 +366,8 @@ static void put_events(struct writer *w) {
         case CST_FLUSH:
             put_flush(w, (const struct cst_flush *)record);
             break;
-        case CST_PIECE:
-            put_piece(w, (const struct cst_piece *)record);
+        case CST_SEGMENT:
+            put_segment(w, (const struct cst_segment *)record);
             break;
         case CST_LOST:
             put_lost(w, (const struct cst_lost *)record);

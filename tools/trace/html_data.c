@@ -6,13 +6,12 @@
  *             out (0: none, else 1 + the zigzag difference to the last out), alone (why it is in
  *             no graph, in the JSON `lists`; 0: see its out)
  *   c-out-*   by LAUNCH and FLUSH: time, host, build (ns), stream, n, how (1 to 3: enum cst_choice,
- *             0: FLUSH), piece, variant, patched; of a FLUSH piece and variant are its cause and
- *             reason, by number in `texts` ([text, what it means, what to do])
- *   c-call-*  by call that is no op: time, host, stream (0: none, else 1 + it), thread, label
- *   c-shape-* by kind and dimensions that came together: kind, d0 to d6
- *   c-gpu-*   by op of which it is known when it ran: op (difference), begin (zigzag, from its call
- *             on), time
- *   c-step-*  by step of the model: stream, n, signature, begin (zigzag), time
+ *             0: FLUSH), segment, variant, patched; of a FLUSH segment and variant are its cause
+ * and reason, by number in `texts` ([text, what it means, what to do]) c-call-*  by call that is no
+ * op: time, host, stream (0: none, else 1 + it), thread, label c-shape-* by kind and dimensions
+ * that came together: kind, d0 to d6 c-gpu-*   by op of which it is known when it ran: op
+ * (difference), begin (zigzag, from its call on), time c-step-*  by step of the model: stream, n,
+ * signature, begin (zigzag), time
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ struct column {
 };
 
 enum { TIME, HOST, SHAPE, STREAM, THREAD, OUT, ALONE, OPS };
-enum { O_TIME, O_HOST, O_BUILD, O_STREAM, O_N, O_HOW, O_PIECE, O_VARIANT, O_PATCHED, OUTS };
+enum { O_TIME, O_HOST, O_BUILD, O_STREAM, O_N, O_HOW, O_SEGMENT, O_VARIANT, O_PATCHED, OUTS };
 enum { C_TIME, C_HOST, C_STREAM, C_THREAD, C_LABEL, CALLS };
 enum { S_KIND, S_D0, S_D6 = S_D0 + 6, SHAPES };
 enum { T_STREAM, T_N, T_SIGNATURE, T_BEGIN, T_TIME, STEPS };
@@ -210,7 +209,7 @@ static int by_address(const void *a, const void *b) {
 /* One and all of an op's answers to "why is it in no graph", from 1 on. */
 static uint32_t alone_of(struct data *data, const struct cst_op *op) {
     const struct cst_trace *trace = data->look->trace;
-    if (op->head.flags == CST_WITHHELD && !op->result)
+    if (op->head.flags == CST_DEFERRED && !op->result)
         return 0;
     const char *eager = cst_string(trace, op->eager);
     uint32_t known = data->alone.n;
@@ -268,7 +267,7 @@ static void take_out(struct data *data, const struct cst_record *record, uint64_
     if (record->type == CST_LAUNCH) {
         const struct cst_launch *launch = (const struct cst_launch *)record;
         const uint64_t values[] = {launch->host_ns, launch->build_ns, launch->stream,
-                                   launch->n,       record->flags,    launch->piece,
+                                   launch->n,       record->flags,    launch->segment,
                                    launch->variant, launch->patched};
         for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
             put(data, &to[O_HOST + i], values[i]);

@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
-const char *const look_fates[] = {"graph", "eager", "flushed", "open"};
+const char *const look_outcomes[] = {"graph", "eager", "flushed", "open"};
 
 enum { LISTED = 8 };
 
@@ -79,10 +79,10 @@ void look_close(struct look *look) {
 
 /* ---- questions ---- */
 
-enum look_fate look_fate(const struct model_op *op) {
+enum look_outcome look_outcome(const struct model_op *op) {
     if (op->out)
         return op->out->type == CST_LAUNCH ? LOOK_GRAPH : LOOK_FLUSHED;
-    return op->op->head.flags == CST_WITHHELD ? LOOK_OPEN : LOOK_EAGER;
+    return op->op->head.flags == CST_DEFERRED ? LOOK_OPEN : LOOK_EAGER;
 }
 
 bool look_ends_run(const struct look *look, uint32_t stream, uint32_t i) {

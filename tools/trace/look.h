@@ -30,9 +30,9 @@ static inline const struct model_op *look_op(const struct look *look, uint32_t s
 }
 
 /* What became of an op. */
-enum look_fate { LOOK_GRAPH, LOOK_EAGER, LOOK_FLUSHED, LOOK_OPEN };
-enum look_fate look_fate(const struct model_op *op);
-extern const char *const look_fates[]; /* "graph", "eager", "flushed", "open" */
+enum look_outcome { LOOK_GRAPH, LOOK_EAGER, LOOK_FLUSHED, LOOK_OPEN };
+enum look_outcome look_outcome(const struct model_op *op);
+extern const char *const look_outcomes[]; /* "graph", "eager", "flushed", "open" */
 
 /* True where op `i` of the stream ended a run: it is in no graph, and the op before it in the same
  * step is in one. */

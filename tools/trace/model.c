@@ -1,4 +1,4 @@
-/* One pass over the events, with a queue of withheld ops for each stream. */
+/* One pass over the events, with a queue of deferred ops for each stream. */
 #include "tools/trace/model.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* Of one stream, while the pass runs. */
 struct state {
-    uint32_t *withheld; /* ops in model->ops; those before `gone` have gone out */
+    uint32_t *deferred; /* ops in model->ops; those before `gone` have gone out */
     uint32_t n, gone, room;
     uint32_t step; /* the one that runs; CST_NONE: none does */
     uint32_t op_room, step_room;
@@ -62,7 +62,7 @@ static bool take_op(struct pass *pass, const struct cst_op *op) {
     struct state *state = &pass->state[op->stream];
     uint32_t step = step_of(pass, op->stream, &op->head);
     if (step == CST_NONE || !grow((void **)&s->ops, s->n_ops, &state->op_room, sizeof *s->ops) ||
-        !grow((void **)&state->withheld, state->n, &state->room, sizeof *state->withheld))
+        !grow((void **)&state->deferred, state->n, &state->room, sizeof *state->deferred))
         return false;
     struct model_step *in = &model->steps[step];
     in->n_ops++;
@@ -70,20 +70,20 @@ static bool take_op(struct pass *pass, const struct cst_op *op) {
     in->signature = XXH3_64bits_withSeed(op->dims, sizeof op->dims, in->signature ^ op->kind);
     s->ops[s->n_ops++] = model->n_ops;
     model->ops[model->n_ops++] = (struct model_op){.op = op, .step = step};
-    if (op->head.flags == CST_WITHHELD)
-        state->withheld[state->n++] = model->n_ops - 1;
+    if (op->head.flags == CST_DEFERRED)
+        state->deferred[state->n++] = model->n_ops - 1;
     else
         model->eager++;
     return true;
 }
 
-/* The oldest `n` withheld ops went out. Fewer where records were lost. */
+/* The oldest `n` deferred ops went out. Fewer where records were lost. */
 static void take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
     struct model *model = pass->model;
     struct state *state = &pass->state[stream];
     bool graph = out->type == CST_LAUNCH;
     for (uint32_t i = 0; i < n && state->gone < state->n; i++, state->gone++) {
-        struct model_op *op = &model->ops[state->withheld[state->gone]];
+        struct model_op *op = &model->ops[state->deferred[state->gone]];
         op->out = out;
         op->place = i;
         model->in_graphs += graph;
@@ -143,7 +143,7 @@ struct model *model_make(const struct cst_trace *trace) {
     for (uint32_t i = 0; made && i < trace->n_streams; i++)
         model->open += pass.state[i].n - pass.state[i].gone;
     for (uint32_t i = 0; pass.state && i < trace->n_streams; i++)
-        free(pass.state[i].withheld);
+        free(pass.state[i].deferred);
     free(pass.state);
     made = made && model_gpu_times(model);
     if (made)

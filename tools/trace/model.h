@@ -13,7 +13,7 @@ extern "C" {
 
 struct model_op {
     const struct cst_op *op;
-    /* The LAUNCH (in a graph) or FLUSH (one by one, after being withheld) by which it went out;
+    /* The LAUNCH (in a graph) or FLUSH (one by one, after being deferred) by which it went out;
      * NULL: by itself, at once, or the trace ends before. */
     const struct cst_record *out;
     const struct cst_gpu *gpu; /* when it ran; NULL: not known */
@@ -46,7 +46,7 @@ struct model {
     struct model_step *steps; /* in the order in which they began */
     uint32_t n_steps;
     struct model_stream *streams; /* by stream id; trace->n_streams of them */
-    uint64_t in_graphs, flushed, eager, graph_launches, open; /* withheld when the trace ends */
+    uint64_t in_graphs, flushed, eager, graph_launches, open; /* deferred when the trace ends */
     uint64_t gpu_known; /* ops of which the GPU times are known */
 };
 

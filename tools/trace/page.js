@@ -97,7 +97,7 @@ class Page {
             warn(`${count(t.lost_records)} records found no room and are missing, ${count(t.lost_ops)} ops among them: the numbers are too small.`);
         if (!t.closed) warn("The recording did not end in good order: the end is missing.");
         if (t.torn_bytes) warn(`${count(t.torn_bytes)} bytes at the end of the file are torn and left out.`);
-        if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} withheld when the trace ends.`);
+        if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} deferred when the trace ends.`);
     }
 
     // The moment of the first event, by the clock pair of the facts; null: not known.
@@ -182,7 +182,7 @@ class Page {
         if (box >= d.n + d.m + d.c) return nameOf(d, d.gpuOp[box - d.n - d.m - d.c]);
         if (box >= d.n + d.m) return d.lists.labels[d.callLabel[box - d.n - d.m]];
         const out = box - d.n;
-        return d.outHow[out] ? `piece ${d.outPiece[out]}, ${count(d.outN[out])} ops` : `flush of ${count(d.outN[out])} ops`;
+        return d.outHow[out] ? `segment ${d.outSegment[out]}, ${count(d.outN[out])} ops` : `flush of ${count(d.outN[out])} ops`;
     }
 
     tip(lines, x, y) {
@@ -215,7 +215,7 @@ class Page {
             const texts = d.lists.texts.map((t) => (has(t) ? 1 : 0));
             this.hits = new Uint8Array(d.boxBegin.length);
             for (let i = 0; i < d.m; i++)
-                if (!d.outHow[i] && (texts[d.outPiece[i]] || texts[d.outVariant[i]])) this.hits[d.n + i] = 1;
+                if (!d.outHow[i] && (texts[d.outSegment[i]] || texts[d.outVariant[i]])) this.hits[d.n + i] = 1;
             for (let i = 0; i < d.n; i++) {
                 const out = d.opOut[i];
                 if (!kinds[d.shapeKind[d.opShape[i]]] && !alone[d.opAlone[i]]) continue;

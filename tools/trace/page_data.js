@@ -292,14 +292,14 @@ function fateText(d, op) {
         return text + advice(whyOf(d, alone[2]));
     }
     if (!d.outHow[out])
-        return `withheld, then issued one by one: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outPiece[out]]}${failed}${advice(d.causes.get(d.lists.texts[d.outPiece[out]]))}`;
+        return `deferred, then issued one by one: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outSegment[out]]}${failed}${advice(d.causes.get(d.lists.texts[d.outSegment[out]]))}`;
     return outText(d, out) + failed;
 }
 
 function outText(d, out) {
     if (!d.outHow[out])
-        return `flush of ${count(d.outN[out])} ops: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outPiece[out]]}`;
+        return `flush of ${count(d.outN[out])} ops: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outSegment[out]]}`;
     const how = ["", "as it was", `${count(d.outPatched[out])} nodes patched`, "built"][d.outHow[out]] || "as it was";
     const built = d.outBuild[out] ? ` in ${time(d.outBuild[out])}` : "";
-    return `graph of ${count(d.outN[out])} ops, ${how}${built}: piece ${d.outPiece[out]}, variant ${d.outVariant[out]}, launched in ${time(d.outHost[out])}`;
+    return `graph of ${count(d.outN[out])} ops, ${how}${built}: segment ${d.outSegment[out]}, variant ${d.outVariant[out]}, launched in ${time(d.outHost[out])}`;
 }

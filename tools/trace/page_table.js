@@ -145,7 +145,7 @@ function addAround(d) {
         if (!keys.has(number)) {
             const key =
                 out >= 0
-                    ? ["flush", d.lists.texts[d.outVariant[out]], d.lists.texts[d.outPiece[out]]]
+                    ? ["flush", d.lists.texts[d.outVariant[out]], d.lists.texts[d.outSegment[out]]]
                     : alone && alone[0]
                       ? ["eager", alone[1], alone[2]]
                       : ["open", "", ""];

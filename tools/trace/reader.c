@@ -26,15 +26,15 @@
 enum { REPLAY = CST_OBSTACLE - CST_MODULE + 1, UNPACK_LEAST = 64 << 20, UNPACK_TIMES = 100 };
 
 /* Payloads that live beside the mapped file, and everything else that is freed with the trace. */
-struct piece_of_memory {
-    struct piece_of_memory *next;
+struct segment_of_memory {
+    struct segment_of_memory *next;
     char bytes[];
 };
 
 struct memory {
     void *map;
     size_t map_bytes;
-    struct piece_of_memory *first;
+    struct segment_of_memory *first;
 };
 
 /* Pointers that are gathered; `n` of `room`. */
@@ -72,12 +72,12 @@ static bool no_memory(struct reading *r) {
 }
 
 static char *keep(struct memory *memory, size_t bytes) {
-    struct piece_of_memory *piece = malloc(sizeof *piece + bytes);
-    if (!piece)
+    struct segment_of_memory *segment = malloc(sizeof *segment + bytes);
+    if (!segment)
         return NULL;
-    piece->next = memory->first;
-    memory->first = piece;
-    return piece->bytes;
+    segment->next = memory->first;
+    memory->first = segment;
+    return segment->bytes;
 }
 
 static bool push(struct reading *r, struct list *list, const void *what) {
@@ -106,7 +106,7 @@ static size_t least_bytes(uint8_t type) {
         [CST_CALL] = sizeof(struct cst_call),
         [CST_FLUSH] = sizeof(struct cst_flush),
         [CST_LAUNCH] = sizeof(struct cst_launch),
-        [CST_PIECE] = sizeof(struct cst_piece),
+        [CST_SEGMENT] = sizeof(struct cst_segment),
         [CST_LOST] = sizeof(struct cst_lost),
         [CST_GPU] = sizeof(struct cst_gpu),
         [CST_GPU_STREAM] = sizeof(struct cst_gpu_stream),
@@ -145,7 +145,7 @@ static struct list *list_of(struct reading *r, uint8_t type) {
     case CST_CALL:
     case CST_FLUSH:
     case CST_LAUNCH:
-    case CST_PIECE:
+    case CST_SEGMENT:
     case CST_LOST:
         return &r->events;
     case CST_MODULE:
@@ -377,8 +377,8 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         stream = ((const struct cst_launch *)record)->stream;
         fits &= known_stream(trace, stream);
         break;
-    case CST_PIECE:
-        stream = ((const struct cst_piece *)record)->stream;
+    case CST_SEGMENT:
+        stream = ((const struct cst_segment *)record)->stream;
         fits &= known_stream(trace, stream);
         break;
     case CST_LOST:
@@ -570,7 +570,7 @@ void cst_free(struct cst_trace *trace) {
         return;
     struct memory *memory = trace->memory;
     while (memory->first) {
-        struct piece_of_memory *next = memory->first->next;
+        struct segment_of_memory *next = memory->first->next;
         free(memory->first);
         memory->first = next;
     }

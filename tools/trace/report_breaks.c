@@ -1,6 +1,6 @@
 /*
  * report breaks: what went out one by one, by why. Eager ops by their reason; flushes by their
- * reason and cause; ops that were withheld when the trace ended.
+ * reason and cause; ops that were deferred when the trace ended.
  */
 #include "tools/trace/report.h"
 
@@ -21,12 +21,12 @@ struct pass {
     struct report_rows rows;
 };
 
-static uint64_t key_of(enum look_fate how, uint32_t reason, uint32_t by) {
+static uint64_t key_of(enum look_outcome how, uint32_t reason, uint32_t by) {
     const uint32_t numbers[] = {how, reason, by};
     return XXH3_64bits(numbers, sizeof numbers);
 }
 
-static union table_value *row_of(struct pass *pass, enum look_fate how, uint32_t reason,
+static union table_value *row_of(struct pass *pass, enum look_outcome how, uint32_t reason,
                                  uint32_t by) {
     static const char *const words[] = {"", "eager", "flush", "open"};
     const char *why = cst_string(pass->look->trace, reason);
@@ -51,21 +51,21 @@ static union table_value *row_of(struct pass *pass, enum look_fate how, uint32_t
 
 static void take(struct pass *pass, uint32_t stream, uint32_t i) {
     const struct model_op *op = look_op(pass->look, stream, i);
-    enum look_fate fate = look_fate(op);
+    enum look_outcome outcome = look_outcome(op);
     uint32_t reason = 0, by = 0;
-    if (fate == LOOK_GRAPH)
+    if (outcome == LOOK_GRAPH)
         return;
-    if (fate == LOOK_EAGER) {
+    if (outcome == LOOK_EAGER) {
         reason = op->op->eager;
         by = op->op->why;
-    } else if (fate == LOOK_FLUSHED) {
+    } else if (outcome == LOOK_FLUSHED) {
         reason = ((const struct cst_flush *)op->out)->reason;
         by = ((const struct cst_flush *)op->out)->cause;
     }
-    union table_value *row = row_of(pass, fate, reason, by);
+    union table_value *row = row_of(pass, outcome, reason, by);
     if (!row)
         return;
-    row[COUNT].number += fate != LOOK_FLUSHED;
+    row[COUNT].number += outcome != LOOK_FLUSHED;
     row[OPS].number++;
     row[RUNS].number += look_ends_run(pass->look, stream, i);
 }

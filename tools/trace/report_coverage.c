@@ -27,7 +27,7 @@ void report_coverage(const struct look *look, struct table *table) {
             return;
         static const unsigned fates[] = {IN_GRAPHS, EAGER, FLUSHED, OPEN};
         for (uint32_t op = 0; op < step->n_ops; op++)
-            row[fates[look_fate(look_op(look, step->stream, step->first + op))]].number++;
+            row[fates[look_outcome(look_op(look, step->stream, step->first + op))]].number++;
         row[STREAM].number = step->stream;
         row[STEP].number = step->number;
         row[OPS].number = step->n_ops;

@@ -76,11 +76,11 @@ static void count(const struct look *look, struct table *table, const uint32_t *
             static const unsigned fates[] = {IN_GRAPHS, EAGER, FLUSHED, OPEN};
             const struct model_op *op = look_op(look, s, i);
             union table_value *row = row_at(table, row_of[op->op->kind]);
-            enum look_fate fate = look_fate(op);
+            enum look_outcome outcome = look_outcome(op);
             row[CALLS].number++;
-            row[fates[fate]].number++;
+            row[fates[outcome]].number++;
             row[HOST].number += op->op->host_ns;
-            row[BREAKS].number += fate == LOOK_EAGER && look_ends_run(look, s, i);
+            row[BREAKS].number += outcome == LOOK_EAGER && look_ends_run(look, s, i);
         }
 }
 
@@ -165,7 +165,7 @@ static void percentiles(const struct look *look, struct table *table, const uint
 
 /* The ops that the nodes of one executable graph hold. */
 struct held {
-    uint64_t key; /* piece and variant; 0: free */
+    uint64_t key; /* segment and variant; 0: free */
     uint32_t stream;
     uint32_t n;
     const struct cst_op **ops;
@@ -186,7 +186,7 @@ static struct held *held_at(struct held *at, uint32_t room, uint64_t key, uint32
 }
 
 static struct held *held_of(struct graphs *graphs, const struct cst_launch *launch) {
-    uint64_t key = ((uint64_t)launch->piece << 32 | launch->variant) + 1;
+    uint64_t key = ((uint64_t)launch->segment << 32 | launch->variant) + 1;
     if (2 * graphs->n >= graphs->room) {
         uint32_t room = graphs->room ? 2 * graphs->room : 256;
         struct held *at = calloc(room, sizeof *at);

@@ -1,6 +1,6 @@
 /*
  * report segments: graphs that were launched, those of one list of ops together. One pass over each
- * stream finds the launches; what has to be counted apart (pieces, variants, what ended them) is
+ * stream finds the launches; what has to be counted apart (segments, variants, what ended them) is
  * gathered and sorted.
  */
 #include <inttypes.h>
@@ -17,7 +17,7 @@ enum {
     NODES,
     OPS,
     SHARE,
-    PIECES,
+    SEGMENTS,
     VARIANTS,
     EXACT,
     PATCHED,
@@ -43,7 +43,7 @@ enum { COLUMNS = sizeof columns / sizeof *columns, ENDERS = 3 };
 
 /* Something that is counted apart within a row. */
 struct mark {
-    uint32_t row, stream, piece, variant; /* or: row, kind of ender, string, 0 */
+    uint32_t row, stream, segment, variant; /* or: row, kind of ender, string, 0 */
 };
 
 struct marks {
@@ -74,7 +74,7 @@ static int by_mark(const void *a, const void *b) {
 
 /* ---- what ends a launch ---- */
 
-enum ender { END_PIECE, END_EAGER, END_FLUSH, END_CALL, END_OPEN };
+enum ender { END_SEGMENT, END_EAGER, END_FLUSH, END_CALL, END_OPEN };
 static const char *const enders[] = {"next piece", "eager", "flush", "call", "end of trace"};
 
 /* `i`: the first op behind the graph. */
@@ -87,9 +87,9 @@ static struct mark ender_of(const struct look *look, uint32_t row, uint32_t stre
         return end ? (struct mark){row, END_CALL, end->name, 0}
                    : (struct mark){row, END_OPEN, 0, 0};
     }
-    switch (look_fate(next)) {
+    switch (look_outcome(next)) {
     case LOOK_GRAPH:
-        return (struct mark){row, END_PIECE, 0, 0};
+        return (struct mark){row, END_SEGMENT, 0, 0};
     case LOOK_EAGER:
         return (struct mark){row, END_EAGER, next->op->why, 0};
     case LOOK_FLUSHED:
@@ -120,7 +120,7 @@ static const char *ended(const struct look *look, struct table *table, const str
     char text[512] = "";
     size_t used = 0;
     for (unsigned b = 0; b < ENDERS && best[b].n && used < sizeof text; b++) {
-        const char *name = cst_string(look->trace, best[b].mark->piece);
+        const char *name = cst_string(look->trace, best[b].mark->segment);
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%.64s %zu", b ? ", " : "",
                                  enders[best[b].mark->stream], *name ? ":" : "", name, best[b].n);
     }
@@ -155,7 +155,7 @@ static void take(struct pass *pass, uint32_t stream, uint32_t from, uint32_t n, 
         row[LIST].text = table_keep(pass->table, list);
     }
     if (number == CST_NONE ||
-        !mark(&pass->marks, (struct mark){number, stream, launch->piece, launch->variant}) ||
+        !mark(&pass->marks, (struct mark){number, stream, launch->segment, launch->variant}) ||
         !mark(&pass->ends, ender_of(look, number, stream, from + n))) {
         pass->table->failed = true;
         return;
@@ -201,8 +201,8 @@ static void finish(struct pass *pass) {
         const struct mark *at = &marks->at[i], *before = i ? at - 1 : NULL;
         union table_value *row = table->values + (size_t)at->row * COLUMNS;
         bool same = before && before->row == at->row && before->stream == at->stream &&
-                    before->piece == at->piece;
-        row[PIECES].number += !same;
+                    before->segment == at->segment;
+        row[SEGMENTS].number += !same;
         row[VARIANTS].number += !same || before->variant != at->variant;
     }
     for (size_t i = 0, n; i < ends->n; i += n) {

@@ -80,9 +80,9 @@
                  "start INTEGER NOT NULL, end INTEGER NOT NULL, globalTid INTEGER NOT NULL, "      \
                  "nameId INTEGER, streamId INTEGER, what TEXT NOT NULL, scope TEXT NOT NULL, abi " \
                  "INTEGER NOT NULL, value INTEGER NOT NULL")                                       \
-    SCHEMA_TABLE(CUSPLICE_PIECE, "pieceId INTEGER NOT NULL, start INTEGER NOT NULL, globalTid "    \
-                                 "INTEGER NOT NULL, streamId INTEGER NOT NULL, ops INTEGER NOT "   \
-                                 "NULL")                                                           \
+    SCHEMA_TABLE(CUSPLICE_SEGMENT, "pieceId INTEGER NOT NULL, start INTEGER NOT NULL, globalTid "  \
+                                   "INTEGER NOT NULL, streamId INTEGER NOT NULL, ops INTEGER NOT " \
+                                   "NULL")                                                         \
     SCHEMA_TABLE(CUSPLICE_LOST, "start INTEGER NOT NULL, globalTid INTEGER NOT NULL, records "     \
                                 "INTEGER NOT NULL, ops INTEGER NOT NULL")                          \
     SCHEMA_TABLE(CUSPLICE_STEP,                                                                    \

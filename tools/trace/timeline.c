@@ -9,7 +9,7 @@ bool timeline_fits(const struct cst_trace *trace) {
 }
 
 static bool is_open(const struct model_op *op) {
-    return !op->out && op->op->head.flags == CST_WITHHELD;
+    return !op->out && op->op->head.flags == CST_DEFERRED;
 }
 
 static uint64_t issued(const struct model *model, const struct model_op *op) {

@@ -26,7 +26,7 @@ struct lane {
         uint64_t thread; /* of a per-thread default stream */
     } key;
     double end; /* of what was issued */
-    double out; /* when what was handed over last is launched */
+    double out; /* when what was submitted last is launched */
     bool ran, blocking;
     struct asked *asked; /* first come, first gone */
     size_t first, n, room;
@@ -36,7 +36,7 @@ struct lane {
 };
 
 /* What became of an op within its call. */
-enum outcome { WITHHELD, ISSUED, GRAPH };
+enum outcome { DEFERRED, ISSUED, GRAPH };
 
 struct thread {
     bool begun, behind_op;       /* its last event was an op, which */
@@ -71,7 +71,7 @@ static struct {
     bool own, matched, captures, waits; /* of that op; own, matched: it went out so, is paid for */
     bool background;
     double background_at;
-    double lets_through;       /* what the library adds to an op that it does not withhold */
+    double lets_through;       /* what the library adds to an op that it does not defer */
     double patching;           /* what it took to patch the graph that is launched next */
     const struct lane *second; /* whose graph the second thread had last */
     double legacy_end, blocking_end, event_end;
@@ -192,7 +192,7 @@ static double behind(enum outcome outcome) {
                                : 0;
 }
 
-/* What was handed over is out before anything else of its stream is. */
+/* What was submitted is out before anything else of its stream is. */
 static void follow(const struct lane *lane) {
     if (!here.background && lane->out > here.thread->host)
         spend(lane->out - here.thread->host);
@@ -207,7 +207,7 @@ static double eager_gap(void) {
     return here.cost->gpu.eager_kernel - here.cost->gpu.small_kernel;
 }
 
-/* What is withheld is looked at before anything goes out because of it. */
+/* What is deferred is looked at before anything goes out because of it. */
 static void match(void) {
     here.matched = true;
     spend(scaled(here.cost->host.matched_launch, here.timing->matched));
@@ -261,10 +261,10 @@ void whatif_clock_patched(void) {
         here.patching += scaled(here.cost->host.patched_node, here.timing->graph);
 }
 
-/* May it be handed over now? The second thread has one graph at a time, and for another stream
+/* May it be submitted now? The second thread has one graph at a time, and for another stream
  * nobody waits. */
 static bool hands_over(const struct lane *lane) {
-    return cus_virtual_handed && !here.background &&
+    return cus_virtual_submit && !here.background &&
            (!here.second || here.second == lane || here.second->out <= here.thread->host);
 }
 
@@ -287,7 +287,7 @@ void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others) {
         became(GRAPH);
         at = spend(ns);
     }
-    cus_virtual_handed = false;
+    cus_virtual_submit = false;
     for (uint32_t i = 0; i < nodes; i++)
         run(lane, take(lane), at, gap + (i ? 0 : cost->gpu.graph_seam));
 }
@@ -441,7 +441,7 @@ static enum outcome outcome_of(size_t index) {
         if (event->type == CST_FLUSH)
             return ISSUED;
     }
-    return WITHHELD;
+    return DEFERRED;
 }
 
 void whatif_clock_event(size_t index) {
@@ -455,7 +455,7 @@ void whatif_clock_event(size_t index) {
     here.thread = &here.threads[event->thread];
     go_on(here.thread, event);
     here.thread->behind_op = event->type == CST_OP;
-    here.thread->here = WITHHELD;
+    here.thread->here = DEFERRED;
     if (event->type == CST_OP)
         here.thread->recorded = outcome_of(index);
 }

@@ -10,7 +10,7 @@
  * did goes on behind that, as far as it was recorded behind it.
  *
  * A recorded program hands no graph over, and one that is not recorded does: what the engine would
- * hand over is taken for handed over, which costs the program nothing until it wants the next one
+ * submit is taken for submitted, which costs the program nothing until it wants the next one
  * out; the second thread has a processor of its own and one graph at a time.
  *
  * Called by the player and its driver, one thread at a time. All functions do nothing until
@@ -35,12 +35,12 @@ struct whatif_timing {
     const struct whatif_cost *cost;
     const uint32_t *gpu_ns; /* by event: how long that op ran on the GPU, or
                                WHATIF_NOT_MEASURED; NULL: of none it is known */
-    /* How many times as long as in the calibration it takes here to issue an op, to withhold one,
+    /* How many times as long as in the calibration it takes here to issue an op, to defer one,
      * and to patch and launch graphs: other code uses the processor's caches as well, and the same
      * processor is faster and slower by the hour. 0: as long. */
     double eager, matched, graph;
     /* How much longer the program takes up to its next call where the driver issued an op, or a
-     * graph, than where the op was merely withheld: nanoseconds. */
+     * graph, than where the op was merely deferred: nanoseconds. */
     double behind_eager, behind_graph;
 };
 
@@ -62,7 +62,7 @@ void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timin
 void whatif_clock_event(size_t index);
 /* It is an op. It only captures; the host waits for it (a copy to pageable memory). */
 void whatif_clock_op(bool captures, bool waits);
-/* It has been played: what was not issued is withheld. */
+/* It has been played: what was not issued is deferred. */
 void whatif_clock_event_end(void);
 /* The library acts by itself at that time of the recording, until the next event. */
 void whatif_clock_background(uint64_t ns);

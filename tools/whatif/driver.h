@@ -24,7 +24,7 @@ static inline void *whatif_need(void *memory) {
 
 /* What the engine asked for. */
 struct whatif_asked {
-    uint64_t issued; /* withheld ops that went out one by one */
+    uint64_t issued; /* deferred ops that went out one by one */
     uint64_t own;    /* the program's own calls */
     uint64_t captured;
     uint64_t graphs; /* instantiated */

@@ -77,7 +77,7 @@ static void move_clock(uint64_t ns) {
             if (cus_watchdog_due() > due)
                 continue;
         }
-        /* Nothing that is withheld from now on is due earlier. */
+        /* Nothing that is deferred from now on is due earlier. */
         uint64_t soonest = ns + cus_process.hold_ns;
         here.look_at = due < soonest ? due : soonest;
         break;
@@ -272,7 +272,7 @@ static void play_copy(const struct ready *it, const struct cst_op *op,
     cus_engine_copy(&copy);
 }
 
-/* Nothing is withheld of an op on a stream that was another one's then: of another context than the
+/* Nothing is deferred of an op on a stream that was another one's then: of another context than the
  * current one, or first met while it captured. */
 static void leave_alone(const struct cst_stream *stream, struct whatif_now *now) {
     if (stream->kind == CST_STREAM_PER_THREAD)
@@ -300,7 +300,7 @@ static void play_op(struct actor *actor, const struct cst_op *op) {
     struct ready *it = ready_kind(op->kind);
     const struct cst_stream *stream = here.trace->streams[op->stream];
     const char *why = cst_string(here.trace, op->why);
-    /* What was withheld may have got the error of another op. */
+    /* What was deferred may have got the error of another op. */
     struct whatif_now now = {
         .context = stream->context,
         .kind = it->kind,
@@ -446,7 +446,7 @@ static void play_call(struct actor *actor, const struct cst_call *call) {
             cus_engine_profiling(call->value != 0);
         break;
     case CST_CALL_OFF:
-        cus_engine_withhold_off("it was switched off when this was recorded");
+        cus_engine_defer_off("it was switched off when this was recorded");
         break;
     case CST_CALL_DRAIN:
         cus_engine_drain();
@@ -462,18 +462,18 @@ static bool is_played(const struct cst_record *event) {
 }
 
 /* The moment at which the engine looked at the clock: when an op was about to go out, or had been
- * withheld; when a call came. */
+ * deferred; when a call came. */
 static uint64_t when(const struct cst_record *event) {
     enum { AHEAD = 8 };
     const struct cst_op *op = (const struct cst_op *)event;
-    if (event->type != CST_OP || event->flags != CST_WITHHELD)
+    if (event->type != CST_OP || event->flags != CST_DEFERRED)
         return event->ns;
     uint64_t end = event->ns + op->host_ns;
     for (size_t i = here.at + 1; i < here.trace->n_events && i <= here.at + AHEAD; i++) {
         const struct cst_record *next = here.trace->events[i];
         if (next->ns > end)
             break;
-        if (next->thread == event->thread && !is_played(next) && next->type != CST_PIECE)
+        if (next->thread == event->thread && !is_played(next) && next->type != CST_SEGMENT)
             return next->ns;
     }
     return end;
@@ -613,5 +613,5 @@ void whatif_play(const struct cst_trace *trace, const struct whatif_timing *timi
     out->asked = whatif_asked;
     out->mode = (uint32_t)cus_options()->mode;
     for (unsigned i = 0; i < cus_rules_count(cus_rules()); i++)
-        out->rules_unmet += !cus_rules_seen(cus_rules(), i);
+        out->rules_unmet += !cus_rules_matched(cus_rules(), i);
 }

@@ -50,7 +50,7 @@ static bool configure(const struct whatif_setup *setup) {
         if (!put_recorded(setup->recorded))
             return false;
     }
-    /* Nothing may be withheld under those, which are about this process. */
+    /* Nothing may be deferred under those, which are about this process. */
     unsetenv("CUDA_LAUNCH_BLOCKING");
     unsetenv("CUDA_DEVICE_WAITS_ON_EXCEPTION");
     unsetenv("CUDA_ENABLE_COREDUMP_ON_EXCEPTION");

@@ -14,7 +14,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) __at
 
 namespace {
 
-using Pieces = std::vector<std::string>; // records of a block; blocks of a file
+using Segments = std::vector<std::string>; // records of a block; blocks of a file
 
 struct Random {
     std::mt19937_64 source;
@@ -27,8 +27,8 @@ template <class T> T Read(const std::string &bytes, size_t at) {
     return value;
 }
 
-Pieces Records(const std::string &payload) {
-    Pieces records;
+Segments Records(const std::string &payload) {
+    Segments records;
     for (size_t at = 0; at < payload.size();) {
         size_t left = payload.size() - at, bytes = left;
         if (left >= sizeof(cst_record))
@@ -40,8 +40,8 @@ Pieces Records(const std::string &payload) {
 }
 
 // The first is the head of the file.
-Pieces Blocks(const std::string &file) {
-    Pieces blocks = {file.substr(0, sizeof(cst_file))};
+Segments Blocks(const std::string &file) {
+    Segments blocks = {file.substr(0, sizeof(cst_file))};
     for (size_t at = sizeof(cst_file); at < file.size();) {
         size_t left = file.size() - at, bytes = left;
         if (left > sizeof(cst_block)) {
@@ -56,10 +56,10 @@ Pieces Blocks(const std::string &file) {
     return blocks;
 }
 
-std::string Join(const Pieces &pieces) {
+std::string Join(const Segments &segments) {
     std::string all;
-    for (const std::string &piece : pieces)
-        all += piece;
+    for (const std::string &segment : segments)
+        all += segment;
     return all;
 }
 
@@ -87,27 +87,28 @@ void ChangeBytes(std::string *bytes, size_t from, Random *) {
     std::fill(bytes->begin() + static_cast<long>(from + n), bytes->end(), 0);
 }
 
-// One piece behind the first `fixed` is left out, doubled, moved, or changed behind its head.
-void ChangePieces(Pieces *pieces, size_t fixed, size_t head, const std::string &file,
-                  Random *random) {
-    if (pieces->size() <= fixed)
+// One segment behind the first `fixed` is left out, doubled, moved, or changed behind its head.
+void ChangeSegments(Segments *segments, size_t fixed, size_t head, const std::string &file,
+                    Random *random) {
+    if (segments->size() <= fixed)
         return;
-    size_t n = pieces->size() - fixed, at = fixed + random->Below(n), to = fixed + random->Below(n);
+    size_t n = segments->size() - fixed, at = fixed + random->Below(n),
+           to = fixed + random->Below(n);
     switch (random->Below(8)) {
     case 0:
-        pieces->erase(pieces->begin() + static_cast<long>(at));
+        segments->erase(segments->begin() + static_cast<long>(at));
         break;
     case 1:
-        pieces->insert(pieces->begin() + static_cast<long>(to), std::string((*pieces)[at]));
+        segments->insert(segments->begin() + static_cast<long>(to), std::string((*segments)[at]));
         break;
     case 2:
-        std::swap((*pieces)[at], (*pieces)[to]);
+        std::swap((*segments)[at], (*segments)[to]);
         break;
     case 3:
-        ChangeBytes(&(*pieces)[at], head, random);
+        ChangeBytes(&(*segments)[at], head, random);
         break;
     default:
-        ChangeNumber(&(*pieces)[at], head, file, random);
+        ChangeNumber(&(*segments)[at], head, file, random);
     }
 }
 
@@ -117,9 +118,9 @@ void ChangeBlock(std::string *block, const std::string &file, Random *random) {
     cst_block head = Read<cst_block>(*block, 0);
     std::string payload = block->substr(sizeof head);
     if (head.type == CST_BLOCK_RECORDS && !head.flags) {
-        Pieces records = Records(payload);
+        Segments records = Records(payload);
         for (size_t times = 1 + random->Below(3); times; times--)
-            ChangePieces(&records, 0, random->Below(8) ? sizeof(cst_record) : 0, file, random);
+            ChangeSegments(&records, 0, random->Below(8) ? sizeof(cst_record) : 0, file, random);
         payload = Join(records);
         head.bytes = head.raw = payload.size();
     } else if (random->Below(2)) {
@@ -138,9 +139,9 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t mos
     std::string file(reinterpret_cast<char *>(data), size);
     if (file.compare(0, 8, CST_MAGIC) != 0 || random.Below(8) == 0)
         return LLVMFuzzerMutate ? LLVMFuzzerMutate(data, size, most) : size;
-    Pieces blocks = Blocks(file);
+    Segments blocks = Blocks(file);
     if (random.Below(8) == 0 || blocks.size() < 2)
-        ChangePieces(&blocks, 1, sizeof(cst_block), file, &random);
+        ChangeSegments(&blocks, 1, sizeof(cst_block), file, &random);
     else
         ChangeBlock(&blocks[1 + random.Below(blocks.size() - 1)], file, &random);
     std::string changed = Join(blocks);

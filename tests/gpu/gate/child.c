@@ -113,7 +113,7 @@ static void report(int out, unsigned trial, const struct gate_result *r) {
         _exit(4);
 }
 
-/* Rows that go through while launches are withheld, and our own, are given the long time. Where the
+/* Rows that go through while launches are deferred, and our own, are given the long time. Where the
  * library flushes first it matters little whether a call waits. */
 static int patience(const struct gate_row *row, bool waits, int limit_ms, int short_ms) {
     static const char *const through[] = {"PASS", "TOUCH", "SAME", "RESOLVE", "OP", "OWN"};

@@ -2,7 +2,7 @@
  * What dlopen and its like answer, printed: loader_calls OPENER [cuda]
  *
  * OPENER opens what lies beside it by a bare name. With cuda, launches are made before, so that the
- * library withholds what it may.
+ * library defers what it may.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

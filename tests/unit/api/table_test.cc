@@ -235,7 +235,7 @@ TEST(Table, EventsOfWholeContextsComeBehindEverything) {
 }
 
 // HAZARDS D8.
-TEST(Table, NothingIsWithheldWhenACaptureBegins) {
+TEST(Table, NothingIsDeferredWhenACaptureBegins) {
     for (const char *name : {"cuStreamBeginCapture", "cuStreamBeginCapture_v2",
                              "cuStreamBeginCapture_v2_ptsz", "cuStreamBeginCaptureToGraph"}) {
         ExpectRow(name, CUS_CLASS_CAPTURE, "P");
@@ -324,7 +324,7 @@ TEST(Hazards, MemoryThatGoesIsFlushedForEverywhere) {
 }
 
 // C8: they may read their lists, and their sources, during the call.
-TEST(Hazards, BatchCopiesAreNeverWithheld) {
+TEST(Hazards, BatchCopiesAreNeverDeferred) {
     for (const char *name : {"cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync",
                              "cuMemcpy3DBatchAsync_v2"})
         ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_FLUSH);

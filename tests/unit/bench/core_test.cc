@@ -1,4 +1,4 @@
-// A core is a thread's own where what is wide was quick on both sides of a piece of work, and was
+// A core is a thread's own where what is wide was quick on both sides of a segment of work, and was
 // not where it was slow on both.
 extern "C" {
 #include "harness/bench/core.h"

@@ -50,7 +50,7 @@ TEST(Plot, PlacesFollowTheNumbers) {
     EXPECT_NE(svg.find("d=\"M326.0 244.5V227.5M"), std::string::npos) << svg; // 100 ns to each side
     EXPECT_NE(svg.find(">time of a step (us)<"), std::string::npos);
     for (const char *tick : {">0<", ">1<", ">2<", ">3<", ">4<", ">16<", ">64<"})
-        EXPECT_EQ(Count(svg, tick), 1u + (tick[1] == '4')) << tick; // 4 us and pieces of 4
+        EXPECT_EQ(Count(svg, tick), 1u + (tick[1] == '4')) << tick; // 4 us and segments of 4
 }
 
 TEST(Plot, SeriesDifferWithoutColour) {

@@ -145,9 +145,9 @@ class Exec : public ::testing::Test {
         n_nodes = calls = captures = reads = patched = 0;
         carveout = 50;
         grid = 1;
-        for (auto &held : held_)
+        for (auto &values : values_)
             for (unsigned i = 0; i < 6; i++)
-                held.dims[i] = 1;
+                values.dims[i] = 1;
     }
     void TearDown() override {
         if (exec_)
@@ -170,14 +170,14 @@ class Exec : public ::testing::Test {
             memcpy(kind.attrs[0].value, &value, sizeof value);
             kind.pdl = id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         }
-        ops_[n_] = {&kind, &held_[n_]};
+        ops_[n_] = {&kind, &values_[n_]};
         n_++;
         return kind;
     }
     // Does a patch of each op reach its own node?
     void ExpectPatchesReachTheirNodes() {
         for (uint32_t i = 0; i < n_; i++) {
-            ASSERT_EQ(cus_exec_patch(&driver_, nullptr, exec_, i, ops_[i].kind, ops_[i].held),
+            ASSERT_EQ(cus_exec_patch(&driver_, nullptr, exec_, i, ops_[i].kind, ops_[i].values),
                       CUDA_SUCCESS);
             EXPECT_EQ(patched, i + 1u);
         }
@@ -189,7 +189,7 @@ class Exec : public ::testing::Test {
     cus_driver driver_ = MakeDriver();
     enum { MOST = 100 };
     cus_kind kinds_[MOST];
-    cus_held held_[MOST] = {};
+    cus_values values_[MOST] = {};
     cus_exec_op ops_[MOST];
     size_t n_ = 0;
     cus_exec *exec_ = nullptr;
@@ -264,7 +264,7 @@ TEST_F(Exec, NodeThatIsNotWhatWasAskedForIsNotPatched) {
     Add();
     ASSERT_TRUE(Build());
     grid = 2;
-    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].held),
+    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].values),
               CUDA_SUCCESS);
     EXPECT_EQ(patched, 0u);
 }
@@ -275,7 +275,7 @@ TEST_F(Exec, NodeThatCannotBeReadIsNotPatched) {
     driver_.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode, CUDA_KERNEL_NODE_PARAMS *) {
         return CUDA_ERROR_UNKNOWN;
     };
-    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].held),
+    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].values),
               CUDA_SUCCESS);
     EXPECT_EQ(patched, 0u);
 }
@@ -349,15 +349,15 @@ TEST_F(Exec, ArgumentsBeyondFourKilobytesReachTheNodeWhole) {
     Add();
     kind.layout = &layout;
     kind.param_bytes = kBytes;
-    std::vector<uint64_t> words(cus_held_bytes(&kind) / 8);
-    auto *held = reinterpret_cast<cus_held *>(words.data());
+    std::vector<uint64_t> words(cus_values_bytes(&kind) / 8);
+    auto *values = reinterpret_cast<cus_values *>(words.data());
     std::vector<uint8_t> value(kBytes);
     for (uint32_t i = 0; i < kBytes; i++)
         value[i] = (uint8_t)(i * 7 + i / 256);
     void *params[] = {value.data()};
     const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
-    cus_launch_store(&kind, dims, params, held);
-    ops_[0].held = held;
+    cus_launch_store(&kind, dims, params, values);
+    ops_[0].values = values;
     ASSERT_TRUE(Build());
     driver_.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec, CUgraphNode,
                                                    const CUDA_KERNEL_NODE_PARAMS *node) {
@@ -365,7 +365,7 @@ TEST_F(Exec, ArgumentsBeyondFourKilobytesReachTheNodeWhole) {
         given = node->kernelParams[0];
         return CUDA_SUCCESS;
     };
-    EXPECT_EQ(cus_exec_patch(&driver_, nullptr, exec_, 0, &kind, held), CUDA_SUCCESS);
+    EXPECT_EQ(cus_exec_patch(&driver_, nullptr, exec_, 0, &kind, values), CUDA_SUCCESS);
     EXPECT_EQ(memcmp(given, value.data(), kBytes), 0);
 }
 

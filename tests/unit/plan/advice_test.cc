@@ -1,4 +1,4 @@
-// Advice of earlier runs: what paid there is a piece as soon as its path was seen once, cut where
+// Advice of earlier runs: what paid there is a segment as soon as its path was seen once, cut where
 // it was cut; what is wrong or foreign changes nothing but that; what an earlier run says is used
 // once.
 #include "tests/unit/plan/program.h"
@@ -37,13 +37,13 @@ void Step(Program &program, unsigned ops, const std::string &names = "k") {
 Entries Told(const Program &program) {
     Entries entries;
     cus_cache_entry entry;
-    for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
-        if (cus_advice_of(piece, &entry))
+    for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+        if (cus_advice_of(segment, &entry))
             entries.push_back(entry);
     return entries;
 }
 
-// A run that knows nothing, and what it leaves behind. The break behind op 20 cuts its pieces.
+// A run that knows nothing, and what it leaves behind. The break behind op 20 cuts its segments.
 Entries Learn(uint64_t seed = 1, int steps = 20) {
     Program program(kLimits);
     cus_plan_advise(&program.plan, nullptr, seed);
@@ -52,7 +52,7 @@ Entries Learn(uint64_t seed = 1, int steps = 20) {
     return Told(program);
 }
 
-TEST(Advice, SecondStepIsAllInPiecesCutAsBefore) {
+TEST(Advice, SecondStepIsAllInSegmentsCutAsBefore) {
     Program before(kLimits);
     cus_plan_advise(&before.plan, nullptr, 1);
     for (int i = 0; i < 20; i++)
@@ -66,13 +66,13 @@ TEST(Advice, SecondStepIsAllInPiecesCutAsBefore) {
     Step(program, 100);
     EXPECT_EQ(program.in_graphs, 0u) << "the first step is what every launch's first sight is";
     EXPECT_EQ(program.eager, 100u);
-    EXPECT_EQ(known.advice.met, known.entries.size());
+    EXPECT_EQ(known.advice.reached, known.entries.size());
     program.ResetCounts();
     Step(program, 100);
     EXPECT_EQ(program.in_graphs, 100u);
     EXPECT_EQ(program.built, known.entries.size());
     EXPECT_EQ(known.advice.formed, known.entries.size());
-    EXPECT_EQ(program.pieces, before.pieces);
+    EXPECT_EQ(program.segments, before.segments);
     program.ResetCounts();
     for (int i = 0; i < 30; i++)
         Step(program, 100);
@@ -131,7 +131,7 @@ TEST(Advice, AnotherSeedKernelOrStepIsAnotherPath) {
         other(program);
         other(program);
         EXPECT_EQ(program.in_graphs, 0u);
-        EXPECT_EQ(known.advice.met, 0u);
+        EXPECT_EQ(known.advice.reached, 0u);
         other(program);
         other(program);
         EXPECT_GT(program.in_graphs, 0u) << "it is learned as ever";
@@ -201,13 +201,13 @@ TEST(Advice, OnlyWhatPaidIsTold) {
     EXPECT_EQ(Learn(1, 2).size(), 0u);
     EXPECT_EQ(Learn(1, 4).size(), 0u) << "launched twice";
     EXPECT_GT(Learn(1, 12).size(), 2u);
-    // A piece that is cut at most of its launches.
+    // A segment that is cut at most of its launches.
     Program program(kLimits);
     for (int i = 0; i < 12; i++)
         Step(program, 4);
     ASSERT_EQ(Told(program).size(), 1u);
-    const cus_piece *piece = program.plan.pieces;
-    const_cast<cus_piece *>(piece)->lost.n = piece->begun;
+    const cus_segment *segment = program.plan.segments;
+    const_cast<cus_segment *>(segment)->lost.n = segment->begun;
     EXPECT_EQ(Told(program).size(), 0u);
 }
 
@@ -225,7 +225,7 @@ TEST(Advice, WhatIsCutMoreOftenThanNotIsDropped) {
         program.Op("k0", 0);
         program.Op("k1", 1);
         // By chance: no boundary is learned.
-        if (program.plan.piece)
+        if (program.plan.segment)
             program.Flush(CUS_CUT_OTHER);
         program.Op("k2", 2);
         program.Op("k3", 3);
@@ -252,7 +252,7 @@ TEST(Advice, OfTwoCutsTheLaterOneHolds) {
     cus_plan_advise(&program.plan, &known.advice, 1);
     Step(program, 100);
     Step(program, 100);
-    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, 10));
+    EXPECT_EQ(program.segments, std::vector<uint32_t>(10, 10));
 }
 
 TEST(Advice, AShortRunKeepsWhatALongOneKnew) {
@@ -271,8 +271,8 @@ TEST(Advice, AShortRunKeepsWhatALongOneKnew) {
     }
 }
 
-// Pieces of 4, which were right at this pace.
-Entries SmallPieces(uint32_t pace_ns) {
+// Segments of 4, which were right at this pace.
+Entries SmallSegments(uint32_t pace_ns) {
     Program scout(kLimits);
     cus_plan_advise(&scout.plan, nullptr, 1);
     Step(scout, 100);
@@ -285,8 +285,8 @@ Entries SmallPieces(uint32_t pace_ns) {
 }
 
 // The host was no colder when they were formed than it is in any run.
-TEST(Advice, PiecesOfALittleSlowerHostStay) {
-    Known known(SmallPieces(400));
+TEST(Advice, SegmentsOfALittleSlowerHostStay) {
+    Known known(SmallSegments(400));
     Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     cus_plan_advise(&program.plan, &known.advice, 1);
     Step(program, 100);
@@ -295,7 +295,7 @@ TEST(Advice, PiecesOfALittleSlowerHostStay) {
         program.plan.ns_per_op = 200;
     }
     EXPECT_EQ(program.built, 25u);
-    EXPECT_EQ(program.pieces, std::vector<uint32_t>(20 * 25, 4));
+    EXPECT_EQ(program.segments, std::vector<uint32_t>(20 * 25, 4));
 }
 
 TEST(Advice, WhatIsForgottenIsAdvisedAnew) {
@@ -311,14 +311,14 @@ TEST(Advice, WhatIsForgottenIsAdvisedAnew) {
     }
 }
 
-// Small pieces were right for a slow host; this one is fast.
-TEST(Advice, PiecesOfAnotherPaceAreFormedAnew) {
-    Known known(SmallPieces(50000));
+// Small segments were right for a slow host; this one is fast.
+TEST(Advice, SegmentsOfAnotherPaceAreFormedAnew) {
+    Known known(SmallSegments(50000));
     Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     cus_plan_advise(&program.plan, &known.advice, 1);
     Step(program, 100);
     Step(program, 100);
-    EXPECT_EQ(program.pieces.size(), 25u);
+    EXPECT_EQ(program.segments.size(), 25u);
     for (int step = 0; step < 20; step++) {
         cus_plan_paced(&program.plan, 64, 64 * 300);
         Step(program, 100);
@@ -326,7 +326,7 @@ TEST(Advice, PiecesOfAnotherPaceAreFormedAnew) {
     program.ResetCounts();
     Step(program, 100);
     EXPECT_EQ(program.in_graphs, 100u);
-    EXPECT_LT(program.pieces.size(), 8u);
+    EXPECT_LT(program.segments.size(), 8u);
     ExpectFaithful(program);
 }
 
@@ -370,7 +370,7 @@ TEST(Advice, AKnownPathIsALoopAllTheSame) {
     cus_plan_advise(&program.plan, &known.advice, 1);
     for (unsigned i = 0; i < 200000; i++)
         program.Op("k" + std::to_string(i % 7), i);
-    EXPECT_GT(known.advice.met, 2u);
+    EXPECT_GT(known.advice.reached, 2u);
     EXPECT_GT(program.in_graphs, 150000u);
     program.Sync();
     ExpectFaithful(program);
@@ -411,7 +411,7 @@ TEST(Advice, OfALoopThatNeverWaitsTheSecondTurnIsInGraphs) {
         *told = Told(program);
         unsigned eager = program.eager;
         program.Sync();
-        EXPECT_EQ(program.asked, program.issued);
+        EXPECT_EQ(program.requested, program.issued);
         return eager;
     };
     Entries told, again;

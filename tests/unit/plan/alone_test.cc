@@ -1,4 +1,4 @@
-// An op that is left by itself between two pieces, or between one and a boundary, would be in no
+// An op that is left by itself between two segments, or between one and a boundary, would be in no
 // graph: it joins its neighbour.
 #include "tests/unit/plan/program.h"
 
@@ -7,7 +7,7 @@
 namespace {
 
 // So many steps of so many ops, with a call behind the first `before` of them that cuts what is
-// withheld; 0: without one.
+// deferred; 0: without one.
 void Steps(Program *program, unsigned steps, unsigned ops, unsigned before) {
     while (steps--) {
         for (unsigned i = 0; i < ops; i++) {
@@ -19,30 +19,30 @@ void Steps(Program *program, unsigned steps, unsigned ops, unsigned before) {
     }
 }
 
-// The pieces of a step of 28 ops, which are of 4, 8 and 16 where nothing cuts them.
+// The segments of a step of 28 ops, which are of 4, 8 and 16 where nothing cuts them.
 std::vector<uint32_t> CutBehind(unsigned before) {
     Program program;
     Steps(&program, 10, 28, 0);
-    EXPECT_EQ(std::vector<uint32_t>(program.pieces.end() - 3, program.pieces.end()),
+    EXPECT_EQ(std::vector<uint32_t>(program.segments.end() - 3, program.segments.end()),
               (std::vector<uint32_t>{4, 8, 16}));
     Steps(&program, 20, 28, before);
     program.ResetCounts();
     Steps(&program, 1, 28, before);
     EXPECT_EQ(program.eager, 0u) << before;
     ExpectFaithful(program);
-    return program.pieces;
+    return program.segments;
 }
 
-TEST(Alone, TheLastOpOfAPieceThatEndsBeforeItJoinsTheNextOne) {
+TEST(Alone, TheLastOpOfASegmentThatEndsBeforeItJoinsTheNextOne) {
     EXPECT_EQ(CutBehind(3).front(), 3u);
     EXPECT_EQ(CutBehind(11), (std::vector<uint32_t>{4, 7, 17}));
 }
 
-TEST(Alone, TheFirstOpOfAPieceThatEndsBehindItJoinsTheOneBefore) {
+TEST(Alone, TheFirstOpOfASegmentThatEndsBehindItJoinsTheOneBefore) {
     EXPECT_EQ(CutBehind(13), (std::vector<uint32_t>{4, 9, 15}));
 }
 
-TEST(Alone, TwoAreAPiece) {
+TEST(Alone, TwoAreASegment) {
     EXPECT_EQ(CutBehind(10), (std::vector<uint32_t>{4, 6, 2, 16}));
     EXPECT_EQ(CutBehind(14), (std::vector<uint32_t>{4, 8, 2, 14}));
 }
@@ -52,27 +52,27 @@ TEST(Alone, TheLastOpOfAStepIsTakenIn) {
     Steps(&program, 10, 29, 0);
     program.ResetCounts();
     Steps(&program, 1, 29, 0);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 17}));
+    EXPECT_EQ(program.segments, (std::vector<uint32_t>{4, 8, 17}));
 }
 
 // The GPU is to start behind the first four.
-TEST(Alone, NotByTheFirstPiece) {
+TEST(Alone, NotByTheFirstSegment) {
     Program program;
     Steps(&program, 10, 5, 0);
     program.ResetCounts();
     Steps(&program, 1, 5, 0);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4}));
+    EXPECT_EQ(program.segments, (std::vector<uint32_t>{4}));
     EXPECT_EQ(program.eager, 1u);
 }
 
-TEST(Alone, NoPieceIsLargerThanAnyMayBe) {
-    Program program({2, 4, CUS_PIECE_MAX, 0, 4, 100000, CUS_MODE_PIECEWISE});
-    unsigned ops = 4 + 8 + 16 + 32 + 64 + 128 + 256 + 512 + CUS_PIECE_MAX + 1;
+TEST(Alone, NoSegmentIsLargerThanAnyMayBe) {
+    Program program({2, 4, CUS_SEGMENT_MAX, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    unsigned ops = 4 + 8 + 16 + 32 + 64 + 128 + 256 + 512 + CUS_SEGMENT_MAX + 1;
     Steps(&program, 10, ops, 0);
     program.ResetCounts();
     Steps(&program, 1, ops, 0);
-    ASSERT_FALSE(program.pieces.empty());
-    EXPECT_EQ(program.pieces.back(), (uint32_t)CUS_PIECE_MAX);
+    ASSERT_FALSE(program.segments.empty());
+    EXPECT_EQ(program.segments.back(), (uint32_t)CUS_SEGMENT_MAX);
     EXPECT_EQ(program.eager, 1u);
     ExpectFaithful(program);
 }

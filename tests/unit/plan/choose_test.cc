@@ -85,7 +85,7 @@ TEST(Choose, TheVariantThatCameNextBeforeIsPredicted) {
             program.ResetCounts();
         StepWithHoles(program, step);
     }
-    // The first ops of the pieces (0, 4, 12) have holes but for one: they say nothing.
+    // The first ops of the segments (0, 4, 12) have holes but for one: they say nothing.
     EXPECT_EQ(program.mispredicted, 0u);
     EXPECT_EQ(program.exact, 20u * 3);
 }
@@ -141,7 +141,7 @@ TEST(Choose, BatchSizesInTurnHitExactlyFromTheThirdRound) {
     EXPECT_EQ(program.patched, 0u);
 }
 
-// One piece, which begins with the same op each time; the sixth is of this grid.
+// One segment, which begins with the same op each time; the sixth is of this grid.
 void StepBehindFirst(Program &program, uint64_t pointer, uint32_t grid = 1) {
     for (unsigned i = 1; i < 28; i++)
         program.Op("k" + std::to_string(i % 5), pointer + i, i, i == 5 ? grid : 1);
@@ -153,14 +153,14 @@ void StepAt(Program &program, uint64_t pointer, uint32_t grid = 1) {
     StepBehindFirst(program, pointer, grid);
 }
 
-const cus_plan_limits ONE_PIECE = {2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE};
+const cus_plan_limits ONE_SEGMENT = {2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE};
 
 TEST(Choose, ANearerOneIsLookedForAtTimesWhereThereWasNone) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     for (int step = 0; step < 20; step++)
         StepAt(program, step % 2 ? 5000 : 100);
-    const cus_piece *piece = program.plan.pieces;
-    ASSERT_EQ(piece->n_variants, 2u);
+    const cus_segment *segment = program.plan.segments;
+    ASSERT_EQ(segment->n_variants, 2u);
     uint64_t fresh = 100000;
     // How many nodes are patched where, behind some addresses that never came before, those come
     // that the graph has which is not predicted.
@@ -170,13 +170,13 @@ TEST(Choose, ANearerOneIsLookedForAtTimesWhereThereWasNone) {
         program.ResetCounts();
         program.Op("k0");
         cus_variant *other =
-            program.plan.predicted == piece->newest ? piece->oldest : piece->newest;
+            program.plan.predicted == segment->newest ? segment->oldest : segment->newest;
         uint64_t pointer;
-        memcpy(&pointer, cus_image_op(other->image, piece, 1)->params, sizeof pointer);
+        memcpy(&pointer, cus_image_op(other->image, segment, 1)->params, sizeof pointer);
         StepBehindFirst(program, pointer - 1);
         return program.patched;
     };
-    auto until = [&](uint32_t begin) { return (begin + 64 - piece->begun % 64) % 64; };
+    auto until = [&](uint32_t begin) { return (begin + 64 - segment->begun % 64) % 64; };
     EXPECT_EQ(patched(3), 0u);
     EXPECT_EQ(patched(64 + until(30)), 27u) << "after so many in vain that is not looked for";
     EXPECT_EQ(patched(until(2)), 0u) << "but at times";
@@ -188,12 +188,12 @@ TEST(Choose, ANearerOneIsLookedForAtTimesWhereThereWasNone) {
 // Shapes in turn, each of which has a graph soon, and addresses that are new ones each time: a node
 // that is patched anyway may as well be given its shape.
 TEST(Choose, GraphsOfOtherShapesThatSaveNothingAreGivenUp) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     uint64_t fresh = 0;
     auto turns = [&](unsigned n, bool moving) {
         for (unsigned turn = 0; turn < n; turn++)
             StepAt(program, moving ? fresh += 1000 : 100 * (1 + turn % 3), 1 + turn % 3);
-        return program.plan.pieces->n_variants;
+        return program.plan.segments->n_variants;
     };
     EXPECT_EQ(turns(18, true), 3u);
     EXPECT_EQ(turns(30, true), 1u);
@@ -212,43 +212,43 @@ TEST(Choose, GraphsOfOtherShapesThatSaveNothingAreGivenUp) {
 // Where they are seen to stay now, for a node differs by its shape alone, there are several again
 // at once.
 TEST(Choose, GraphsOfOtherShapesComeBackWhereAddressesStay) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     for (int step = 0; step < 60; step++)
         StepAt(program, 1000 * step, 1 + step % 3);
-    ASSERT_EQ(program.plan.pieces->n_variants, 1u);
+    ASSERT_EQ(program.plan.segments->n_variants, 1u);
     for (int step = 0; step < 20; step++)
         StepAt(program, 100, 1 + step % 3);
-    EXPECT_EQ(program.plan.pieces->n_variants, 3u);
+    EXPECT_EQ(program.plan.segments->n_variants, 3u);
     ExpectFaithful(program);
 }
 
 // They are given up where it cannot be told from what came before which shape comes next, too.
 TEST(Choose, GraphsOfShapesInAnyOrderAreGivenUpAsWell) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     uint32_t random = 1;
     unsigned most = 0;
     for (int step = 0; step < 200; step++) {
         random = random * 1664525 + 1013904223;
         StepAt(program, 1000 * step, 1 + (random >> 16) % 4);
         if (step > 4)
-            most = std::max(most, program.plan.pieces->n_variants);
+            most = std::max(most, program.plan.segments->n_variants);
     }
     EXPECT_EQ(most, 4u);
-    EXPECT_EQ(program.plan.pieces->n_variants, 1u);
+    EXPECT_EQ(program.plan.segments->n_variants, 1u);
     EXPECT_GT(program.mispredicted, 0u);
     ExpectFaithful(program);
 }
 
 // That addresses have moved once is no reason, however many graphs there are.
 TEST(Choose, GraphsOfOtherShapesStayWhereAddressesMoveOnce) {
-    cus_plan_limits limits = ONE_PIECE;
+    cus_plan_limits limits = ONE_SEGMENT;
     limits.variants = 64;
     Program program(limits);
     auto rounds = [&](unsigned n, uint64_t pointer) {
         while (n--)
             for (uint32_t grid = 1; grid <= 24; grid++)
                 StepAt(program, pointer + 100 * grid, grid);
-        return program.plan.pieces->n_variants;
+        return program.plan.segments->n_variants;
     };
     unsigned all = rounds(40, 0);
     EXPECT_EQ(all, 24u);
@@ -260,7 +260,7 @@ TEST(Choose, GraphsOfOtherShapesStayWhereAddressesMoveOnce) {
 
 // Of many a few go with each launch: each takes the driver some time.
 TEST(Choose, ManyGraphsAreGivenUpAFewAtATime) {
-    cus_plan_limits limits = ONE_PIECE;
+    cus_plan_limits limits = ONE_SEGMENT;
     limits.variants = 64;
     Program program(limits);
     uint64_t fresh = 0;
@@ -270,7 +270,7 @@ TEST(Choose, ManyGraphsAreGivenUpAFewAtATime) {
             StepAt(program, round < 40 ? 100 *grid : fresh += 1000, grid);
             if (round < 1)
                 continue;
-            unsigned now = program.plan.pieces->n_variants;
+            unsigned now = program.plan.segments->n_variants;
             most = std::max(most, now);
             at_once = std::max(at_once, now < before ? before - now : 0);
             before = now;
@@ -283,33 +283,33 @@ TEST(Choose, ManyGraphsAreGivenUpAFewAtATime) {
 
 // Two sets of addresses of the same shapes are worth two graphs, whatever comes in between.
 TEST(Choose, GraphsOfTheSameShapesAreNotGivenUpForThat) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     for (int step = 0; step < 20; step++)
         StepAt(program, step % 2 ? 5000 : 100);
     for (int step = 0; step < 100; step++)
         StepAt(program, 10000 + 1000 * step);
-    EXPECT_EQ(program.plan.pieces->n_variants, 2u);
+    EXPECT_EQ(program.plan.segments->n_variants, 2u);
 }
 
 // The nearest one had another shape, and becomes one of this.
 TEST(Choose, ANearerOneOfAnotherShapeBecomesOneOfThis) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     for (int step = 0; step < 20; step++)
         StepAt(program, step % 2 ? 5000 : 100, 1 + step % 2);
-    const cus_piece *piece = program.plan.pieces;
-    ASSERT_EQ(piece->n_variants, 2u);
-    cus_signature own = piece->oldest->own; // the one of grid 1
+    const cus_segment *segment = program.plan.segments;
+    ASSERT_EQ(segment->n_variants, 2u);
+    cus_signature own = segment->oldest->own; // the one of grid 1
     program.ResetCounts();
     StepAt(program, 5000, 1);
     EXPECT_EQ(program.patched, 1u);
     EXPECT_EQ(program.reshaped, 1u);
-    EXPECT_TRUE(cus_signature_same(piece->newest->own, own));
+    EXPECT_TRUE(cus_signature_same(segment->newest->own, own));
     ExpectFaithful(program);
 }
 
 // Another graph is launched than the one that was predicted, from which other ops differ.
 TEST(Choose, OnlyNodesOfAnotherShapeAreReshaped) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     for (int step = 0; step < 20; step++)
         StepAt(program, step % 2 ? 5000 : 100, 1 + step % 2);
     program.ResetCounts();
@@ -324,7 +324,7 @@ TEST(Choose, OnlyNodesOfAnotherShapeAreReshaped) {
 
 // On the hot path, too.
 TEST(Choose, NodesOfAnotherShapeAreToldFromThoseOfOtherParams) {
-    Program program(ONE_PIECE);
+    Program program(ONE_SEGMENT);
     program.hot = true;
     for (uint32_t step = 1; step < 40; step++) {
         program.ResetCounts();

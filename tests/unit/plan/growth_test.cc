@@ -64,9 +64,9 @@ TEST(Growth, AddressesThatTakeTurnsEarnASecondExecInALongStep) {
     EXPECT_LT(program.patched, 2 * kOps / 50);
 }
 
-// What is common may be in one piece with what stands before it on the path that was there first:
+// What is common may be as one block with what stands before it on the path that was there first:
 // those that come later come into the midst of that.
-TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
+TEST(Growth, ASegmentEndsWhereOtherPathsComeToItsMidst) {
     Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     const unsigned kOps = 1200;
     auto round = [&](unsigned from, unsigned to) {
@@ -85,8 +85,8 @@ TEST(Growth, APieceEndsWhereOtherPathsComeToItsMidst) {
     EXPECT_EQ(program.built, 0u);
 }
 
-// Where a path comes to the last op of a piece, that op would go out by itself for ever.
-TEST(Growth, APathThatJoinsAtTheEndOfAPieceJoinsLater) {
+// Where a path comes to the last op of a segment, that op would go out by itself for ever.
+TEST(Growth, APathThatJoinsAtTheEndOfASegmentJoinsLater) {
     unsigned all = 0;
     for (unsigned shift = 0; shift < 12; shift++) {
         Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE});
@@ -114,7 +114,7 @@ TEST(Growth, APathThatJoinsAtTheEndOfAPieceJoinsLater) {
 
 // Steps that begin alike: which one it is need not be known before they part.
 TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
-    for (unsigned alike = 1; alike <= CUS_LEAD_MAX; alike++) {
+    for (unsigned alike = 1; alike <= CUS_PREFIX_MAX; alike++) {
         Program program;
         unsigned foreseen = 0;
         for (int round = 0; round < 8; round++) {
@@ -122,10 +122,10 @@ TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
             for (unsigned which = 0; which < 30; which++) {
                 for (unsigned i = 0; i < alike; i++)
                     program.Op("a" + std::to_string(i), i, which % 3, 1 + which % 2);
-                const cus_piece *begun = program.plan.piece;
+                const cus_segment *begun = program.plan.segment;
                 for (unsigned i = 0; i < 20; i++) {
                     program.Op("k" + std::to_string((which * 31 + i * 17) % 40), i, which);
-                    foreseen += round == 7 && i == 0 && program.plan.piece == begun;
+                    foreseen += round == 7 && i == 0 && program.plan.segment == begun;
                 }
                 program.Sync();
             }
@@ -135,14 +135,14 @@ TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
         EXPECT_EQ(program.diverged, 0u) << alike;
         EXPECT_EQ(program.built, 0u) << alike;
         EXPECT_EQ(program.patched, 0u) << alike << ": each has a graph of its own";
-        if (alike < CUS_LEAD_MAX) { // else the first graph is complete
+        if (alike < CUS_PREFIX_MAX) { // else the first graph is complete
             EXPECT_GE(foreseen, 29u) << "what came next came next before";
         }
     }
 }
 
 // What comes behind it is another thing each time: then it goes out by itself again.
-TEST(Growth, APieceThatNothingComesBehindIsGivenUp) {
+TEST(Growth, ASegmentThatNothingComesBehindIsGivenUp) {
     Program program;
     unsigned fresh = 0;
     auto step = [&](bool good) {
@@ -166,9 +166,9 @@ TEST(Growth, APieceThatNothingComesBehindIsGivenUp) {
     EXPECT_GT(program.in_graphs, 4u) << "what comes behind it begins by itself";
 }
 
-// The signature of a step is the same however it is cut into pieces, and what a piece adds to it is
-// known before: a piece that many steps share is not hashed anew in each.
-TEST(Growth, SignatureOfAPieceIsAppendedInOneGo) {
+// The signature of a step is the same however it is cut into segments, and what a segment adds to
+// it is known before: a segment that many steps share is not hashed anew in each.
+TEST(Growth, SignatureOfASegmentIsAppendedInOneGo) {
     Program program;
     std::mt19937 random(7);
     struct cus_signature all = {0, 0}, first = {0, 0}, rest = {0, 0};
@@ -255,7 +255,7 @@ void LayerStep(Program &program, unsigned which, unsigned ops) {
     program.Sync();
 }
 
-TEST(Growth, WhereThereIsNoRoomPiecesOfTheSameKindsShareGraphs) {
+TEST(Growth, WhereThereIsNoRoomSegmentsOfTheSameKindsShareGraphs) {
     Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     const unsigned kSteps = 20, kOps = 64, kExecs = 5;
     unsigned made = 0;
@@ -264,7 +264,7 @@ TEST(Growth, WhereThereIsNoRoomPiecesOfTheSameKindsShareGraphs) {
         for (unsigned which = 0; which < kSteps; which++) {
             program.full = made >= kExecs;
             LayerStep(program, which, kOps);
-            made = program.plan.n_pieces && program.built ? made + program.built : made;
+            made = program.plan.n_segments && program.built ? made + program.built : made;
             program.built = 0;
         }
     }
@@ -278,7 +278,7 @@ TEST(Growth, WhereThereIsNoRoomPiecesOfTheSameKindsShareGraphs) {
 }
 
 // Memory that nobody has used for long goes to whoever builds, not lent but for good.
-TEST(Growth, NothingIsBorrowedWhereAPieceIsOutOfUse) {
+TEST(Growth, NothingIsBorrowedWhereASegmentIsOutOfUse) {
     Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int i = 0; i < 6; i++)
         LayerStep(program, 1, 64);
@@ -293,8 +293,8 @@ TEST(Growth, NothingIsBorrowedWhereAPieceIsOutOfUse) {
     ExpectFaithful(program);
 }
 
-// Another kind anywhere, and they are no twins.
-TEST(Growth, PiecesOfOtherKindsLendNothing) {
+// Another kind anywhere, and they are no lenders.
+TEST(Growth, SegmentsOfOtherKindsLendNothing) {
     Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
     for (int i = 0; i < 6; i++)
         LayerStep(program, 1, 64);
@@ -331,7 +331,7 @@ TEST(Growth, OldestIsTheOneLaunchedLeastRecently) {
 }
 
 // A pace that changes: what was formed at the old one goes, but never all in one step.
-TEST(Growth, PiecesOfManyStepsAreFormedAnewStepByStep) {
+TEST(Growth, SegmentsOfManyStepsAreFormedAnewStepByStep) {
     Program program({2, 4, 64, 20000, 4, 100000, CUS_MODE_PIECEWISE});
     const unsigned kSteps = 40;
     unsigned most = 0, all = 0;
@@ -354,14 +354,14 @@ TEST(Growth, ShedDropsALittleAtATimeAndThenForgets) {
     for (int round = 0; round < 4; round++)
         for (unsigned which = 0; which < 10; which++)
             OwnStep(program, which, 60);
-    unsigned pieces = program.plan.n_pieces;
-    ASSERT_GT(pieces, 8u);
-    EXPECT_TRUE(cus_plan_shed(&program.plan, 4));
-    EXPECT_EQ(program.plan.n_pieces, pieces - 4);
+    unsigned segments = program.plan.n_segments;
+    ASSERT_GT(segments, 8u);
+    EXPECT_TRUE(cus_plan_evict(&program.plan, 4));
+    EXPECT_EQ(program.plan.n_segments, segments - 4);
     EXPECT_GT(program.plan.tree.n_nodes, 0u);
-    while (cus_plan_shed(&program.plan, 4))
+    while (cus_plan_evict(&program.plan, 4))
         ;
-    EXPECT_EQ(program.plan.n_pieces, 0u);
+    EXPECT_EQ(program.plan.n_segments, 0u);
     EXPECT_EQ(program.plan.tree.n_nodes, 0u);
     OwnStep(program, 0, 60);
     ExpectFaithful(program);
@@ -379,7 +379,7 @@ uint64_t Seen(std::function<uint64_t(uint64_t)> op, uint64_t most, uint32_t *tur
             seen = i;
     if (turn)
         *turn = repeat.turn;
-    cus_mem_shrink(repeat.met);
+    cus_mem_shrink(repeat.history);
     return seen;
 }
 
@@ -419,7 +419,7 @@ TEST(Repeat, ATurnIsAsLongAsItWas) {
         seen = cus_repeat_feed(&repeat, Kernel(i));
     EXPECT_TRUE(seen);
     EXPECT_NEAR(repeat.turn, kPeriod, 2 * CUS_REPEAT_WINDOW);
-    cus_mem_shrink(repeat.met);
+    cus_mem_shrink(repeat.history);
 }
 
 // What comes round within a window is the same thing in each, and another one is not; of what does
@@ -442,7 +442,7 @@ TEST(Repeat, SomethingElseIsTold) {
         EXPECT_EQ(windows(2.5, 1000000 * period, 1000000), 0u) << period;
     }
     EXPECT_EQ(told.size(), 5u);
-    cus_mem_shrink(repeat.met);
+    cus_mem_shrink(repeat.history);
 }
 
 } // namespace

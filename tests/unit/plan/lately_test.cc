@@ -1,5 +1,5 @@
-// What makes a piece end somewhere, or go, is what befalls it lately: neither chance in a long life
-// nor what it was like before counts.
+// What makes a segment end somewhere, or go, is what befalls it lately: neither chance in a long
+// life nor what it was like before counts.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST_F(Lately, CutsThatAreFarApartAreChance) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_CUT);
 }
 
-// A cut costs the ops that are withheld: where these are few it must come more often.
+// A cut costs the ops that are deferred: where these are few it must come more often.
 TEST_F(Lately, ACutOfManyOpsCountsMore) {
     auto boundary = [](unsigned ops, int every) {
         Program fresh{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE}};
@@ -73,8 +73,8 @@ TEST_F(Lately, ACutOfManyOpsCountsMore) {
     EXPECT_EQ(boundary(3, 3), CUS_BOUNDARY_CUT);
 }
 
-// A boundary where a piece ends anyway: both are formed anew, and counted once.
-TEST_F(Lately, PiecesThatAreFormedAnewAreCountedOnce) {
+// A boundary where a segment ends anyway: both are formed anew, and counted once.
+TEST_F(Lately, SegmentsThatAreFormedAnewAreCountedOnce) {
     Program halves{{2, CUT, CUT, 0, 4, 100000, CUS_MODE_PIECEWISE}};
     auto steps = [&](unsigned n, bool cut) {
         for (; n; n--) {
@@ -107,12 +107,12 @@ TEST_F(Lately, InALoopWithoutWaitsNothingIsFormedAnew) {
     };
     turns(400, true, 1);
     turns(20000, false, 1);
-    EXPECT_EQ(program.plan.misshapen, 0u);
+    EXPECT_EQ(program.plan.n_stale, 0u);
     unsigned built = program.built;
     turns(4000, false, 2);
     EXPECT_GT(program.built, built);
     program.Break();
-    EXPECT_EQ(program.issued, program.asked);
+    EXPECT_EQ(program.issued, program.requested);
 }
 
 // As long as breaks come there, one for each as many passes as there are ops in front of it.
@@ -130,13 +130,13 @@ TEST_F(Lately, ABoundaryWithABreakNowAndThenStays) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE) << "nor for ever";
 }
 
-// Where somebody waits until the watchdog issues what is withheld, pieces end for good: each time
+// Where somebody waits until the watchdog issues what is deferred, segments end for good: each time
 // takes as long as some hundred ops.
 TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
     auto steps = [this](unsigned n, unsigned each) {
         for (unsigned step = 0; step < n; step++) {
             for (int i = 0; i < OPS; i++) {
-                if (i == 3 && step % each == 0 && program.plan.piece)
+                if (i == 3 && step % each == 0 && program.plan.segment)
                     program.Flush(CUS_CUT_WATCHDOG);
                 program.Op("k" + std::to_string(i));
             }
@@ -182,7 +182,7 @@ TEST_F(Lately, WhereStepsEndABoundaryStays) {
     }
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_CUT);
     EXPECT_EQ(program.built, built);
-    EXPECT_EQ(program.issued, program.asked);
+    EXPECT_EQ(program.issued, program.requested);
 }
 
 // Each time that a boundary that was forgotten comes back soon it is kept twice as long.
@@ -205,33 +205,33 @@ TEST_F(Lately, ABoundaryThatComesBackSoonIsKeptLonger) {
         EXPECT_GE(cuts, std::min(least, 12u)) << "or it goes for being lost";
         least += 2;
         Steps(4);
-        EXPECT_EQ(program.pieces.back(), 0u + OPS) << "what it kept apart is one again";
+        EXPECT_EQ(program.segments.back(), 0u + OPS) << "what it kept apart is one again";
     }
     EXPECT_LE(passes(), 4096u + 4) << "at most";
     Steps(4200); // it was in nobody's way for long
     EXPECT_LE(passes(), 16u + 4);
 }
 
-// Cuts by others teach nothing of where it should end, but they cost what is withheld.
-TEST_F(Lately, APieceThatIsLostMoreOftenThanNotGoesHoweverLongItWasLaunched) {
+// Cuts by others teach nothing of where it should end, but they cost what is deferred.
+TEST_F(Lately, ASegmentThatIsLostMoreOftenThanNotGoesHoweverLongItWasLaunched) {
     Steps(10000);
     ASSERT_EQ(program.dropped, 0u);
     for (int step = 0; step < 140; step++) {
         for (int i = 0; i < OPS; i++) {
-            if (i == 1 + step % 9 && program.plan.piece)
+            if (i == 1 + step % 9 && program.plan.segment)
                 program.Flush(CUS_CUT_OTHER);
             program.Op("k" + std::to_string(i));
         }
         program.Sync();
     }
     EXPECT_GE(program.dropped, 1u);
-    EXPECT_EQ(program.issued, program.asked);
+    EXPECT_EQ(program.issued, program.requested);
 }
 
-TEST_F(Lately, APieceThatIsLostNowAndThenStays) {
+TEST_F(Lately, ASegmentThatIsLostNowAndThenStays) {
     for (int step = 0; step < 10000; step++) {
         for (int i = 0; i < OPS; i++) {
-            if (i == 1 + step % 9 && step % 5 < 2 && program.plan.piece)
+            if (i == 1 + step % 9 && step % 5 < 2 && program.plan.segment)
                 program.Flush(CUS_CUT_OTHER);
             program.Op("k" + std::to_string(i));
         }
@@ -269,7 +269,7 @@ TEST_F(Lately, PathsDoNotPartForAFewOddSteps) {
     }
     program.ResetCounts();
     Steps(10);
-    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, OPS));
+    EXPECT_EQ(program.segments, std::vector<uint32_t>(10, OPS));
 }
 
 // Ways that are both taken stay apart; where it is one alone, for long, they do not.
@@ -291,14 +291,14 @@ TEST_F(Lately, AForkIsForgotten) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE);
     program.ResetCounts();
     Steps(10);
-    EXPECT_EQ(program.pieces, std::vector<uint32_t>(10, OPS)) << "one piece";
+    EXPECT_EQ(program.segments, std::vector<uint32_t>(10, OPS)) << "one piece";
     steps(200, 2);
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_FORK);
-    EXPECT_EQ(program.issued, program.asked);
+    EXPECT_EQ(program.issued, program.requested);
 }
 
-// The same behind its first op, where it is not cut: which piece it is need not be known yet.
-TEST_F(Lately, PathsPartEarlyWhereMostLeaveForWhatNoPieceHas) {
+// The same behind its first op, where it is not cut: which segment it is need not be known yet.
+TEST_F(Lately, PathsPartEarlyWhereMostLeaveForWhatNoSegmentHas) {
     Steps(10000);
     for (int step = 0; step < 9000; step++) {
         program.Op("k0");
@@ -306,7 +306,7 @@ TEST_F(Lately, PathsPartEarlyWhereMostLeaveForWhatNoPieceHas) {
         program.Sync();
     }
     EXPECT_EQ(Boundary(0), CUS_BOUNDARY_FORK);
-    EXPECT_EQ(program.issued, program.asked);
+    EXPECT_EQ(program.issued, program.requested);
 }
 
 TEST(Account, AGraphThatIsMadeAnewCostsMoreThanItsNodes) {

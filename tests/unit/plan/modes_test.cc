@@ -48,7 +48,7 @@ class Modes : public ::testing::Test {
             Step(tokens);
         program_->ResetCounts();
         Step(tokens);
-        EXPECT_EQ(program_->asked, program_->issued);
+        EXPECT_EQ(program_->requested, program_->issued);
         EXPECT_EQ(program_->in_graphs + program_->eager, unsigned{OPS});
         return program_->in_graphs;
     }
@@ -58,7 +58,7 @@ class Modes : public ::testing::Test {
     std::unique_ptr<Program> program_;
 };
 
-enum { ALL = OPS, PIECES = OPS - LAYERS, NONE = 0 };
+enum { ALL = OPS, SEGMENTS = OPS - LAYERS, NONE = 0 };
 
 TEST_F(Modes, WhatEachModePutsIntoGraphs) {
     const struct {
@@ -67,22 +67,22 @@ TEST_F(Modes, WhatEachModePutsIntoGraphs) {
         unsigned single, uniform, mixed;
     } table[] = {
         {CUS_MODE_PIECEWISE, CUS_POLICY_GRAPH, ALL, ALL, ALL},
-        {CUS_MODE_PIECEWISE, CUS_POLICY_UNIFORM, PIECES, PIECES, PIECES},
-        {CUS_MODE_PIECEWISE, CUS_POLICY_UNIFORM_SINGLE, PIECES, PIECES, PIECES},
-        {CUS_MODE_PIECEWISE, CUS_POLICY_EAGER, PIECES, PIECES, PIECES},
+        {CUS_MODE_PIECEWISE, CUS_POLICY_UNIFORM, SEGMENTS, SEGMENTS, SEGMENTS},
+        {CUS_MODE_PIECEWISE, CUS_POLICY_UNIFORM_SINGLE, SEGMENTS, SEGMENTS, SEGMENTS},
+        {CUS_MODE_PIECEWISE, CUS_POLICY_EAGER, SEGMENTS, SEGMENTS, SEGMENTS},
         {CUS_MODE_FULL, CUS_POLICY_UNIFORM, ALL, ALL, ALL},
         {CUS_MODE_FULL, CUS_POLICY_EAGER, ALL, ALL, ALL},
-        {CUS_MODE_FULL, CUS_POLICY_NEVER_DEFER, PIECES, PIECES, PIECES},
+        {CUS_MODE_FULL, CUS_POLICY_NEVER_DEFER, SEGMENTS, SEGMENTS, SEGMENTS},
         {CUS_MODE_FULL_DECODE_ONLY, CUS_POLICY_GRAPH, ALL, ALL, NONE},
         {CUS_MODE_FULL_DECODE_ONLY, CUS_POLICY_UNIFORM, ALL, ALL, NONE},
         {CUS_MODE_FULL_DECODE_ONLY, CUS_POLICY_UNIFORM_SINGLE, ALL, NONE, NONE},
         {CUS_MODE_FULL_DECODE_ONLY, CUS_POLICY_EAGER, NONE, NONE, NONE},
-        {CUS_MODE_FULL_DECODE_ONLY, CUS_POLICY_NEVER_DEFER, PIECES, PIECES, NONE},
+        {CUS_MODE_FULL_DECODE_ONLY, CUS_POLICY_NEVER_DEFER, SEGMENTS, SEGMENTS, NONE},
         {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_GRAPH, ALL, ALL, ALL},
-        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM, ALL, ALL, PIECES},
-        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM_SINGLE, ALL, PIECES, PIECES},
-        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_EAGER, PIECES, PIECES, PIECES},
-        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_NEVER_DEFER, PIECES, PIECES, PIECES},
+        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM, ALL, ALL, SEGMENTS},
+        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM_SINGLE, ALL, SEGMENTS, SEGMENTS},
+        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_EAGER, SEGMENTS, SEGMENTS, SEGMENTS},
+        {CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_NEVER_DEFER, SEGMENTS, SEGMENTS, SEGMENTS},
     };
     for (const auto &row : table) {
         SCOPED_TRACE(testing::Message() << "mode " << row.mode << " policy " << row.attention);
@@ -101,9 +101,9 @@ TEST_F(Modes, StepsOfDifferentKindsTakeTurnsWithoutDivergence) {
             program_->ResetCounts();
         Step(i % 2 ? 4 : 100);
     }
-    EXPECT_EQ(program_->asked, program_->issued);
+    EXPECT_EQ(program_->requested, program_->issued);
     EXPECT_EQ(program_->diverged, 0u);
-    EXPECT_EQ(program_->in_graphs, 10u * ALL + 10u * PIECES);
+    EXPECT_EQ(program_->in_graphs, 10u * ALL + 10u * SEGMENTS);
     EXPECT_EQ(program_->built, 0u);
     EXPECT_EQ(program_->plan.steps[CUS_STEP_SINGLE], 20u);
     EXPECT_EQ(program_->plan.steps[CUS_STEP_MIXED], 20u);
@@ -119,8 +119,8 @@ TEST_F(Modes, NoGraphGoesBeyondAMarker) {
             program_->Op("before", before);
         Step(i < 10 || i % 2 ? 4 : 100); // first as if there were one kind of step
     }
-    EXPECT_EQ(program_->asked, program_->issued);
-    EXPECT_EQ(program_->in_graphs, 10u * (3 + ALL) + 10u * (3 + PIECES));
+    EXPECT_EQ(program_->requested, program_->issued);
+    EXPECT_EQ(program_->in_graphs, 10u * (3 + ALL) + 10u * (3 + SEGMENTS));
 }
 
 TEST_F(Modes, TheWeakestKernelDecidesForStepsOfItsClass) {
@@ -129,7 +129,7 @@ TEST_F(Modes, TheWeakestKernelDecidesForStepsOfItsClass) {
     last_ = "cascade"; // which no graph may hold
     program_->Kind("cascade")->policy = CUS_POLICY_EAGER;
     program_->Kind("cascade")->rule = 7;
-    EXPECT_EQ(InGraphs(4), unsigned{PIECES - 2}) << "the gate in front of it stands alone";
+    EXPECT_EQ(InGraphs(4), unsigned{SEGMENTS - 2}) << "the gate in front of it stands alone";
     EXPECT_EQ(program_->plan.dispatch.weakest[CUS_STEP_SINGLE], CUS_POLICY_EAGER);
     EXPECT_STREQ(program_->plan.dispatch.kernel[CUS_STEP_SINGLE], "cascade");
     EXPECT_EQ(program_->plan.dispatch.rule[CUS_STEP_SINGLE], 7);
@@ -151,10 +151,10 @@ TEST_F(Modes, StepsOfOtherSizesStayEager) {
     }
 }
 
-TEST_F(Modes, WithoutAMarkerFullAndPiecewiseIsPiecewise) {
+TEST_F(Modes, WithoutAMarkerFullAndSegmentwiseIsSegmentwise) {
     Start(CUS_MODE_FULL_AND_PIECEWISE, CUS_POLICY_UNIFORM);
     program_->Kind("embedding")->step = nullptr;
-    EXPECT_EQ(InGraphs(4), unsigned{PIECES});
+    EXPECT_EQ(InGraphs(4), unsigned{SEGMENTS});
 }
 
 TEST_F(Modes, OpsInFrontOfTheMarkerBelongToNoStep) {

@@ -68,45 +68,45 @@ struct Kernel {
 
 struct Held {
     std::vector<uint64_t> words = std::vector<uint64_t>(64, 0xdddddddddddddddd);
-    cus_held *held() { return reinterpret_cast<cus_held *>(words.data()); }
+    cus_values *values() { return reinterpret_cast<cus_values *>(words.data()); }
 };
 
 TEST(Op, WhatIsStoredIsTheSameAndItsHolesAreZero) {
     Kernel kernel;
     Held at;
-    cus_op_store(&kernel.op, at.held());
-    EXPECT_TRUE(cus_op_same_dims(&kernel.op, at.held()));
-    EXPECT_TRUE(cus_op_same_params(&kernel.op, at.held()));
-    EXPECT_EQ(at.held()->unknown, 0u);
+    cus_op_store(&kernel.op, at.values());
+    EXPECT_TRUE(cus_op_same_dims(&kernel.op, at.values()));
+    EXPECT_TRUE(cus_op_same_params(&kernel.op, at.values()));
+    EXPECT_EQ(at.values()->unknown, 0u);
     std::vector<uint8_t> expected(kernel.layout.bytes, 0);
     for (size_t i = 0; i < kernel.arguments.size(); i++)
         memcpy(expected.data() + kernel.arguments[i].offset, kernel.params[i],
                kernel.arguments[i].size);
-    EXPECT_EQ(memcmp(at.held()->params, expected.data(), expected.size()), 0);
-    EXPECT_EQ(at.held()->params[kernel.layout.bytes], 0xdd) << "nothing behind it";
+    EXPECT_EQ(memcmp(at.values()->params, expected.data(), expected.size()), 0);
+    EXPECT_EQ(at.values()->params[kernel.layout.bytes], 0xdd) << "nothing behind it";
 }
 
 TEST(Op, EachArgumentThatDiffersIsSeen) {
     Kernel kernel;
     Held at;
-    cus_op_store(&kernel.op, at.held());
+    cus_op_store(&kernel.op, at.values());
     // As the hot path has it: words first, and the rest.
     struct {
         cus_expected expected;
-        uint8_t held[512];
+        uint8_t values[512];
     } image = {};
-    memcpy(image.held, at.held(), sizeof(cus_held) + kernel.layout.bytes);
+    memcpy(image.values, at.values(), sizeof(cus_values) + kernel.layout.bytes);
     image.expected.kind = &kernel.kind;
     image.expected.words = 2;
     image.expected.others = static_cast<uint16_t>(kernel.arguments.size() - 2);
-    image.expected.rest = kernel.arguments.data() + 2;
+    image.expected.tail = kernel.arguments.data() + 2;
     cus_plan plan = {};
     plan.at = &image.expected;
     EXPECT_FALSE(cus_plan_differs(&plan, kernel.params.data()));
     for (size_t i = 0; i < kernel.arguments.size(); i++)
         for (uint32_t byte = 0; byte < kernel.arguments[i].size; byte++) {
             kernel.values[i][byte]++;
-            EXPECT_FALSE(cus_op_same_params(&kernel.op, at.held())) << i << ", " << byte;
+            EXPECT_FALSE(cus_op_same_params(&kernel.op, at.values())) << i << ", " << byte;
             EXPECT_TRUE(cus_plan_differs(&plan, kernel.params.data())) << i << ", " << byte;
             kernel.values[i][byte]--;
         }
@@ -115,20 +115,21 @@ TEST(Op, EachArgumentThatDiffersIsSeen) {
 TEST(Op, GarbageBetweenThePackedArgumentsDoesNotCount) {
     Kernel kernel;
     Held at;
-    cus_op_store(&kernel.op, at.held());
-    std::vector<uint8_t> flat(at.held()->params, at.held()->params + kernel.layout.bytes);
+    cus_op_store(&kernel.op, at.values());
+    std::vector<uint8_t> flat(at.values()->params, at.values()->params + kernel.layout.bytes);
     std::vector<bool> counts(flat.size(), false);
     for (const cus_argument &argument : kernel.arguments)
         std::fill_n(counts.begin() + argument.offset, argument.size, true);
-    EXPECT_TRUE(cus_flat_same(&kernel.kind, flat.data(), at.held()));
+    EXPECT_TRUE(cus_flat_same(&kernel.kind, flat.data(), at.values()));
     for (size_t i = 0; i < flat.size(); i++) {
         flat[i] ^= 0xff;
-        EXPECT_EQ(cus_flat_same(&kernel.kind, flat.data(), at.held()), !counts[i]) << "byte " << i;
+        EXPECT_EQ(cus_flat_same(&kernel.kind, flat.data(), at.values()), !counts[i])
+            << "byte " << i;
         flat[i] ^= 0xff;
     }
     kernel.kind.layout = nullptr; // of a memset or copy all bytes do
     flat[17] ^= 0xff;
-    EXPECT_FALSE(cus_flat_same(&kernel.kind, flat.data(), at.held()));
+    EXPECT_FALSE(cus_flat_same(&kernel.kind, flat.data(), at.values()));
 }
 
 } // namespace

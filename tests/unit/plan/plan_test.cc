@@ -1,5 +1,5 @@
 // What the plan promises: ops come out in the order and with the params in which they were asked
-// for, whatever it withholds; a path that repeats is launched in pieces; what does not fit costs no
+// for, whatever it defers; a path that repeats is launched in segments; what does not fit costs no
 // more than eager launches.
 #include "tests/unit/plan/program.h"
 
@@ -9,15 +9,15 @@
 
 namespace {
 
-TEST(Plan, RepeatedStepIsLaunchedInRampingPieces) {
+TEST(Plan, RepeatedStepIsLaunchedInRampingSegments) {
     Program program;
     for (int step = 0; step < 5; step++)
         program.Step(28);
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces.size(), 9u);
-    EXPECT_EQ(program.pieces[0], 4u);
-    EXPECT_EQ(program.pieces[1], 8u);
-    EXPECT_EQ(program.pieces[2], 16u);
+    EXPECT_EQ(program.segments.size(), 9u);
+    EXPECT_EQ(program.segments[0], 4u);
+    EXPECT_EQ(program.segments[1], 8u);
+    EXPECT_EQ(program.segments[2], 16u);
     EXPECT_EQ(program.built, 3u);
     EXPECT_EQ(program.in_graphs, 3u * 28);
 }
@@ -36,14 +36,14 @@ TEST(Plan, AnOpThatFailsEachTimeIsNotOneThatComesOften) {
         EXPECT_NE(op.substr(0, 1), "c");
 }
 
-TEST(Plan, PiecesThatMayNotBeginYetAreAsLargeAsOthers) {
+TEST(Plan, SegmentsThatMayNotBeginYetAreAsLargeAsOthers) {
     Program program;
     for (int step = 0; step < 5; step++) {
         program.may_begin = step == 4; // until then other threads build
         program.Step(28);
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 16}));
+    EXPECT_EQ(program.segments, (std::vector<uint32_t>{4, 8, 16}));
 }
 
 // The hot path's comparison, for rows of words of any length.
@@ -56,26 +56,26 @@ TEST(Plan, EachWordThatDiffersIsSeen) {
             uint64_t params[kWords];
         } image = {};
         cus_plan plan = {};
-        uint64_t asked[kWords];
+        uint64_t requested[kWords];
         void *params[kWords];
         plan.at = &image.expected;
         image.expected.words = static_cast<uint16_t>(n);
         for (unsigned i = 0; i < kWords; i++) {
-            image.params[i] = asked[i] = 0x0101010101010101u * i;
-            params[i] = &asked[i];
+            image.params[i] = requested[i] = 0x0101010101010101u * i;
+            params[i] = &requested[i];
         }
         EXPECT_FALSE(cus_plan_differs(&plan, params)) << n << " words";
         for (unsigned i = 0; i < kWords; i++)
             for (unsigned bit : {0, 31, 32, 63}) {
-                asked[i] ^= uint64_t{1} << bit;
+                requested[i] ^= uint64_t{1} << bit;
                 EXPECT_EQ(cus_plan_differs(&plan, params), i < n)
                     << n << " words, bit " << bit << " of " << i;
-                asked[i] ^= uint64_t{1} << bit;
+                requested[i] ^= uint64_t{1} << bit;
             }
     }
 }
 
-// The hot path's way of asking for params in one piece.
+// The hot path's way of asking for params as one block.
 TEST(Plan, APackedBufferIsAskedForWhereItDiffers) {
     Program program;
     for (int step = 0; step < 4; step++)
@@ -86,14 +86,14 @@ TEST(Plan, APackedBufferIsAskedForWhereItDiffers) {
         uint32_t scalar;
     } flat = {101, 1};
     ASSERT_NE(cus_plan_midst(&program.plan), nullptr);
-    cus_plan_ask_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
+    cus_plan_request_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
     EXPECT_EQ(program.plan.dirty[0], 0u) << "the node holds it";
     flat.scalar = 7;
-    cus_plan_ask_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
+    cus_plan_request_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
     EXPECT_EQ(program.plan.dirty[0], 2u);
-    const cus_held *held = cus_plan_held(&program.plan, 1);
-    EXPECT_TRUE(cus_dims_same(held->dims, cus_plan_before(&program.plan)->dims));
-    EXPECT_EQ(memcmp(held->params, &flat, sizeof flat), 0);
+    const cus_values *values = cus_plan_values(&program.plan, 1);
+    EXPECT_TRUE(cus_dims_same(values->dims, cus_plan_before(&program.plan)->dims));
+    EXPECT_EQ(memcmp(values->params, &flat, sizeof flat), 0);
 }
 
 TEST(Plan, WarmupIsHonoured) {
@@ -137,7 +137,7 @@ TEST(Plan, NewBlockSizeRunsEagerlyFirst) {
     }
 }
 
-TEST(Plan, BadGridIsNeverWithheld) {
+TEST(Plan, BadGridIsNeverDeferred) {
     for (bool hot : {false, true}) {
         Program program;
         program.hot = hot;
@@ -155,7 +155,7 @@ TEST(Plan, BadGridIsNeverWithheld) {
     }
 }
 
-TEST(Plan, CooperativeLaunchIsWithheldWithAGridThatRanOnly) {
+TEST(Plan, CooperativeLaunchIsDeferredWithAGridThatRanOnly) {
     Program program;
     program.Kind("k2")->cooperative = true;
     for (int step = 0; step < 4; step++)
@@ -171,7 +171,7 @@ TEST(Plan, CooperativeLaunchIsWithheldWithAGridThatRanOnly) {
     ExpectFaithful(program);
 }
 
-TEST(Plan, DivergenceIssuesWhatWasWithheldInOrder) {
+TEST(Plan, DivergenceIssuesWhatWasDeferredInOrder) {
     Program program;
     for (int step = 0; step < 4; step++)
         program.Step(28);
@@ -200,7 +200,7 @@ TEST(Plan, OwnersCutBecomesABoundary) {
     EXPECT_EQ(program.flushes, 0u);
 }
 
-// What comes between ops while they are observed would cut pieces later on: none is ever begun
+// What comes between ops while they are observed would cut segments later on: none is ever begun
 // across.
 TEST(Plan, CallsThatComeWhileOpsAreObservedAreBoundaries) {
     Program program;
@@ -242,7 +242,7 @@ TEST(Plan, ForeignCutsTeachNothing) {
     for (int step = 0; step < 40; step++) {
         for (int i = 0; i < 28; i++) {
             program.Op("k" + std::to_string(i), i, i);
-            if (i == 2 && step % 3 == 0 && program.plan.piece)
+            if (i == 2 && step % 3 == 0 && program.plan.segment)
                 program.Flush(CUS_CUT_OTHER);
         }
         program.Sync();
@@ -252,7 +252,7 @@ TEST(Plan, ForeignCutsTeachNothing) {
         program.Op("k" + std::to_string(i), i, i);
     program.Sync();
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 8, 16}));
+    EXPECT_EQ(program.segments, (std::vector<uint32_t>{4, 8, 16}));
 }
 
 TEST(Plan, BoundaryThatLostItsReasonAgesOut) {
@@ -294,7 +294,7 @@ TEST(Plan, EagerKindCutsTheSegmentAndRunsInPlace) {
     ExpectFaithful(program);
     EXPECT_EQ(program.eager, 1u);
     char text[256];
-    ASSERT_TRUE(cus_segments_json(&program.plan.last, text, sizeof text));
+    ASSERT_TRUE(cus_segment_list_json(&program.plan.last, text, sizeof text));
     EXPECT_STREQ(text, "[\"graph 7\", \"eager attention\", \"graph 9\"]");
 }
 
@@ -335,7 +335,7 @@ TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
         for (int i = 0; i < 12; i++)
             program.Op(i % 3 == 2 ? "b" + std::to_string(i) : "a", i / 2, 0);
     EXPECT_GT(program.in_graphs, 12u * 3000 * 8 / 10);
-    if (program.plan.piece)
+    if (program.plan.segment)
         program.Flush(CUS_CUT_OTHER);
     ExpectFaithful(program);
 }
@@ -345,26 +345,26 @@ TEST(Plan, TreeIsBounded) {
     std::mt19937 random(1);
     for (int i = 0; i < 20000; i++)
         program.Op("k" + std::to_string(random() % 50), i, i);
-    if (program.plan.piece)
+    if (program.plan.segment)
         program.Flush(CUS_CUT_OTHER);
     EXPECT_LE(program.plan.tree.n_nodes, 1000u);
     ExpectFaithful(program);
 }
 
-TEST(Plan, DroppingAHandleDropsItsPiecesOnly) {
+TEST(Plan, DroppingAHandleDropsItsSegmentsOnly) {
     Program program;
     for (int step = 0; step < 4; step++) {
         for (int i = 0; i < 12; i++)
             program.Op("k" + std::to_string(i), i, i);
         program.Sync();
     }
-    ASSERT_EQ(program.plan.n_pieces, 2u);
+    ASSERT_EQ(program.plan.n_segments, 2u);
     cus_plan_drop_handle(&program.plan, program.Kind("k5")->handle);
-    EXPECT_EQ(program.plan.n_pieces, 1u);
+    EXPECT_EQ(program.plan.n_segments, 1u);
     EXPECT_EQ(program.dropped, 1u);
 }
 
-TEST(Plan, OldestPieceIsDroppedFirst) {
+TEST(Plan, OldestSegmentIsDroppedFirst) {
     Program program;
     for (int step = 0; step < 4; step++)
         program.Step(12);
@@ -374,7 +374,7 @@ TEST(Plan, OldestPieceIsDroppedFirst) {
         program.Sync();
     }
     ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
-    EXPECT_EQ(program.plan.tree.root.child->piece, nullptr);
+    EXPECT_EQ(program.plan.tree.root.child->segment, nullptr);
 }
 
 TEST(Plan, WhatTheNextStepWantsIsNotDropped) {
@@ -402,7 +402,7 @@ TEST(Plan, PdlFollowerIsNotCutOff) {
             program.Op("k" + std::to_string(i), i, i);
         program.Sync();
     }
-    EXPECT_EQ(program.pieces[0], 5u);
+    EXPECT_EQ(program.segments[0], 5u);
 }
 
 TEST(Plan, EachOfManyNodesIsPatchedAlone) {
@@ -415,7 +415,7 @@ TEST(Plan, EachOfManyNodesIsPatchedAlone) {
         program.Sync();
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, std::vector<uint32_t>(8, 1000u));
+    EXPECT_EQ(program.segments, std::vector<uint32_t>(8, 1000u));
     EXPECT_EQ(program.patched, 8u * 11);
 }
 
@@ -447,7 +447,7 @@ TEST(Plan, StreamThatNeverEndedAStepIsSearchedForALoopSoon) {
     for (int turn = 0; turn < 100; turn++)
         for (int i = 0; i < 37; i++)
             program.Op("k" + std::to_string(i % 10), i, turn);
-    if (program.plan.piece)
+    if (program.plan.segment)
         program.Flush(CUS_CUT_OTHER);
     ExpectFaithful(program);
     EXPECT_GT(program.in_graphs, 37u * 100 / 2) << "params differ from turn to turn";
@@ -485,7 +485,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
                                random() % 20 ? i : random() % 5, i, grid, random() % 40 ? 32 : 64);
                     if (random() % 60 == 0)
                         program.Break();
-                    if (random() % 80 == 0 && program.plan.piece)
+                    if (random() % 80 == 0 && program.plan.segment)
                         program.Flush((cus_cut)(random() % 4));
                     program.may_begin = random() % 50 != 0;
                 }
@@ -493,7 +493,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
             if (random() % 3)
                 program.Sync();
         }
-        if (program.plan.piece)
+        if (program.plan.segment)
             program.Flush(CUS_CUT_OTHER);
         ExpectFaithful(program);
         if (HasFatalFailure())
@@ -514,14 +514,14 @@ TEST(Plan, RestKeepsWhatWasLaunchedOften) {
             program.Op("b" + std::to_string((step * 7 + i * i) % 23), i);
         program.Sync();
     };
-    EXPECT_FALSE(cus_plan_rest(&program.plan)) << "there is nothing";
+    EXPECT_FALSE(cus_plan_demote(&program.plan)) << "there is nothing";
     for (int step = 0; step < 40; step++)
         good();
     uint32_t nodes = program.plan.tree.n_nodes;
     for (int step = 0; step < 40; step++)
         bad(step);
     EXPECT_GT(program.plan.tree.n_nodes, nodes);
-    ASSERT_TRUE(cus_plan_rest(&program.plan));
+    ASSERT_TRUE(cus_plan_demote(&program.plan));
     EXPECT_EQ(program.plan.tree.n_nodes, nodes);
     uint64_t heads[CUS_HEADS];
     ASSERT_EQ(cus_plan_heads(&program.plan, heads, CUS_HEADS), 1u);
@@ -534,7 +534,7 @@ TEST(Plan, RestKeepsWhatWasLaunchedOften) {
     EXPECT_EQ(program.built, 0u);
     EXPECT_EQ(program.eager, 0u);
     cus_plan_drop_handle(&program.plan, nullptr);
-    EXPECT_FALSE(cus_plan_rest(&program.plan)) << "no graph is left";
+    EXPECT_FALSE(cus_plan_demote(&program.plan)) << "no graph is left";
     EXPECT_EQ(program.plan.tree.n_nodes, 0u);
     ExpectFaithful(program);
 }
@@ -542,7 +542,7 @@ TEST(Plan, RestKeepsWhatWasLaunchedOften) {
 // What goes may be the path that was there first, and the one that was taken last.
 TEST(Plan, RestKeepsTheWayToStepsThatCameLater) {
     Program program;
-    uint64_t pointer = 0; // another one each time: a piece is not found by its first op
+    uint64_t pointer = 0; // another one each time: a segment is not found by its first op
     auto step = [&](const std::string &name) {
         for (int i = 0; i < 12; i++)
             program.Op(name + std::to_string(i), pointer++);
@@ -554,7 +554,7 @@ TEST(Plan, RestKeepsTheWayToStepsThatCameLater) {
         step("b");
     }
     step("other");
-    ASSERT_TRUE(cus_plan_rest(&program.plan));
+    ASSERT_TRUE(cus_plan_demote(&program.plan));
     uint32_t nodes = program.plan.tree.n_nodes;
     EXPECT_EQ(nodes, 24u);
     program.ResetCounts();
@@ -578,17 +578,17 @@ TEST(Plan, RandomProgramsThatRestAreFaithful) {
             for (unsigned i = 0; i < 4 + phrase * 7; i++) {
                 program.Op("p" + std::to_string(phrase) + "_" + std::to_string(i % 6),
                            random() % 40 ? i : random() % 5, i, 1, random() % 90 ? 32 : 64);
-                if (random() % 200 == 0 && program.plan.piece)
+                if (random() % 200 == 0 && program.plan.segment)
                     program.Flush((cus_cut)(random() % 4));
-                if (random() % 400 == 0 && !program.plan.piece)
-                    kept += cus_plan_rest(&program.plan);
+                if (random() % 400 == 0 && !program.plan.segment)
+                    kept += cus_plan_demote(&program.plan);
             }
             if (random() % 8)
                 program.Sync();
-            if (random() % 30 == 0 && !program.plan.piece)
-                kept += cus_plan_rest(&program.plan);
+            if (random() % 30 == 0 && !program.plan.segment)
+                kept += cus_plan_demote(&program.plan);
         }
-        if (program.plan.piece)
+        if (program.plan.segment)
             program.Flush(CUS_CUT_OTHER);
         ExpectFaithful(program);
         if (HasFatalFailure())

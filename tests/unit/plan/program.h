@@ -1,5 +1,5 @@
 // A tiny program for the plan: kinds with one 8-byte argument and one 4-byte one, a driver loop
-// that does what shim/stream does (withhold, issue, launch), and a journal of what was issued in
+// that does what shim/stream does (defer, issue, launch), and a journal of what was issued in
 // which order.
 #ifndef CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 #define CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
@@ -40,7 +40,7 @@ class Program {
         cus_plan_init(&plan, &limits, &Program::Drop, this);
     }
     ~Program() {
-        if (plan.piece)
+        if (plan.segment)
             Flush(CUS_CUT_OTHER);
         cus_plan_clear(&plan);
     }
@@ -74,16 +74,16 @@ class Program {
         uint8_t flat[12];
         memcpy(flat, &pointer, 8);
         memcpy(flat + 8, &scalar, 4);
-        asked.push_back(OpText(kind, op.dims, flat));
+        requested.push_back(OpText(kind, op.dims, flat));
         now += 1000;
         if (hot && Hot(kind, op.dims, params))
             return;
         for (;;) {
             cus_offer offer = cus_plan_offer(&plan, &op);
-            if ((offer == CUS_OFFER_HELD || offer == CUS_OFFER_FULL) && plan.timed)
-                cus_plan_came(&plan, now);
+            if ((offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) && plan.timed)
+                cus_plan_note_time(&plan, now);
             switch (offer) {
-            case CUS_OFFER_HELD:
+            case CUS_OFFER_DEFERRED:
                 return;
             case CUS_OFFER_FULL:
                 Fire();
@@ -111,7 +111,7 @@ class Program {
                 break;
             case CUS_OFFER_UNSUPPORTED:
                 Flush(CUS_CUT_OTHER);
-                issued.push_back(asked.back());
+                issued.push_back(requested.back());
                 eager++;
                 cus_kind_ran(kind, op.dims);
                 cus_plan_record(&plan, &op);
@@ -122,7 +122,7 @@ class Program {
 
     // The host waits for the stream.
     void Sync() {
-        if (plan.piece)
+        if (plan.segment)
             Flush(CUS_CUT_OWNER);
         cus_plan_step_end(&plan);
     }
@@ -136,7 +136,7 @@ class Program {
 
     // A call that is not an op.
     void Break() {
-        if (plan.piece)
+        if (plan.segment)
             Flush(CUS_CUT_OWNER);
         cus_plan_break(&plan);
     }
@@ -151,7 +151,7 @@ class Program {
 
     void Fire() {
         cus_variant *variant = nullptr;
-        uint32_t n = plan.piece->n;
+        uint32_t n = plan.segment->n;
         cus_variant *predicted = plan.predicted;
         cus_choice choice = cus_plan_choose(&plan, &variant);
         mispredicted += predicted && variant != predicted;
@@ -169,9 +169,9 @@ class Program {
         } else {
             (choice == CUS_CHOICE_EXACT ? exact : near)++;
         }
-        // One by one, or all at once, as what is handed over is.
-        bool at_once = pieces.size() % 2;
-        uint64_t nodes[CUS_PIECE_MAX / 64] = {}, differ[CUS_PIECE_MAX / 64] = {};
+        // One by one, or all at once, as what is submitted is.
+        bool at_once = segments.size() % 2;
+        uint64_t nodes[CUS_SEGMENT_MAX / 64] = {}, differ[CUS_SEGMENT_MAX / 64] = {};
         uint32_t n_differ = 0;
         for (uint32_t i = 0; (i = cus_plan_next_dirty(&plan, i)) < n; i++) {
             variant->exec->ops[i] = Text(i);
@@ -192,18 +192,18 @@ class Program {
             issued.push_back(text);
         launched.insert(launched.end(), variant->exec->ops.begin(), variant->exec->ops.end());
         in_graphs += n;
-        pieces.push_back(n);
+        segments.push_back(n);
         cus_plan_fired(&plan, variant);
     }
 
     cus_plan plan;
-    bool hot = false; // an op in the midst of a piece is met as on the hot path
+    bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
-    bool full = false;                                // there is no memory for another exec
-    bool later = false;                               // no further exec may be built in this step
-    uint64_t now = 0;                                 // ns; an op comes each microsecond
-    std::vector<std::string> asked, issued, launched; // the last: in graphs
-    std::vector<uint32_t> pieces;                     // sizes, in launch order
+    bool full = false;  // there is no memory for another exec
+    bool later = false; // no further exec may be built in this step
+    uint64_t now = 0;   // ns; an op comes each microsecond
+    std::vector<std::string> requested, issued, launched; // the last: in graphs
+    std::vector<uint32_t> segments;                       // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
              flushes = 0, dropped = 0, mispredicted = 0, lent = 0,
              reshaped = 0; // of these that are patched
@@ -211,7 +211,7 @@ class Program {
     void ResetCounts() {
         in_graphs = eager = built = exact = near = patched = diverged = flushes = mispredicted =
             lent = reshaped = 0;
-        pieces.clear();
+        segments.clear();
     }
 
   private:
@@ -228,10 +228,10 @@ class Program {
         if (!cus_dims_same(dims, cus_plan_before(&plan)->dims)) {
             cus_dims shape;
             memcpy(shape.d, dims, sizeof shape.d);
-            if (!cus_plan_ask_shape(&plan, shape, params, nullptr))
+            if (!cus_plan_request_shape(&plan, shape, params, nullptr))
                 return false;
         } else if (cus_plan_differs(&plan, params)) {
-            cus_plan_ask(&plan, params);
+            cus_plan_request(&plan, params);
         }
         cus_plan_took(&plan);
         return true;
@@ -243,8 +243,8 @@ class Program {
     }
 
     std::string Text(uint32_t i) {
-        const cus_held *held = cus_plan_held(&plan, i);
-        return OpText(plan.piece->nodes[i]->key.kind, held->dims, held->params);
+        const cus_values *values = cus_plan_values(&plan, i);
+        return OpText(plan.segment->nodes[i]->key.kind, values->dims, values->params);
     }
 
     void Journal(uint32_t i) { issued.push_back(Text(i)); }
@@ -252,7 +252,7 @@ class Program {
     // As shim/stream does it: a shape that ran is recorded before it is issued, another one behind
     // it.
     void Eager(cus_kind *kind, const cus_op &op) {
-        issued.push_back(asked.back());
+        issued.push_back(requested.back());
         eager++;
         if (cus_kind_allows(kind, op.dims)) {
             cus_plan_mark mark;
@@ -268,9 +268,9 @@ class Program {
 
 // What was issued is what was asked for, in order.
 inline void ExpectFaithful(const Program &program) {
-    ASSERT_EQ(program.asked.size(), program.issued.size());
-    for (size_t i = 0; i < program.asked.size(); i++)
-        ASSERT_EQ(program.asked[i], program.issued[i]) << "op " << i;
+    ASSERT_EQ(program.requested.size(), program.issued.size());
+    for (size_t i = 0; i < program.requested.size(); i++)
+        ASSERT_EQ(program.requested[i], program.issued[i]) << "op " << i;
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Sizes of pieces, judged by a clock of host and GPU: what a step takes that is cut into them.
+// Sizes of segments, judged by a clock of host and GPU: what a step takes that is cut into them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Sizes Cut(uint32_t ops, uint32_t pace, const cus_ramp_limits &limits = kLimits,
     return sizes;
 }
 
-// The rule before this one: pieces grow by what fits the GPU time of the one before, at most six
+// The rule before this one: segments grow by what fits the GPU time of the one before, at most six
 // times.
 Sizes CutByFactor(uint32_t ops, uint32_t pace) {
     uint32_t factor = std::min(std::max(800 / pace, 2u), 6u), next = 4;
@@ -50,7 +50,7 @@ Sizes CutByFactor(uint32_t ops, uint32_t pace) {
 }
 
 struct Times {
-    double done, idle; // the GPU: when it is done, and its longest wait between two pieces
+    double done, idle; // the GPU: when it is done, and its longest wait between two segments
 };
 
 Times Clock(const Sizes &sizes, double pace, double node = kNode) {
@@ -103,7 +103,7 @@ TEST(Ramp, LargeKernelsLoseLittle) {
                 << ops << " at " << pace;
 }
 
-TEST(Ramp, FirstPieceIsSmallWhateverFollows) {
+TEST(Ramp, FirstSegmentIsSmallWhateverFollows) {
     for (uint32_t pace : {0, 45, 130, 5000})
         for (uint32_t ahead = 5; ahead < 3000; ahead += 7)
             EXPECT_EQ(cus_ramp_size(&kLimits, {4, 0}, pace, ahead), 4u) << pace << " " << ahead;
@@ -118,7 +118,7 @@ TEST(Ramp, GpuDoesNotWaitForAHostThatIsALittleSlower) {
         EXPECT_LE(Clock(Cut(6000, pace, kLimits, kMany), pace * 1.05).idle, 150) << pace;
 }
 
-TEST(Ramp, HostThatIsNotFastEnoughFillsPiecesThatGrowSlowly) {
+TEST(Ramp, HostThatIsNotFastEnoughFillsSegmentsThatGrowSlowly) {
     Sizes sizes = Cut(1000, 600);
     for (size_t i = 4; i + 1 < sizes.size(); i++)
         EXPECT_LE(sizes[i], sizes[i - 1] * 5 / 4) << i;
@@ -127,7 +127,7 @@ TEST(Ramp, HostThatIsNotFastEnoughFillsPiecesThatGrowSlowly) {
 }
 
 // A graph more costs the GPU as much as some ops cost the host.
-TEST(Ramp, LastPieceIsWorthAGraph) {
+TEST(Ramp, LastSegmentIsWorthAGraph) {
     for (uint32_t pace : {45, 75, 130, 200, 300, 500})
         for (uint32_t ops = 12; ops < 1000; ops++) {
             Sizes sizes = Cut(ops, pace);
@@ -137,12 +137,12 @@ TEST(Ramp, LastPieceIsWorthAGraph) {
         }
 }
 
-TEST(Ramp, PiecesOfASlowHostGetSmallTowardsTheEnd) {
+TEST(Ramp, SegmentsOfASlowHostGetSmallTowardsTheEnd) {
     EXPECT_EQ(Cut(300, 5000), (Sizes{4, 8, 16, 32, 64, 64, 56, 28, 14, 7, 4, 3}));
     EXPECT_EQ(cus_ramp_looks(&kLimits, {64, 0}, 5000), 128u) << "two pieces";
 }
 
-TEST(Ramp, NoPieceTakesLongToFill) {
+TEST(Ramp, NoSegmentTakesLongToFill) {
     for (uint32_t pace : {45, 700, 3000, 50000, 400000})
         for (uint32_t fill_ns : {20000, 500000}) {
             Sizes sizes = Cut(5000, pace, {4, 1024, fill_ns});
@@ -160,7 +160,7 @@ TEST(Ramp, EndOfTheStepIsLookedForWhereItMatters) {
               cus_ramp_size(&kLimits, {20, 5000}, 100, kMany));
 }
 
-TEST(Ramp, PieceThatEndsEarlyDoesNotHoldTheNextOnesBack) {
+TEST(Ramp, SegmentThatEndsEarlyDoesNotHoldTheNextOnesBack) {
     cus_ramp ramp = cus_ramp_up(&kLimits, {64, 0}, 5, 0);
     EXPECT_EQ(ramp.size, 128u);
     ramp = cus_ramp_up(&kLimits, {4, 0}, 64, 0);

@@ -1,5 +1,5 @@
-// How large pieces get: as large as the host's pace, what a step may build and the end of the step
-// allow; when they are formed anew; where they end because the host pauses.
+// How large segments get: as large as the host's pace, what a step may build and the end of the
+// step allow; when they are formed anew; where they end because the host pauses.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -15,11 +15,11 @@ extern "C" {
 
 namespace {
 
-// Sizes of the pieces of a step of `ops` ops, learned at a host pace of `ns` per op.
-std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
+// Sizes of the segments of a step of `ops` ops, learned at a host pace of `ns` per op.
+std::vector<uint32_t> SegmentsAtPace(uint64_t ns, unsigned ops) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 4; step++) {
-        program.pieces.clear();
+        program.segments.clear();
         for (unsigned i = 0; i < ops; i++) {
             cus_plan_paced(&program.plan, 64, 64 * ns);
             program.Op("k" + std::to_string(i % 7), i, i);
@@ -27,26 +27,26 @@ std::vector<uint32_t> PiecesAtPace(uint64_t ns, unsigned ops) {
         program.Sync();
     }
     ExpectFaithful(program);
-    return program.pieces;
+    return program.segments;
 }
 
-TEST(Sizes, FastHostFillsFewLargePieces) {
-    EXPECT_EQ(PiecesAtPace(100, 1000), (std::vector<uint32_t>{4, 17, 94, 550, 335}));
-    EXPECT_EQ(PiecesAtPace(160, 240), (std::vector<uint32_t>{4, 15, 51, 170}))
+TEST(Sizes, FastHostFillsFewLargeSegments) {
+    EXPECT_EQ(SegmentsAtPace(100, 1000), (std::vector<uint32_t>{4, 17, 94, 550, 335}));
+    EXPECT_EQ(SegmentsAtPace(160, 240), (std::vector<uint32_t>{4, 15, 51, 170}))
         << "as the step ends there no piece is smaller than it need be";
 }
 
-TEST(Sizes, SlowHostGetsSmallPiecesTowardsTheEndOfTheStep) {
-    std::vector<uint32_t> pieces = PiecesAtPace(5000, 300);
-    EXPECT_EQ(pieces.front(), 4u);
-    EXPECT_EQ(*std::max_element(pieces.begin(), pieces.end()), 64u);
-    EXPECT_LE(pieces.back(), 4u) << "what is withheld last is what the host then waits for";
+TEST(Sizes, SlowHostGetsSmallSegmentsTowardsTheEndOfTheStep) {
+    std::vector<uint32_t> segments = SegmentsAtPace(5000, 300);
+    EXPECT_EQ(segments.front(), 4u);
+    EXPECT_EQ(*std::max_element(segments.begin(), segments.end()), 64u);
+    EXPECT_LE(segments.back(), 4u) << "what is withheld last is what the host then waits for";
 }
 
-TEST(Sizes, PiecesShapedByAColdHostAreFormedAnewOnce) {
+TEST(Sizes, SegmentsShapedByAColdHostAreFormedAnewOnce) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     for (int step = 0; step < 40; step++) {
-        program.pieces.clear();
+        program.segments.clear();
         for (unsigned i = 0; i < 1000; i++) {
             cus_plan_paced(&program.plan, 64, 64 * (step < 5 ? 900 : 100));
             program.Op("k" + std::to_string(i % 7), i, i);
@@ -54,18 +54,18 @@ TEST(Sizes, PiecesShapedByAColdHostAreFormedAnewOnce) {
         program.Sync();
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
+    EXPECT_EQ(program.segments, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
 }
 
 // The host's pace is never quite the same.
-TEST(Sizes, PiecesDoNotFollowAPaceThatWobbles) {
+TEST(Sizes, SegmentsDoNotFollowAPaceThatWobbles) {
     for (uint64_t ns : {75, 130, 250, 500})
         for (unsigned ops : {60, 240, 1000}) {
             Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
             std::mt19937 random(ops);
             std::set<std::vector<uint32_t>> seen;
             for (int step = 0; step < 400; step++) {
-                program.pieces.clear();
+                program.segments.clear();
                 uint64_t pace = ns * (80 + random() % 41) / 100;
                 for (unsigned i = 0; i < ops; i++) {
                     if (i % 20 == 19)
@@ -74,15 +74,15 @@ TEST(Sizes, PiecesDoNotFollowAPaceThatWobbles) {
                 }
                 program.Sync();
                 if (step >= 5)
-                    seen.insert(program.pieces);
+                    seen.insert(program.segments);
             }
             ExpectFaithful(program);
             EXPECT_EQ(seen.size(), 1u) << ops << " ops at " << ns;
         }
 }
 
-// Forming pieces anew costs every graph of the stream.
-TEST(Sizes, PiecesAreFormedAnewWhereThatIsWorthIt) {
+// Forming segments anew costs every graph of the stream.
+TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
     auto formed = [](uint32_t piece_first, unsigned ops, uint64_t cold, uint64_t warm) {
         Program program({2, piece_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
         uint64_t before = 0;
@@ -109,8 +109,8 @@ TEST(Sizes, PiecesAreFormedAnewWhereThatIsWorthIt) {
 // A graph fewer in a step is worth it where the program goes on for long enough: as its host was
 // not quite warm when they were formed, or builds were not, and a step might hold less then.
 struct Long {
-    uint64_t soon, late; // pieces formed
-    size_t pieces;       // of the last step
+    uint64_t soon, late; // segments formed
+    size_t segments;     // of the last step
 };
 Long InTheLongRun(const std::function<void(Program &, unsigned)> &before, unsigned kinds = 1,
                   unsigned break_at = 240) {
@@ -118,7 +118,7 @@ Long InTheLongRun(const std::function<void(Program &, unsigned)> &before, unsign
     Long all = {};
     for (unsigned step = 0; step < 7000 * kinds; step++) {
         before(program, step / kinds);
-        program.pieces.clear();
+        program.segments.clear();
         for (unsigned i = 0; i < 240; i++) {
             program.Op("k" + std::to_string(step % kinds * 7 + i % 7), i, i);
             if (i + 1 == break_at)
@@ -130,7 +130,7 @@ Long InTheLongRun(const std::function<void(Program &, unsigned)> &before, unsign
     }
     ExpectFaithful(program);
     all.late = program.plan.n_formed - all.soon;
-    all.pieces = program.pieces.size();
+    all.segments = program.segments.size();
     return all;
 }
 void Pace(Program &program, uint64_t ns) {
@@ -138,14 +138,14 @@ void Pace(Program &program, uint64_t ns) {
         cus_plan_paced(&program.plan, 1000, 1000 * ns);
 }
 
-TEST(Sizes, PiecesAreFormedAnewWhereThatPaysInTheLongRun) {
+TEST(Sizes, SegmentsAreFormedAnewWhereThatPaysInTheLongRun) {
     auto warms = [](uint64_t ns) {
         return [ns](Program &program, unsigned step) { Pace(program, step < 30 ? 100 : ns); };
     };
     Long faster = InTheLongRun(warms(60));
     EXPECT_EQ(faster.soon, 4u);
     EXPECT_EQ(faster.late, 3u) << "once";
-    EXPECT_EQ(faster.pieces, 3u);
+    EXPECT_EQ(faster.segments, 3u);
     EXPECT_EQ(InTheLongRun(warms(95)).late, 0u) << "as many";
     EXPECT_EQ(InTheLongRun(warms(84)).late, 0u) << "one less, but the GPU waits for it";
     Long many = InTheLongRun(warms(60), 4);
@@ -155,8 +155,8 @@ TEST(Sizes, PiecesAreFormedAnewWhereThatPaysInTheLongRun) {
         << "one ends where a call is, and would again";
 }
 
-// A piece whose first graph waits has cost nothing yet, but would once more.
-TEST(Sizes, PiecesThatWaitAreNotFormedAnewSooner) {
+// A segment whose first graph waits has cost nothing yet, but would once more.
+TEST(Sizes, SegmentsThatWaitAreNotFormedAnewSooner) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     program.later = true;
     program.may_begin = false;
@@ -172,76 +172,77 @@ TEST(Sizes, PiecesThatWaitAreNotFormedAnewSooner) {
     EXPECT_EQ(program.built, 4u);
 }
 
-TEST(Sizes, PiecesFollowAShareThatIsSomewhatLargerWhereThatPaysInTheLongRun) {
-    auto share = [](uint32_t later) {
+TEST(Sizes, SegmentsFollowAShareThatIsSomewhatLargerWhereThatPaysInTheLongRun) {
+    auto build_quota = [](uint32_t later) {
         return InTheLongRun([later](Program &program, unsigned step) {
-            program.plan.share = step < 30 ? 180 : later;
+            program.plan.build_quota = step < 30 ? 180 : later;
             Pace(program, 50);
         });
     };
-    Long all = share(250);
+    Long all = build_quota(250);
     EXPECT_EQ(all.late, 3u) << "4, 32 and 204";
-    EXPECT_EQ(all.pieces, 3u);
-    EXPECT_EQ(share(230).late, 0u) << "not all of it may be built in one step";
+    EXPECT_EQ(all.segments, 3u);
+    EXPECT_EQ(build_quota(230).late, 0u) << "not all of it may be built in one step";
 }
 
 // Of a step that is longer than its share as many go at a time as the share is: what begins behind
-// goes with them where one piece has room for it, and all are formed anew once the share is larger.
+// goes with them where one segment has room for it, and all are formed anew once the share is
+// larger.
 struct Shares {
     uint32_t first, later; // behind 20 steps
     unsigned steps;
     unsigned shapes = 1, ops = 240;
     unsigned marker = 0; // op that begins another part of the step; 0: none
 };
-std::vector<uint32_t> PiecesOf(const Shares &shares, uint64_t *formed = nullptr) {
+std::vector<uint32_t> SegmentsOf(const Shares &quotas, uint64_t *formed = nullptr) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     cus_step_rule rule = {};
     rule.marker = "marker";
     rule.tokens = CUS_STEP_X;
     rule.tokens_each = 1;
     program.Kind("marker")->step = &rule;
-    for (unsigned step = 0; step < shares.steps; step++) {
-        program.plan.share = step < 20 ? shares.first : shares.later;
+    for (unsigned step = 0; step < quotas.steps; step++) {
+        program.plan.build_quota = step < 20 ? quotas.first : quotas.later;
         Pace(program, step < 5 ? 900 : 50);
-        program.pieces.clear();
-        for (unsigned i = 0; i < shares.ops; i++)
-            program.Op(i && i == shares.marker ? "marker" : "k" + std::to_string(i % 7), i, i,
-                       1 + step % shares.shapes);
+        program.segments.clear();
+        for (unsigned i = 0; i < quotas.ops; i++)
+            program.Op(i && i == quotas.marker ? "marker" : "k" + std::to_string(i % 7), i, i,
+                       1 + step % quotas.shapes);
         program.Sync();
     }
     ExpectFaithful(program);
     if (formed)
         *formed = program.plan.n_formed;
-    return program.pieces;
+    return program.segments;
 }
-TEST(Sizes, PiecesFormedShareByShareNeedNotEndWhereTheSharesDid) {
-    EXPECT_EQ(PiecesOf({88, 88, 6}), (std::vector<uint32_t>{4, 9, 18, 22, 27, 33, 41, 51, 35}));
-    EXPECT_EQ(PiecesOf({88, 88, 20}), (std::vector<uint32_t>{4, 32, 77, 41, 86}))
+TEST(Sizes, SegmentsFormedShareByShareNeedNotEndWhereTheSharesDid) {
+    EXPECT_EQ(SegmentsOf({88, 88, 6}), (std::vector<uint32_t>{4, 9, 18, 22, 27, 33, 41, 51, 35}));
+    EXPECT_EQ(SegmentsOf({88, 88, 20}), (std::vector<uint32_t>{4, 32, 77, 41, 86}))
         << "the first share ends at 80, and what then begins there has room behind 36, all of it";
-    EXPECT_EQ(PiecesOf({100, 100, 20}), (std::vector<uint32_t>{4, 36, 73, 92, 35}));
-    EXPECT_EQ(PiecesOf({88, 88, 20, 2}), (std::vector<uint32_t>{4, 27, 49, 33, 41, 86}))
+    EXPECT_EQ(SegmentsOf({100, 100, 20}), (std::vector<uint32_t>{4, 36, 73, 92, 35}));
+    EXPECT_EQ(SegmentsOf({88, 88, 20, 2}), (std::vector<uint32_t>{4, 27, 49, 33, 41, 86}))
         << "a graph at a time";
-    EXPECT_EQ(PiecesOf({130, 130, 800, 1, 1000}),
+    EXPECT_EQ(SegmentsOf({130, 130, 800, 1, 1000}),
               (std::vector<uint32_t>{4, 32, 94, 70, 87, 108, 130, 130, 130, 130, 85}));
-    EXPECT_EQ(PiecesOf({130, 256, 800, 1, 1000}),
+    EXPECT_EQ(SegmentsOf({130, 256, 800, 1, 1000}),
               (std::vector<uint32_t>{4, 32, 251, 238, 130, 130, 215}))
         << "what the share kept small follows it, wherever it ends";
 }
-TEST(Sizes, PiecesFormedShareByShareAreFormedAnewWhereThatPays) {
-    EXPECT_EQ(PiecesOf({88, 250, 300}), (std::vector<uint32_t>{4, 32, 77, 41, 86}));
-    EXPECT_EQ(PiecesOf({88, 250, 800}), (std::vector<uint32_t>{4, 32, 204}));
-    EXPECT_EQ(PiecesOf({88, 230, 800}), (std::vector<uint32_t>{4, 32, 77, 41, 86}))
+TEST(Sizes, SegmentsFormedShareByShareAreFormedAnewWhereThatPays) {
+    EXPECT_EQ(SegmentsOf({88, 250, 300}), (std::vector<uint32_t>{4, 32, 77, 41, 86}));
+    EXPECT_EQ(SegmentsOf({88, 250, 800}), (std::vector<uint32_t>{4, 32, 204}));
+    EXPECT_EQ(SegmentsOf({88, 230, 800}), (std::vector<uint32_t>{4, 32, 77, 41, 86}))
         << "not all of it may be built in one step";
     for (unsigned marker : {80, 100, 120, 140, 160}) {
         uint64_t before, after;
-        PiecesOf({.first = 88, .later = 250, .steps = 50, .marker = marker}, &before);
-        PiecesOf({.first = 88, .later = 250, .steps = 800, .marker = marker}, &after);
+        SegmentsOf({.first = 88, .later = 250, .steps = 50, .marker = marker}, &before);
+        SegmentsOf({.first = 88, .later = 250, .steps = 800, .marker = marker}, &after);
         EXPECT_EQ(after, before) << "one ends in front of a marker, and would again";
     }
 }
 
 // However the pace wobbles between what three and what four graphs are best for.
-TEST(Sizes, PiecesAreSeldomFormedAnewInTheLongRun) {
+TEST(Sizes, SegmentsAreSeldomFormedAnewInTheLongRun) {
     std::mt19937 random(1);
     Long all = InTheLongRun([&](Program &program, unsigned step) {
         Pace(program, (step / 100 % 2 ? 80 : 95) + random() % 20);
@@ -250,7 +251,7 @@ TEST(Sizes, PiecesAreSeldomFormedAnewInTheLongRun) {
 }
 
 // Of many steps some are always formed while the host is busy: the others need not go for these.
-TEST(Sizes, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
+TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatASlowHostShaped) {
     auto formed = [](unsigned slow) {
         Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
         for (int round = 0; round < 30; round++)
@@ -276,9 +277,9 @@ TEST(Sizes, PiecesAreNotFormedAnewForAFewThatASlowHostShaped) {
 // What one step may build is never quite the same either.
 void FollowShare(bool small) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
-    auto formed = [&](uint32_t share) {
+    auto formed = [&](uint32_t build_quota) {
         uint64_t before = program.plan.n_formed;
-        program.plan.share = share;
+        program.plan.build_quota = build_quota;
         for (int step = 0; step < 400; step++) {
             for (unsigned i = 0; i < 1000; i++) {
                 if (i % 20 == 19)
@@ -290,31 +291,31 @@ void FollowShare(bool small) {
         return program.plan.n_formed - before;
     };
     EXPECT_GT(formed(small ? 1 : 100), 0u);
-    EXPECT_GT(program.plan.n_shared, 0u);
+    EXPECT_GT(program.plan.n_bounded, 0u);
     EXPECT_EQ(formed(small ? 7 : 150), 0u);
     EXPECT_EQ(formed(small ? 3 : 50), 0u);
     EXPECT_GT(formed(small ? 8 : 200), 0u);
     ExpectFaithful(program);
     cus_plan_clear(&program.plan);
-    EXPECT_EQ(program.plan.n_shared, 0u) << "they are gone";
-    EXPECT_EQ(program.plan.shares, 0u);
+    EXPECT_EQ(program.plan.n_bounded, 0u) << "they are gone";
+    EXPECT_EQ(program.plan.quotas, 0u);
 }
-TEST(Sizes, PiecesFollowAShareThatIsTwiceAsLarge) {
+TEST(Sizes, SegmentsFollowAShareThatIsTwiceAsLarge) {
     FollowShare(false);
-    FollowShare(true); // less than the first piece may have: pieces have that
+    FollowShare(true); // less than the first segment may have: segments have that
 }
 
 // The first builds are cold, and what a step may build is the less: it is looked at once more,
 // soon.
-TEST(Sizes, FirstPiecesFollowAShareThatIsSomewhatLarger) {
-    for (uint32_t share : {120, 160}) {
+TEST(Sizes, FirstSegmentsFollowAShareThatIsSomewhatLarger) {
+    for (uint32_t build_quota : {120, 160}) {
         Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
         uint64_t formed = 0;
-        program.plan.share = 100;
+        program.plan.build_quota = 100;
         for (int step = 0; step < 400; step++) {
             if (step == 4) {
                 formed = program.plan.n_formed;
-                program.plan.share = share;
+                program.plan.build_quota = build_quota;
             }
             for (unsigned i = 0; i < 1000; i++) {
                 if (i % 20 == 19)
@@ -324,15 +325,15 @@ TEST(Sizes, FirstPiecesFollowAShareThatIsSomewhatLarger) {
             program.Sync();
         }
         ASSERT_GT(formed, 8u);
-        EXPECT_EQ(program.plan.n_formed > formed, share == 160) << share;
+        EXPECT_EQ(program.plan.n_formed > formed, build_quota == 160) << build_quota;
         ExpectFaithful(program);
     }
 }
 
-// Each piece that is formed anew misses once for every shape: not after the third round of five.
+// Each segment that is formed anew misses once for every shape: not after the third round of five.
 // Where it ends at an op at which none ended before, shapes come there unknown: they are patched
 // into the graphs of others, the last of which is built again at the beginning of the fourth round.
-TEST(Sizes, PiecesOfFiveShapesInTurnAreSettledInThreeRounds) {
+TEST(Sizes, SegmentsOfFiveShapesInTurnAreSettledInThreeRounds) {
     for (uint64_t warm : {900, 350, 200, 100}) {
         Program program({2, 4, 1024, 500000, 8, 100000, CUS_MODE_PIECEWISE});
         uint64_t before = 0;
@@ -387,8 +388,8 @@ TEST(Sizes, WhatIsPutOffWaitsUntilItIsBegun) {
     EXPECT_EQ(program.plan.n_waiting, 0u);
 }
 
-// Where breaks shape nearly all pieces they would be the same at another pace.
-TEST(Sizes, PiecesThatBreaksShapeAreNotFormedAnew) {
+// Where breaks shape nearly all segments they would be the same at another pace.
+TEST(Sizes, SegmentsThatBreaksShapeAreNotFormedAnew) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     uint64_t formed = 0;
     for (int step = 0; step < 200; step++) {
@@ -407,7 +408,7 @@ TEST(Sizes, PiecesThatBreaksShapeAreNotFormedAnew) {
     EXPECT_EQ(program.plan.n_formed, formed);
 }
 
-// A thread that waits for a processor in the midst of a piece has not become slow.
+// A thread that waits for a processor in the midst of a segment has not become slow.
 TEST(Sizes, OneStallSaysNothingOfTheHostsPace) {
     Program program;
     for (int i = 0; i < 10; i++)
@@ -419,8 +420,8 @@ TEST(Sizes, OneStallSaysNothingOfTheHostsPace) {
     EXPECT_GT(program.plan.ns_per_op, 7000u) << "but many do";
 }
 
-// The smallest pieces say least, but not nothing.
-TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallPieces) {
+// The smallest segments say least, but not nothing.
+TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallSegments) {
     Program program;
     for (int i = 0; i < 10; i++)
         cus_plan_paced(&program.plan, 1000, 1000 * 40);
@@ -429,13 +430,13 @@ TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallPieces) {
     EXPECT_GT(program.plan.ns_per_op, 7000u);
 }
 
-// Threads in the way of each other shape small pieces, again when they are formed anew.
-TEST(Sizes, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
+// Threads in the way of each other shape small segments, again when they are formed anew.
+TEST(Sizes, SegmentsShapedByAHostInDistressAreFormedAnewAgain) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
     std::vector<unsigned> formed;
     for (int step = 0; step < 2000; step++) {
         bool slow = step < 5 || (step > 7 && step < 15);
-        program.pieces.clear();
+        program.segments.clear();
         for (unsigned i = 0; i < 1000; i++) {
             cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 100));
             program.Op("k" + std::to_string(i % 7), i, i);
@@ -445,13 +446,13 @@ TEST(Sizes, PiecesShapedByAHostInDistressAreFormedAnewAgain) {
             formed.push_back((unsigned)program.plan.n_formed);
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.pieces, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
+    EXPECT_EQ(program.segments, (std::vector<uint32_t>{4, 17, 93, 539, 347}));
     EXPECT_GT(formed[1], formed[0]);
     EXPECT_EQ(program.plan.n_formed, formed[1]) << "and then no more";
 }
 
-// The first and the last op of a piece cost the host more than those between them.
-TEST(Sizes, SmallPiecesSayLittleOfTheHostsPace) {
+// The first and the last op of a segment cost the host more than those between them.
+TEST(Sizes, SmallSegmentsSayLittleOfTheHostsPace) {
     Program program;
     for (int step = 0; step < 10; step++) {
         cus_plan_paced(&program.plan, 3, 3 * 400);
@@ -461,17 +462,17 @@ TEST(Sizes, SmallPiecesSayLittleOfTheHostsPace) {
     EXPECT_LT(program.plan.ns_per_op, 120u);
 }
 
-TEST(Sizes, NoPieceTakesTheHostLongToFill) {
-    for (uint32_t size : PiecesAtPace(50000, 300))
+TEST(Sizes, NoSegmentTakesTheHostLongToFill) {
+    for (uint32_t size : SegmentsAtPace(50000, 300))
         EXPECT_LE(size, 10u) << "500 us at 50 us an op";
 }
 
 // Steps of 64 ops between which the host pauses behind op `at(step)` for `ns`. Returns the sizes of
-// the pieces of the last step.
-std::vector<uint32_t> PiecesWithPause(Program &program, uint64_t ns, unsigned steps,
-                                      const std::function<unsigned(unsigned)> &at) {
+// the segments of the last step.
+std::vector<uint32_t> SegmentsWithPause(Program &program, uint64_t ns, unsigned steps,
+                                        const std::function<unsigned(unsigned)> &at) {
     for (unsigned step = 0; step < steps; step++) {
-        program.pieces.clear();
+        program.segments.clear();
         for (unsigned i = 0; i < 64; i++) {
             program.Op("k" + std::to_string(i % 7), i, i);
             if (i == at(step))
@@ -480,23 +481,23 @@ std::vector<uint32_t> PiecesWithPause(Program &program, uint64_t ns, unsigned st
         program.Sync();
     }
     ExpectFaithful(program);
-    return program.pieces;
+    return program.segments;
 }
 
-TEST(Sizes, PieceEndsWhereTheHostPauses) {
+TEST(Sizes, SegmentEndsWhereTheHostPauses) {
     Program program;
     auto at = [](unsigned) { return 10u; };
-    EXPECT_EQ(PiecesWithPause(program, 300000, 5, at), (std::vector<uint32_t>{4, 8, 16, 32, 4}));
-    EXPECT_EQ(PiecesWithPause(program, 300000, 20, at)[1], 7u) << "ops 4 to 10";
+    EXPECT_EQ(SegmentsWithPause(program, 300000, 5, at), (std::vector<uint32_t>{4, 8, 16, 32, 4}));
+    EXPECT_EQ(SegmentsWithPause(program, 300000, 20, at)[1], 7u) << "ops 4 to 10";
     unsigned formed = (unsigned)program.plan.n_formed;
-    EXPECT_EQ(PiecesWithPause(program, 300000, 10000, at)[1], 7u);
+    EXPECT_EQ(SegmentsWithPause(program, 300000, 10000, at)[1], 7u);
     EXPECT_EQ(program.plan.n_formed, formed) << "for as long as it does";
 }
 
-TEST(Sizes, PieceEndsAtEachOfTwoPauses) {
+TEST(Sizes, SegmentEndsAtEachOfTwoPauses) {
     Program program;
     for (unsigned step = 0; step < 200; step++) {
-        program.pieces.clear();
+        program.segments.clear();
         for (unsigned i = 0; i < 64; i++) {
             program.Op("k" + std::to_string(i % 7), i, i);
             if (i == 32 || i == 50)
@@ -507,7 +508,7 @@ TEST(Sizes, PieceEndsAtEachOfTwoPauses) {
     ExpectFaithful(program);
     uint32_t at = 0;
     std::set<uint32_t> ends;
-    for (uint32_t n : program.pieces)
+    for (uint32_t n : program.segments)
         ends.insert(at += n);
     EXPECT_EQ(ends.count(33), 1u);
     EXPECT_EQ(ends.count(51), 1u);
@@ -521,7 +522,7 @@ TEST(Sizes, WhatIsNoPauseForASlowHostCutsNothing) {
             for (unsigned i = 0; i < 64; i++) {
                 program.now += 9000;
                 program.Op("k" + std::to_string(i % 7), i, i);
-                if (i % 8 == 6) // again and again: less than half of a small piece's time
+                if (i % 8 == 6) // again and again: less than half of a small segment's time
                     program.now += ns;
             }
             program.Sync();
@@ -535,9 +536,9 @@ TEST(Sizes, WhatIsNoPauseForASlowHostCutsNothing) {
 
 TEST(Sizes, ShortPausesAndThoseOfChanceCutNothing) {
     Program brief, chance;
-    PiecesWithPause(brief, 30000, 300, [](unsigned) { return 10u; });
+    SegmentsWithPause(brief, 30000, 300, [](unsigned) { return 10u; });
     EXPECT_EQ(brief.plan.n_formed, 5u);
-    PiecesWithPause(chance, 300000, 300, [](unsigned step) { return step * 7 % 64; });
+    SegmentsWithPause(chance, 300000, 300, [](unsigned step) { return step * 7 % 64; });
     EXPECT_EQ(chance.plan.n_formed, 5u);
 }
 

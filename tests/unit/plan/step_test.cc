@@ -437,15 +437,15 @@ using Block = const char *const[5];
 Block kNothing = {"-----", "-----", "-----", "-----", "-----"};
 // Only what no rule, or a graph rule, leaves free; whatever other kernels are there.
 Block kGraph = {"y----", "y----", "y----", "y----", "y----"};
-// Rules are ignored, but for kernels that nothing may be withheld around.
+// Rules are ignored, but for kernels that nothing may be deferred around.
 Block kAllButNever = {"yyyy-", "yyyy-", "yyyy-", "yyyy-", "yyyy-"};
 // The whole step or nothing: a uniform decode of several tokens, with a kernel that supports no
 // more than single tokens (third line), or none at all (the last two), is nothing.
 Block kWholeUniform = {"yyyy-", "yyyy-", "-----", "-----", "-----"};
 Block kWholeSingle = {"yyyy-", "yyyy-", "yyyy-", "-----", "-----"};
-// The whole step, else pieces.
-Block kUniformOrPieces = {"yyyy-", "yyyy-", "y----", "y----", "y----"};
-Block kSingleOrPieces = {"yyyy-", "yyyy-", "yyyy-", "y----", "y----"};
+// The whole step, else segments.
+Block kUniformOrSegments = {"yyyy-", "yyyy-", "y----", "y----", "y----"};
+Block kSingleOrSegments = {"yyyy-", "yyyy-", "yyyy-", "y----", "y----"};
 
 TEST(StepAllows, WhatIsWrittenHere) {
     static const struct {
@@ -460,7 +460,7 @@ TEST(StepAllows, WhatIsWrittenHere) {
         {CUS_MODE_PIECEWISE, &kGraph, &kGraph, &kGraph, &kGraph, &kNothing},
         {CUS_MODE_FULL, &kAllButNever, &kAllButNever, &kAllButNever, &kAllButNever, &kNothing},
         {CUS_MODE_FULL_DECODE_ONLY, &kNothing, &kNothing, &kWholeUniform, &kWholeSingle, &kNothing},
-        {CUS_MODE_FULL_AND_PIECEWISE, &kGraph, &kGraph, &kUniformOrPieces, &kSingleOrPieces,
+        {CUS_MODE_FULL_AND_PIECEWISE, &kGraph, &kGraph, &kUniformOrSegments, &kSingleOrSegments,
          &kNothing},
     };
     unsigned cells = 0;

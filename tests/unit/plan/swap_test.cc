@@ -1,4 +1,5 @@
-// Where most nodes of a piece differ, what was asked becomes what they hold, without being copied.
+// Where most nodes of a segment differ, what was asked becomes what they hold, without being
+// copied.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +17,11 @@ void Warm(Program *program) {
     program->ResetCounts();
 }
 
-cus_piece *Largest(const Program &program) {
-    cus_piece *largest = program.plan.pieces;
-    for (cus_piece *piece = largest; piece; piece = piece->next)
-        if (piece->n > largest->n)
-            largest = piece;
+cus_segment *Largest(const Program &program) {
+    cus_segment *largest = program.plan.segments;
+    for (cus_segment *segment = largest; segment; segment = segment->next)
+        if (segment->n > largest->n)
+            largest = segment;
     return largest;
 }
 
@@ -35,10 +36,10 @@ void Moving(Program *program, unsigned steps, unsigned differ) {
 }
 
 // How many of its ops but the last are met on the hot path, by this image.
-unsigned Met(const cus_piece *piece, uint8_t *image) {
+unsigned Met(const cus_segment *segment, uint8_t *image) {
     unsigned met = 0;
-    for (uint32_t i = 0; i + 1 < piece->n; i++)
-        met += cus_image_expected(image, piece, i)->kind == piece->places[i].kind;
+    for (uint32_t i = 0; i + 1 < segment->n; i++)
+        met += cus_image_expected(image, segment, i)->kind == segment->places[i].kind;
     return met;
 }
 
@@ -57,15 +58,15 @@ TEST(Swap, TheImageAndWhatIsAskedChangePlaces) {
     Warm(&program);
     unsigned changed = 0;
     for (int i = 0; i < 8; i++) {
-        cus_piece *piece = Largest(program);
-        uint8_t *image = piece->newest->image, *asked = piece->asked;
-        ASSERT_NE(image, asked);
+        cus_segment *segment = Largest(program);
+        uint8_t *image = segment->newest->image, *requested = segment->requested;
+        ASSERT_NE(image, requested);
         Moving(&program, 1, kOps);
-        if (piece->newest->image == image)
+        if (segment->newest->image == image)
             continue;
         changed++;
-        EXPECT_EQ(piece->newest->image, asked);
-        EXPECT_EQ(piece->asked, image);
+        EXPECT_EQ(segment->newest->image, requested);
+        EXPECT_EQ(segment->requested, image);
     }
     EXPECT_GT(changed, 0u) << "patched all at once";
     EXPECT_LT(changed, 8u) << "or one by one, and copied";
@@ -87,23 +88,23 @@ TEST(Swap, AFewAreCopied) {
 TEST(Swap, BehindADoubtAllAreMetAgain) {
     Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
     Warm(&program);
-    cus_piece *piece = Largest(program);
+    cus_segment *segment = Largest(program);
     for (unsigned times = 0; times < 4; times++) {
-        cus_variant_know(piece->newest, piece, 1, false);
-        ASSERT_EQ(Met(piece, piece->newest->image), piece->n - 2);
-        ASSERT_TRUE(piece->newest->doubted);
+        cus_variant_know(segment->newest, segment, 1, false);
+        ASSERT_EQ(Met(segment, segment->newest->image), segment->n - 2);
+        ASSERT_TRUE(segment->newest->doubted);
         for (int i = 0; i < 4; i++) {
             Moving(&program, 1, kOps);
-            ASSERT_EQ(Largest(program), piece);
-            EXPECT_EQ(Met(piece, piece->newest->image), piece->n - 1);
-            EXPECT_EQ(Met(piece, piece->asked), piece->n - 1);
+            ASSERT_EQ(Largest(program), segment);
+            EXPECT_EQ(Met(segment, segment->newest->image), segment->n - 1);
+            EXPECT_EQ(Met(segment, segment->requested), segment->n - 1);
         }
-        EXPECT_FALSE(piece->newest->doubted);
+        EXPECT_FALSE(segment->newest->doubted);
     }
     ExpectFaithful(program);
 }
 
-// Whichever of the two a piece and its graphs have in the end.
+// Whichever of the two a segment and its graphs have in the end.
 TEST(Swap, AllIsGivenBack) {
     const uint64_t before = cus_mem_held();
     {

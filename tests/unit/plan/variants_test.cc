@@ -20,7 +20,7 @@ cus_plan_limits Limits(uint32_t variants) {
     return {2, OPS, OPS, 0, variants, 100000, CUS_MODE_PIECEWISE};
 }
 
-// A step is one piece; its first op is the same for shapes of one hundred.
+// A step is one segment; its first op is the same for shapes of one hundred.
 void Step(Program &program, unsigned shape, const std::string &name = "k") {
     for (int i = 0; i < OPS; i++)
         program.Op(name + std::to_string(i), i, i, 1 + (i % 2 ? shape % 100 : shape / 100));
@@ -70,7 +70,7 @@ TEST(Variants, ManyArePredictedByWhatCameNext) {
         if (step == 39 * MANY)
             program.ResetCounts();
         unsigned shape = random() % MANY;
-        for (const char *name : {"a", "b"}) // two pieces, the second as the first one
+        for (const char *name : {"a", "b"}) // two segments, the second as the first one
             for (int i = 0; i < OPS; i++)
                 program.Op(name + std::to_string(i), i, i, 1 + (i ? shape : 0));
         program.Sync();
@@ -210,7 +210,7 @@ TEST(Variants, FewerThanShapesAreKeptForSome) {
     EXPECT_EQ(program.near, 10u * 21);
 }
 
-TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherPiece) {
+TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherSegment) {
     Program program(Limits(1000));
     for (int step = 0; step < 40; step++)
         Turn(program, step % 4);
@@ -225,7 +225,7 @@ TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherPiece) {
         program.Sync();
     }
     both(true);
-    ASSERT_TRUE(program.plan.piece && program.plan.n == OPS / 2) << "a piece without a graph";
+    ASSERT_TRUE(program.plan.segment && program.plan.n == OPS / 2) << "a piece without a graph";
     for (unsigned i = 1; i <= 3; i++) {
         EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
         EXPECT_EQ(program.dropped, i);
@@ -245,7 +245,7 @@ TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherPiece) {
     ExpectFaithful(program);
 }
 
-// The memory of a piece that is not launched any more is given back one graph at a time.
+// The memory of a segment that is not launched any more is given back one graph at a time.
 TEST(Variants, ManyGoOneByOne) {
     Program program(Limits(1000));
     Rounds(program, ENOUGH, 20);
@@ -290,17 +290,17 @@ TEST(Variants, WhatIsPutOffIsPatchedWhereTheShapesAreRight) {
 TEST(Variants, AnIdleStreamGivesUpALittleAtATime) {
     Program program(Limits(1000));
     Rounds(program, ENOUGH, 20);
-    EXPECT_TRUE(cus_plan_shed(&program.plan, 5));
+    EXPECT_TRUE(cus_plan_evict(&program.plan, 5));
     EXPECT_EQ(program.dropped, 5u);
-    EXPECT_TRUE(cus_plan_shed(&program.plan, 7));
+    EXPECT_TRUE(cus_plan_evict(&program.plan, 7));
     EXPECT_EQ(program.dropped, 12u);
-    EXPECT_FALSE(cus_plan_shed(&program.plan, 5));
+    EXPECT_FALSE(cus_plan_evict(&program.plan, 5));
     EXPECT_EQ(program.dropped, 20u);
     Turn(program, 0);
     ExpectFaithful(program);
 }
 
-// In the midst of a piece that is twice as long as the others, has no graph yet, and comes behind
+// In the midst of a segment that is twice as long as the others, has no graph yet, and comes behind
 // so many of their shapes in turn.
 void WantTwice(Program &program, int shapes) {
     for (int step = 0; step < 3; step++) {
@@ -311,7 +311,7 @@ void WantTwice(Program &program, int shapes) {
         if (step < 2)
             program.Sync();
     }
-    ASSERT_TRUE(program.plan.piece && program.plan.piece->n == 2 * OPS);
+    ASSERT_TRUE(program.plan.segment && program.plan.segment->n == 2 * OPS);
 }
 
 // All that is beyond the first would not be enough: none of it goes.
@@ -370,14 +370,14 @@ TEST(Variants, AreMadeInALongLifeToo) {
     }
 }
 
-// With as many graphs of a step as the next one may build, however many its pieces have.
+// With as many graphs of a step as the next one may build, however many its segments have.
 TEST(Variants, AreFormedAnewShareByShare) {
     enum { SHAPES = 100, STEP = 200, SHARE = 256 };
     Program program({2, 4, 1024, 500000, 1000, 100000, CUS_MODE_PIECEWISE});
     unsigned most = 0;
     for (int step = 0; step < 70 * SHAPES; step++) {
         unsigned before = program.dropped;
-        program.plan.share = SHARE;
+        program.plan.build_quota = SHARE;
         for (int i = 0; i < STEP; i++)
             program.Op("k" + std::to_string(i), i, i, 1 + step % SHAPES);
         cus_plan_paced(&program.plan, 64, 64 * (step < 40 * SHAPES ? 900 : 100));

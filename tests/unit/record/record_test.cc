@@ -150,7 +150,7 @@ bool LongOp(uint32_t kind, uint32_t stream, uint32_t i, uint32_t bytes, uint64_t
     auto *op = (cst_op *)cus_record_begin(CST_OP, sizeof(cst_op) + bytes, ns);
     if (!op)
         return false;
-    op->head.flags = CST_WITHHELD;
+    op->head.flags = CST_DEFERRED;
     op->kind = kind;
     op->stream = stream;
     op->dims[0] = i;
@@ -187,7 +187,7 @@ TEST(Record, NothingIsLostWhereTheRingBeginsAgain) {
         auto *op = (const cst_op *)read.trace->events[i];
         ASSERT_EQ(op->dims[0], i);
         ASSERT_EQ(op->head.ns, i + 1u);
-        ASSERT_EQ(op->head.flags, CST_WITHHELD);
+        ASSERT_EQ(op->head.flags, CST_DEFERRED);
         uint32_t bytes = read.trace->kinds[op->kind]->param_bytes;
         const uint8_t *params = cst_op_params(op);
         ASSERT_TRUE(

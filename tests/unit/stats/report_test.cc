@@ -111,7 +111,7 @@ TEST_F(Report, BreaksAreRankedByLaunchesAndRuns) {
     EXPECT_EQ(report_.more_breaks, 0u);
 }
 
-TEST_F(Report, WhatWasLetPassIsDormantOrSuspended) {
+TEST_F(Report, WhatWasLetPassIsDemotedOrSuspended) {
     cus_tally_alone(nullptr, CUS_WHY_SUSPENDED);
     cus_tally_alone(nullptr, CUS_WHY_SUSPENDED);
     EXPECT_EQ(Breaks(7), (std::vector<std::string>{" other dormant 5 0", " other suspended 2 0"}));
@@ -164,37 +164,37 @@ TEST_F(Report, TheNearestNameIsThatOfAKernel) {
     EXPECT_STREQ(nearest, "rms_norm_kernel");
 }
 
-cus_report_piece Piece(uint64_t bytes, const char *first, bool gone = false) {
-    cus_report_piece piece = {};
-    piece.ops = 3;
-    piece.variants = 1;
-    piece.bytes = bytes;
-    piece.launches = 2;
-    piece.gone = gone;
-    snprintf(piece.first, sizeof piece.first, "%s", first);
-    snprintf(piece.last, sizeof piece.last, "end");
-    return piece;
+cus_report_segment Segment(uint64_t bytes, const char *first, bool gone = false) {
+    cus_report_segment segment = {};
+    segment.ops = 3;
+    segment.variants = 1;
+    segment.bytes = bytes;
+    segment.launches = 2;
+    segment.gone = gone;
+    snprintf(segment.first, sizeof segment.first, "%s", first);
+    snprintf(segment.last, sizeof segment.last, "end");
+    return segment;
 }
 
 TEST_F(Report, TheLargestGraphsAreKept) {
-    cus_report_piece kept[CUS_REPORT_PIECES];
+    cus_report_segment kept[CUS_REPORT_SEGMENTS];
     unsigned n = 0;
     for (uint64_t bytes : {5, 30, 1, 12, 11, 20, 19, 18, 17, 16, 15, 14}) {
-        cus_report_piece piece = Piece(bytes, "x");
-        cus_report_add_piece(kept, &n, &piece);
+        cus_report_segment segment = Segment(bytes, "x");
+        cus_report_add_segment(kept, &n, &segment);
     }
-    ASSERT_EQ(n, (unsigned)CUS_REPORT_PIECES);
+    ASSERT_EQ(n, (unsigned)CUS_REPORT_SEGMENTS);
     EXPECT_EQ(kept[0].bytes, 30u);
     EXPECT_EQ(kept[1].bytes, 20u);
     EXPECT_EQ(kept[9].bytes, 11u);
 }
 
 TEST_F(Report, AGraphThatIsMadeAgainAndAgainIsOne) {
-    cus_report_piece kept[CUS_REPORT_PIECES];
+    cus_report_segment kept[CUS_REPORT_SEGMENTS];
     unsigned n = 0;
-    for (const cus_report_piece &piece :
-         {Piece(9, "x", true), Piece(9, "y", true), Piece(9, "x", true), Piece(9, "x", false)})
-        cus_report_add_piece(kept, &n, &piece);
+    for (const cus_report_segment &segment : {Segment(9, "x", true), Segment(9, "y", true),
+                                              Segment(9, "x", true), Segment(9, "x", false)})
+        cus_report_add_segment(kept, &n, &segment);
     ASSERT_EQ(n, 3u);
     EXPECT_EQ(kept[0].launches, 4u);
     EXPECT_STREQ(kept[1].first, "y");
@@ -224,15 +224,15 @@ TEST_F(Report, TextSaysAllOfIt) {
     report_.more_rules = 1;
     report_.n_shapes = 1;
     report_.shapes[0] = {"s", 20, 19};
-    report_.pieces = 1;
-    report_.piece_ops = 3;
-    report_.piece_bytes = 600;
+    report_.segments = 1;
+    report_.segment_ops = 3;
+    report_.segment_bytes = 600;
     report_.gone = 2;
     report_.gone_ops = 9;
     report_.gone_bytes = 50;
-    report_.n_pieces = 2;
-    report_.largest[0] = Piece(600, "x");
-    report_.largest[1] = Piece(500, "y", true);
+    report_.n_segments = 2;
+    report_.largest[0] = Segment(600, "x");
+    report_.largest[1] = Segment(500, "y", true);
     report_.largest[1].variants = 2;
     std::string expected =
         "cusplice: why (mode piecewise)\n"

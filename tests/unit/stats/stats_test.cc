@@ -27,7 +27,7 @@ cus_counters Sample() {
     c.eager_by[CUS_EAGER_RULE] = 5;
     c.eager_by[CUS_EAGER_FLUSHED] = 8;
     c.graph_launches = 9;
-    c.pieces = 4;
+    c.segments = 4;
     c.segments = 6;
     c.sig_exact = 3;
     c.sig_patched = 2;
@@ -123,9 +123,9 @@ TEST(StatsFile, IsJsonForOthersToo) {
     report.rules[0] = {"eager", "a*", "/f", 8, "b"};
     report.n_shapes = 1;
     report.shapes[0] = {"s", 20, 19};
-    report.pieces = 1;
+    report.segments = 1;
     report.gone_bytes = 77;
-    report.n_pieces = 1;
+    report.n_segments = 1;
     report.largest[0] = {6, 2, 900, 5, true, "first", "last"};
     cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr, nullptr, 0,
                              &report};

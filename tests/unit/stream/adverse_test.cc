@@ -98,7 +98,7 @@ TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     Steps(4);
 }
 
-TEST_F(Adverse, NothingIsWithheldInAGreenContext) {
+TEST_F(Adverse, NothingIsDeferredInAGreenContext) {
     static CUstream green;
     green = stream_;
     driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
@@ -139,7 +139,7 @@ bool GraphsOn(int major, int minor, int version, const std::function<void()> &st
     return driver().calls["cuGraphLaunch"] > before;
 }
 
-TEST_F(Adverse, NothingIsWithheldWhereGraphsAreKnownToHang) {
+TEST_F(Adverse, NothingIsDeferredWhereGraphsAreKnownToHang) {
     DriverSaysWhatItIs();
     uintptr_t context = 0x9000;
     auto steps = [&] {
@@ -214,7 +214,7 @@ TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
     EXPECT_FALSE(asked);
 }
 
-TEST_F(Adverse, OpAppendedToAnotherThreadsPieceGoesBeforeThisThreadsNextStream) {
+TEST_F(Adverse, OpAppendedToAnotherThreadsSegmentGoesBeforeThisThreadsNextStream) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
     driver().journal.clear();

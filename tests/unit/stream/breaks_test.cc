@@ -7,9 +7,9 @@ namespace {
 
 class Breaks : public Pays {};
 
-// Where a thread goes to another stream, what it has withheld is issued: graphs end there, and are
-// not joined again for that nothing is withheld there any more. The other stream may be one on
-// which nothing is ever withheld.
+// Where a thread goes to another stream, what it has deferred is issued: graphs end there, and are
+// not joined again for that nothing is deferred there any more. The other stream may be one on
+// which nothing is ever deferred.
 TEST_F(Breaks, GraphsEndWhereTheThreadGoesToAnotherStream) {
     static CUstream green;
     green = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -47,7 +47,7 @@ TEST_F(Breaks, GraphsEndWhereTheThreadGoesToAnotherStream) {
     driver().table.cuStreamGetGreenCtx = real;
 }
 
-// A call that issues all that is withheld, at the same places in each step: the same.
+// A call that issues all that is deferred, at the same places in each step: the same.
 TEST_F(Breaks, GraphsEndWhereCallsCoverAllStreams) {
     for (cus_scope scope : {CUS_SCOPE_P, CUS_SCOPE_C, CUS_SCOPE_T}) {
         SCOPED_TRACE(scope);
@@ -127,7 +127,7 @@ TEST_F(Breaks, WhatEndsEarlyNowAndThenIsNotBuiltAnewForEver) {
     EXPECT_LE(Since().built, 1000u);
 }
 
-// A call that issues what is withheld, at another place each time.
+// A call that issues what is deferred, at another place each time.
 TEST_F(Breaks, CallsAnywhereMakeNoGraphsAnewForEver) {
     eager_ns = 2400;
     auto steps = [this](unsigned n) {

@@ -20,7 +20,7 @@ class Engine : public ::testing::Test {
         if (std::exchange(started_, true))
             return;                               // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
-        setenv("CUSPLICE_PIECE_MAX", "4", 1);     // the same pieces at any pace of the host
+        setenv("CUSPLICE_PIECE_MAX", "4", 1);     // the same segments at any pace of the host
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
@@ -115,7 +115,7 @@ class Engine : public ::testing::Test {
 
 TEST_F(Engine, RepeatedStepsRunInGraphs) {
     Steps(6);
-    /* How many pieces a step makes follows the host's pace. */
+    /* How many segments a step makes follows the host's pace. */
     int built = driver().calls["cuGraphInstantiateWithFlags"];
     EXPECT_GE(built, 2);
     EXPECT_EQ(driver().calls["cuGraphLaunch"], 4 * built);
@@ -155,7 +155,7 @@ TEST_F(Engine, EagerRuleCutsAndKeepsOrder) {
     EXPECT_STREQ(text, "[\"graph 4\", \"eager eager_attention\", \"graph 8\"]");
 }
 
-TEST_F(Engine, OpOnAnotherStreamIssuesWhatThisThreadWithheld) {
+TEST_F(Engine, OpOnAnotherStreamIssuesWhatThisThreadDeferred) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
     driver().journal.clear();
@@ -188,7 +188,7 @@ TEST_F(Engine, NonBlockingStreamIsNotTiedToTheLegacyOne) {
     EXPECT_EQ(driver().journal[0], "L k1(1,5,5)");
 }
 
-TEST_F(Engine, PerThreadStreamsWithholdNothing) {
+TEST_F(Engine, PerThreadStreamsDeferNothing) {
     for (int step = 0; step < 6; step++) {
         driver().journal.clear();
         for (int i = 0; i < 12; i++)
@@ -218,7 +218,7 @@ TEST_F(Engine, NullAndTheLegacyHandleAreOneStream) {
     EXPECT_EQ(driver().journal.size(), 4u) << "the stream of the thread is another one";
 }
 
-TEST_F(Engine, CallOnOneSideOfLegacyOrderIssuesWhatTheOtherWithholds) {
+TEST_F(Engine, CallOnOneSideOfLegacyOrderIssuesWhatTheOtherDefers) {
     CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
     Teach(CU_STREAM_LEGACY);
     Teach(blocking);
@@ -234,7 +234,7 @@ TEST_F(Engine, CallOnOneSideOfLegacyOrderIssuesWhatTheOtherWithholds) {
     }
 }
 
-TEST_F(Engine, SyncOfAnotherStreamIssuesWhatThisThreadWithheld) {
+TEST_F(Engine, SyncOfAnotherStreamIssuesWhatThisThreadDeferred) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(functions_[1], 5, 5, 1, 32, other, false);
     Teach(stream_);
@@ -290,7 +290,7 @@ TEST_F(Engine, OwnCallsDisturbNoCapture) {
 
 // ---- what the program itself says (shim/include/cusplice.h) ----
 
-TEST_F(Engine, NothingOfASuspendedThreadIsWithheld) {
+TEST_F(Engine, NothingOfASuspendedThreadIsDeferred) {
     Teach(stream_);
     ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
     ASSERT_TRUE(driver().journal.empty()) << "withheld";
@@ -315,7 +315,7 @@ TEST_F(Engine, NothingOfASuspendedThreadIsWithheld) {
     ExpectBalance();
 }
 
-TEST_F(Engine, OpsOfASuspendedThreadGoBehindWhatOthersWithhold) {
+TEST_F(Engine, OpsOfASuspendedThreadGoBehindWhatOthersDefer) {
     Teach(stream_);
     std::thread([&] {
         ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
@@ -424,7 +424,7 @@ TEST_F(Engine, ErrorBelongsToItsCall) {
     Steps(4);
 }
 
-TEST_F(Engine, NothingIsWithheldWhileTheProgramCaptures) {
+TEST_F(Engine, NothingIsDeferredWhileTheProgramCaptures) {
     Steps(4);
     fake::Of(stream_)->program_captures = true;
     driver().journal.clear();
@@ -435,7 +435,7 @@ TEST_F(Engine, NothingIsWithheldWhileTheProgramCaptures) {
     Steps(4);
 }
 
-TEST_F(Engine, OpenCaptureElsewhereInTheContextStopsWithholding) {
+TEST_F(Engine, OpenCaptureElsewhereInTheContextStopsDeferring) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
     cus_stream_ref ref = {other, CUS_ABI_LEGACY};
@@ -490,7 +490,7 @@ class Hold : public Engine {
         void *params[2] = {&a, &b};
         return hot_launch(functions_[i], dims.data(), on, abi, params, nullptr);
     }
-    // In the midst of a piece of 4: k0 is withheld.
+    // In the midst of a segment of 4: k0 is deferred.
     void Begin() {
         Steps(6);
         driver().journal.clear();
@@ -727,7 +727,7 @@ TEST_F(Hold, NoTwoStreamsWriteOneLine) {
     ExpectBalance();
 }
 
-// A stream that does not pay is left alone: its ops go straight to the driver.
+// A stream that does not pay is demoted: its ops go straight to the driver.
 TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
     EXPECT_FALSE(hot_passes(stream_, CUS_ABI_LEGACY, functions_[0]));
     LeaveAlone(stream_);

@@ -7,7 +7,7 @@ static const struct cus_engine *last_engine(void) {
 }
 
 uint32_t last_engine_share(void) {
-    return last_engine()->plan.share;
+    return last_engine()->plan.build_quota;
 }
 
 uint64_t last_engine_steps(void) {
@@ -27,5 +27,5 @@ uint64_t last_engine_built(void) {
 }
 
 uint64_t last_engine_anew(void) {
-    return cus_judge_account(last_engine()).anew;
+    return cus_demotion_account(last_engine()).anew;
 }

@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Nodes of a piece that a step may build as a whole. */
+/* Nodes of a segment that a step may build as a whole. */
 uint32_t last_engine_share(void);
 /* Steps and turns that have ended; nodes that were built in the running one. */
 uint64_t last_engine_steps(void);
 uint64_t last_engine_built(void);
-/* Streams that withhold ops, as those who look for them count: of its group, and blocking ones. */
+/* Streams that defer ops, as those who look for them count: of its group, and blocking ones. */
 uint32_t last_engine_group_pending(void);
 uint32_t last_engine_blocking_pending(void);
 /* Graphs of ops that had one before, as the stream's account has them. */

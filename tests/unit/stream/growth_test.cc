@@ -126,10 +126,10 @@ TEST_F(Growth, LongStepIsBuiltInAFewSteps) {
 
 TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
     CUstream idle = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    unsigned held = 0, in_graphs = 0;
+    unsigned values = 0, in_graphs = 0;
     for (int step = 0; step < 24; step++)
-        held = Step(1, 16500, idle);
-    ASSERT_GT(held, 14000u) << "it fills the budget";
+        values = Step(1, 16500, idle);
+    ASSERT_GT(values, 14000u) << "it fills the budget";
     for (int step = 0; step < 12; step++) {
         Step(1, 1, idle);
         in_graphs = Step(2, 1000);
@@ -160,7 +160,7 @@ TEST_F(Growth, StepsBeyondTheBudgetBorrowTheGraphsOfTheirLike) {
     EXPECT_EQ(driver().journal.size(), kSteps * kOps);
     EXPECT_EQ(Counters().built, built) << "nothing is built again and again";
     EXPECT_GT(in_graphs, kSteps * kOps * 9 / 10);
-    EXPECT_GT(Counters().lent - before.lent, kSteps * 10u);
+    EXPECT_GT(Counters().borrowed - before.borrowed, kSteps * 10u);
     EXPECT_LT(Counters().built - before.built, kSteps * 2u) << "nor at first";
     EXPECT_LE(Counters().graph_bytes, 40u << 20);
 }

@@ -1,4 +1,4 @@
-// Where there is one processor nothing is handed over, and the program's thread patches: then each
+// Where there is one processor nothing is submitted, and the program's thread patches: then each
 // of many shapes that take turns earns a graph of its own.
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 namespace {
 
-TEST(HandedAlone, ManyShapesHaveAGraphEach) {
+TEST(SubmittedAlone, ManyShapesHaveAGraphEach) {
     constexpr unsigned kShapes = 24;
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -36,7 +36,7 @@ TEST(HandedAlone, ManyShapesHaveAGraphEach) {
         }
     cus_counters counters;
     cus_engine_counters(&counters);
-    EXPECT_EQ(counters.handed, 0u);
+    EXPECT_EQ(counters.submitted, 0u);
     EXPECT_GE(counters.built, kShapes);
 }
 

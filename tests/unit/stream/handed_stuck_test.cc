@@ -1,4 +1,4 @@
-// The thread that launches what is handed over sleeps in the driver, as it does where the GPU has
+// The thread that launches what is submitted sleeps in the driver, as it does where the GPU has
 // as much to do as it takes: whoever does not need that very launch goes on.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ uint64_t WatchdogFlushes() {
     return counters.flushes[CUS_CAUSE_WATCHDOG];
 }
 
-TEST(HandedStuck, OthersGoOnAndTheProgramEnds) {
+TEST(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
     if (std::thread::hardware_concurrency() < 2)
         GTEST_SKIP() << "nothing is handed over where there is one processor";
     setenv("CUSPLICE_HOLD_US", "20000", 1);
@@ -68,7 +68,7 @@ TEST(HandedStuck, OthersGoOnAndTheProgramEnds) {
             Sync(stream);
         }
     stops = true;
-    Step(stuck, functions, value += 100, 4); // a piece
+    Step(stuck, functions, value += 100, 4); // a segment
     auto begin = Clock::now();
     while (!asleep && Clock::now() - begin < std::chrono::seconds(20))
         usleep(1000);
@@ -88,7 +88,7 @@ TEST(HandedStuck, OthersGoOnAndTheProgramEnds) {
         Sync(free);
         for (int step = 0; step < 4; step++) {
             size_t out = driver().journal.size();
-            Step(free, functions, value += 100, 4); // a piece
+            Step(free, functions, value += 100, 4); // a segment
             EXPECT_EQ(driver().journal.size(), out + 4);
             Sync(free);
         }

@@ -34,13 +34,13 @@ void hold_build(void (*meanwhile)(void)) {
     hold(&cus_process.build_lock, meanwhile);
 }
 
-bool build_has_way(void) {
-    return __atomic_load_n(&cus_process.way, __ATOMIC_ACQUIRE) & CUS_WAY_NOW;
+bool build_has_priority(void) {
+    return __atomic_load_n(&cus_process.build_priority, __ATOMIC_ACQUIRE) & CUS_PRIORITY_NOW;
 }
 
 bool waits_for_build(void) {
-    struct cus_ways ways = {0};
-    return cus_build_give_way(&ways, 1);
+    struct cus_build_waits ways = {0};
+    return cus_build_yield(&ways, 1);
 }
 
 unsigned builds_waited(void) {
@@ -51,11 +51,11 @@ void build_as_at_start(void) {
     cus_build_start();
 }
 
-void hold_way(uint32_t nodes, void (*meanwhile)(void)) {
+void hold_priority(uint32_t nodes, void (*meanwhile)(void)) {
     cus_lock_take(&cus_process.build_lock);
-    bool now = cus_build_takes_way(nodes);
+    bool now = cus_build_takes_priority(nodes);
     meanwhile();
-    cus_build_had_way(now, nodes, 0);
+    cus_build_had_priority(now, nodes, 0);
     cus_lock_give(&cus_process.build_lock);
 }
 

@@ -12,10 +12,10 @@ void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
 void hold_registry(CUstream stream, CUcontext context);
 void hold_build(void (*meanwhile)(void));
 // As a thread that builds so many nodes.
-void hold_way(uint32_t nodes, void (*meanwhile)(void));
+void hold_priority(uint32_t nodes, void (*meanwhile)(void));
 void hold_list(void (*meanwhile)(void));
 // Does whoever is about to issue an op or a graph wait now for a graph that is being built?
-bool build_has_way(void);
+bool build_has_priority(void);
 // Does this thread wait for it, for a nanosecond?
 bool waits_for_build(void);
 // Threads that have waited for it.

@@ -17,7 +17,7 @@ bool recorded_memset(const struct cus_memset *memset);
 bool recorded_copy(const struct cus_copy *copy);
 bool hot_passes(CUstream handle, enum cus_abi abi, CUfunction f);
 
-// What the hot path writes for the stream on which the calling thread has ops withheld: the memory
+// What the hot path writes for the stream on which the calling thread has ops deferred: the memory
 // of the engine, and that of the params which are asked for in place of a node's. CUS_LINE bytes
 // are never of two of them.
 struct hot_memory {

@@ -1,5 +1,5 @@
-// The page of a process: it comes with the first withheld launch, is written when somebody asks and
-// not otherwise, also while nothing is withheld, and goes at the end.
+// The page of a process: it comes with the first deferred launch, is written when somebody asks and
+// not otherwise, also while nothing is deferred, and goes at the end.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>

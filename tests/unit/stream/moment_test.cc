@@ -46,7 +46,7 @@ cus_counters Counters() {
 
 class Moment : public testing::Test {
   protected:
-    // One piece is a step.
+    // One segment is a step.
     static void SetUpTestSuite() {
         setenv("CUSPLICE_PIECE_FIRST", "12", 1);
         setenv("CUSPLICE_PIECE_MAX", "12", 1);

@@ -142,8 +142,9 @@ class Nodes : public ::testing::Test {
         if (std::exchange(started_, true))
             return; // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_PIECE_MAX", "4",
-               1); // the same pieces at any pace of the host // the watchdog has a test of its own
+        setenv(
+            "CUSPLICE_PIECE_MAX", "4",
+            1); // the same segments at any pace of the host // the watchdog has a test of its own
         setenv("CUSPLICE_GRAPH_MB", "1", 1);
         std::string path = ::testing::TempDir() + "nodes.conf";
         std::ofstream(path) << kRules;
@@ -314,16 +315,16 @@ class Nodes : public ::testing::Test {
         }
     }
 
-    // Is this op, between launches that repeat, withheld in the end? Another one may follow it.
-    bool Withheld(const std::function<CUresult()> &op,
+    // Is this op, between launches that repeat, deferred in the end? Another one may follow it.
+    bool Deferred(const std::function<CUresult()> &op,
                   const std::function<CUresult()> &next = nullptr) {
-        bool withheld = false;
+        bool deferred = false;
         for (int step = 0; step < 8; step++) {
             driver().journal.clear();
             for (int i = 0; i < 4; i++)
                 Launch(i);
             EXPECT_EQ(op(), CUDA_SUCCESS);
-            withheld = driver().journal.size() < 5;
+            deferred = driver().journal.size() < 5;
             if (next) {
                 EXPECT_EQ(next(), CUDA_SUCCESS);
             }
@@ -332,7 +333,7 @@ class Nodes : public ::testing::Test {
             Sync();
             EXPECT_EQ(driver().journal.size(), next ? 10u : 9u) << "step " << step;
         }
-        return withheld;
+        return deferred;
     }
 
     cus_counters Counters() {
@@ -348,32 +349,32 @@ class Nodes : public ::testing::Test {
 // ---- which ops ----
 
 TEST_F(Nodes, CopyWithinKnownMemoryIsAnOp) {
-    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kPinned, 64); }));
-    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64); }));
-    EXPECT_TRUE(Withheld([&] { return Memset(kDevice, 64, 1); }));
+    EXPECT_TRUE(Deferred([&] { return Memcpy(kDevice, kPinned, 64); }));
+    EXPECT_TRUE(Deferred([&] { return Memcpy(kDevice, kDevice + 128, 64); }));
+    EXPECT_TRUE(Deferred([&] { return Memset(kDevice, 64, 1); }));
 }
 
 TEST_F(Nodes, CopyPastTheEndOfItsMemoryIsItsOwnCall) {
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice + 0x1000 - 32, kPinned, 64); }));
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kPinned + 0x1000 - 32, 64); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kDevice + 0x1000 - 32, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kDevice + 0x1000 - 32, kPinned, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kDevice, kPinned + 0x1000 - 32, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kDevice + 0x1000 - 32, 64, 1); }));
 }
 
 TEST_F(Nodes, WhatWasKnownOfMemoryThatGoesIsForgotten) {
     auto copy = [&] { return Memcpy(kDevice, kPinned, 64); };
-    EXPECT_TRUE(Withheld(copy));
+    EXPECT_TRUE(Deferred(copy));
     driver().table.cuPointerGetAttributes = [](unsigned, CUpointer_attribute *, void **,
                                                CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; };
-    EXPECT_TRUE(Withheld(copy)) << "the driver is not asked again";
+    EXPECT_TRUE(Deferred(copy)) << "the driver is not asked again";
     cus_engine_memory_gone();
-    EXPECT_FALSE(Withheld(copy));
+    EXPECT_FALSE(Deferred(copy));
 }
 
-TEST_F(Nodes, CopyInTheMidstOfAPieceIsLookedAtOnceMemoryMayHaveGone) {
+TEST_F(Nodes, CopyInTheMidstOfASegmentIsLookedAtOnceMemoryMayHaveGone) {
     auto hot = [&] {
         return hot_copy(CUS_COPY_ANY, kDevice, kPinned + 64, 64, stream_, CUS_ABI_LEGACY);
     };
-    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kPinned, 64); },
+    EXPECT_TRUE(Deferred([&] { return Memcpy(kDevice, kPinned, 64); },
                          [&] { return Memcpy(kDevice, kPinned + 64, 64); }));
     for (bool gone : {false, true}) {
         for (int i = 0; i < 4; i++)
@@ -389,34 +390,34 @@ TEST_F(Nodes, CopyInTheMidstOfAPieceIsLookedAtOnceMemoryMayHaveGone) {
 }
 
 TEST_F(Nodes, PageableMemoryIsNoOps) {
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kPageable, 64); }));
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kPageable, kDevice, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kDevice, kPageable, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kPageable, kDevice, 64); }));
 }
 
 TEST_F(Nodes, CopyFromHostToHostIsNoOp) {
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kPinned, kOtherPinned, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kPinned, kOtherPinned, 64); }));
 }
 
 TEST_F(Nodes, ManagedMemoryIsNoOps) {
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kManaged, 64); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kManaged, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kDevice, kManaged, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kManaged, 64, 1); }));
 }
 
 TEST_F(Nodes, VirtualMemoryIsAnOpWhereItIsMappedAndMayBeWritten) {
-    EXPECT_TRUE(Withheld([&] { return Memset(kVirtual, 64, 1); }));
-    EXPECT_TRUE(Withheld([&] { return Memcpy(kVirtual + 0x1000, kPinned, 64); }));
-    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kVirtual, 64); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kUnmapped, 64, 1); }));
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kVirtual, kUnmapped, 64); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kReadOnly, 64, 1); }));
+    EXPECT_TRUE(Deferred([&] { return Memset(kVirtual, 64, 1); }));
+    EXPECT_TRUE(Deferred([&] { return Memcpy(kVirtual + 0x1000, kPinned, 64); }));
+    EXPECT_TRUE(Deferred([&] { return Memcpy(kDevice, kVirtual, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kUnmapped, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kVirtual, kUnmapped, 64); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kReadOnly, 64, 1); }));
 }
 
 TEST_F(Nodes, VirtualMemoryMayLieInMappingsThatTouch) {
-    EXPECT_TRUE(Withheld([&] { return Memset(kVirtual + 0x1000 - 32, 64, 1); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kUnmapped - 32, 64, 1); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kReadOnly - 32, 64, 1); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kVirtual, 0x2001, 1); }));
-    EXPECT_TRUE(Withheld([&] { return Memset(kVirtual, 0x2000, 1); }));
+    EXPECT_TRUE(Deferred([&] { return Memset(kVirtual + 0x1000 - 32, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kUnmapped - 32, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kReadOnly - 32, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kVirtual, 0x2001, 1); }));
+    EXPECT_TRUE(Deferred([&] { return Memset(kVirtual, 0x2000, 1); }));
 }
 
 TEST_F(Nodes, MappingsThatTouchAreAskedAboutOnceAndForgottenTogether) {
@@ -436,8 +437,8 @@ TEST_F(Nodes, MappingsThatTouchAreAskedAboutOnceAndForgottenTogether) {
     cus_engine_memory_gone();
     driver().table.cuPointerGetAttributes = [](unsigned, CUpointer_attribute *, void **,
                                                CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; };
-    EXPECT_FALSE(Withheld([&] { return Memset(kVirtual, 64, 1); }));
-    EXPECT_FALSE(Withheld([&] { return Memset(kVirtual + 0x1000, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kVirtual, 64, 1); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kVirtual + 0x1000, 64, 1); }));
 }
 
 // However many there are: each is asked about once, and found again among all of them.
@@ -483,7 +484,7 @@ TEST_F(Nodes, ThousandsOfAllocationsAreAskedAboutOnceEach) {
 }
 
 TEST_F(Nodes, MemsetOfTwoDimensionsIsNoOp) {
-    EXPECT_FALSE(Withheld([&] { return Memset(kDevice, 32, 4); }));
+    EXPECT_FALSE(Deferred([&] { return Memset(kDevice, 32, 4); }));
 }
 
 TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
@@ -492,19 +493,19 @@ TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
         memset(value, 0, sizeof *value);
         return CUDA_SUCCESS;
     };
-    EXPECT_TRUE(Withheld(
+    EXPECT_TRUE(Deferred(
         [&] { return LaunchWith(11, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE); }));
     for (CUlaunchAttributeID id :
          {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
           CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CU_LAUNCH_ATTRIBUTE_PRIORITY,
           CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW})
-        EXPECT_FALSE(Withheld([&] { return LaunchWith(11, id); })) << id;
+        EXPECT_FALSE(Deferred([&] { return LaunchWith(11, id); })) << id;
 }
 
 // One attribute, and nowhere to read it: what that means is for the driver to say. Also where the
 // same launch with one is what is expected.
 TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
-    EXPECT_FALSE(Withheld([&] { return LaunchWith(10, CU_LAUNCH_ATTRIBUTE_IGNORE, false); }));
+    EXPECT_FALSE(Deferred([&] { return LaunchWith(10, CU_LAUNCH_ATTRIBUTE_IGNORE, false); }));
     for (int step = 0; step < 6; step++) {
         driver().journal.clear();
         Launch(0);
@@ -517,7 +518,7 @@ TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
 
 // A node takes memory of the families that it was captured with, and no other.
 TEST_F(Nodes, CopyNodeIsNotPatchedToMemoryOfAnotherFamily) {
-    enum { LAST = 16 }; // long after pieces are formed anew for the pace of the host
+    enum { LAST = 16 }; // long after segments are formed anew for the pace of the host
     for (uint64_t other : {kPinned, kVirtual}) {
         for (int step = 0; step <= LAST; step++) {
             uint64_t from = step == LAST ? other : kDevice + 128 * (step + 1);
@@ -543,21 +544,21 @@ TEST_F(Nodes, CopyNodeIsNotPatchedToMemoryOfAnotherFamily) {
 
 TEST_F(Nodes, CopyThatARuleNamesGoesOutByItself) {
     uint64_t before = Counters().eager_by[CUS_EAGER_RULE];
-    EXPECT_FALSE(Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64, CUS_COPY_DTOD); }));
+    EXPECT_FALSE(Deferred([&] { return Memcpy(kDevice, kDevice + 128, 64, CUS_COPY_DTOD); }));
     EXPECT_EQ(Counters().eager_by[CUS_EAGER_RULE] - before, 8u);
     EXPECT_FALSE(
-        Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64, CUS_COPY_DTOD, CUS_ABI_PTSZ); }));
+        Deferred([&] { return Memcpy(kDevice, kDevice + 128, 64, CUS_COPY_DTOD, CUS_ABI_PTSZ); }));
     EXPECT_EQ(Counters().eager_by[CUS_EAGER_RULE] - before, 16u);
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    EXPECT_TRUE(Withheld([&] { return Memcpy(kDevice, kDevice + 128, 64); })) << "another call";
+    EXPECT_TRUE(Deferred([&] { return Memcpy(kDevice, kDevice + 128, 64); })) << "another call";
     EXPECT_EQ(Counters().eager_by[CUS_EAGER_RULE] - before, 16u);
 }
 
 TEST_F(Nodes, TwinsOfACallMayHaveRulesOfTheirOwn) {
-    EXPECT_FALSE(Withheld([&] { return Memset16(CUS_ABI_LEGACY); }));
+    EXPECT_FALSE(Deferred([&] { return Memset16(CUS_ABI_LEGACY); }));
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    EXPECT_TRUE(Withheld([&] { return Memset16(CUS_ABI_PTSZ); }));
-    // In the midst of a piece too: the same memset, by the call that a rule keeps out.
+    EXPECT_TRUE(Deferred([&] { return Memset16(CUS_ABI_PTSZ); }));
+    // In the midst of a segment too: the same memset, by the call that a rule keeps out.
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     for (int step = 0; step < 10; step++) {
         for (int i = 0; i < 5; i++)
@@ -595,29 +596,29 @@ TEST_F(Nodes, CopyThatIsNeverDeferredComesBehindEverything) {
 
 TEST_F(Nodes, KernelIsDecidedOnByTheFileThatItIsFrom) {
     const void *library = (const void *)0x500, *module = (const void *)0x501;
-    auto withheld = [&] { return Withheld([&] { return Launch(11); }); };
+    auto deferred = [&] { return Deferred([&] { return Launch(11); }); };
     EXPECT_TRUE(cus_engine_asks_library());
     cus_engine_code_loaded(library, "libeager.so.2", 0);
     cus_engine_code_made(module, library);
     cus_engine_code_made(functions_[11], module);
-    EXPECT_FALSE(withheld());
+    EXPECT_FALSE(deferred());
     cus_engine_code_gone(); // some other module: what it is from is still known
-    EXPECT_FALSE(withheld());
+    EXPECT_FALSE(deferred());
     cus_engine_code_gone();
     cus_engine_code_unloaded(library);
     cus_engine_code_loaded(library, "libother.so", 0);
     cus_engine_code_made(functions_[11], library); // its handle is given out again
-    EXPECT_TRUE(withheld());
+    EXPECT_TRUE(deferred());
     cus_engine_code_gone();
     cus_engine_code_loaded(library, "libeager.so", 0); // the library's as well
-    EXPECT_FALSE(withheld());
+    EXPECT_FALSE(deferred());
     cus_engine_code_gone();
     cus_engine_code_loaded(library, nullptr, 0); // from memory of its own
-    EXPECT_TRUE(withheld());
+    EXPECT_TRUE(deferred());
     cus_engine_code_gone();
     cus_engine_code_loaded(library, "libeager.so", 0);
     cus_engine_code_unloaded(library);
-    EXPECT_TRUE(withheld());
+    EXPECT_TRUE(deferred());
 }
 
 TEST_F(Nodes, KernelOfALibraryThatIsNeverDeferredComesBehindEverything) {
@@ -630,7 +631,7 @@ TEST_F(Nodes, KernelOfALibraryThatIsNeverDeferredComesBehindEverything) {
     Launch(functions_[11], 1, 2, fake::MakeStream(CU_STREAM_NON_BLOCKING));
     ASSERT_EQ(driver().journal.size(), 2u);
     EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
-    EXPECT_FALSE(Withheld([&] { return Launch(11); }));
+    EXPECT_FALSE(Deferred([&] { return Launch(11); }));
     cus_engine_code_unloaded((const void *)0x500);
 }
 
@@ -778,7 +779,7 @@ TEST_F(Nodes, GraphsStayWithinTheirBudget) {
     EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_BUDGET], 0u) << "some were dropped";
 }
 
-TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsWithhold) {
+TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsDefer) {
     Steps(4);
     driver().journal.clear();
     std::thread([&] { Launch(0); }).join();
@@ -789,10 +790,10 @@ TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsWithhold) {
 }
 
 // The last one: it holds for the rest of the process.
-TEST_F(Nodes, NothingIsWithheldOnceReferencesAreUsed) {
-    EXPECT_TRUE(Withheld([&] { return Launch(11); }));
+TEST_F(Nodes, NothingIsDeferredOnceReferencesAreUsed) {
+    EXPECT_TRUE(Deferred([&] { return Launch(11); }));
     cus_engine_taint(nullptr);
-    EXPECT_FALSE(Withheld([&] { return Launch(11); }));
+    EXPECT_FALSE(Deferred([&] { return Launch(11); }));
     cus_engine_code_gone(); // of some other module
     int launches = driver().calls["cuGraphLaunch"];
     Steps(6);

@@ -1,4 +1,4 @@
-// Once withholding is switched off nothing remains withheld, though a thread was about to begin.
+// Once deferring is switched off nothing remains deferred, though a thread was about to begin.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using fake::driver;
 std::atomic<bool> pause_at_query;
 std::atomic<bool> paused;
 
-TEST(Off, SwitchesThatPromiseCompletionForbidWithholding) {
+TEST(Off, SwitchesThatPromiseCompletionForbidDeferring) {
     fake::Reset();
     for (const char *name :
          {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
@@ -28,10 +28,10 @@ TEST(Off, SwitchesThatPromiseCompletionForbidWithholding) {
     }
 }
 
-TEST(Off, NothingIsWithheldBehindTheBackOfWhoSwitchesItOff) {
+TEST(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {
     setenv("CUSPLICE_HOLD_US", "1000000", 1);
     fake::Reset();
-    // The last thing that is asked before ops are withheld.
+    // The last thing that is asked before ops are deferred.
     driver().table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus *status) {
         if (pause_at_query.exchange(false)) {
             paused = true;
@@ -71,7 +71,7 @@ TEST(Off, NothingIsWithheldBehindTheBackOfWhoSwitchesItOff) {
     std::thread off([] {
         while (!paused)
             usleep(100);
-        cus_engine_withhold_off("a test says so");
+        cus_engine_defer_off("a test says so");
     });
     launch(0);
     off.join();

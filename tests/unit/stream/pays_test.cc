@@ -1,4 +1,4 @@
-// What does not pay is left alone and costs next to nothing from then on; what paid before is known
+// What does not pay is demoted and costs next to nothing from then on; what paid before is known
 // again at once; building is spread over steps by time.
 #include "tests/unit/stream/pays.h"
 
@@ -63,7 +63,7 @@ TEST_F(Pays, AGoodPhaseIsKnownAgainInItsSecondStep) {
     }
 }
 
-// A thread that goes to another stream with each op withholds one on none of them for long: they
+// A thread that goes to another stream with each op defers one on none of them for long: they
 // come again, and never get into graphs.
 TEST_F(Pays, StreamsInTurnAreLeftAlone) {
     std::vector<CUstream> streams(16);
@@ -275,7 +275,7 @@ TEST_F(Pays, WhatFailsIsNoMeasureOfWhatGraphsTake) {
     EXPECT_EQ(learn(), usual);
 }
 
-TEST_F(Pays, PiecesThatWereKeptSmallWhileBuildingWasSlowAreMadeAnew) {
+TEST_F(Pays, SegmentsThatWereKeptSmallWhileBuildingWasSlowAreMadeAnew) {
     eager_ns = 2400;
     node_ns = 30000;
     Good(30, 1000);
@@ -301,8 +301,9 @@ TEST_F(Pays, PiecesThatWereKeptSmallWhileBuildingWasSlowAreMadeAnew) {
     EXPECT_EQ(Since().built, 0u) << "once";
 }
 
-// Pieces that a cold host has shaped are made anew, share by share, while the others are launched.
-TEST_F(Pays, PiecesAreMadeAnewShareByShare) {
+// Segments that a cold host has shaped are made anew, share by share, while the others are
+// launched.
+TEST_F(Pays, SegmentsAreMadeAnewShareByShare) {
     uint64_t built = 0, least = 1000;
     for (unsigned step = 1; step <= 60; step++) {
         launch_ns_ = step < 8 ? 900 : 50;
@@ -340,9 +341,9 @@ bool Waits(int tid) {
     return end != std::string::npos && text.compare(end, 3, ") S") == 0;
 }
 
-// Another thread has found the stream awake, and waits for its lock until it is left alone: what it
-// withholds then goes out before what is asked for next.
-TEST_F(Pays, WhatIsWithheldWhileTheStreamIsLeftAloneGoesOutFirst) {
+// Another thread has found the stream awake, and waits for its lock until it is demoted: what it
+// defers then goes out before what is asked for next.
+TEST_F(Pays, WhatIsDeferredWhileTheStreamIsLeftAloneGoesOutFirst) {
     Good(50);
     for (unsigned step = 0; step < 8; step++, Wait()) // graphs that are not launched often
         for (unsigned i = 0; i < OPS; i++)

@@ -1,4 +1,4 @@
-// Real-time threads: either the watchdog runs above the one that polls, or it withholds nothing.
+// Real-time threads: either the watchdog runs above the one that polls, or it defers nothing.
 //
 // Each test is a process of its own, for the watchdog is started once. The process has one
 // processor, noted as its own, so that a thread that polls there keeps out whoever is not above it.
@@ -100,7 +100,7 @@ class Realtime : public testing::Test {
         return out;
     }
     // The host looks at memory, and calls nothing. Once for a stream: it is remembered.
-    void PollWithheld() {
+    void PollDeferred() {
         int before = g_issued;
         Launch(0);
         ASSERT_EQ(g_issued, before) << "not withheld";
@@ -125,13 +125,13 @@ TEST_F(Realtime, WatchdogRunsAboveAThreadThatPolls) {
         InProcess([&] {
             Become(policy, 50);
             Wait(); // the kernel is asked once a step
-            PollWithheld();
+            PollDeferred();
             int highest = 0;
             cus_thread_urgent(1, &highest);
             EXPECT_EQ(highest, 51);
             Become(policy, 60);
             Turn();
-            PollWithheld();
+            PollDeferred();
             Become(SCHED_OTHER, 0);
             EXPECT_EQ(Counted(), 0u);
         });
@@ -140,12 +140,12 @@ TEST_F(Realtime, WatchdogRunsAboveAThreadThatPolls) {
 // The promise with one processor: the kernel lets the watchdog in.
 TEST_F(Realtime, OneProcessorIsEnoughForOrdinaryThreads) {
     InProcess([&] {
-        PollWithheld();
+        PollDeferred();
         EXPECT_EQ(Counted(), 0u);
     });
 }
 
-TEST_F(Realtime, NothingIsWithheldWhereTheWatchdogMayNotBeAbove) {
+TEST_F(Realtime, NothingIsDeferredWhereTheWatchdogMayNotBeAbove) {
     InProcess([&] {
         ForbidRaising();
         EXPECT_FALSE(GoesOut());
@@ -160,7 +160,7 @@ TEST_F(Realtime, NothingIsWithheldWhereTheWatchdogMayNotBeAbove) {
 }
 
 // There is nothing above this one.
-TEST_F(Realtime, NothingIsWithheldAtTheHighestPriority) {
+TEST_F(Realtime, NothingIsDeferredAtTheHighestPriority) {
     InProcess([&] {
         Become(SCHED_RR, 99);
         Wait();
@@ -169,7 +169,7 @@ TEST_F(Realtime, NothingIsWithheldAtTheHighestPriority) {
     });
 }
 
-TEST_F(Realtime, PieceThatIsTakenOverIsIssuedFirst) {
+TEST_F(Realtime, SegmentThatIsTakenOverIsIssuedFirst) {
     InProcess([&] {
         ForbidRaising();
         int before = g_issued;
@@ -184,8 +184,8 @@ TEST_F(Realtime, PieceThatIsTakenOverIsIssuedFirst) {
     });
 }
 
-// They do not launch, but they can poll for what another thread withholds.
-TEST_F(Realtime, AsManyThreadsAsProcessorsEndWithholding) {
+// They do not launch, but they can poll for what another thread defers.
+TEST_F(Realtime, AsManyThreadsAsProcessorsEndDeferring) {
     InProcess([&] {
         ForbidRaising();
         std::atomic<bool> end{false};

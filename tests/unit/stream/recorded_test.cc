@@ -72,13 +72,13 @@ struct Program {
     CUstream stream, other;
     std::vector<CUfunction> functions;
     CUfunction eager;
-    int held = 0, asked = 0, reshaped = 0; // reshaped: held in another shape than the node's
+    int values = 0, asked = 0, reshaped = 0; // reshaped: held in another shape than the node's
 
     template <typename Op>
     void Do(bool (*hot_way)(const Op *), CUresult (*way)(const Op *), Op op) {
         asked++;
         if (hot && hot_way(&op))
-            held++;
+            values++;
         else
             EXPECT_EQ(way(&op), CUDA_SUCCESS);
     }
@@ -142,10 +142,10 @@ struct Program {
     void Run() {
         for (unsigned step = 0; step < 24; step++) {
             for (unsigned i = 0; i < 12; i++) {
-                int before = held;
+                int before = values;
                 Launch(functions[i], 100 + i, i == 5 ? step : 0, i == 6 ? 1 + step / 8 : 1, i == 7,
                        i == 9);
-                reshaped += i == 6 && step && step % 8 == 0 && held > before;
+                reshaped += i == 6 && step && step % 8 == 0 && values > before;
             }
             Launch(eager, 9, step);
             for (unsigned i = 0; i < 8; i++) {
@@ -154,7 +154,7 @@ struct Program {
                 Memcpy();
             }
             if (step % 5 == 4)
-                Launch(functions[step % 3], 1, 1); // what is withheld goes out by itself
+                Launch(functions[step % 3], 1, 1); // what is deferred goes out by itself
             if (step % 7 == 6) {
                 cus_engine_memory_gone();
                 Launch(functions[0], 1, 1, 1, false, false, other);
@@ -192,7 +192,7 @@ class Recorded : public ::testing::TestWithParam<bool> {
   protected:
     void SetUp() override {
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_PIECE_MAX", "4", 1); // the same pieces at any pace of the host
+        setenv("CUSPLICE_PIECE_MAX", "4", 1); // the same segments at any pace of the host
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
         cus_driver &t = driver().table;
@@ -244,7 +244,7 @@ class Recorded : public ::testing::TestWithParam<bool> {
             program_.abi = GetParam() ? CUS_ABI_PTSZ : CUS_ABI_LEGACY;
             program_.Run();
             if (hot) {
-                EXPECT_GT(program_.held, program_.asked / 5) << "two of each piece of four";
+                EXPECT_GT(program_.values, program_.asked / 5) << "two of each piece of four";
                 EXPECT_EQ(program_.reshaped, 2);
             }
             cus_record_end();

@@ -73,7 +73,7 @@ TEST_F(Room, NothingIsBuiltBesideAKernelThatStays) {
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
 }
 
-// ... also where the thread that launched it has suspended withholding (cusplice.h).
+// ... also where the thread that launched it has suspended deferring (cusplice.h).
 TEST_F(Room, AKernelOfASuspendedThreadMaySpinToo) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -91,11 +91,11 @@ TEST_F(Room, AKernelOfASuspendedThreadMaySpinToo) {
     fake::Of(other)->busy = false;
 }
 
-// What is withheld by another thread goes out before the first launch of a function, which may
+// What is deferred by another thread goes out before the first launch of a function, which may
 // wait; from then on the function is known, and one that may spin keeps anything from being built.
 class FirstLaunch : public Room {
   protected:
-    // `quietly` launches on a stream of which nothing is withheld, as it does with `other`.
+    // `quietly` launches on a stream of which nothing is deferred, as it does with `other`.
     template <typename Quietly> void Check(CUstream other, Quietly quietly) {
         Learned(quietly, [&] { fake::Of(other)->busy = true; });
         int built = driver().calls["cuGraphInstantiateWithFlags"];
@@ -104,7 +104,7 @@ class FirstLaunch : public Room {
         EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
     }
 
-    // The first launch of a function goes behind what is withheld, as does each of one that may
+    // The first launch of a function goes behind what is deferred, as does each of one that may
     // spin, which is known from the first one on: nothing is built then.
     template <typename Quietly>
     void Learned(
@@ -115,10 +115,10 @@ class FirstLaunch : public Room {
         no_room();
         CUfunction fresh = fake::MakeFunction("fresh");
         CUfunction spin = fake::MakeFunction("spin_" + std::to_string(functions_.size()));
-        Withhold();
+        Defer();
         quietly(fresh);
         EXPECT_TRUE(Issued(1)) << "the first launch of a function may wait";
-        Withhold();
+        Defer();
         quietly(fresh);
         EXPECT_TRUE(Issued(0)) << "it has been launched";
         Sync();
@@ -126,7 +126,7 @@ class FirstLaunch : public Room {
         runs();
         Regrow(2);
         EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built) << "it may be running";
-        Withhold();
+        Defer();
         quietly(spin);
         EXPECT_TRUE(Issued(1)) << "it goes behind everything";
         Sync();
@@ -138,15 +138,15 @@ class FirstLaunch : public Room {
     }
 
   private:
-    // Another thread begins a piece.
-    void Withhold() {
+    // Another thread begins a segment.
+    void Defer() {
         driver().journal.clear();
         std::thread([&] { Launch(0); }).join();
         EXPECT_TRUE(driver().journal.empty());
     }
-    testing::AssertionResult Issued(size_t withheld) {
-        return driver().journal.size() == withheld + 1 &&
-                       (!withheld || driver().journal[0] == Line(0, 0))
+    testing::AssertionResult Issued(size_t deferred) {
+        return driver().journal.size() == deferred + 1 &&
+                       (!deferred || driver().journal[0] == Line(0, 0))
                    ? testing::AssertionSuccess()
                    : testing::AssertionFailure() << testing::PrintToString(driver().journal);
     }
@@ -449,7 +449,7 @@ TEST_F(Room, NoGraphIsDestroyedWhileAThreadCopiesPageableMemory) {
     Steps(6);
     ASSERT_GT(alive(), 0);
     cus_engine_copying(true);
-    steps_cut_in_the_midst(); // which makes a boundary: the piece is dropped
+    steps_cut_in_the_midst(); // which makes a boundary: the segment is dropped
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
     cus_engine_copying(false);
     Steps(4);

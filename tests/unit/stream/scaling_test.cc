@@ -1,9 +1,9 @@
 // No global lock on the hot path: eight threads, each with a stream of its own, go through whole
-// steps (pieces begun, filled and launched) while every other lock that a test can get hold of is
+// steps (segments begun, filled and launched) while every other lock that a test can get hold of is
 // held: the watchdog's gate, the locks of another stream and of the context, of the registry, of
 // the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECKS)
 // holds each op to one lock, its engine's, whatever else there may be. A stream on which nothing is
-// ever withheld costs no lock at all.
+// ever deferred costs no lock at all.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
@@ -135,7 +135,7 @@ void Start() {
     if (!functions.empty())
         return;
     setenv("CUSPLICE_HOLD_US", "1000000", 1);
-    setenv("CUSPLICE_PIECE_FIRST", "64", 1); // four pieces of 64, whatever the host's pace
+    setenv("CUSPLICE_PIECE_FIRST", "64", 1); // four segments of 64, whatever the host's pace
     setenv("CUSPLICE_PIECE_MAX", "64", 1);
     fake::Reset();
     cus_driver &table = driver().table;

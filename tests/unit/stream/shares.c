@@ -13,8 +13,8 @@ void shares_ops(uint32_t ops, bool in_graphs) {
     engine.counters.in_graphs += in_graphs ? ops : 0;
 }
 
-uint32_t shares_piece(void) {
-    return engine.plan.share;
+uint32_t shares_segment(void) {
+    return engine.plan.build_quota;
 }
 
 static bool build(uint32_t nodes, uint64_t ns, uint64_t waited_ns, bool advised) {

@@ -13,8 +13,8 @@ extern "C" {
 void shares_step(void);
 /* So many ops of the running step were issued. */
 void shares_ops(uint32_t ops, bool in_graphs);
-/* Ops that a piece may have, of those that are formed now. */
-uint32_t shares_piece(void);
+/* Ops that a segment may have, of those that are formed now. */
+uint32_t shares_segment(void);
 /* A graph of so many nodes is built, which takes so long, if it fits. */
 bool shares_build(uint32_t nodes, uint64_t ns, bool advised);
 /* The same where so much of that was waited for other threads. */

@@ -8,9 +8,9 @@
 
 namespace {
 
-enum { PIECE = 125 };
+enum { SEGMENT = 125 };
 
-// A step with so many launches, behind which a piece is built after each PIECE of them as far as
+// A step with so many launches, behind which a segment is built after each PIECE of them as far as
 // that fits, each node of which takes `node_ns`; the others are issued by themselves. How much
 // longer it takes than the launches by themselves.
 struct Step {
@@ -19,12 +19,12 @@ struct Step {
 };
 Step Build(uint32_t launches, uint64_t node_ns, bool advised = true) {
     Step step;
-    uint64_t ns = 30000 + PIECE * node_ns, saved = PIECE * 2400 - 2000;
-    for (uint32_t at = 0; at + PIECE <= launches; at += PIECE) {
-        bool fits = shares_build(PIECE, ns, advised);
-        shares_ops(PIECE, fits);
+    uint64_t ns = 30000 + SEGMENT * node_ns, saved = SEGMENT * 2400 - 2000;
+    for (uint32_t at = 0; at + SEGMENT <= launches; at += SEGMENT) {
+        bool fits = shares_build(SEGMENT, ns, advised);
+        shares_ops(SEGMENT, fits);
         if (fits) {
-            step.built += PIECE;
+            step.built += SEGMENT;
             step.late_us += ((double)ns - (double)saved) / 1000;
         }
     }
@@ -69,10 +69,10 @@ TEST(Shares, WhereBuildingIsVerySlowAdviceIsSpread) {
             Build(launches, node_ns);
             Build(launches, node_ns);
             Step step = Build(launches, node_ns);
-            EXPECT_GE(step.built, (unsigned)PIECE) << "one fits always";
+            EXPECT_GE(step.built, (unsigned)SEGMENT) << "one fits always";
             EXPECT_LT(step.built, launches);
             // The last one may take longer than was thought.
-            double one = (30000 + PIECE * (node_ns - 2400.)) / 1000;
+            double one = (30000 + SEGMENT * (node_ns - 2400.)) / 1000;
             EXPECT_LE(step.late_us, 20 * 0.5 * launches + one) << node_ns;
         }
 }
@@ -81,8 +81,8 @@ TEST(Shares, WhereBuildingIsVerySlowAdviceIsSpread) {
 TEST(Shares, AFirstBuildThatSetsThingsUpIsNotTheWholeShare) {
     Settle();
     EXPECT_TRUE(shares_build(4, 5000000, true));
-    EXPECT_TRUE(shares_build(PIECE, 340000, true));
-    EXPECT_TRUE(shares_build(PIECE, 340000, true));
+    EXPECT_TRUE(shares_build(SEGMENT, 340000, true));
+    EXPECT_TRUE(shares_build(SEGMENT, 340000, true));
 }
 
 // Not more nodes than the step has launches, however fast they are built.
@@ -91,17 +91,17 @@ TEST(Shares, AdviceBuildsNoMoreThanTheStep) {
     Settle();
     shares_ops(4000, false);
     for (int i = 0; i < 100; i++)
-        built += shares_build(PIECE, PIECE * 100, true) ? PIECE : 0;
+        built += shares_build(SEGMENT, SEGMENT * 100, true) ? SEGMENT : 0;
     EXPECT_GE(built, 4000u);
-    EXPECT_LE(built, 4000u + PIECE);
+    EXPECT_LE(built, 4000u + SEGMENT);
     shares_step();
 }
 
 // What advice took is not there for others.
 TEST(Shares, OneShareForAll) {
     Settle();
-    EXPECT_TRUE(shares_build(PIECE, 1000000, true));
-    EXPECT_FALSE(shares_build(PIECE, 300000, false));
+    EXPECT_TRUE(shares_build(SEGMENT, 1000000, true));
+    EXPECT_FALSE(shares_build(SEGMENT, 300000, false));
     EXPECT_FALSE(shares_build(20, 80000, false));
     shares_step();
     EXPECT_TRUE(shares_build(20, 80000, false));
@@ -113,10 +113,11 @@ TEST(Shares, OneShareForAll) {
 TEST(Shares, AreOfTheRunningStepWhateverTheLastOneWas) {
     Settle();
     for (int turn = 0; turn < 3; turn++) {
-        EXPECT_EQ(Build(8000, 2500, false).built, 2000u); // 256 of each thousand, in pieces of 125
+        EXPECT_EQ(Build(8000, 2500, false).built,
+                  2000u); // 256 of each thousand, in segments of 125
         unsigned built = 0;
-        while (shares_build(PIECE, 300000, false))
-            built += PIECE;
+        while (shares_build(SEGMENT, 300000, false))
+            built += SEGMENT;
         EXPECT_EQ(built, 250u);
         shares_step();
     }
@@ -124,7 +125,7 @@ TEST(Shares, AreOfTheRunningStepWhateverTheLastOneWas) {
 
 // Beside many threads each graph waits before it is begun, small ones as long as large ones: that
 // makes none smaller, and fewer of them are built in a step.
-TEST(Shares, PiecesAreNotSmallerForWhatIsWaitedFor) {
+TEST(Shares, SegmentsAreNotSmallerForWhatIsWaitedFor) {
     enum { SMALL = 20, NODE_NS = 2500, WAITED_NS = 150000, NS = 30000 + SMALL * NODE_NS };
     auto built = [](uint64_t waited) {
         unsigned n = 0;
@@ -138,10 +139,10 @@ TEST(Shares, PiecesAreNotSmallerForWhatIsWaitedFor) {
     };
     Settle();
     unsigned usual = built(0);
-    uint32_t piece = shares_piece();
+    uint32_t segment = shares_segment();
     EXPECT_EQ(usual, 12u);
     EXPECT_EQ(built(WAITED_NS), 2u) << "500 us, and what is saved";
-    EXPECT_EQ(shares_piece(), piece);
+    EXPECT_EQ(shares_segment(), segment);
     EXPECT_EQ(built(0), usual) << "nobody is waited for any more";
 }
 
@@ -158,65 +159,65 @@ TEST(Shares, WhatFailsIsSpentAndNotMeasured) {
         shares_step();
     unsigned usual = built();
     EXPECT_EQ(usual, 250u) << "256 nodes of a thousand launches";
-    uint32_t piece = shares_piece();
+    uint32_t segment = shares_segment();
     for (uint64_t ns : {1000u, 20000000u}) {
         for (int i = 0; i < 20; i++) {
-            shares_fail(PIECE, ns);
+            shares_fail(SEGMENT, ns);
             shares_step();
         }
-        EXPECT_EQ(shares_piece(), piece) << ns;
+        EXPECT_EQ(shares_segment(), segment) << ns;
         EXPECT_EQ(built(), usual) << ns;
     }
     EXPECT_TRUE(shares_build(20, 80000, false));
-    shares_fail(PIECE, 1000000);
+    shares_fail(SEGMENT, 1000000);
     EXPECT_FALSE(shares_build(20, 80000, false)) << "the share is spent";
     shares_step();
 }
 
-// Nor do short steps make the pieces of the long ones small.
-TEST(Shares, PiecesHaveTheShareOfTheLongestStepLately) {
+// Nor do short steps make the segments of the long ones small.
+TEST(Shares, SegmentsHaveTheShareOfTheLongestStepLately) {
     Settle();
     for (int i = 0; i < 40; i++)
         shares_step();
-    uint32_t least = shares_piece();
+    uint32_t least = shares_segment();
     EXPECT_EQ(least, 256u);
     for (int i = 0; i < 2; i++) {
         shares_ops(8000, false);
         shares_step();
-        EXPECT_EQ(shares_piece(), 8 * least);
+        EXPECT_EQ(shares_segment(), 8 * least);
         shares_ops(1, false);
         shares_step();
-        EXPECT_GE(shares_piece(), 6 * least);
+        EXPECT_GE(shares_segment(), 6 * least);
     }
     for (int i = 0; i < 40; i++)
         shares_step();
-    EXPECT_EQ(shares_piece(), least);
+    EXPECT_EQ(shares_segment(), least);
     for (uint32_t ops = 900; ops;
          ops = ops * 9 / 10) { // each longer than what the last one faded to
         shares_ops(ops, false);
         shares_step();
-        EXPECT_EQ(shares_piece(), least) << ops;
+        EXPECT_EQ(shares_segment(), least) << ops;
     }
 }
 
 // Beside other load a node may take a hundred times as long. What is formed then is large enough to
 // be measured, and where nothing is built any more that moment is forgotten.
-TEST(Shares, OneBadMomentDoesNotKeepPiecesSmall) {
+TEST(Shares, OneBadMomentDoesNotKeepSegmentsSmall) {
     Settle();
-    uint32_t usual = shares_piece();
+    uint32_t usual = shares_segment();
     for (int i = 0; i < 40; i++) {
         shares_build(20, 20 * 250000, false);
         shares_step();
     }
-    EXPECT_EQ(shares_piece(), 8u);
+    EXPECT_EQ(shares_segment(), 8u);
     for (int i = 0; i < 40; i++) {
         EXPECT_TRUE(shares_build(8, 8 * 250000, false)) << "one fits always";
         shares_step();
     }
-    EXPECT_EQ(shares_piece(), 8u) << "it is slow still";
+    EXPECT_EQ(shares_segment(), 8u) << "it is slow still";
     for (int i = 0; i < 1000; i++)
         shares_step();
-    EXPECT_EQ(shares_piece(), usual);
+    EXPECT_EQ(shares_segment(), usual);
 }
 
 // What graphs save in a step may be spent on more of them: it takes no longer than without any.

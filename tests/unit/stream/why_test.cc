@@ -173,8 +173,9 @@ TEST_F(Why, RulesHaveTheirOwnReasons) {
     EXPECT_EQ(Added()["uni_z uniform_rule"], std::make_pair(3ul, 0ul));
 }
 
-// Withheld launches that a call lets out are the call's, the rest of the piece is counted as such.
-TEST_F(Why, ACallThatCutsAPieceIsCharged) {
+// Deferred launches that a call lets out are the call's, the rest of the segment is counted as
+// such.
+TEST_F(Why, ACallThatCutsASegmentIsCharged) {
     Teach("c");
     before_ = Breaks();
     Launch("c0");
@@ -190,9 +191,9 @@ TEST_F(Why, ACallThatCutsAPieceIsCharged) {
                                {"c5 rest", {1, 0}}}));
 }
 
-// ... also where it comes when the piece has just gone out: the next one could have been part of
+// ... also where it comes when the segment has just gone out: the next one could have been part of
 // it.
-TEST_F(Why, ACallBehindAPieceEndsARun) {
+TEST_F(Why, ACallBehindASegmentEndsARun) {
     Teach("d");
     before_ = Breaks();
     for (int i = 0; i < 6; i++)
@@ -336,8 +337,8 @@ TEST_F(Why, RulesThatNoKernelMatchesAreNamed) {
 TEST_F(Why, GraphsAreListedWithWhatTheyHold) {
     Teach("t", 7);
     Breaks();
-    const cus_report_piece *found = nullptr;
-    for (unsigned i = 0; i < report_.n_pieces; i++)
+    const cus_report_segment *found = nullptr;
+    for (unsigned i = 0; i < report_.n_segments; i++)
         if (std::string(report_.largest[i].first) == "t0")
             found = &report_.largest[i];
     ASSERT_TRUE(found);
@@ -346,18 +347,18 @@ TEST_F(Why, GraphsAreListedWithWhatTheyHold) {
     EXPECT_EQ(found->launches, 5u);
     EXPECT_STREQ(found->last, "t5");
     EXPECT_FALSE(found->gone);
-    EXPECT_EQ(report_.pieces, 1u);
-    EXPECT_EQ(report_.piece_ops, 6u);
-    EXPECT_EQ(report_.piece_bytes, found->bytes);
+    EXPECT_EQ(report_.segments, 1u);
+    EXPECT_EQ(report_.segment_ops, 6u);
+    EXPECT_EQ(report_.segment_bytes, found->bytes);
     uint64_t bytes = found->bytes, gone = report_.gone, gone_ops = report_.gone_ops;
     EXPECT_GT(bytes, 0u);
     cus_engine_code_gone();
     Breaks();
-    EXPECT_EQ(report_.pieces, 0u);
+    EXPECT_EQ(report_.segments, 0u);
     EXPECT_EQ(report_.gone, gone + 1);
     EXPECT_EQ(report_.gone_ops, gone_ops + 6);
     found = nullptr;
-    for (unsigned i = 0; i < report_.n_pieces; i++)
+    for (unsigned i = 0; i < report_.n_segments; i++)
         if (std::string(report_.largest[i].first) == "t0")
             found = &report_.largest[i];
     ASSERT_TRUE(found);

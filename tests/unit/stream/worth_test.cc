@@ -16,7 +16,7 @@ namespace {
 using fake::driver;
 
 // In ns of the host (tests/gpu/RESULTS.md); of the library for an op in a graph, one that is looked
-// at, one of a stream that is left alone.
+// at, one of a stream that is demoted.
 enum {
     LAUNCH = 2400,
     GRAPH = 2500,
@@ -41,10 +41,10 @@ struct Program {
     unsigned functions; // of which they are made
     unsigned alike;     // ops with which all begin
     unsigned order;     // 0: in turn, 1: at random, 2: mostly the first one
-    unsigned calls;     // in 100000 ops, at random: a call that issues what is withheld
+    unsigned calls;     // in 100000 ops, at random: a call that issues what is deferred
     unsigned waits;     // the same: the host waits
     unsigned params;    // in 1000 ops: others each time
-    unsigned strangers; // in 100000 ops: one that comes instead
+    unsigned untracked; // in 100000 ops: one that comes instead
 
     explicit Program(unsigned seed) {
         std::mt19937 random(seed);
@@ -59,14 +59,14 @@ struct Program {
         calls = of({0, 0, 0, 100, 300, 1500, 15000});
         waits = of({0, 0, 0, 100, 1000, 20000});
         params = of({0, 0, 0, 10, 200});
-        strangers = of({0, 0, 0, 30, 1000});
+        untracked = of({0, 0, 0, 30, 1000});
     }
     std::string Text() const {
         char text[256];
         snprintf(text, sizeof text,
                  "steps %u length %u functions %u alike %u order %u calls %u waits %u params %u "
                  "strangers %u",
-                 steps, length, functions, alike, order, calls, waits, params, strangers);
+                 steps, length, functions, alike, order, calls, waits, params, untracked);
         return text;
     }
 };
@@ -152,7 +152,7 @@ class Worth : public testing::Test {
             Wait();
         unsigned function =
             (i < program.alike ? i : (which * 31 + i) * 2654435761u >> 7) % program.functions;
-        if (random_() % 100000 < program.strangers)
+        if (random_() % 100000 < program.untracked)
             function = random_() % FUNCTIONS;
         uint64_t a = (which * 31 + i) % 1000 < program.params ? random_() : i;
         ASSERT_EQ(fake::Launch(stream_, functions_[function], a), CUDA_SUCCESS);

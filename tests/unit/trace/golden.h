@@ -9,10 +9,10 @@
 //
 // Two streams; four kernels, a memset and a copy. Stream 1, three steps of six ops: `norm`,
 // `gemm<float>`, `attention` (eager by a rule), `norm`, memset, copy. In step 0 all go out one by
-// one (observing); in step 1 the two ops before `attention` are built as piece 1, and the three
-// behind it as piece 2; in step 2 both are replayed, piece 1 exact, piece 2 with one node patched.
-// Stream 2: one step of three ops `gemm<float>`, withheld and flushed by cuEventRecord but the
-// last, which is open when the trace ends.
+// one (observing); in step 1 the two ops before `attention` are built as segment 1, and the three
+// behind it as segment 2; in step 2 both are replayed, segment 1 exact, segment 2 with one node
+// patched. Stream 2: one step of three ops `gemm<float>`, deferred and flushed by cuEventRecord but
+// the last, which is open when the trace ends.
 inline void WriteGolden(Synth *s) {
     s->Facts("{\"argv\": [\"decode\", \"--tokens\", \"3\"], \"gpu\": \"simulator\", "
              "\"driver\": 13000, \"note\": \"caf\\u00e9 \\\"x\\\"\"}");
@@ -38,7 +38,7 @@ inline void WriteGolden(Synth *s) {
         op(norm);
         op(gemm);
         if (step == 1)
-            s->Piece(first, 1, 2);
+            s->Segment(first, 1, 2);
         if (step > 0)
             s->Launch(first, 2, 1, step == 1 ? CST_BUILT : CST_EXACT);
         s->host_ns = 900;
@@ -51,7 +51,7 @@ inline void WriteGolden(Synth *s) {
         op(copy);
         s->grid = 1;
         if (step == 1)
-            s->Piece(first, 2, 3);
+            s->Segment(first, 2, 3);
         if (step > 0)
             s->Launch(first, 3, 2, step == 1 ? CST_BUILT : CST_PATCHED, step == 1 ? 0 : 1);
         s->Sync(first);

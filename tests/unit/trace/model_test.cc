@@ -50,7 +50,7 @@ TEST(Model, EagerOpsGoOutByThemselves) {
     EXPECT_FALSE(model_in_graph(&t.m->ops[0]));
 }
 
-TEST(Model, WithheldOpsGoOutOldestFirst) {
+TEST(Model, DeferredOpsGoOutOldestFirst) {
     Made t([](Synth *s) {
         Begin(s);
         for (int i = 0; i < 6; i++)

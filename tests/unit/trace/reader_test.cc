@@ -85,7 +85,7 @@ TEST(Reader, EveryRecordComesBackAsItWasWritten) {
         s.Flush(stream, 3, "cause", "reason");
         cst_launch *launch = s.Launch(stream, 4, 5, CST_BUILT, 6);
         launch->variant = 7;
-        s.Piece(stream, 8, 9);
+        s.Segment(stream, 8, 9);
         s.Lost(10, 11);
         ASSERT_EQ(s.Close(), 0);
 
@@ -120,7 +120,7 @@ TEST(Reader, EveryRecordComesBackAsItWasWritten) {
         ASSERT_EQ(t->n_events, 8u);
         EXPECT_EQ(t->ops, 3u);
         const cst_op *op = Event<cst_op>(t, CST_OP);
-        EXPECT_EQ(op->head.flags, uint8_t{CST_WITHHELD});
+        EXPECT_EQ(op->head.flags, uint8_t{CST_DEFERRED});
         EXPECT_EQ(op->kind, kernel);
         EXPECT_EQ(op->stream, stream);
         EXPECT_EQ(op->host_ns, 321u);
@@ -148,12 +148,12 @@ TEST(Reader, EveryRecordComesBackAsItWasWritten) {
         const cst_launch *l = Event<cst_launch>(t, CST_LAUNCH);
         EXPECT_EQ(l->head.flags, uint8_t{CST_BUILT});
         EXPECT_EQ(l->n, 4u);
-        EXPECT_EQ(l->piece, 5u);
+        EXPECT_EQ(l->segment, 5u);
         EXPECT_EQ(l->patched, 6u);
         EXPECT_EQ(l->variant, 7u);
         EXPECT_EQ(l->build_ns, 50000u);
-        EXPECT_EQ(Event<cst_piece>(t, CST_PIECE)->id, 8u);
-        EXPECT_EQ(Event<cst_piece>(t, CST_PIECE)->n, 9u);
+        EXPECT_EQ(Event<cst_segment>(t, CST_SEGMENT)->id, 8u);
+        EXPECT_EQ(Event<cst_segment>(t, CST_SEGMENT)->n, 9u);
         EXPECT_EQ(t->lost_records, 10u);
         EXPECT_EQ(t->lost_ops, 11u);
         EXPECT_EQ(t->begin_ns, Event<cst_op>(t, CST_OP)->head.ns);
@@ -348,13 +348,13 @@ TEST(Reader, IdsThatReferToNothingAreRefused) {
         [](Synth *s) { s->Flush(CST_NONE, 1, "", ""); },
         [](Synth *s) { s->Launch(0, 1, 1, CST_EXACT); },
         [](Synth *s) { s->Launch(CST_NONE, 1, 1, CST_EXACT); },
-        [](Synth *s) { s->Piece(CST_NONE, 1, 1); },
+        [](Synth *s) { s->Segment(CST_NONE, 1, 1); },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         EXPECT_FALSE(Open(With(bad[i]))) << i;
         EXPECT_TRUE(Has(error, "refers to a thread, kind or stream that is not defined")) << error;
     }
-    // Calls may name no stream; a string that is not there is empty; pieces are numbers.
+    // Calls may name no stream; a string that is not there is empty; segments are numbers.
     Trace t = Open(With([](Synth *s) {
         s->Sync(CST_NONE)->name = 12345;
         s->Launch(1, 3, 99, CST_EXACT);

@@ -108,7 +108,7 @@ uint32_t Synth::Copy(uint32_t form) {
 cst_op *Synth::Op(uint32_t stream, uint32_t kind) {
     uint32_t bytes = param_bytes_[kind];
     cst_op *op = Add<cst_op>(CST_OP, bytes);
-    op->head.flags = CST_WITHHELD;
+    op->head.flags = CST_DEFERRED;
     op->kind = kind;
     op->stream = stream;
     op->host_ns = host_ns;
@@ -156,13 +156,13 @@ cst_flush *Synth::Flush(uint32_t stream, uint32_t n, const std::string &cause,
     return flush;
 }
 
-cst_launch *Synth::Launch(uint32_t stream, uint32_t n, uint32_t piece, cst_choice choice,
+cst_launch *Synth::Launch(uint32_t stream, uint32_t n, uint32_t segment, cst_choice choice,
                           uint32_t patched) {
     cst_launch *launch = Add<cst_launch>(CST_LAUNCH);
     launch->head.flags = static_cast<uint8_t>(choice);
     launch->stream = stream;
     launch->n = n;
-    launch->piece = piece;
+    launch->segment = segment;
     launch->patched = patched;
     launch->host_ns = 2000;
     if (choice == CST_BUILT) {
@@ -172,12 +172,12 @@ cst_launch *Synth::Launch(uint32_t stream, uint32_t n, uint32_t piece, cst_choic
     return launch;
 }
 
-cst_piece *Synth::Piece(uint32_t stream, uint32_t id, uint32_t n) {
-    cst_piece *piece = Add<cst_piece>(CST_PIECE);
-    piece->id = id;
-    piece->stream = stream;
-    piece->n = n;
-    return piece;
+cst_segment *Synth::Segment(uint32_t stream, uint32_t id, uint32_t n) {
+    cst_segment *segment = Add<cst_segment>(CST_SEGMENT);
+    segment->id = id;
+    segment->stream = stream;
+    segment->n = n;
+    return segment;
 }
 
 cst_lost *Synth::Lost(uint64_t records, uint64_t ops) {

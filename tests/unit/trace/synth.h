@@ -30,15 +30,15 @@ class Synth {
     uint64_t param = 0;            // first 8 bytes of the params
     uint32_t context = 1;          // of streams
 
-    cst_op *Op(uint32_t stream, uint32_t kind); // withheld
+    cst_op *Op(uint32_t stream, uint32_t kind); // deferred
     cst_op *Eager(uint32_t stream, uint32_t kind, const std::string &eager, const std::string &why);
     cst_call *Call(uint32_t stream, cst_what what, const std::string &api, uint8_t scope = 0);
     cst_call *Sync(uint32_t stream); // ends a step
     cst_flush *Flush(uint32_t stream, uint32_t n, const std::string &cause,
                      const std::string &reason);
-    cst_launch *Launch(uint32_t stream, uint32_t n, uint32_t piece, cst_choice choice,
+    cst_launch *Launch(uint32_t stream, uint32_t n, uint32_t segment, cst_choice choice,
                        uint32_t patched = 0);
-    cst_piece *Piece(uint32_t stream, uint32_t id, uint32_t n);
+    cst_segment *Segment(uint32_t stream, uint32_t id, uint32_t n);
     cst_lost *Lost(uint64_t records, uint64_t ops);
     cst_range *Range(uint64_t start, uint64_t size);
     // What the GPU did, with the grid that ops have now; `name`: of kernels.

@@ -106,22 +106,22 @@ struct Launch {
     cus_argument arguments[3];
     cus_layout layout;
     cus_kind kind = {};
-    std::vector<uint8_t> held;
+    std::vector<uint8_t> stored;
     cus_verify_op op;
 
     explicit Launch(const Arguments &values) {
         uint32_t at = 0, n = 0;
-        held.assign(sizeof(cus_held) + 512, 0);
+        stored.assign(sizeof(cus_values) + 512, 0);
         for (const auto &value : values) {
             arguments[n] = {at, (uint32_t)(8 * value.size())};
-            memcpy(held.data() + sizeof(cus_held) + at, value.data(), 8 * value.size());
+            memcpy(stored.data() + sizeof(cus_values) + at, value.data(), 8 * value.size());
             at += arguments[n++].size;
         }
         layout = {n, at, arguments};
         kind.type = CUS_OP_LAUNCH;
         kind.layout = &layout;
         kind.param_bytes = at;
-        op = {&kind, (const cus_held *)held.data(), nullptr};
+        op = {&kind, (const cus_values *)stored.data(), nullptr};
     }
 };
 
@@ -186,12 +186,12 @@ TEST_F(MemoryTest, MemoryOfAnotherDeviceIsToldApart) {
     EXPECT_FALSE(cus_memory_of_ops(&driver, &launch.op, 1, &list));
     cus_kind kind = {};
     kind.type = CUS_OP_COPY;
-    std::vector<uint8_t> held(sizeof(cus_held) + 16);
-    auto *asked = (cus_held *)held.data();
+    std::vector<uint8_t> values(sizeof(cus_values) + 16);
+    auto *requested = (cus_values *)values.data();
     cus_copy_params params = {0x10000, 0x20000};
-    memcpy(asked->params, &params, sizeof params);
-    asked->dims[0] = 0x30;
-    cus_verify_op op = {&kind, asked, nullptr};
+    memcpy(requested->params, &params, sizeof params);
+    requested->dims[0] = 0x30;
+    cus_verify_op op = {&kind, requested, nullptr};
     EXPECT_FALSE(cus_memory_of_ops(&driver, &op, 1, &list));
     EXPECT_EQ(list.n, 0u);
     cus_memory_all(&driver, current, &list); // as from a pool of that device
@@ -203,12 +203,12 @@ TEST_F(MemoryTest, CopiesIntoPinnedMemoryWriteWhatTheyWrite) {
     memory[0x20000] = {0x1000, CU_MEMORYTYPE_HOST, false, 1};
     cus_kind kind = {};
     kind.type = CUS_OP_COPY;
-    std::vector<uint8_t> held(sizeof(cus_held) + 16);
-    auto *asked = (cus_held *)held.data();
+    std::vector<uint8_t> values(sizeof(cus_values) + 16);
+    auto *requested = (cus_values *)values.data();
     cus_copy_params params = {0x20010, 0x10000};
-    memcpy(asked->params, &params, sizeof params);
-    asked->dims[0] = 0x30;
-    cus_verify_op op = {&kind, asked, nullptr};
+    memcpy(requested->params, &params, sizeof params);
+    requested->dims[0] = 0x30;
+    cus_verify_op op = {&kind, requested, nullptr};
     EXPECT_TRUE(cus_memory_of_ops(&driver, &op, 1, &list));
     ASSERT_EQ(list.n, 1u);
     EXPECT_EQ(list.ranges[0].start, 0x20010u);
@@ -218,7 +218,7 @@ TEST_F(MemoryTest, CopiesIntoPinnedMemoryWriteWhatTheyWrite) {
     EXPECT_EQ(cus_memory_bytes(&list, false), 0u);
 
     params = {0x10008, 0x20000};
-    memcpy(asked->params, &params, sizeof params);
+    memcpy(requested->params, &params, sizeof params);
     EXPECT_TRUE(cus_memory_of_ops(&driver, &op, 1, &list));
     ASSERT_EQ(list.n, 2u);
     EXPECT_EQ(list.ranges[1].start, 0x10000u);

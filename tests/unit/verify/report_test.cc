@@ -16,15 +16,15 @@ namespace {
 
 // Shape and params of one launch of a kernel with an 8 and a 4 byte argument.
 struct Held {
-    alignas(8) uint8_t bytes[sizeof(cus_held) + 16] = {};
+    alignas(8) uint8_t bytes[sizeof(cus_values) + 16] = {};
 
     Held(uint32_t grid, uint64_t pointer, uint32_t number) {
-        auto *held = (cus_held *)bytes;
-        held->dims[0] = grid;
-        memcpy(held->params, &pointer, 8);
-        memcpy(held->params + 8, &number, 4);
+        auto *values = (cus_values *)bytes;
+        values->dims[0] = grid;
+        memcpy(values->params, &pointer, 8);
+        memcpy(values->params + 8, &number, 4);
     }
-    const cus_held *get() const { return (const cus_held *)bytes; }
+    const cus_values *get() const { return (const cus_values *)bytes; }
 };
 
 std::string Written() {
@@ -48,12 +48,12 @@ TEST(Report, TellsWhatWasFound) {
     kind.name = "scale";
     kind.layout = &layout;
     kind.param_bytes = 12;
-    Held asked(7, 0x1122334455667788, 9), node(5, 0x1122334455667788, 8);
+    Held requested(7, 0x1122334455667788, 9), node(5, 0x1122334455667788, 8);
     cus_difference found = {};
     found.stream = 13;
     found.ops = 20;
     found.op = 4;
-    found.what = {&kind, asked.get(), node.get()};
+    found.what = {&kind, requested.get(), node.get()};
     found.made = "patched";
     found.range = {0xabc000, 64, false};
     testing::internal::CaptureStderr();

@@ -169,10 +169,10 @@ TEST(Clock, WhatWasNotMeasuredIsASmallKernel) {
 TEST(Clock, AGraphHasItsGaps) {
     Timed program;
     ThreeLaunches(program, 0, 50000);
-    // Three are withheld and go out as one when the host waits; nothing is ahead of them.
+    // Three are deferred and go out as one when the host waits; nothing is ahead of them.
     double first = 300 + 1500 + 30 + 500;
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step, first + 3 * 50000 + 2 * 200 + 2000);
-    // A piece of two when the second comes; the third by itself at the wait.
+    // A segment of two when the second comes; the third by itself at the wait.
     EXPECT_DOUBLE_EQ(
         program.Times(Costs(), "piecewise", {{"piece_first", "2"}, {"piece_max", "2"}}).step,
         200 + 1500 + 20 + 500 + 3 * 50000 + 200 + 1000 + 2000);
@@ -192,7 +192,7 @@ TEST(Clock, FromGraphToGraphThereIsASeam) {
     EXPECT_DOUBLE_EQ(t.step, 200 + 1500 + 20 + 500 + 4 * 50000 + 200 + (200 + 1200) + 200 + 2000);
 }
 
-// Two are withheld; the one that is not to be lets them go and is no match.
+// Two are deferred; the one that is not to be lets them go and is no match.
 TEST(Clock, ABreakCostsALaunchByItself) {
     Timed program;
     uint32_t stream = program.Stream(), kernel = program.Kernel("k"), out = program.Kernel("out");
@@ -364,9 +364,9 @@ TEST(Clock, PatchesOfThisProgramMayCostMore) {
 // ---- what the second thread patches and launches
 
 const std::map<std::string, std::string> kHands = {{"hand_over_ns", "1"}};
-enum { MANY = 40 }; // steps: the first pieces are not handed over
+enum { MANY = 40 }; // steps: the first segments are not submitted
 
-TEST(Clock, WhatIsHandedOverCostsTheHostNothing) {
+TEST(Clock, WhatIsSubmittedCostsTheHostNothing) {
     Timed program;
     NewParams(program, MANY, 3, 100000);
     double graph = 3 * 200 + 1500 + 30;
@@ -378,7 +378,7 @@ TEST(Clock, WhatIsHandedOverCostsTheHostNothing) {
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise", kHands, timing).own, 100000);
 }
 
-TEST(Clock, WhatIsHandedOverBeginsWhenItIsLaunched) {
+TEST(Clock, WhatIsSubmittedBeginsWhenItIsLaunched) {
     Timed program;
     NewParams(program, MANY, 3);
     whatif_times t = program.Times(Costs(), "piecewise", kHands);
@@ -386,7 +386,7 @@ TEST(Clock, WhatIsHandedOverBeginsWhenItIsLaunched) {
     EXPECT_DOUBLE_EQ(t.step, 300 + (3 * 200 + 1500 + 30) + 500 + 3 * 700 + 2 * 200 + 2000);
 }
 
-TEST(Clock, TheNextGraphWaitsForTheOneThatWasHandedOver) {
+TEST(Clock, TheNextGraphWaitsForTheOneThatWasSubmitted) {
     Timed program;
     NewParams(program, MANY, 4, 100000);
     std::map<std::string, std::string> twos = {{"piece_first", "2"}, {"piece_max", "2"}};
@@ -395,7 +395,7 @@ TEST(Clock, TheNextGraphWaitsForTheOneThatWasHandedOver) {
     EXPECT_DOUBLE_EQ(t.calls, 200 + (2 * 200 + 1500 + 20)) << "the first's; not its own";
 }
 
-TEST(Clock, ALaunchByItselfWaitsForWhatWasHandedOver) {
+TEST(Clock, ALaunchByItselfWaitsForWhatWasSubmitted) {
     Timed program;
     uint32_t stream = program.Stream(), kernel = program.Kernel("k"), out = program.Kernel("out");
     program.WaitFor(stream);
@@ -429,7 +429,7 @@ TEST(Clock, TheSecondThreadMayBeBusyWithAnotherStream) {
     }
 }
 
-TEST(Clock, NothingIsHandedOverWhereTheHostIsFast) {
+TEST(Clock, NothingIsSubmittedWhereTheHostIsFast) {
     Timed program;
     uint32_t slow = program.Stream(), fast = program.Stream(), kernel = program.Kernel("k");
     program.WaitFor(slow);
@@ -469,17 +469,17 @@ TEST(Clock, WhatIsLetThroughCostsTheLibrary) {
     EXPECT_DOUBLE_EQ(program.Times(cost, "eager").calls, 3 * 3250);
 }
 
-// What was recorded as issued is withheld, and the other way round; four times of its own a step.
+// What was recorded as issued is deferred, and the other way round; four times of its own a step.
 TEST(Clock, TheProgramGoesSlowerBehindTheDriver) {
-    enum { ALL_ISSUED, ALL_WITHHELD, ONE_GRAPH };
-    for (int recorded : {ALL_ISSUED, ALL_WITHHELD, ONE_GRAPH}) {
+    enum { ALL_ISSUED, ALL_DEFERRED, ONE_GRAPH };
+    for (int recorded : {ALL_ISSUED, ALL_DEFERRED, ONE_GRAPH}) {
         Timed program;
         uint32_t stream = program.Stream(), kernel = program.Kernel("k");
         program.WaitFor(stream);
         for (int step = 0; step < 10; step++) {
             for (int i = 0; i < 3; i++)
                 program.Go(kernel, stream, 700, 20000)->head.flags =
-                    recorded == ALL_ISSUED ? CST_EAGER : CST_WITHHELD;
+                    recorded == ALL_ISSUED ? CST_EAGER : CST_DEFERRED;
             if (recorded == ONE_GRAPH) {
                 auto *launch = (cst_launch *)program.Add(CST_LAUNCH, sizeof(cst_launch));
                 launch->head.ns -= 10; // within the third

@@ -128,7 +128,7 @@ TEST(Player, OutcomesOfTheRecordingAreNotFed) {
     auto kernels = Kernels(program, 30);
     for (int step = 0; step < 10; step++) {
         for (size_t i = 0; i < kernels.size(); i++)
-            program.Launch(kernels[i], stream, i)->head.flags = CST_WITHHELD;
+            program.Launch(kernels[i], stream, i)->head.flags = CST_DEFERRED;
         auto *flush = (cst_flush *)program.Add(CST_FLUSH, sizeof(cst_flush));
         flush->stream = stream;
         flush->n = 30;
@@ -137,7 +137,7 @@ TEST(Player, OutcomesOfTheRecordingAreNotFed) {
     EXPECT_EQ(Play(program).counters.in_graphs, 240u);
 }
 
-// A step of one thread goes on while the other one's is in the midst of a piece.
+// A step of one thread goes on while the other one's is in the midst of a segment.
 TEST(Player, TwoThreadsOnStreamsOfTheirOwnDoNotDisturbEachOther) {
     Program program;
     uint32_t streams[2] = {program.Stream(), program.Stream()};
@@ -161,8 +161,8 @@ TEST(Player, TwoThreadsOnStreamsOfTheirOwnDoNotDisturbEachOther) {
     EXPECT_EQ(played.counters.flushes[CUS_CAUSE_OTHER_STREAM], 0u);
 }
 
-// ... and one thread has ops withheld on one stream at most.
-TEST(Player, OneThreadOnTwoStreamsIssuesWhatItWithheldOnTheOther) {
+// ... and one thread has ops deferred on one stream at most.
+TEST(Player, OneThreadOnTwoStreamsIssuesWhatItDeferredOnTheOther) {
     Program program;
     uint32_t streams[2] = {program.Stream(), program.Stream()};
     auto kernels = Kernels(program, 30);
@@ -235,7 +235,7 @@ TEST(Player, LoopWithoutAWaitConverges) {
     EXPECT_LT(played.counters.flushes[CUS_CAUSE_EXIT], 2u);
 }
 
-TEST(Player, WhatIsWithheldWhenTheTraceEndsGoesOut) {
+TEST(Player, WhatIsDeferredWhenTheTraceEndsGoesOut) {
     Program program;
     uint32_t stream = program.Stream();
     auto kernels = Kernels(program, 30);
@@ -247,7 +247,7 @@ TEST(Player, WhatIsWithheldWhenTheTraceEndsGoesOut) {
     EXPECT_EQ(played.counters.eager_by[CUS_EAGER_FLUSHED], 5u);
 }
 
-// The pause is longer than hold_us: what was withheld before it goes out in it.
+// The pause is longer than hold_us: what was deferred before it goes out in it.
 TEST(Player, WatchdogLooksAtTheTimeOfTheTrace) {
     Program program;
     uint32_t stream = program.Stream();
@@ -334,7 +334,7 @@ TEST(Player, GraphsTakeAsLongToBuildAsAtThatTime) {
     EXPECT_EQ(InGraphs({{7, {{64, 10000}, {64, 100}}}}), slow) << "the first of them is nearer";
 }
 
-// What a step may build goes into pieces that have no exec yet, also where those in front of them
+// What a step may build goes into segments that have no exec yet, also where those in front of them
 // earned a second one.
 TEST(Player, FirstExecsComeBeforeSecondOnes) {
     auto play = [](int steps) {
@@ -356,7 +356,7 @@ TEST(Player, FirstExecsComeBeforeSecondOnes) {
     EXPECT_GT(later.built, 70u) << "and then the others come, as soon as their params have";
 }
 
-TEST(Player, NothingIsWithheldWhileTheProgramCaptures) {
+TEST(Player, NothingIsDeferredWhileTheProgramCaptures) {
     Program program;
     uint32_t stream = program.Stream(), other = program.Stream();
     auto kernels = Kernels(program, 30);

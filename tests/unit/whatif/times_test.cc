@@ -22,9 +22,9 @@ whatif_cost Costs() {
 class Recorded : public Program {
   public:
     // An op that took `ns`; what follows comes `behind` later.
-    void Withheld(uint32_t kernel, uint32_t stream, uint64_t ns, uint64_t behind) {
+    void Deferred(uint32_t kernel, uint32_t stream, uint64_t ns, uint64_t behind) {
         cst_op *op = Launch(kernel, stream);
-        op->head.flags = CST_WITHHELD;
+        op->head.flags = CST_DEFERRED;
         op->host_ns = ns;
         Wait(ns + behind - 1000);
     }
@@ -36,7 +36,7 @@ class Recorded : public Program {
     void Last(uint32_t kernel, uint32_t stream, uint32_t n, uint32_t patched, uint32_t ns,
               uint64_t behind, cst_choice choice = CST_PATCHED) {
         cst_op *op = Launch(kernel, stream);
-        op->head.flags = CST_WITHHELD;
+        op->head.flags = CST_DEFERRED;
         op->host_ns = ns + 10;
         auto *launch = (cst_launch *)Add(CST_LAUNCH, sizeof(cst_launch));
         launch->head.ns -= 995; // within the op
@@ -60,7 +60,7 @@ TEST(Times, LaunchesTakeAsManyTimesMore) {
     uint32_t stream = program.Stream(), kernel = program.Kernel("k");
     for (int i = 0; i < 100; i++) {
         program.Issued(kernel, stream, 1200, 5000);
-        program.Withheld(kernel, stream, 150, 5000);
+        program.Deferred(kernel, stream, 150, 5000);
         program.Last(kernel, stream, 2, 0, 2000, 5000);
     }
     whatif_timing timing = program.Times(Costs());
@@ -81,14 +81,14 @@ TEST(Times, WarmAndManyAlone) {
     uint32_t stream = program.Stream(), kernel = program.Kernel("k");
     for (int i = 0; i < 200; i++) {
         program.Issued(kernel, stream, i < 100 ? 9000 : 1200, 5000);
-        program.Withheld(kernel, stream, i < 100 ? 4000 : 150, 5000);
+        program.Deferred(kernel, stream, i < 100 ? 4000 : 150, 5000);
     }
     EXPECT_DOUBLE_EQ(program.Times(Costs()).eager, 1.5);
     EXPECT_DOUBLE_EQ(program.Times(Costs()).matched, 3);
     Recorded few;
     stream = few.Stream(), kernel = few.Kernel("k");
     for (int i = 0; i < 2000; i++) {
-        few.Withheld(kernel, stream, 150, 5000);
+        few.Deferred(kernel, stream, 150, 5000);
         if (i % 20 == 0)
             few.Issued(kernel, stream, 9000, 90000);
     }
@@ -102,9 +102,9 @@ TEST(Times, GraphsAreComparedWithTheirCosts) {
     uint32_t stream = program.Stream(), kernel = program.Kernel("k"),
              set = program.Memset("cuMemsetD32Async", 4);
     for (int i = 0; i < 50; i++) {
-        program.Withheld(kernel, stream, 150, 5000);
+        program.Deferred(kernel, stream, 150, 5000);
         cst_op *fill = program.Op(set, stream, 24);
-        fill->head.flags = CST_WITHHELD;
+        fill->head.flags = CST_DEFERRED;
         // 1000, three nodes, one of which is no kernel, two patches.
         program.Last(kernel, stream, 3, 2, 3 * (1000 + 30 + 500 + 400), 5000);
         // Building is no launch.
@@ -122,10 +122,10 @@ TEST(Times, TheProgramIsSlowerBehindTheDriver) {
     Recorded program;
     uint32_t stream = program.Stream(), a = program.Kernel("a"), b = program.Kernel("b");
     for (int i = 0; i < 100; i++) {
-        program.Withheld(a, stream, 150, 5000);
-        program.Withheld(b, stream, 150, 7000);
+        program.Deferred(a, stream, 150, 5000);
+        program.Deferred(b, stream, 150, 7000);
         program.Last(a, stream, 3, 0, 2000, 5900);
-        program.Withheld(b, stream, 150, 7000);
+        program.Deferred(b, stream, 150, 7000);
         program.Issued(a, stream, 1200, 5300);
         program.Issued(b, stream, 1200, i < 60 ? 90000 : 7300); // slow where it begins
     }
@@ -136,7 +136,7 @@ TEST(Times, TheProgramIsSlowerBehindTheDriver) {
     Recorded other;
     stream = other.Stream(), a = other.Kernel("a"), b = other.Kernel("b");
     for (int i = 0; i < 100; i++) {
-        other.Withheld(a, stream, 150, 5000);
+        other.Deferred(a, stream, 150, 5000);
         other.Issued(b, stream, 1200, 9000);
     }
     EXPECT_EQ(other.Times(Costs()).behind_eager, 0);

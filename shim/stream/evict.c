@@ -1,6 +1,6 @@
 /*
  * Memory for those who work: where a budget has no room for a graph or for a path, streams that
- * have had no op for a while, or are left alone, give theirs up.
+ * have had no op for a while, or are demoted, give theirs up.
  *
  * Runs on program threads at the end of a step, no lock held; takes one engine's lock at a time,
  * and only if it is free. Costs two loads while nobody wants memory.
@@ -13,7 +13,7 @@
 enum {
     LOOK_NS = 10000000,   /* between two looks */
     IDLE_NS = 1000000000, /* without an op */
-    PIECES = 64           /* dropped at one look */
+    SEGMENTS = 64         /* dropped at one look */
 };
 
 /* Does anybody want memory, and is it time? One thread looks. */
@@ -39,10 +39,10 @@ static bool idle(struct cus_engine *engine, uint64_t now) {
         engine->idle_since = now;
     }
     /* Nothing is destroyed while the program may capture there. */
-    bool alone = __atomic_load_n(&engine->dormant, __ATOMIC_RELAXED);
+    bool alone = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     return !engine->closed && !engine->pending && (alone || now - engine->idle_since >= IDLE_NS) &&
            !__atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) &&
-           (engine->plan.n_pieces || engine->plan.tree.n_nodes);
+           (engine->plan.n_segments || engine->plan.tree.n_nodes);
 }
 
 /* Lock held. */
@@ -52,13 +52,13 @@ static void shed(struct cus_engine *engine) {
         return;
     cus_fallback(CUS_FALLBACK_BUDGET);
     cus_advice_keep(engine);
-    cus_plan_shed(&engine->plan, PIECES);
+    cus_plan_evict(&engine->plan, SEGMENTS);
     cus_context_leave(pushed);
     /* There may be more, here or elsewhere. */
     __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
 }
 
-void cus_shed_idle(void) {
+void cus_evict_idle(void) {
     if (!__atomic_load_n(&cus_process.wanting, __ATOMIC_RELAXED) &&
         cus_mem_refused() == __atomic_load_n(&cus_process.refused, __ATOMIC_RELAXED))
         return;

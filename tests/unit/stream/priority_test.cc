@@ -1,6 +1,6 @@
-// A build has way: a thread that is about to issue an op or a graph waits for it, also on a stream
-// that is left alone, but never for long, whatever the build waits for. Where nobody waits builds
-// have no way any more, until one is held up.
+// A build has priority: a thread that is about to issue an op or a graph waits for it, also on a
+// stream that is demoted, but never for long, whatever the build waits for. Where nobody waits
+// builds have no way any more, until one is held up.
 #include "tests/unit/stream/fake_driver.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 using fake::driver;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kOps = 64, kPiece = 16, kBuilds = 64, kHoldMs = 1000;
+constexpr unsigned kOps = 64, kSegment = 16, kBuilds = 64, kHoldMs = 1000;
 std::vector<CUfunction> functions;
 
 void Launch(CUstream stream, unsigned place, uint64_t a) {
@@ -51,13 +51,13 @@ double MsOf(const std::function<void()> &what) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-std::vector<bool> way;           // had way, of each build
+std::vector<bool> way;           // had priority, of each build
 std::function<void()> meanwhile; // in each build, while it holds what it holds
 
 CUresult Building(const std::string &name) {
     if (name != "cuGraphInstantiateWithFlags")
         return CUDA_SUCCESS;
-    way.push_back(build_has_way());
+    way.push_back(build_has_priority());
     if (auto now = meanwhile)
         now();
     return CUDA_SUCCESS;
@@ -107,7 +107,7 @@ TEST_F(Way, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
         std::thread([&] {
             op.push_back(MsOf([&] { Launch(ops, 0, op.size()); }));
             graph.push_back(MsOf([&] {
-                for (unsigned place = 0; place < kPiece; place++)
+                for (unsigned place = 0; place < kSegment; place++)
                     Launch(graphs, place, 100 + place);
             }));
             End(graphs);
@@ -116,13 +116,13 @@ TEST_F(Way, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
     for (int step = 0; step < 6; step++)
         Step(building);
     meanwhile = nullptr;
-    ASSERT_EQ(way.size(), kOps / kPiece);
+    ASSERT_EQ(way.size(), kOps / kSegment);
     for (size_t i = 0; i < way.size(); i++) {
         EXPECT_TRUE(way[i]);
         EXPECT_GE(op[i], 0.9) << "an op did not wait";
         EXPECT_GE(graph[i], 0.9) << "a graph did not wait";
     }
-    EXPECT_FALSE(build_has_way()) << "nothing is built any more";
+    EXPECT_FALSE(build_has_priority()) << "nothing is built any more";
 }
 
 TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
@@ -134,7 +134,7 @@ TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
         if (i % 400 == 399)
             End(alone);
     }
-    // Another thread, which knows that the stream is left alone.
+    // Another thread, which knows that the stream is demoted.
     std::promise<void> ready, builds, looked;
     bool passed_before = false, passed = true;
     double ms = 0;
@@ -171,7 +171,7 @@ TEST_F(Way, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
         meanwhile = nullptr;
         ms = MsOf([&] {
             for (int i = 0; i < 6; i++)
-                std::thread([&] { Step(shared); }).join(); // four pieces
+                std::thread([&] { Step(shared); }).join(); // four segments
         });
         waited = builds_waited();
     };
@@ -180,9 +180,9 @@ TEST_F(Way, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
     EXPECT_GE(ms, 3.6) << "four times";
 }
 
-// A complete piece waits no longer than its ops may be withheld: one that has been for so long
+// A complete segment waits no longer than its ops may be deferred: one that has been for so long
 // (whoever issues it then is kept out here) goes out at once.
-TEST_F(Way, WhatWasWithheldForLongEnoughWaitsForNoBuild) {
+TEST_F(Way, WhatWasDeferredForLongEnoughWaitsForNoBuild) {
     static CUstream graphs;
     static unsigned waited[2];
     graphs = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -190,21 +190,21 @@ TEST_F(Way, WhatWasWithheldForLongEnoughWaitsForNoBuild) {
         Step(graphs);
     meanwhile = [&] {
         meanwhile = nullptr;
-        auto piece = [] {
-            for (unsigned place = 0; place + 1 < kPiece; place++)
+        auto segment = [] {
+            for (unsigned place = 0; place + 1 < kSegment; place++)
                 Launch(graphs, place, 100 + place);
         };
         auto last = [] {
-            Launch(graphs, kPiece - 1, 100 + kPiece - 1);
+            Launch(graphs, kSegment - 1, 100 + kSegment - 1);
             return builds_waited();
         };
         std::thread([&] {
-            piece();
+            segment();
             waited[0] = last();
             End(graphs);
         }).join();
         std::thread([&] {
-            piece();
+            segment();
             hold_gate(
                 [] { std::this_thread::sleep_for(std::chrono::milliseconds(kHoldMs + 100)); });
             waited[1] = last();
@@ -263,9 +263,9 @@ TEST_F(Way, ABuildThatTakesLongHasItFromThenOn) {
         auto look = [&](int i) {
             std::thread([&] { ms = MsOf([&] { Launch(beside, 0, i); }); }).join();
             waited[i] = builds_waited();
-            has[i] = build_has_way();
+            has[i] = build_has_priority();
         };
-        has[0] = build_has_way();
+        has[0] = build_has_priority();
         std::this_thread::sleep_for(std::chrono::milliseconds(1)); // 16 nodes: 0.12
         look(1);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -278,21 +278,21 @@ TEST_F(Way, ABuildThatTakesLongHasItFromThenOn) {
     EXPECT_EQ(waited[1], 1u);
     EXPECT_EQ(waited[2], 2u);
     EXPECT_GE(ms, 0.9) << "it did not wait";
-    EXPECT_FALSE(build_has_way()) << "nothing is built any more";
+    EXPECT_FALSE(build_has_priority()) << "nothing is built any more";
 }
 
 // Nobody waits for one that takes no longer than it should: 1000 nodes 7.5 ms.
 TEST_F(Way, ABuildThatTakesNotLongHasNone) {
     static bool waits[2];
     Build(kBuilds);
-    hold_way(1000, [] {
+    hold_priority(1000, [] {
         waits[0] = waits_for_build();
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         waits[1] = waits_for_build();
     });
     EXPECT_FALSE(waits[0]);
     EXPECT_TRUE(waits[1]);
-    EXPECT_FALSE(build_has_way()) << "nothing is built any more";
+    EXPECT_FALSE(build_has_priority()) << "nothing is built any more";
 }
 
 TEST_F(Way, AsLongAsThreadsWaitForThemBuildsHaveIt) {

@@ -2,24 +2,24 @@
  * The segment list of a step. Runs under the engine's lock; formatting runs at exit. No stdio: this
  * lives in the target.
  */
-#include "shim/plan/segments.h"
+#include "shim/plan/segment_list.h"
 
 #include <string.h>
 
-void cus_segments_add(struct cus_segments *segments, const char *eager, uint32_t ops) {
+void cus_segment_list_add(struct cus_segment_list *segments, const char *eager, uint32_t ops) {
     segments->graphs |= !eager;
-    struct cus_segment *last = segments->n ? &segments->list[segments->n - 1] : NULL;
+    struct cus_segment_entry *last = segments->n ? &segments->list[segments->n - 1] : NULL;
     if (last && !segments->dropped && last->eager == eager) {
         last->ops += ops;
-    } else if (segments->n < CUS_SEGMENTS_MAX) {
-        segments->list[segments->n++] = (struct cus_segment){eager, ops};
+    } else if (segments->n < CUS_SEGMENT_LIST_MAX) {
+        segments->list[segments->n++] = (struct cus_segment_entry){eager, ops};
     } else {
         segments->dropped++;
     }
 }
 
-void cus_segments_copy(struct cus_segments *to, const struct cus_segments *from) {
-    memcpy(to, from, offsetof(struct cus_segments, list) + from->n * sizeof from->list[0]);
+void cus_segment_list_copy(struct cus_segment_list *to, const struct cus_segment_list *from) {
+    memcpy(to, from, offsetof(struct cus_segment_list, list) + from->n * sizeof from->list[0]);
 }
 
 struct text {
@@ -51,13 +51,13 @@ static void put_number(struct text *text, uint32_t number) {
     put(text, at);
 }
 
-bool cus_segments_json(const struct cus_segments *segments, char *text, size_t bytes) {
+bool cus_segment_list_json(const struct cus_segment_list *segments, char *text, size_t bytes) {
     if (bytes < 3)
         return false;
     struct text out = {text, text + bytes - 1};
     put(&out, "[");
     for (uint32_t i = 0; i < segments->n; i++) {
-        const struct cus_segment *segment = &segments->list[i];
+        const struct cus_segment_entry *segment = &segments->list[i];
         put(&out, i ? ", \"" : "\"");
         if (!segment->eager) {
             put(&out, "graph ");

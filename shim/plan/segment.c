@@ -1,8 +1,8 @@
 /*
- * Forming pieces from warm paths. Runs under the engine's lock, while a path is being learned:
+ * Forming segments from warm paths. Runs under the engine's lock, while a path is being learned:
  * never in steady replay. Never calls the driver.
  */
-#include "shim/plan/piece.h"
+#include "shim/plan/segment.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 static bool qualifies(const struct cus_node *node, uint32_t warmup,
                       const struct cus_dispatch *dispatch) {
     const struct cus_kind *kind = node->key.kind;
-    return !node->piece && cus_node_warm(node, warmup) && node->visits >= node->retry_at &&
+    return !node->segment && cus_node_warm(node, warmup) && node->visits >= node->retry_at &&
            kind->deferrable &&
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
@@ -23,24 +23,25 @@ static bool parts(const struct cus_node *node) {
     return node->boundary || node->loop_end || !next || next->join || next->key.kind->step;
 }
 
-/* Can no piece go on behind this node, whoever begins one there? */
+/* Can no segment go on behind this node, whoever begins one there? */
 static bool is_end(const struct cus_node *node, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
     return parts(node) || !qualifies(node->expect, warmup, dispatch);
 }
 
-struct cus_piece *cus_piece_behind(const struct cus_piece *piece) {
-    const struct cus_node *last = piece->nodes[piece->n - 1];
-    struct cus_piece *behind = parts(last) ? NULL : last->expect->piece;
+struct cus_segment *cus_segment_behind(const struct cus_segment *segment) {
+    const struct cus_node *last = segment->nodes[segment->n - 1];
+    struct cus_segment *behind = parts(last) ? NULL : last->expect->segment;
     return behind && behind->nodes[0] == last->expect ? behind : NULL;
 }
 
-/* The op behind `node` in the same piece, NULL where the piece must end. `n` ops are in it so far.
+/* The op behind `node` in the same segment, NULL where the segment must end. `n` ops are in it so
+ * far.
  */
 static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *next = node->expect;
-    if (is_end(node, warmup, dispatch) || n == CUS_PIECE_MAX)
+    if (is_end(node, warmup, dispatch) || n == CUS_SEGMENT_MAX)
         return NULL;
     /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
      * it is taken in where there is room. So is one that no graph would take. */
@@ -53,11 +54,11 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
 static bool is_open(const struct cus_node *node, uint32_t warmup) {
     const struct cus_node *next = node->expect;
     return !node->boundary && !node->loop_end &&
-           (!next || (!next->join && !next->piece && !cus_node_warm(next, warmup)));
+           (!next || (!next->join && !next->segment && !cus_node_warm(next, warmup)));
 }
 
 static uint32_t op_bytes(const struct cus_kind *kind) {
-    return (uint32_t)sizeof(struct cus_expected) + cus_held_bytes(kind);
+    return (uint32_t)sizeof(struct cus_expected) + cus_values_bytes(kind);
 }
 
 const struct cus_expected cus_expect_nothing = {.plain = &cus_expect_nothing};
@@ -73,29 +74,30 @@ static struct cus_expected expect(const struct cus_kind *kind) {
         words++;
     expected.words = (uint16_t)words;
     expected.others = layout ? (uint16_t)(layout->n - words) : 0;
-    expected.rest = layout ? layout->arguments + words : NULL;
+    expected.tail = layout ? layout->arguments + words : NULL;
     expected.bytes = op_bytes(kind);
     return expected;
 }
 
-/* The last op of a piece never takes the hot path, for the piece is launched with it. */
-static void fill_expected(uint8_t *image, const struct cus_piece *piece, uint32_t i, bool known) {
-    *cus_image_expected(image, piece, i) =
-        known && i + 1 < piece->n ? expect(piece->places[i].kind) : cus_expect_nothing;
+/* The last op of a segment never takes the hot path, for the segment is launched with it. */
+static void fill_expected(uint8_t *image, const struct cus_segment *segment, uint32_t i,
+                          bool known) {
+    *cus_image_expected(image, segment, i) =
+        known && i + 1 < segment->n ? expect(segment->places[i].kind) : cus_expect_nothing;
 }
 
 /* The hot path writes to what was asked: no line of it is anybody else's. */
-static uint8_t *image_new(const struct cus_piece *piece) {
-    uint8_t *image = cus_mem_grow_lines(piece->image_bytes);
-    for (uint32_t i = 0; image && i < piece->n; i++)
-        fill_expected(image, piece, i, true);
+static uint8_t *image_new(const struct cus_segment *segment) {
+    uint8_t *image = cus_mem_grow_lines(segment->image_bytes);
+    for (uint32_t i = 0; image && i < segment->n; i++)
+        fill_expected(image, segment, i, true);
     return image;
 }
 
-struct cus_piece *cus_piece_form(struct cus_node *first, uint32_t lead, uint32_t max,
-                                 uint32_t warmup, const struct cus_dispatch *dispatch) {
+struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint32_t max,
+                                     uint32_t warmup, const struct cus_dispatch *dispatch) {
     uint32_t n = lead, bytes = 0;
-    struct cus_node *leads[CUS_LEAD_MAX], *node = first;
+    struct cus_node *leads[CUS_PREFIX_MAX], *node = first;
     if (!qualifies(first, warmup, dispatch))
         return NULL;
     for (uint32_t i = lead; i--; bytes += op_bytes(node->key.kind))
@@ -108,58 +110,58 @@ struct cus_piece *cus_piece_form(struct cus_node *first, uint32_t lead, uint32_t
     }
     if (n < 2)
         return NULL;
-    struct cus_piece *piece =
-        cus_mem_grow(sizeof *piece + n * (sizeof piece->nodes[0] + sizeof piece->places[0]));
-    if (!piece)
+    struct cus_segment *segment =
+        cus_mem_grow(sizeof *segment + n * (sizeof segment->nodes[0] + sizeof segment->places[0]));
+    if (!segment)
         return NULL;
-    piece->n = n;
-    piece->image_bytes = bytes;
-    piece->power = cus_signature_power(n);
-    piece->places = (struct cus_place *)(void *)(piece->nodes + n);
-    piece->lead = lead;
-    piece->cold = cold;
+    segment->n = n;
+    segment->image_bytes = bytes;
+    segment->power = cus_signature_power(n);
+    segment->places = (struct cus_place *)(void *)(segment->nodes + n);
+    segment->lead = lead;
+    segment->cold = cold;
     node = first;
     for (uint32_t i = 0; i < n; i++) {
-        piece->nodes[i] = i < lead ? leads[i] : node;
+        segment->nodes[i] = i < lead ? leads[i] : node;
         if (i >= lead)
             node = node->expect;
     }
     for (uint32_t i = 0, at = 0; i < n; i++) {
-        node = piece->nodes[i];
-        piece->places[i] =
+        node = segment->nodes[i];
+        segment->places[i] =
             (struct cus_place){node->key.kind, at + (uint32_t)sizeof(struct cus_expected)};
-        piece->memory |= node->key.kind->type != CUS_OP_LAUNCH;
+        segment->memory |= node->key.kind->type != CUS_OP_LAUNCH;
         at += op_bytes(node->key.kind);
     }
-    piece->asked = image_new(piece);
-    if (!piece->asked) {
-        cus_mem_shrink(piece);
+    segment->requested = image_new(segment);
+    if (!segment->requested) {
+        cus_mem_shrink(segment);
         return NULL;
     }
     for (uint32_t i = lead; i < n; i++)
-        piece->nodes[i]->piece = piece;
-    return piece;
+        segment->nodes[i]->segment = segment;
+    return segment;
 }
 
-void cus_piece_free(struct cus_piece *piece) {
-    for (uint32_t i = 0; i < piece->n; i++)
-        if (piece->nodes[i]->piece == piece)
-            piece->nodes[i]->piece = NULL;
-    cus_mem_shrink_lines(piece->asked);
-    cus_mem_shrink(piece);
+void cus_segment_free(struct cus_segment *segment) {
+    for (uint32_t i = 0; i < segment->n; i++)
+        if (segment->nodes[i]->segment == segment)
+            segment->nodes[i]->segment = NULL;
+    cus_mem_shrink_lines(segment->requested);
+    cus_mem_shrink(segment);
 }
 
-void cus_piece_tally(struct cus_piece *piece) {
-    uint64_t more = piece->fired - piece->tallied;
-    piece->tallied = piece->fired;
-    for (uint32_t i = 0; more && i < piece->n; i++)
-        if (piece->places[i].kind->tally)
-            __atomic_add_fetch(&piece->places[i].kind->tally->in_graphs, more, __ATOMIC_RELAXED);
+void cus_segment_tally(struct cus_segment *segment) {
+    uint64_t more = segment->fired - segment->tallied;
+    segment->tallied = segment->fired;
+    for (uint32_t i = 0; more && i < segment->n; i++)
+        if (segment->places[i].kind->tally)
+            __atomic_add_fetch(&segment->places[i].kind->tally->in_graphs, more, __ATOMIC_RELAXED);
 }
 
-struct cus_variant *cus_variant_new(const struct cus_piece *piece) {
+struct cus_variant *cus_variant_new(const struct cus_segment *segment) {
     struct cus_variant *variant = cus_mem_grow(sizeof *variant);
-    uint8_t *image = image_new(piece);
+    uint8_t *image = image_new(segment);
     if (!variant || !image) {
         cus_mem_shrink(variant);
         cus_mem_shrink_lines(image);
@@ -175,22 +177,23 @@ void cus_variant_free(struct cus_variant *variant) {
     cus_mem_shrink(variant);
 }
 
-void cus_variant_know(struct cus_variant *variant, const struct cus_piece *piece, uint32_t i,
+void cus_variant_know(struct cus_variant *variant, const struct cus_segment *segment, uint32_t i,
                       bool known) {
-    struct cus_held *held = cus_image_op(variant->image, piece, i);
+    struct cus_values *values = cus_image_op(variant->image, segment, i);
     variant->doubted |= !known;
-    if (held->unknown == !known)
+    if (values->unknown == !known)
         return;
-    held->unknown = !known;
-    fill_expected(variant->image, piece, i, known);
+    values->unknown = !known;
+    fill_expected(variant->image, segment, i, known);
 }
 
-void cus_variant_swap(struct cus_variant *variant, struct cus_piece *piece, const uint64_t *dirty) {
-    uint8_t *asked = piece->asked;
-    for (uint32_t i = 0; i < piece->n; i++)
+void cus_variant_swap(struct cus_variant *variant, struct cus_segment *segment,
+                      const uint64_t *dirty) {
+    uint8_t *requested = segment->requested;
+    for (uint32_t i = 0; i < segment->n; i++)
         if (!(dirty[i / 64] >> i % 64 & 1))
-            memcpy(cus_image_op(asked, piece, i), cus_image_op(variant->image, piece, i),
-                   cus_held_bytes(piece->places[i].kind));
-    piece->asked = variant->image;
-    variant->image = asked;
+            memcpy(cus_image_op(requested, segment, i), cus_image_op(variant->image, segment, i),
+                   cus_values_bytes(segment->places[i].kind));
+    segment->requested = variant->image;
+    variant->image = requested;
 }

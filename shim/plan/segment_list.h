@@ -3,34 +3,34 @@
  *
  * Guarded by the lock of the engine that it belongs to.
  */
-#ifndef CUSPLICE_PLAN_SEGMENTS_H
-#define CUSPLICE_PLAN_SEGMENTS_H
+#ifndef CUSPLICE_PLAN_SEGMENT_LIST_H
+#define CUSPLICE_PLAN_SEGMENT_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUS_SEGMENTS_MAX = 384 };
+enum { CUS_SEGMENT_LIST_MAX = 384 };
 
-struct cus_segment {
+struct cus_segment_entry {
     const char *eager; /* name of the eager op; NULL: ops in graphs */
     uint32_t ops;
 };
 
-struct cus_segments {
+struct cus_segment_list {
     uint32_t n;
     uint32_t dropped; /* entries that did not fit */
     bool graphs;      /* holds at least one graph */
-    struct cus_segment list[CUS_SEGMENTS_MAX];
+    struct cus_segment_entry list[CUS_SEGMENT_LIST_MAX];
 };
 
 /* Appends ops, merging them with the last entry where that is alike. `eager` must outlive the list.
  */
-void cus_segments_add(struct cus_segments *segments, const char *eager, uint32_t ops);
+void cus_segment_list_add(struct cus_segment_list *segments, const char *eager, uint32_t ops);
 /* Copies what is in use, which is little of it at most steps. */
-void cus_segments_copy(struct cus_segments *to, const struct cus_segments *from);
+void cus_segment_list_copy(struct cus_segment_list *to, const struct cus_segment_list *from);
 /* Writes the list as a JSON array of strings ("graph 7", "eager NAME", "eager NAME x 3"). False
  * when it did not fit. */
-bool cus_segments_json(const struct cus_segments *segments, char *text, size_t bytes);
+bool cus_segment_list_json(const struct cus_segment_list *segments, char *text, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
-// Steps that part in their first ops: what is withheld goes over from one piece to another.
-// Whatever else happens meanwhile, what is issued is what was asked for, and no piece is named that
-// is gone.
+// Steps that part in their first ops: what is deferred goes over from one segment to another.
+// Whatever else happens meanwhile, what is issued is what was asked for, and no segment is named
+// that is gone.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -15,57 +15,58 @@ namespace {
 #endif
 
 struct Known {
-    std::set<const cus_piece *> pieces;
+    std::set<const cus_segment *> segments;
     const cus_plan *plan;
 };
 
-bool Has(const cus_piece *piece, const cus_node *node) {
-    for (uint32_t i = 0; i < piece->n; i++)
-        if (piece->nodes[i] == node)
+bool Has(const cus_segment *segment, const cus_node *node) {
+    for (uint32_t i = 0; i < segment->n; i++)
+        if (segment->nodes[i] == node)
             return true;
     return false;
 }
 
-void ExpectPieceOf(cus_node *node, void *context) {
+void ExpectSegmentOf(cus_node *node, void *context) {
     const auto *known = static_cast<const Known *>(context);
-    if (!node->piece)
+    if (!node->segment)
         return;
-    ASSERT_TRUE(known->pieces.count(node->piece)) << "a node's piece is gone";
-    ASSERT_TRUE(Has(node->piece, node));
+    ASSERT_TRUE(known->segments.count(node->segment)) << "a node's piece is gone";
+    ASSERT_TRUE(Has(node->segment, node));
 }
 
-// What the plan says of its pieces fits together.
+// What the plan says of its segments fits together.
 void ExpectWhole(const cus_plan &plan) {
     Known known = {{}, &plan};
-    const cus_piece *before = nullptr;
-    for (const cus_piece *piece = plan.pieces; piece; before = piece, piece = piece->next) {
-        ASSERT_EQ(piece->prev, before);
-        known.pieces.insert(piece);
-        ASSERT_LE(piece->lead, (uint32_t)CUS_LEAD_MAX);
-        ASSERT_LT(piece->lead, piece->n);
-        for (uint32_t i = 0; i < piece->n; i++) {
-            const cus_node *node = piece->nodes[i];
-            ASSERT_EQ(piece->places[i].kind, node->key.kind);
+    const cus_segment *before = nullptr;
+    for (const cus_segment *segment = plan.segments; segment;
+         before = segment, segment = segment->next) {
+        ASSERT_EQ(segment->prev, before);
+        known.segments.insert(segment);
+        ASSERT_LE(segment->lead, (uint32_t)CUS_PREFIX_MAX);
+        ASSERT_LT(segment->lead, segment->n);
+        for (uint32_t i = 0; i < segment->n; i++) {
+            const cus_node *node = segment->nodes[i];
+            ASSERT_EQ(segment->places[i].kind, node->key.kind);
             ASSERT_FALSE(node->join);
             if (i) {
-                ASSERT_EQ(node->key.parent, piece->nodes[i - 1]);
+                ASSERT_EQ(node->key.parent, segment->nodes[i - 1]);
             }
-            if (i && i >= piece->lead) {
-                ASSERT_EQ(node->piece, piece) << "its own nodes are its own";
+            if (i && i >= segment->lead) {
+                ASSERT_EQ(node->segment, segment) << "its own nodes are its own";
             }
         }
     }
     ASSERT_EQ(plan.oldest, before);
-    ASSERT_EQ(plan.n_pieces, known.pieces.size());
-    cus_tree_each(const_cast<cus_tree *>(&plan.tree), ExpectPieceOf, &known);
-    for (uint64_t i = 0; plan.came && i < CUS_CAME; i++) {
-        if (const cus_piece *piece = plan.came[i]) {
-            ASSERT_TRUE(known.pieces.count(piece)) << "a piece that came is gone";
-            ASSERT_EQ(piece->used % CUS_CAME, i);
+    ASSERT_EQ(plan.n_segments, known.segments.size());
+    cus_tree_each(const_cast<cus_tree *>(&plan.tree), ExpectSegmentOf, &known);
+    for (uint64_t i = 0; plan.history && i < CUS_HISTORY; i++) {
+        if (const cus_segment *segment = plan.history[i]) {
+            ASSERT_TRUE(known.segments.count(segment)) << "a piece that came is gone";
+            ASSERT_EQ(segment->used % CUS_HISTORY, i);
         }
     }
-    if (plan.piece) {
-        ASSERT_TRUE(known.pieces.count(plan.piece));
+    if (plan.segment) {
+        ASSERT_TRUE(known.segments.count(plan.segment));
     }
 }
 
@@ -84,19 +85,19 @@ TEST(Parting, RandomStepsThatBeginAlikeAreFaithful) {
                 unsigned tail = chance(12) ? random() % 40 : random() % tails;
                 unsigned length = heads + 1 + tail % 9;
                 for (unsigned i = 0; i < length; i++) {
-                    const cus_piece *begun = program.plan.piece;
-                    uint32_t withheld = cus_plan_withheld(&program.plan);
+                    const cus_segment *begun = program.plan.segment;
+                    uint32_t deferred = cus_plan_deferred(&program.plan);
                     program.failing = chance(rare) ? "h0" : "";
                     program.Op(i < heads ? "h" + std::to_string(i)
                                          : "t" + std::to_string((tail >> (i - heads) / 2) % 40) +
                                                "_" + std::to_string(i % 5),
                                chance(20) ? random() % 5 : i, i, chance(30) ? 1 + random() % 3 : 1,
                                chance(200) ? 64 : 32);
-                    turned += begun && program.plan.piece && program.plan.piece != begun &&
-                              program.plan.n == withheld + 1;
+                    turned += begun && program.plan.segment && program.plan.segment != begun &&
+                              program.plan.n == deferred + 1;
                     if (chance(rare))
                         program.Break();
-                    if (chance(rare) && program.plan.piece)
+                    if (chance(rare) && program.plan.segment)
                         program.Flush((cus_cut)(random() % 5));
                     if (chance(rare))
                         cus_plan_memory(&program.plan, program.plan.memory_epoch + 1);
@@ -104,14 +105,14 @@ TEST(Parting, RandomStepsThatBeginAlikeAreFaithful) {
                         cus_plan_drop_oldest(&program.plan);
                     if (chance(rare))
                         program.full = !program.full;
-                    if (chance(rare) && !program.plan.piece)
+                    if (chance(rare) && !program.plan.segment)
                         cus_plan_drop_handle(
                             &program.plan,
                             program.Kind("h" + std::to_string(random() % 3))->handle);
-                    if (chance(4 * rare) && !program.plan.piece)
-                        cus_plan_rest(&program.plan);
-                    if (chance(8 * rare) && !program.plan.piece)
-                        cus_plan_shed(&program.plan, 2);
+                    if (chance(4 * rare) && !program.plan.segment)
+                        cus_plan_demote(&program.plan);
+                    if (chance(8 * rare) && !program.plan.segment)
+                        cus_plan_evict(&program.plan, 2);
                     program.may_begin = !chance(50);
                 }
                 ExpectWhole(program.plan);
@@ -121,7 +122,7 @@ TEST(Parting, RandomStepsThatBeginAlikeAreFaithful) {
             if (random() % 4)
                 program.Sync();
         }
-        if (program.plan.piece)
+        if (program.plan.segment)
             program.Flush(CUS_CUT_OTHER);
         graphs += program.in_graphs;
         ExpectFaithful(program);
@@ -138,23 +139,23 @@ void Tail(Program &program, const std::string &name, unsigned ops = 6) {
         program.Op(name + std::to_string(i), i);
 }
 
-cus_piece *Led(const Program &program) {
-    cus_piece *piece = program.plan.pieces;
-    while (piece && !piece->lead)
-        piece = piece->next;
-    return piece;
+cus_segment *Led(const Program &program) {
+    cus_segment *segment = program.plan.segments;
+    while (segment && !segment->lead)
+        segment = segment->next;
+    return segment;
 }
 
-// The tail is another one than last time: it is not the piece that is foreseen.
-TEST(Parting, MemoryNodesOfTheOtherPieceAreNotReliedUponEither) {
+// The tail is another one than last time: it is not the segment that is foreseen.
+TEST(Parting, MemoryNodesOfTheOtherSegmentAreNotReliedUponEither) {
     Program program;
     program.Kind("copy")->type = CUS_OP_COPY;
     auto step = [&](const char *tail, uint32_t epoch) {
         cus_plan_memory(&program.plan, epoch);
         program.Op("copy", 7, 7);
-        const cus_piece *begun = program.plan.piece;
+        const cus_segment *begun = program.plan.segment;
         Tail(program, tail, 3);
-        bool turned = begun && program.plan.pieces != begun;
+        bool turned = begun && program.plan.segments != begun;
         program.Sync();
         return turned;
     };
@@ -196,7 +197,7 @@ TEST(Parting, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
     ExpectFaithful(program);
 }
 
-// The graph of the other piece has one shape for it, too.
+// The graph of the other segment has one shape for it, too.
 TEST(Parting, AShapeOfWhatTheyHaveInCommonThatNeverCameIsPatched) {
     Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
     auto step = [&](const char *tail, uint32_t grid) {
@@ -232,9 +233,9 @@ TEST(Parting, AtABoundaryAllOfThemEnd) {
         Tail(program, "k");
         program.Sync();
     }
-    for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
-        for (uint32_t i = 0; i + 1 < piece->n; i++)
-            EXPECT_EQ(piece->nodes[i]->boundary, CUS_BOUNDARY_NONE);
+    for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+        for (uint32_t i = 0; i + 1 < segment->n; i++)
+            EXPECT_EQ(segment->nodes[i]->boundary, CUS_BOUNDARY_NONE);
     ExpectFaithful(program);
 }
 
@@ -255,7 +256,7 @@ TEST(Parting, NoneIsMadeAcrossABoundary) {
     }
     program.may_begin = true;
     program.Op("head");
-    ASSERT_TRUE(program.plan.piece);
+    ASSERT_TRUE(program.plan.segment);
     Tail(program, "j");
     program.Sync();
     EXPECT_FALSE(Led(program));
@@ -273,31 +274,31 @@ TEST(Parting, WhatIsDroppedIsWaitedForBehindWhatTheyHaveInCommon) {
                 program.Sync();
             }
         }
-        const cus_piece *led = Led(program);
+        const cus_segment *led = Led(program);
         ASSERT_TRUE(led);
         const cus_node *head = led->nodes[0], *own = led->nodes[led->lead];
         const std::string tail = std::string(own->key.kind->name, 1);
-        for (int i = 0; i < 60 && own->piece; i++) {
+        for (int i = 0; i < 60 && own->segment; i++) {
             Tail(program, "head", 2);
             if (evicted) {
                 Tail(program, tail == "k" ? "j" : "k");
             } else {
                 Tail(program, tail, 1);
-                ASSERT_EQ(program.plan.piece, led);
+                ASSERT_EQ(program.plan.segment, led);
                 program.Flush(CUS_CUT_OTHER);
             }
             program.Sync();
             if (evicted && i > 4)
                 cus_plan_drop_oldest(&program.plan);
         }
-        EXPECT_FALSE(own->piece);
+        EXPECT_FALSE(own->segment);
         EXPECT_GT(own->retry_at, own->visits) << evicted;
         EXPECT_LE(head->retry_at, head->visits) << evicted;
         ExpectFaithful(program);
     }
 }
 
-TEST(Parting, AMarkerBeginsAPieceHereToo) {
+TEST(Parting, AMarkerBeginsASegmentHereToo) {
     cus_step_rule rule = {};
     rule.marker = "marker";
     rule.tokens = CUS_STEP_X;
@@ -315,14 +316,14 @@ TEST(Parting, AMarkerBeginsAPieceHereToo) {
         Tail(program, "j");
         program.Sync();
     }
-    for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
-        for (uint32_t i = 1; i < piece->n; i++)
-            EXPECT_FALSE(piece->places[i].kind->step);
+    for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+        for (uint32_t i = 1; i < segment->n; i++)
+            EXPECT_FALSE(segment->places[i].kind->step);
     EXPECT_GT(program.in_graphs, 0u);
     ExpectFaithful(program);
 }
 
-// A piece that begins where the others part stays as long as it is mostly begun by itself.
+// A segment that begins where the others part stays as long as it is mostly begun by itself.
 TEST(Parting, WhatBeginsWhereTheyPartIsReplacedWhereItSeldomBegins) {
     Program program;
     auto step = [&](bool alone, const char *tail) {
@@ -371,8 +372,8 @@ TEST(Parting, NothingIsLeftWhereNothingBeginsAnyMore) {
         step(true, i % 2 ? "j" : "l");
     auto beginning_with_x = [&] {
         unsigned n = 0;
-        for (const cus_piece *piece = program.plan.pieces; piece; piece = piece->next)
-            n += piece->places[0].kind == program.Kind("x");
+        for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+            n += segment->places[0].kind == program.Kind("x");
         return n;
     };
     ASSERT_EQ(beginning_with_x(), 2u);

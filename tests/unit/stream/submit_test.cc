@@ -1,5 +1,5 @@
-// A piece is patched and launched by a thread of the library, while the program goes on. What comes
-// next must find it launched; what that thread cannot launch goes out op by op, in its place.
+// A segment is patched and launched by a thread of the library, while the program goes on. What
+// comes next must find it launched; what that thread cannot launch goes out op by op, in its place.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,12 +20,12 @@ using fake::driver;
 
 constexpr int kOps = 12;
 
-class Handed : public testing::Test {
+class Submitted : public testing::Test {
   protected:
     static void SetUpTestSuite() {
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
         setenv("CUSPLICE_HAND_OVER_NS", "1", 1);
-        setenv("CUSPLICE_DEMOTE", "no", 1); // handed over whether that pays or not
+        setenv("CUSPLICE_DEMOTE", "no", 1); // submitted whether that pays or not
         setenv("CUSPLICE_LOG", "error", 1);
         fake::Reset();
         static bool started = cus_engine_start(&driver().table); // a process does so once
@@ -111,13 +111,13 @@ class Handed : public testing::Test {
         cus_engine_flush(CUS_SCOPE_T, &ref, 7);
         StepEnd();
     }
-    // The ops of a step, one by one, until some have been handed over, and the thread that has them
+    // The ops of a step, one by one, until some have been submitted, and the thread that has them
     // is stopped. Nothing else of the step has been issued then. Returns how many there were.
-    int UntilHanded() {
-        uint64_t handed = Counters().handed;
+    int UntilSubmitted() {
+        uint64_t submit = Counters().submitted;
         for (int i = 0; i < kOps; i++) {
             Ops(i, i + 1);
-            if (Counters().handed > handed) {
+            if (Counters().submitted > submit) {
                 while (!met_)
                     usleep(100);
                 return i + 1;
@@ -163,7 +163,7 @@ class Handed : public testing::Test {
         for (size_t i = 0; i < expected_.size(); i++)
             ASSERT_EQ(driver().journal[i], expected_[i]) << i;
     }
-    // No stream is looked at for ever, for what it withheld once.
+    // No stream is looked at for ever, for what it deferred once.
     static void ExpectNothingPends() {
         EXPECT_EQ(last_engine_group_pending(), 0u);
         EXPECT_EQ(last_engine_blocking_pending(), 0u);
@@ -171,13 +171,13 @@ class Handed : public testing::Test {
     // Steps go on in graphs, and as they were asked for.
     void ExpectRight() {
         stops_at_ = "";
-        uint64_t handed = Counters().handed;
+        uint64_t submit = Counters().submitted;
         for (int step = 0; step < 6; step++) {
             Ops(0, kOps);
             Sync();
             ASSERT_EQ(driver().journal, expected_) << "step " << step;
         }
-        EXPECT_GT(Counters().handed, handed);
+        EXPECT_GT(Counters().submitted, submit);
         cus_counters now = Counters();
         uint64_t ops = 0, went = now.in_graphs;
         for (uint64_t n : now.ops)
@@ -199,12 +199,12 @@ class Handed : public testing::Test {
     std::thread opener_;
 };
 
-TEST_F(Handed, TheProgramGoesOnMeanwhile) {
+TEST_F(Submitted, TheProgramGoesOnMeanwhile) {
     StopAt("cuGraphLaunch", false);
-    int n = UntilHanded();
+    int n = UntilSubmitted();
     ASSERT_GT(n, 0);
     EXPECT_TRUE(driver().journal.empty());
-    Ops(n, n + 2 < kOps ? n + 2 : kOps); // withheld, or issued behind it
+    Ops(n, n + 2 < kOps ? n + 2 : kOps); // deferred, or issued behind it
     Open();
     Sync();
     ExpectAllOut();
@@ -213,10 +213,10 @@ TEST_F(Handed, TheProgramGoesOnMeanwhile) {
     ExpectNothingPends();
 }
 
-// The thread that only completed the piece has it to wait for as well.
-TEST_F(Handed, AnOpOfWhoCompletedThePieceOnAnotherStreamWaitsForIt) {
+// The thread that only completed the segment has it to wait for as well.
+TEST_F(Submitted, AnOpOfWhoCompletedTheSegmentOnAnotherStreamWaitsForIt) {
     StopAt("cuGraphLaunch", false);
-    int n = UntilHanded();
+    int n = UntilSubmitted();
     ASSERT_GT(n, 1);
     Open();
     Ops(n, kOps);
@@ -239,18 +239,18 @@ TEST_F(Handed, AnOpOfWhoCompletedThePieceOnAnotherStreamWaitsForIt) {
     ExpectRight();
 }
 
-TEST_F(Handed, ASynchronisationWaitsForIt) {
+TEST_F(Submitted, ASynchronisationWaitsForIt) {
     StopAt("cuGraphExecKernelNodeSetParams_v2", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     Sync();
     ExpectAllOut();
     ExpectRight();
 }
 
-TEST_F(Handed, AnOpThatIsNoPartOfAPieceWaitsForIt) {
+TEST_F(Submitted, AnOpThatIsNoPartOfASegmentWaitsForIt) {
     StopAt("cuGraphLaunch", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     LaunchOther(stream_);
     ExpectAllOut();
@@ -258,10 +258,10 @@ TEST_F(Handed, AnOpThatIsNoPartOfAPieceWaitsForIt) {
     ExpectRight();
 }
 
-TEST_F(Handed, AnOpOnAnotherStreamOfTheThreadWaitsForIt) {
+TEST_F(Submitted, AnOpOnAnotherStreamOfTheThreadWaitsForIt) {
     CUstream elsewhere = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     StopAt("cuGraphLaunch", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     LaunchOther(elsewhere);
     ExpectAllOut();
@@ -269,9 +269,9 @@ TEST_F(Handed, AnOpOnAnotherStreamOfTheThreadWaitsForIt) {
     ExpectRight();
 }
 
-TEST_F(Handed, ThePieceBehindItWaitsForIt) {
+TEST_F(Submitted, TheSegmentBehindItWaitsForIt) {
     StopAt("cuGraphLaunch", false);
-    int n = UntilHanded();
+    int n = UntilSubmitted();
     ASSERT_GT(n, 0);
     OpenSoon();
     Ops(n, kOps);
@@ -282,25 +282,25 @@ TEST_F(Handed, ThePieceBehindItWaitsForIt) {
     ExpectRight();
 }
 
-// A loop that never waits is one piece, again and again: what its ops are compared with, and where
-// they are put, is what was handed over a moment ago, whether that was begun meanwhile or not.
-TEST_F(Handed, ThePieceItselfGoesOnFromWhatItHandedOver) {
+// A loop that never waits is one segment, again and again: what its ops are compared with, and
+// where they are put, is what was submitted a moment ago, whether that was begun meanwhile or not.
+TEST_F(Submitted, TheSegmentItselfGoesOnFromWhatItSubmitted) {
     CUstream before = Elsewhere();
-    uint64_t handed = Counters().handed;
+    uint64_t submit = Counters().submitted;
     for (int turn = 0; turn < 20000; turn++)
         for (int i = 0; i < 3; i++)
             Op(i, turn % 3 == i ? value_ : ++value_); // some as before, in turn
     Sync();
-    EXPECT_GT(Counters().handed - handed, 100u);
+    EXPECT_GT(Counters().submitted - submit, 100u);
     ExpectEachAsAsked();
     stream_ = before;
     ExpectRight();
 }
 
 // So does one that begins as the one does for which it was taken.
-TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
+TEST_F(Submitted, TheSegmentThatItTurnsOutToBeGoesOnFromWhatItSubmitted) {
     CUstream before = Elsewhere();
-    uint64_t handed = Counters().handed, diverged = Counters().eager_by[CUS_EAGER_DIVERGED];
+    uint64_t submit = Counters().submitted, diverged = Counters().eager_by[CUS_EAGER_DIVERGED];
     const int kWays[][4] = {{0, 1, 2, 3}, {0, 1, 4, 5}};
     std::minstd_rand random(7);
     for (int step = 0; step < 4000; step++) {
@@ -310,7 +310,7 @@ TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
         StepEnd();
     }
     Sync();
-    EXPECT_GT(Counters().handed - handed, 3000u);
+    EXPECT_GT(Counters().submitted - submit, 3000u);
     EXPECT_LT(Counters().eager_by[CUS_EAGER_DIVERGED] - diverged, 100u) << "they have one head";
     ExpectEachAsAsked();
     stream_ = before;
@@ -318,14 +318,14 @@ TEST_F(Handed, ThePieceThatItTurnsOutToBeGoesOnFromWhatItHandedOver) {
 }
 
 // Of each node it is counted how often it takes another shape, whoever patches it.
-TEST_F(Handed, ShapesThatChangeAreCounted) {
+TEST_F(Submitted, ShapesThatChangeAreCounted) {
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
-    const std::set<int> changing = {0, 2, 3}; // at an end of a piece, and in the midst of one
+    const std::set<int> changing = {0, 2, 3}; // at an end of a segment, and in the midst of one
     uint64_t reshaped[kOps] = {};
-    uint64_t handed = 0;
+    uint64_t submit = 0;
     for (unsigned step = 1; step <= 300; step++) {
         if (step == 100) { // it is known how they change
-            handed = Counters().handed;
+            submit = Counters().submitted;
             for (int i = 0; i < kOps; i++)
                 reshaped[i] = Reshaped(i);
         }
@@ -334,44 +334,44 @@ TEST_F(Handed, ShapesThatChangeAreCounted) {
         Sync();
     }
     ExpectAllOut();
-    EXPECT_GT(Counters().handed - handed, 200u);
+    EXPECT_GT(Counters().submitted - submit, 200u);
     for (int i = 0; i < kOps; i++)
         EXPECT_EQ(Reshaped(i) - reshaped[i], changing.count(i) ? 201u : 0u) << i;
 }
 
 // Patching costs the program nothing here: of sizes that take turns only a few have graphs of their
 // own.
-TEST_F(Handed, ManyShapesHaveAFewGraphs) {
+TEST_F(Submitted, ManyShapesHaveAFewGraphs) {
     Elsewhere();
-    uint64_t handed = Counters().handed;
+    uint64_t submit = Counters().submitted;
     Shapes(8);
     uint64_t built = Counters().built;
     Shapes(40);
     EXPECT_EQ(Counters().built, built) << "though each came 40 times more";
-    EXPECT_GT(Counters().handed - handed, 40u * 24);
+    EXPECT_GT(Counters().submitted - submit, 40u * 24);
     ExpectEachAsAsked();
 }
 
 // It does cost the program where the thread is busy elsewhere for long.
-TEST_F(Handed, ManyShapesHaveAGraphEachWhereTheThreadIsAnothers) {
+TEST_F(Submitted, ManyShapesHaveAGraphEachWhereTheThreadIsAnothers) {
     CUstream other = Elsewhere(), stream = stream_;
     Shapes(48);
     ExpectEachAsAsked();
-    uint64_t built = Counters().built, handed = Counters().handed;
+    uint64_t built = Counters().built, submit = Counters().submitted;
     expected_.clear();
     driver().journal.clear();
     driver().fail = [this](const std::string &name) { return Meet(name); };
     StopAt("cuGraphLaunch", false);
     stream_ = other;
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     std::vector<std::string> behind;
     behind.swap(expected_);
     stream_ = stream;
-    // A call of the thread that handed over waits for that piece.
+    // A call of the thread that submitted waits for that segment.
     std::thread([this] { Shapes(20); }).join();
     EXPECT_EQ(Counters().built, built) << "for a while that says nothing";
     std::thread([this] { Shapes(40); }).join();
-    EXPECT_EQ(Counters().handed, handed + 1);
+    EXPECT_EQ(Counters().submitted, submit + 1);
     EXPECT_GE(Counters().built - built, 16u);
     Open();
     stream_ = other;
@@ -381,9 +381,9 @@ TEST_F(Handed, ManyShapesHaveAGraphEachWhereTheThreadIsAnothers) {
 }
 
 // An op of another thread on the legacy stream is ordered behind those of blocking streams.
-TEST_F(Handed, TheLegacyStreamWaitsForIt) {
+TEST_F(Submitted, TheLegacyStreamWaitsForIt) {
     StopAt("cuGraphLaunch", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     std::thread([this] {
         EXPECT_EQ(fake::Launch(CU_STREAM_LEGACY, other_, 7), CUDA_SUCCESS);
@@ -394,9 +394,9 @@ TEST_F(Handed, TheLegacyStreamWaitsForIt) {
     ExpectRight();
 }
 
-TEST_F(Handed, CodeThatGoesWaitsForIt) {
+TEST_F(Submitted, CodeThatGoesWaitsForIt) {
     StopAt("cuGraphExecKernelNodeSetParams_v2", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     cus_engine_code_gone();
     ExpectAllOut();
@@ -407,9 +407,9 @@ TEST_F(Handed, CodeThatGoesWaitsForIt) {
     ExpectRight();
 }
 
-TEST_F(Handed, AStreamThatGoesWaitsForIt) {
+TEST_F(Submitted, AStreamThatGoesWaitsForIt) {
     StopAt("cuGraphLaunch", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     cus_engine_flush(CUS_SCOPE_S, &ref, 7);
@@ -417,9 +417,9 @@ TEST_F(Handed, AStreamThatGoesWaitsForIt) {
     ExpectAllOut();
 }
 
-TEST_F(Handed, WhatOthersCannotSeeIsDroppedBehindIt) {
+TEST_F(Submitted, WhatOthersCannotSeeIsDroppedBehindIt) {
     StopAt("cuGraphLaunch", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     cus_engine_function_changed(functions_[0]); // its graphs are dropped
     ExpectAllOut();
@@ -431,9 +431,9 @@ TEST_F(Handed, WhatOthersCannotSeeIsDroppedBehindIt) {
     ExpectRight();
 }
 
-TEST_F(Handed, AnotherThreadOfTheSameStreamWaitsForIt) {
+TEST_F(Submitted, AnotherThreadOfTheSameStreamWaitsForIt) {
     StopAt("cuGraphLaunch", false);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     std::thread([this] { LaunchOther(stream_); }).join();
     ExpectAllOut();
@@ -441,8 +441,8 @@ TEST_F(Handed, AnotherThreadOfTheSameStreamWaitsForIt) {
     ExpectRight();
 }
 
-// A node that is refused each time is left alone; the others go on in graphs.
-TEST_F(Handed, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
+// A node that is refused each time is demoted; the others go on in graphs.
+TEST_F(Submitted, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
     std::atomic<int> patched{0};
     driver().fail = [&](const std::string &name) {
         if (name == "cuGraphLaunch")
@@ -466,9 +466,9 @@ TEST_F(Handed, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
     EXPECT_GT(Counters().in_graphs, before + 20);
 }
 
-class HandedFails : public Handed, public testing::WithParamInterface<const char *> {
+class SubmittedFails : public Submitted, public testing::WithParamInterface<const char *> {
   protected:
-    // Of all kernels, once their pieces are gone.
+    // Of all kernels, once their segments are gone.
     static uint64_t Tallied() {
         unsigned at = 0;
         uint64_t sum = 0;
@@ -477,7 +477,7 @@ class HandedFails : public Handed, public testing::WithParamInterface<const char
         return sum;
     }
     void TearDown() override {
-        Handed::TearDown();
+        Submitted::TearDown();
         EXPECT_EQ(Tallied(), Counters().in_graphs);
     }
     void ExpectCounted() {
@@ -490,9 +490,9 @@ class HandedFails : public Handed, public testing::WithParamInterface<const char
     }
 };
 
-TEST_P(HandedFails, ItGoesOutOpByOp) {
+TEST_P(SubmittedFails, ItGoesOutOpByOp) {
     StopAt(GetParam(), true);
-    int n = UntilHanded();
+    int n = UntilSubmitted();
     ASSERT_GT(n, 0);
     Open();
     Sync();
@@ -501,9 +501,9 @@ TEST_P(HandedFails, ItGoesOutOpByOp) {
     ExpectRight();
 }
 
-TEST_P(HandedFails, ItGoesOutInFrontOfWhatIsWithheldThen) {
+TEST_P(SubmittedFails, ItGoesOutInFrontOfWhatIsDeferredThen) {
     StopAt(GetParam(), true);
-    int n = UntilHanded();
+    int n = UntilSubmitted();
     ASSERT_GT(n, 0);
     OpenSoon();
     Ops(n, kOps);
@@ -515,9 +515,9 @@ TEST_P(HandedFails, ItGoesOutInFrontOfWhatIsWithheldThen) {
     ExpectRight();
 }
 
-TEST_P(HandedFails, ItGoesOutInFrontOfAnotherOp) {
+TEST_P(SubmittedFails, ItGoesOutInFrontOfAnotherOp) {
     StopAt(GetParam(), true);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
     LaunchOther(stream_);
     ExpectAllOut();
@@ -526,9 +526,9 @@ TEST_P(HandedFails, ItGoesOutInFrontOfAnotherOp) {
     ExpectRight();
 }
 
-// The piece begins again before it is known that it failed: what is withheld of it is not lost.
-TEST_P(HandedFails, ThePieceThatHasBegunAgainGoesOutBehindIt) {
-    enum { STEP = 4 }; // ops: one piece
+// The segment begins again before it is known that it failed: what is deferred of it is not lost.
+TEST_P(SubmittedFails, TheSegmentThatHasBegunAgainGoesOutBehindIt) {
+    enum { STEP = 4 }; // ops: one segment
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     for (int n = 1; n <= STEP; n++) {
         stops_at_ = "";
@@ -561,8 +561,8 @@ TEST_P(HandedFails, ThePieceThatHasBegunAgainGoesOutBehindIt) {
 }
 
 // What comes next is just what the graph was to hold, and does not.
-TEST_P(HandedFails, ThePieceThatComesAgainAsItIsGoesOutAsItIs) {
-    enum { STEP = 4 }; // ops: one piece
+TEST_P(SubmittedFails, TheSegmentThatComesAgainAsItIsGoesOutAsItIs) {
+    enum { STEP = 4 }; // ops: one segment
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     for (int step = 0; step < 8; step++) {
         Ops(0, STEP);
@@ -583,9 +583,9 @@ TEST_P(HandedFails, ThePieceThatComesAgainAsItIsGoesOutAsItIs) {
     ExpectAllOut();
 }
 
-TEST_P(HandedFails, WhatFailsThenIsHeardOfLater) {
+TEST_P(SubmittedFails, WhatFailsThenIsHeardOfLater) {
     StopAt(GetParam(), true);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     fails_issued_ = true;
     Open();
     Sync();
@@ -596,9 +596,9 @@ TEST_P(HandedFails, WhatFailsThenIsHeardOfLater) {
 }
 
 // Nobody can issue it any more: the program hears of it.
-TEST_P(HandedFails, WhereItsContextIsDeadItIsLost) {
+TEST_P(SubmittedFails, WhereItsContextIsDeadItIsLost) {
     StopAt(GetParam(), true);
-    ASSERT_GT(UntilHanded(), 0);
+    ASSERT_GT(UntilSubmitted(), 0);
     auto current = driver().table.cuCtxGetCurrent;
     auto push = driver().table.cuCtxPushCurrent_v2;
     driver().table.cuCtxGetCurrent = [](CUcontext *context) {
@@ -617,7 +617,7 @@ TEST_P(HandedFails, WhereItsContextIsDeadItIsLost) {
     ExpectNothingPends();
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, HandedFails,
+INSTANTIATE_TEST_SUITE_P(Of, SubmittedFails,
                          testing::Values("cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"),
                          [](const auto &info) {
                              return std::string(info.param) == "cuGraphLaunch" ? "Launch" : "Patch";

@@ -5,27 +5,27 @@
 #include <cstdlib>
 
 extern "C" {
-#include "shim/stream/handed.h"
+#include "shim/stream/submit.h"
 }
 #include "tests/unit/stream/fake_driver.h"
 
 namespace {
 
-// Pieces of which so many are handed over, each with such a gain; the others are measured.
+// Segments of which so many are submitted, each with such a gain; the others are measured.
 struct Played {
-    int handed = 0, before = 0; // before: in front of the first one
+    int submit = 0, before = 0; // before: in front of the first one
 };
-Played Play(cus_handed *handed, int pieces, uint64_t alone_ns, int64_t gain_ns) {
+Played Play(cus_submit *submit, int segments, uint64_t alone_ns, int64_t gain_ns) {
     Played played;
-    for (int i = 0; i < pieces; i++) {
-        bool over = cus_handed_pays(handed);
-        cus_handed_count(handed, over);
+    for (int i = 0; i < segments; i++) {
+        bool over = cus_submit_pays(submit);
+        cus_submit_count(submit, over);
         if (over) {
-            played.handed++;
-            handed->credit_ns += gain_ns;
+            played.submit++;
+            submit->credit_ns += gain_ns;
         } else {
-            played.before += !played.handed;
-            cus_handed_took(handed, alone_ns);
+            played.before += !played.submit;
+            cus_submit_took(submit, alone_ns);
         }
     }
     return played;
@@ -37,13 +37,13 @@ class Pays : public testing::Test {
         setenv("CUSPLICE_LOG", "error", 1);
         fake::Reset();
     }
-    cus_handed handed_ = {};
+    cus_submit handed_ = {};
 };
 
 TEST_F(Pays, SomeAreMeasuredFirstAndOneOfManyLaterOn) {
     Played played = Play(&handed_, 4 + 100 * 257, 20000, 15000);
     EXPECT_EQ(played.before, 4);
-    EXPECT_EQ(played.handed, 25600) << "256 of 257";
+    EXPECT_EQ(played.submit, 25600) << "256 of 257";
     EXPECT_EQ(handed_.alone_ns, 20000u);
 }
 
@@ -56,75 +56,75 @@ TEST_F(Pays, WhatOneTakesFollowsWhatIsMeasured) {
 
 // A thread that had to wait for a processor, or for the GPU, says nothing of the next one.
 TEST_F(Pays, OneThatWasHeldUpIsNotBelieved) {
-    cus_handed_pays(&handed_);
-    cus_handed_took(&handed_, 10000000);
+    cus_submit_pays(&handed_);
+    cus_submit_took(&handed_, 10000000);
     Play(&handed_, 2, 20000, 0);
-    ASSERT_FALSE(cus_handed_pays(&handed_));
-    cus_handed_took(&handed_, 10000000);
+    ASSERT_FALSE(cus_submit_pays(&handed_));
+    cus_submit_took(&handed_, 10000000);
     EXPECT_EQ(handed_.alone_ns, 20000u);
-    EXPECT_EQ(Play(&handed_, 256, 20000, 0).handed, 256);
-    ASSERT_FALSE(cus_handed_pays(&handed_));
-    cus_handed_took(&handed_, 10000000);
+    EXPECT_EQ(Play(&handed_, 256, 20000, 0).submit, 256);
+    ASSERT_FALSE(cus_submit_pays(&handed_));
+    cus_submit_took(&handed_, 10000000);
     EXPECT_EQ(handed_.alone_ns, 22500u);
 }
 
 TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
-    EXPECT_EQ(Play(&handed_, 100, 20000, -50000).handed, 3) << "100 us, and one piece to notice";
-    EXPECT_EQ(Play(&handed_, 160, 20000, -50000).handed, 0) << "256 in all, and 4 to measure";
-    EXPECT_EQ(Play(&handed_, 60, 20000, -50000).handed, 3);
-    EXPECT_EQ(Play(&handed_, 450, 20000, -50000).handed, 0) << "512";
-    int often = Play(&handed_, 1 << 20, 20000, -50000).handed;
+    EXPECT_EQ(Play(&handed_, 100, 20000, -50000).submit, 3) << "100 us, and one piece to notice";
+    EXPECT_EQ(Play(&handed_, 160, 20000, -50000).submit, 0) << "256 in all, and 4 to measure";
+    EXPECT_EQ(Play(&handed_, 60, 20000, -50000).submit, 3);
+    EXPECT_EQ(Play(&handed_, 450, 20000, -50000).submit, 0) << "512";
+    int often = Play(&handed_, 1 << 20, 20000, -50000).submit;
     EXPECT_GT(often, 3 * 8);
     EXPECT_LT(often, 3 * 32) << "it doubles up to 65536";
 }
 
-TEST_F(Pays, MostAreHandedOverThroughARest) {
+TEST_F(Pays, MostAreSubmittedThroughARest) {
     for (int i = 0; i < 8; i++) {
-        EXPECT_FALSE(cus_handed_mostly(&handed_)) << "4 of which were measured";
+        EXPECT_FALSE(cus_submit_mostly(&handed_)) << "4 of which were measured";
         Play(&handed_, 1, 20000, 0);
     }
     for (int i = 0; i < 2000; i++) {
         Play(&handed_, 1, 20000, 0);
-        EXPECT_TRUE(cus_handed_mostly(&handed_)) << "those apart that are measured";
+        EXPECT_TRUE(cus_submit_mostly(&handed_)) << "those apart that are measured";
     }
     for (int rest = 0; rest < 8; rest++) {
         handed_.credit_ns = -1100000; // once for a millisecond
         Play(&handed_, 260, 20000, 0);
-        EXPECT_EQ(handed_.rest, 0u);
-        EXPECT_TRUE(cus_handed_mostly(&handed_)) << rest;
+        EXPECT_EQ(handed_.backoff, 0u);
+        EXPECT_TRUE(cus_submit_mostly(&handed_)) << rest;
         for (int i = 0; i < 1000; i++)
             Play(&handed_, 1, 20000, 15000); // is paid back
-        EXPECT_EQ(handed_.rests, 0u);
+        EXPECT_EQ(handed_.backoffs, 0u);
     }
 }
 
 TEST_F(Pays, OneThatIsAtRestForLongHandsNoneOver) {
     Play(&handed_, 5000, 20000, 0);
-    EXPECT_TRUE(cus_handed_mostly(&handed_));
+    EXPECT_TRUE(cus_submit_mostly(&handed_));
     Play(&handed_, 600, 20000, -50000); // 256 and some of 512
-    EXPECT_TRUE(cus_handed_mostly(&handed_));
+    EXPECT_TRUE(cus_submit_mostly(&handed_));
     Play(&handed_, 600, 20000, -50000);
-    EXPECT_FALSE(cus_handed_mostly(&handed_));
+    EXPECT_FALSE(cus_submit_mostly(&handed_));
     Play(&handed_, 5000, 20000, 15000);
-    EXPECT_TRUE(cus_handed_mostly(&handed_)) << "again";
+    EXPECT_TRUE(cus_submit_mostly(&handed_)) << "again";
 }
 
 // A thread that is another stream's most of the time leaves the patching to the program's.
 TEST_F(Pays, AFewOfManyAreNotMost) {
     for (int i = 0; i < 4000; i++) {
-        cus_handed_count(&handed_, i % 3 == 0);
-        EXPECT_FALSE(i > 8 && cus_handed_mostly(&handed_)) << i;
+        cus_submit_count(&handed_, i % 3 == 0);
+        EXPECT_FALSE(i > 8 && cus_submit_mostly(&handed_)) << i;
     }
     for (int i = 0; i < 4000; i++)
-        cus_handed_count(&handed_, i % 3 != 0);
-    EXPECT_TRUE(cus_handed_mostly(&handed_));
+        cus_submit_count(&handed_, i % 3 != 0);
+    EXPECT_TRUE(cus_submit_mostly(&handed_));
 }
 
 TEST_F(Pays, AGainMakesUpForWhatWasBefore) {
     Play(&handed_, 100, 20000, -50000);
     Play(&handed_, 400, 20000, -50000);
     Play(&handed_, 2000, 20000, 15000);
-    EXPECT_EQ(handed_.rests, 0u);
+    EXPECT_EQ(handed_.backoffs, 0u);
     EXPECT_LE(handed_.credit_ns, 1015000) << "but no gain is kept for ever";
     EXPECT_EQ(Play(&handed_, 1 << 10, 20000, 15000).before, 0);
 }
@@ -136,13 +136,13 @@ TEST(Wait, WhatNobodyHasBegunIsDoneByWhoWaits) {
     fake::driver().table.cuCtxPushCurrent_v2 = [](CUcontext) {
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     };
-    cus_handed handed = {};
-    handed.n = 3;
-    handed.context = (CUcontext)0x77;
-    handed.state = CUS_HANDED_GIVEN;
-    cus_handed_wait(&handed);
-    EXPECT_EQ(handed.state, (uint32_t)CUS_HANDED_FAILED);
-    EXPECT_EQ(handed.refused, 3u) << "no node was";
+    cus_submit submit = {};
+    submit.n = 3;
+    submit.context = (CUcontext)0x77;
+    submit.state = CUS_SUBMIT_QUEUED;
+    cus_submit_wait(&submit);
+    EXPECT_EQ(submit.state, (uint32_t)CUS_SUBMIT_FAILED);
+    EXPECT_EQ(submit.refused, 3u) << "no node was";
 }
 
 } // namespace

@@ -14,7 +14,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/prove.h"
+#include "shim/stream/check_launch.h"
 #include "shim/verify/device.h"
 #include "shim/verify/gate.h"
 #include "shim/verify/report.h"
@@ -22,22 +22,22 @@
 enum { IDLE_NS = 500000000, IDLE_SHORT_NS = 10000000, PATIENCE = 3, LOOK_NS = 50000 };
 
 struct cus_shadow {
-    uint32_t n;              /* ops withheld now, as they were asked for */
-    bool broken;             /* one could not be kept */
-    uint8_t *asked, *before; /* ops at rest, one behind the other; the variant's image before it was
-                                patched */
-    uint64_t used, asked_room, before_room;
-    bool fresh, patched; /* the variant has just been built; some of its nodes are patched */
-    uint64_t offset[CUS_PIECE_MAX];
-    struct cus_verify_op ops[CUS_PIECE_MAX];
+    uint32_t n;                  /* ops deferred now, as they were asked for */
+    bool broken;                 /* one could not be kept */
+    uint8_t *requested, *before; /* ops at rest, one behind the other; the variant's image before it
+                                was patched */
+    uint64_t used, requested_room, before_room;
+    bool built, patched; /* the variant has just been built; some of its nodes are patched */
+    uint64_t offset[CUS_SEGMENT_MAX];
+    struct cus_verify_op ops[CUS_SEGMENT_MAX];
 };
 
-bool cus_prove_on(void) {
+bool cus_check_on(void) {
     return cus_options()->mode == CUS_MODE_VERIFY;
 }
 
-struct cus_shadow *cus_prove_new(void) {
-    return cus_prove_on() ? cus_mem_alloc(sizeof(struct cus_shadow)) : NULL;
+struct cus_shadow *cus_check_new(void) {
+    return cus_check_on() ? cus_mem_alloc(sizeof(struct cus_shadow)) : NULL;
 }
 
 static bool have_room(uint8_t **memory, uint64_t *room, uint64_t kept, uint64_t wanted) {
@@ -55,30 +55,30 @@ static bool have_room(uint8_t **memory, uint64_t *room, uint64_t kept, uint64_t 
     return true;
 }
 
-void cus_prove_asked(struct cus_engine *engine, const struct cus_op *op) {
+void cus_check_requested(struct cus_engine *engine, const struct cus_op *op) {
     struct cus_shadow *shadow = engine->shadow;
     if (engine->plan.n == 1) {
         shadow->n = 0;
         shadow->used = 0;
         shadow->broken = false;
     }
-    uint64_t bytes = cus_held_bytes(op->kind);
-    if (shadow->n + 1 != engine->plan.n ||
-        !have_room(&shadow->asked, &shadow->asked_room, shadow->used, shadow->used + bytes)) {
+    uint64_t bytes = cus_values_bytes(op->kind);
+    if (shadow->n + 1 != engine->plan.n || !have_room(&shadow->requested, &shadow->requested_room,
+                                                      shadow->used, shadow->used + bytes)) {
         shadow->broken = true;
         return;
     }
-    cus_op_store(op, (struct cus_held *)(void *)(shadow->asked + shadow->used));
+    cus_op_store(op, (struct cus_values *)(void *)(shadow->requested + shadow->used));
     shadow->ops[shadow->n].kind = op->kind;
     shadow->offset[shadow->n++] = shadow->used;
     shadow->used += bytes;
 }
 
-void cus_prove_ready(struct cus_engine *engine, const struct cus_variant *variant, bool fresh) {
+void cus_check_ready(struct cus_engine *engine, const struct cus_variant *variant, bool built) {
     struct cus_shadow *shadow = engine->shadow;
-    uint64_t bytes = engine->plan.piece->image_bytes;
-    shadow->fresh = fresh;
-    shadow->patched = cus_plan_next_dirty(&engine->plan, 0) < engine->plan.piece->n;
+    uint64_t bytes = engine->plan.segment->image_bytes;
+    shadow->built = built;
+    shadow->patched = cus_plan_next_dirty(&engine->plan, 0) < engine->plan.segment->n;
     if (have_room(&shadow->before, &shadow->before_room, 0, bytes))
         memcpy(shadow->before, variant->image, bytes);
     else
@@ -138,11 +138,12 @@ static bool idle(const struct cus_engine *engine) {
 static enum cus_proof verify(struct cus_engine *engine, struct cus_variant *variant,
                              CUresult *result) {
     struct cus_shadow *shadow = engine->shadow;
-    const struct cus_piece *piece = engine->plan.piece;
-    for (uint32_t i = 0; i < piece->n; i++) {
+    const struct cus_segment *segment = engine->plan.segment;
+    for (uint32_t i = 0; i < segment->n; i++) {
         struct cus_verify_op *op = &shadow->ops[i];
-        op->asked = (const struct cus_held *)(const void *)(shadow->asked + shadow->offset[i]);
-        op->node = shadow->fresh ? op->asked : cus_image_op(shadow->before, piece, i);
+        op->requested =
+            (const struct cus_values *)(const void *)(shadow->requested + shadow->offset[i]);
+        op->node = shadow->built ? op->requested : cus_image_op(shadow->before, segment, i);
     }
     const struct cus_verify job = {
         .driver = cus_process.driver,
@@ -151,20 +152,21 @@ static enum cus_proof verify(struct cus_engine *engine, struct cus_variant *vari
         .stream_id = engine->id,
         .exec = variant->exec,
         .ops = shadow->ops,
-        .n = piece->n,
-        .made = shadow->fresh     ? "built"
+        .n = segment->n,
+        .made = shadow->built     ? "built"
                 : shadow->patched ? "patched"
                                   : "as it was",
     };
     return cus_verify(&job, result);
 }
 
-enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant, CUresult *result) {
+enum cus_proof cus_check_launch(struct cus_engine *engine, struct cus_variant *variant,
+                                CUresult *result) {
     enum cus_proof proof = CUS_PROOF_NONE;
     cus_report_count(&(struct cus_verify_counts){.launches = 1});
     if (!wanted(variant)) {
         cus_report_skip(CUS_UNVERIFIED_CHANCE);
-    } else if (engine->shadow->broken || engine->shadow->n != engine->plan.piece->n) {
+    } else if (engine->shadow->broken || engine->shadow->n != engine->plan.segment->n) {
         cus_report_skip(CUS_UNVERIFIED_NO_MEMORY);
     } else if (!cus_gate_shut()) {
         cus_report_skip(CUS_UNVERIFIED_BUSY);
@@ -187,7 +189,7 @@ enum cus_proof cus_prove(struct cus_engine *engine, struct cus_variant *variant,
 /* ---- for the hooks ---- */
 
 static bool verifying(void) {
-    return cus_prove_on() && cus_process.driver;
+    return cus_check_on() && cus_process.driver;
 }
 
 void cus_engine_memory_made(uint64_t address) {
@@ -200,7 +202,7 @@ void cus_engine_memory_going(uint64_t address) {
         cus_memory_gone(address);
 }
 
-bool cus_engine_prove_end(uint64_t *verified, uint64_t *different) {
+bool cus_engine_verify_end(uint64_t *verified, uint64_t *different) {
     struct cus_verify_counts counts;
     if (!verifying())
         return false;

@@ -2,7 +2,7 @@
  * Turns what the engine knows into records. Runs on program threads inside hooks, wherever the
  * engine is; its own lock is innermost, and no record or definition is written with it held.
  */
-#include "shim/stream/tap.h"
+#include "shim/stream/trace.h"
 
 #include <string.h>
 
@@ -25,8 +25,8 @@ struct entry {
     UT_hash_handle hh;
 };
 
-static struct cus_lock tap_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct entry *entries; /* tap_lock */
+static struct cus_lock trace_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static struct entry *entries; /* trace_lock */
 
 /* Each thread's last stream. */
 static __thread struct {
@@ -46,7 +46,7 @@ static uint32_t number_of(const struct key *key, bool known, bool *made) {
     struct entry *entry;
     bool added = true;
     *made = false;
-    cus_lock_take(&tap_lock);
+    cus_lock_take(&trace_lock);
     HASH_FIND(hh, entries, key, sizeof *key, entry);
     if (!entry && (entry = cus_mem_alloc(sizeof *entry))) {
         entry->key = *key;
@@ -61,7 +61,7 @@ static uint32_t number_of(const struct key *key, bool known, bool *made) {
         *made = entry->known = true;
     if (!added)
         cus_mem_free(entry);
-    cus_lock_give(&tap_lock);
+    cus_lock_give(&trace_lock);
     return number;
 }
 
@@ -69,7 +69,7 @@ static uint32_t number_of(const struct key *key, bool known, bool *made) {
 enum gone { GONE_STREAM, GONE_CODE, GONE_CONTEXT };
 static void forget(enum gone what, const void *handle) {
     struct entry *entry, *next;
-    cus_lock_take(&tap_lock);
+    cus_lock_take(&trace_lock);
     HASH_ITER(hh, entries, entry, next) {
         bool goes = entry->key.stream ? what == GONE_CONTEXT ||
                                             (what == GONE_STREAM && entry->key.handle == handle)
@@ -80,7 +80,7 @@ static void forget(enum gone what, const void *handle) {
         cus_mem_free(entry);
     }
     __atomic_add_fetch(&cus_record_epoch, 1, __ATOMIC_ACQ_REL);
-    cus_lock_give(&tap_lock);
+    cus_lock_give(&trace_lock);
 }
 
 /* ---- streams ---- */
@@ -116,7 +116,8 @@ static void define_stream(uint32_t number, struct cus_stream_ref ref, CUcontext 
 static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {
     uint32_t now = __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE);
     struct cus_thread *thread = &cus_thread_self;
-    struct cus_engine *engine = cus_registry_found(thread, ref, context) ? thread->found : NULL;
+    struct cus_engine *engine =
+        cus_registry_found(thread, ref, context) ? thread->cached_engine : NULL;
     if (at.epoch == now && at.context == context && at.ref.handle == ref.handle &&
         at.ref.abi == ref.abi && (at.known || !engine))
         return at.number;
@@ -180,7 +181,7 @@ static void define_kind(uint32_t number, struct cus_context *context, const stru
         cus_record_give_up("no memory");
         return;
     }
-    char name[CUS_TAP_NAME], file[CUS_FILE_NAME];
+    char name[CUS_TRACE_NAME], file[CUS_FILE_NAME];
     record->head.type = CST_KIND;
     record->head.words = (uint16_t)(bytes / 8);
     record->id = number;
@@ -236,7 +237,7 @@ static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
     uint8_t elem = call->type == CUS_OP_MEMSET ? (uint8_t)call->memset->elem : 0;
     uint8_t form = call->type == CUS_OP_COPY ? (uint8_t)call->copy->form : 0;
     bool launch = call->type == CUS_OP_LAUNCH;
-    bool named = launch && context && cus_kinds_met(context, call->launch->f);
+    bool named = launch && context && cus_kinds_know(context, call->launch->f);
     struct key key;
     memset(&key, 0, sizeof key);
     key.context = current;
@@ -246,7 +247,7 @@ static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
     uint32_t number = number_of(&key, named, &made);
     if (!made)
         return number;
-    char name[CUS_TAP_NAME];
+    char name[CUS_TRACE_NAME];
     struct cst_kind kind = {
         .head = {.type = CST_KIND, .words = sizeof kind / 8},
         .id = number,
@@ -266,11 +267,11 @@ static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
 
 /* ---- ops ---- */
 
-void cus_tap_op_begin(struct cus_call *call) {
-    call->told = cus_thread_self.tapped;
+void cus_trace_op_begin(struct cus_call *call) {
+    call->told = cus_thread_self.in_traced_call;
     if (call->told)
         return;
-    cus_thread_self.tapped = true;
+    cus_thread_self.in_traced_call = true;
     call->eager = CUS_EAGER_PASSTHROUGH; /* who knows better says so */
     call->began = cus_ticks_now();
 }
@@ -286,8 +287,8 @@ static void put_params(const struct cus_op *op, uint8_t *to) {
                kind->layout->arguments[i].size);
 }
 
-void cus_tap_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
-                   const struct cus_op *op) {
+void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
+                     const struct cus_op *op) {
     if (call->told)
         return;
     call->told = true;
@@ -329,10 +330,10 @@ static void tell_op(const struct cus_call *call, CUresult result) {
         cus_record_on_op(call, (int)result);
 }
 
-void cus_tap_op_end(struct cus_call *call, CUresult result) {
+void cus_trace_op_end(struct cus_call *call, CUresult result) {
     if (!call->began)
         return;
-    cus_thread_self.tapped = false;
+    cus_thread_self.in_traced_call = false;
     uint32_t took = cus_ticks_since(call->began);
     if (!call->told)
         opaque(call);
@@ -341,11 +342,11 @@ void cus_tap_op_end(struct cus_call *call, CUresult result) {
         tell_op(call, result);
         return;
     }
-    record->head.flags |= call->withheld ? CST_WITHHELD : CST_EAGER;
+    record->head.flags |= call->deferred ? CST_DEFERRED : CST_EAGER;
     record->host_ns = took;
     record->result = (int32_t)result;
     record->abi = call->stream.abi == CUS_ABI_PTSZ;
-    if (!call->withheld) {
+    if (!call->deferred) {
         record->eager = cus_record_literal(cus_eager_keys[call->eager]);
         record->why = cus_record_literal(cus_why_key(call->why));
     }
@@ -360,12 +361,12 @@ _Static_assert((int)CST_SCOPE_S == CUS_SCOPE_S && (int)CST_SCOPE_T == CUS_SCOPE_
                    (int)CST_SCOPE_P == CUS_SCOPE_P,
                "a file has the numbers of format.h");
 
-const char *cus_tap_cause(unsigned cause) {
+const char *cus_trace_cause(unsigned cause) {
     return cause >= CUS_API_ROWS_MAX ? cus_cause_key(cause - CUS_API_ROWS_MAX)
                                      : cus_api_name(cause);
 }
 
-void cus_tap_tell(const struct cus_tapped *call) {
+void cus_trace_call(const struct cus_tapped *call) {
     struct cus_thread *thread = &cus_thread_self;
     uint32_t stream = CST_NONE, name = cus_record_literal(call->name);
     uint64_t value = call->value;
@@ -393,15 +394,15 @@ void cus_tap_tell(const struct cus_tapped *call) {
         forget(GONE_CODE, NULL);
     if (call->what == CST_CALL_CONTEXT_GONE)
         forget(GONE_CONTEXT, NULL);
-    thread->tapped = false;
+    thread->in_traced_call = false;
     if (cus_record_on_spent)
         cus_record_on_spent(cus_clock_ns() - call->began);
 }
 
 /* ---- what came of it ---- */
 
-void cus_tap_flush(struct cus_engine *engine, uint32_t n, const char *cause,
-                   enum cus_break reason) {
+void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
+                     enum cus_break reason) {
     if (!cus_recording() || !n)
         return;
     uint32_t stream = locked_number(engine), text = cus_record_literal(cause);
@@ -416,7 +417,7 @@ void cus_tap_flush(struct cus_engine *engine, uint32_t n, const char *cause,
     cus_record_commit();
 }
 
-void cus_tap_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch) {
+void cus_trace_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch) {
     uint32_t stream = locked_number(engine);
     struct cst_launch *record = cus_record_event(CST_LAUNCH, sizeof *record, launch->began);
     if (!record)
@@ -424,7 +425,7 @@ void cus_tap_launch(struct cus_engine *engine, const struct cus_tapped_launch *l
     record->head.flags |= (uint8_t)launch->choice;
     record->stream = stream;
     record->n = launch->n;
-    record->piece = launch->piece;
+    record->segment = launch->segment;
     record->variant = launch->variant;
     record->patched = launch->patched;
     record->host_ns = launch->took;
@@ -433,18 +434,18 @@ void cus_tap_launch(struct cus_engine *engine, const struct cus_tapped_launch *l
     cus_record_commit();
 }
 
-void cus_tap_piece(struct cus_engine *engine, const struct cus_piece *piece) {
+void cus_trace_segment(struct cus_engine *engine, const struct cus_segment *segment) {
     uint32_t stream = locked_number(engine);
-    struct cst_piece *record = cus_record_event(CST_PIECE, sizeof *record, cus_ticks_now());
+    struct cst_segment *record = cus_record_event(CST_SEGMENT, sizeof *record, cus_ticks_now());
     if (!record)
         return;
-    record->id = piece->id;
+    record->id = segment->id;
     record->stream = stream;
-    record->n = piece->n;
+    record->n = segment->n;
     cus_record_commit();
 }
 
-void cus_tap_range(const struct cst_range *range, CUcontext current) {
+void cus_trace_range(const struct cst_range *range, CUcontext current) {
     struct cst_range record = *range;
     record.head = (struct cst_record){.type = CST_RANGE, .words = sizeof record / 8};
     record.context = context_number(current);

@@ -1,9 +1,9 @@
 /*
- * Issuing what an engine withholds: one by one, or as the piece's graph.
+ * Issuing what an engine defers: one by one, or as the segment's graph.
  *
- * Runs on the thread that completes a piece or flushes (program thread or watchdog), with the
+ * Runs on the thread that completes a segment or flushes (program thread or watchdog), with the
  * engine's lock held and its context current. Calls the driver; never takes another engine's lock.
- * A piece that was handed over (handed.h) comes before all that is issued here.
+ * A segment that was submitted (submit.h) comes before all that is issued here.
  */
 #include <string.h>
 
@@ -14,10 +14,10 @@
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/prove.h"
-#include "shim/stream/tap.h"
+#include "shim/stream/check_launch.h"
+#include "shim/stream/trace.h"
 
-/* Nothing is withheld any more: whoever orders by `pending` may go on. */
+/* Nothing is deferred any more: whoever orders by `pending` may go on. */
 static void nothing_pends(struct cus_engine *engine) {
     bool was = engine->pending;
     if (was && engine->blocking && !engine->legacy)
@@ -46,100 +46,100 @@ static void note_late(struct cus_engine *engine, CUresult result) {
                  (int)result);
 }
 
-/* Issues withheld ops [0, n). The last one's result is returned, those before it are noted. */
+/* Issues deferred ops [0, n). The last one's result is returned, those before it are noted. */
 static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; i < n; i++) {
         note_late(engine, result);
-        result = cus_issue(cus_process.driver, engine->plan.piece->places[i].kind,
-                           cus_plan_held(&engine->plan, i), engine->handle);
+        result = cus_issue(cus_process.driver, engine->plan.segment->places[i].kind,
+                           cus_plan_values(&engine->plan, i), engine->handle);
     }
     return result;
 }
 
-/* ---- what was handed over ---- */
+/* ---- what was submitted ---- */
 
 /* What the second thread could not launch goes out now. It was counted as launched. */
-static void issue_handed(struct cus_engine *engine) {
-    struct cus_handed *handed = &engine->handed;
-    struct cus_variant *variant = handed->variant;
-    const struct cus_piece *piece = variant->piece;
-    bool refused = handed->refused < piece->n;
+static void issue_submitted(struct cus_engine *engine) {
+    struct cus_submit *submit = &engine->submit;
+    struct cus_variant *variant = submit->variant;
+    const struct cus_segment *segment = variant->segment;
+    bool refused = submit->refused < segment->n;
     cus_fallback(refused ? CUS_FALLBACK_SETPARAMS : CUS_FALLBACK_GRAPH_LAUNCH);
-    for (uint32_t i = 0; i < piece->n; i++)
-        note_late(engine, cus_issue(cus_process.driver, piece->places[i].kind,
-                                    cus_image_op(variant->image, piece, i), engine->handle));
-    cus_tally_cut(piece->places[refused ? handed->refused : 0].kind->tally, CUS_WHY_REFUSED,
-                  piece->n);
+    for (uint32_t i = 0; i < segment->n; i++)
+        note_late(engine, cus_issue(cus_process.driver, segment->places[i].kind,
+                                    cus_image_op(variant->image, segment, i), engine->handle));
+    cus_tally_cut(segment->places[refused ? submit->refused : 0].kind->tally, CUS_WHY_REFUSED,
+                  segment->n);
     cus_plan_unfired(variant);
     engine->counters.graph_launches--;
-    engine->counters.handed--;
-    engine->counters.in_graphs -= piece->n;
+    engine->counters.submitted--;
+    engine->counters.in_graphs -= segment->n;
     if (engine->cut_at > engine->counters.in_graphs)
         engine->cut_at = engine->counters.in_graphs;
     if (engine->step_graphs > engine->counters.in_graphs)
         engine->step_graphs = engine->counters.in_graphs;
-    engine->counters.eager_by[CUS_EAGER_UNSUPPORTED] += piece->n;
+    engine->counters.eager_by[CUS_EAGER_UNSUPPORTED] += segment->n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
-    engine->counters.segments++;
+    engine->counters.runs++;
 }
 
 /* Waits for it. What was not launched is `broken` from here on, and nothing of it out yet. */
-static enum cus_handed_state take_back(struct cus_engine *engine) {
-    struct cus_handed *handed = &engine->handed;
-    if (!cus_handed_any(handed))
-        return CUS_HANDED_NONE;
-    cus_handed_wait(handed);
-    enum cus_handed_state state = __atomic_load_n(&handed->state, __ATOMIC_ACQUIRE);
-    __atomic_store_n(&handed->state, CUS_HANDED_NONE, __ATOMIC_RELAXED);
-    if (state != CUS_HANDED_LAUNCHED)
-        handed->broken = handed->variant;
+static enum cus_submit_state take_back(struct cus_engine *engine) {
+    struct cus_submit *submit = &engine->submit;
+    if (!cus_submit_any(submit))
+        return CUS_SUBMIT_NONE;
+    cus_submit_wait(submit);
+    enum cus_submit_state state = __atomic_load_n(&submit->state, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&submit->state, CUS_SUBMIT_NONE, __ATOMIC_RELAXED);
+    if (state != CUS_SUBMIT_LAUNCHED)
+        submit->broken = submit->variant;
     return state;
 }
 
-/* Behind it all that was handed over is issued. True where anything was. */
+/* Behind it all that was submitted is issued. True where anything was. */
 static bool finish(struct cus_engine *engine) {
-    enum cus_handed_state state = take_back(engine);
-    if (state > CUS_HANDED_LAUNCHED)
-        issue_handed(engine);
-    return state != CUS_HANDED_NONE;
+    enum cus_submit_state state = take_back(engine);
+    if (state > CUS_SUBMIT_LAUNCHED)
+        issue_submitted(engine);
+    return state != CUS_SUBMIT_NONE;
 }
 
 /* What it may hold in that node is not known (HAZARDS A28). Returns the node, or the first one. */
 static uint32_t note_refused(struct cus_engine *engine, struct cus_variant *broken) {
-    uint32_t refused = engine->handed.refused;
-    if (refused == broken->piece->n)
+    uint32_t refused = engine->submit.refused;
+    if (refused == broken->segment->n)
         return 0;
-    cus_variant_know(broken, broken->piece, refused, !CUS_HAZARD(A28));
+    cus_variant_know(broken, broken->segment, refused, !CUS_HAZARD(A28));
     return refused;
 }
 
-/* The plan is told of a graph that did not do; not while the piece has begun again, what is
- * withheld of which would be lost. */
+/* The plan is told of a graph that did not do; not while the segment has begun again, what is
+ * deferred of which would be lost. */
 static void mend(struct cus_engine *engine) {
-    struct cus_variant *broken = engine->handed.broken;
-    if (!broken || broken->piece == engine->plan.piece)
+    struct cus_variant *broken = engine->submit.broken;
+    if (!broken || broken->segment == engine->plan.segment)
         return;
-    engine->handed.broken = NULL;
+    engine->submit.broken = NULL;
     note_refused(engine, broken);
     cus_plan_failed(&engine->plan, broken);
 }
 
-void cus_withheld_drop_exec(void *context, struct cus_exec *exec) {
+void cus_deferred_drop_exec(void *context, struct cus_exec *exec) {
     struct cus_engine *engine = context;
     int cancel = cus_cancel_off();
     finish(engine);
     cus_cancel_back(cancel);
-    if (engine->handed.broken && engine->handed.broken->exec == exec)
-        engine->handed.broken = NULL;
+    if (engine->submit.broken && engine->submit.broken->exec == exec)
+        engine->submit.broken = NULL;
     cus_graphs_drop(engine, exec);
 }
 
-void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
+void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                         enum cus_cut cut, enum cus_eager counted) {
     struct cus_plan *plan = &engine->plan;
-    if (!plan->piece) {
-        cus_withheld_settle(engine);
+    if (!plan->segment) {
+        cus_deferred_settle(engine);
         return;
     }
     uint32_t n = plan->n;
@@ -147,44 +147,44 @@ void cus_withheld_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     finish(engine);
     note_late(engine, issue_all(engine, n));
     cus_cancel_back(cancel);
-    cus_tap_flush(engine, n, cus_tap_cause(cause), reason);
+    cus_trace_flush(engine, n, cus_trace_cause(cause), reason);
     engine->counters.eager_by[counted] += n;
     engine->counters.flushes[cause] += n > 0;
     engine->counters.cut_ops[cause] += n;
     engine->counters.cuts[cause] += n > 0;
     engine->cut_at = engine->counters.in_graphs;
     engine->counters.breaks[reason]++;
-    engine->counters.segments++;
+    engine->counters.runs++;
     if (cus_plan_flushed(plan, cut))
         turn_ended(engine);
     mend(engine);
     nothing_pends(engine);
 }
 
-void cus_withheld_settle(struct cus_engine *engine) {
+void cus_deferred_settle(struct cus_engine *engine) {
     if (!engine->pending)
         return;
     int cancel = cus_cancel_off();
     finish(engine);
     mend(engine);
-    if (!engine->plan.piece)
+    if (!engine->plan.segment)
         nothing_pends(engine);
     cus_cancel_back(cancel);
 }
 
-void cus_withheld_lose(struct cus_engine *engine) {
+void cus_deferred_lose(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     int cancel = cus_cancel_off();
-    if (take_back(engine) > CUS_HANDED_LAUNCHED) /* it stays counted as launched */
+    if (take_back(engine) > CUS_SUBMIT_LAUNCHED) /* it stays counted as launched */
         note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     cus_cancel_back(cancel);
     mend(engine);
-    if (!plan->piece) {
+    if (!plan->segment) {
         nothing_pends(engine);
         return;
     }
     note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    cus_tap_flush(engine, plan->n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
+    cus_trace_flush(engine, plan->n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
     cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
     cus_plan_flushed(plan, CUS_CUT_REFUSED);
@@ -198,15 +198,15 @@ void cus_withheld_lose(struct cus_engine *engine) {
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
     struct cus_plan *plan = &engine->plan;
-    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->piece->n; i++) {
-        const struct cus_kind *kind = plan->piece->places[i].kind;
-        const struct cus_held *held = cus_plan_held(plan, i);
+    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->segment->n; i++) {
+        const struct cus_kind *kind = plan->segment->places[i].kind;
+        const struct cus_values *values = cus_plan_values(plan, i);
         if (cus_plan_reshapes(plan, i))
             cus_tally_reshaped(kind->tally);
         if (!relaxed->exchanged && !cus_exec_is_read(variant->exec, i))
             *relaxed = cus_relax(cus_process.driver);
         CUresult result = cus_exec_patch(cus_process.driver, engine->context->handle, variant->exec,
-                                         i, kind, held);
+                                         i, kind, values);
         if (result != CUDA_SUCCESS) {
             cus_plan_patched(plan, variant, i, false);
             *refused = i;
@@ -225,22 +225,22 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant, uint32
     return patched;
 }
 
-/* Why a piece has no graph although none was refused: it may only not be built now; or there was no
- * memory for it. */
+/* Why a segment has no graph although none was refused: it may only not be built now; or there was
+ * no memory for it. */
 enum put_off { REFUSED, LATER, NO_ROOM };
 
-/* The piece went out op by op after all. It is counted under the kernel of node `culprit`. True
+/* The segment went out op by op after all. It is counted under the kernel of node `culprit`. True
  * where a turn ended with it. */
 static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                           enum put_off put_off, enum cus_eager counted, enum cus_why why,
                           uint32_t culprit) {
     struct cus_plan *plan = &engine->plan;
-    cus_tap_flush(engine, plan->n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
-    cus_tally_cut(plan->piece->places[culprit].kind->tally, why, plan->n);
+    cus_trace_flush(engine, plan->n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
+    cus_tally_cut(plan->segment->places[culprit].kind->tally, why, plan->n);
     engine->cut_at = engine->counters.in_graphs;
     engine->counters.eager_by[counted] += plan->n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
-    engine->counters.segments++;
+    engine->counters.runs++;
     engine->counters.sig_missed++;
     return put_off == LATER     ? cus_plan_flushed(plan, CUS_CUT_REFUSED)
            : put_off == NO_ROOM ? cus_plan_no_room(plan)
@@ -260,23 +260,24 @@ static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *brok
  * wait (HAZARDS A16, G5). */
 static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_off *put_off) {
     *put_off = LATER;
-    const struct cus_piece *piece = engine->plan.piece;
-    if (!cus_build_fits(engine, piece->n, piece->advised) || !cus_lock_try(&cus_process.build_lock))
+    const struct cus_segment *segment = engine->plan.segment;
+    if (!cus_build_fits(engine, segment->n, segment->advised) ||
+        !cus_lock_try(&cus_process.build_lock))
         return NULL;
     struct cus_variant *variant = NULL;
-    if (cus_room_for(engine, piece->n)) {
-        cus_room_take(engine, piece->n);
-        bool no_room, way = cus_build_takes_way(piece->n);
+    if (cus_room_for(engine, segment->n)) {
+        cus_room_take(engine, segment->n);
+        bool no_room, build_priority = cus_build_takes_priority(segment->n);
         uint64_t before = engine->counters.build_ns;
         variant = cus_graphs_build(engine, &no_room);
-        cus_build_had_way(way, piece->n, engine->counters.build_ns - before);
+        cus_build_had_priority(build_priority, segment->n, engine->counters.build_ns - before);
         *put_off = no_room ? NO_ROOM : REFUSED;
     }
     cus_lock_give(&cus_process.build_lock);
     return variant;
 }
 
-/* The graph of the complete piece, and what came of it. */
+/* The graph of the complete segment, and what came of it. */
 struct found {
     struct cus_variant *variant; /* NULL: it goes out op by op, */
     enum put_off put_off;        /* for this reason */
@@ -289,14 +290,14 @@ struct found {
 static struct found find_graph(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     struct found found = {.put_off = REFUSED,
-                          .advised = plan->piece->advised,
+                          .advised = plan->segment->advised,
                           .patched = engine->counters.patched_nodes,
                           .build_ns = engine->counters.build_ns};
     found.choice = cus_plan_choose(plan, &found.variant);
     if (found.choice != CUS_CHOICE_BUILD)
         return found;
-    if (!cus_graphs_fit(plan->piece->n) && (found.variant = cus_plan_borrow(plan))) {
-        engine->counters.lent++;
+    if (!cus_graphs_fit(plan->segment->n) && (found.variant = cus_plan_borrow(plan))) {
+        engine->counters.borrowed++;
         found.choice = CUS_CHOICE_PATCH;
         return found;
     }
@@ -311,24 +312,24 @@ static struct found find_graph(struct cus_engine *engine) {
 }
 
 /* Where the program itself takes longer from launch to launch than a small kernel does, it is what
- * everybody waits for: its pieces are handed over. */
+ * everybody waits for: its segments are submitted. */
 static bool is_slow(const struct cus_engine *engine) {
     uint32_t from = cus_options()->hand_over_ns;
-    return from && engine->plan.ns_per_op >= from && !cus_prove_on() && !cus_recording();
+    return from && engine->plan.ns_per_op >= from && !cus_check_on() && !cus_recording();
 }
 
 /* It is patched and launched by the second thread, while this one goes on. From here on the image
  * says what its nodes will hold. */
 static bool hand_over(struct cus_engine *engine, const struct found *found, uint64_t now) {
     struct cus_plan *plan = &engine->plan;
-    struct cus_handed *handed = &engine->handed;
+    struct cus_submit *submit = &engine->submit;
     /* A real-time thread would wait for one that is not. */
-    if (cus_thread_self.urgency || !cus_handed_pays(handed) || !cus_handed_claim(engine))
+    if (cus_thread_self.urgency || !cus_submit_pays(submit) || !cus_submit_claim(engine))
         return false;
-    memcpy(handed->shapes, plan->reshapes, (plan->piece->n + 63) / 64 * sizeof *handed->shapes);
-    engine->counters.patched_nodes += cus_plan_patched_all(plan, found->variant, handed->nodes);
-    engine->counters.handed++;
-    cus_handed_give(engine, found->variant, now);
+    memcpy(submit->shapes, plan->reshapes, (plan->segment->n + 63) / 64 * sizeof *submit->shapes);
+    engine->counters.patched_nodes += cus_plan_patched_all(plan, found->variant, submit->nodes);
+    engine->counters.submitted++;
+    cus_submit_queue(engine, found->variant, now);
     return true;
 }
 
@@ -336,9 +337,9 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
 static void launched(struct cus_engine *engine, struct found *found, uint64_t now,
                      uint64_t moment) {
     struct cus_counters *counters = &engine->counters;
-    const struct cus_piece *piece = engine->plan.piece;
+    const struct cus_segment *segment = engine->plan.segment;
     counters->graph_launches++;
-    counters->in_graphs += piece->n;
+    counters->in_graphs += segment->n;
     if (found->choice == CUS_CHOICE_EXACT)
         counters->sig_exact++;
     else if (found->choice == CUS_CHOICE_PATCH)
@@ -350,22 +351,23 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
     if (found->built)
         found->took_ns = cus_clock_ns() - now;
     if (moment)
-        cus_tap_launch(engine, &(struct cus_tapped_launch){
-                                   .began = moment,
-                                   .took = told,
-                                   .n = piece->n,
-                                   .piece = piece->id,
-                                   .variant = found->variant->number,
-                                   .patched = (uint32_t)(counters->patched_nodes - found->patched),
-                                   .choice = found->choice == CUS_CHOICE_EXACT   ? CST_EXACT
-                                             : found->choice == CUS_CHOICE_PATCH ? CST_PATCHED
-                                                                                 : CST_BUILT,
-                                   .build_ns = counters->build_ns - found->build_ns,
-                                   .bytes = cus_exec_bytes(found->variant->exec),
-                               });
+        cus_trace_launch(engine,
+                         &(struct cus_tapped_launch){
+                             .began = moment,
+                             .took = told,
+                             .n = segment->n,
+                             .segment = segment->id,
+                             .variant = found->variant->number,
+                             .patched = (uint32_t)(counters->patched_nodes - found->patched),
+                             .choice = found->choice == CUS_CHOICE_EXACT   ? CST_EXACT
+                                       : found->choice == CUS_CHOICE_PATCH ? CST_PATCHED
+                                                                           : CST_BUILT,
+                             .build_ns = counters->build_ns - found->build_ns,
+                             .bytes = cus_exec_bytes(found->variant->exec),
+                         });
 }
 
-/* The piece of `n` ops is out: what was built, or was to be, is taken from the step's share. */
+/* The segment of `n` ops is out: what was built, or was to be, is taken from the step's share. */
 static void charge(struct cus_engine *engine, const struct found *found, uint32_t n) {
     uint64_t took = found->took_ns + cus_clock_unseen_ns();
     if (took)
@@ -374,9 +376,9 @@ static void charge(struct cus_engine *engine, const struct found *found, uint32_
         cus_build_failed(engine, n, engine->counters.build_ns - found->build_ns, found->advised);
 }
 
-CUresult cus_withheld_fire(struct cus_engine *engine) {
+CUresult cus_deferred_fire(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
-    uint32_t n = plan->piece->n, refused = 0;
+    uint32_t n = plan->segment->n, refused = 0;
     int cancel = cus_cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
@@ -386,29 +388,29 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         now = cus_clock_ns();
     mend(engine);
     bool slow = is_slow(engine);
-    plan->aside = cus_handed_mostly(&engine->handed);
-    struct cus_variant *broken = engine->handed.broken; /* of this very piece */
+    plan->aside = cus_submit_mostly(&engine->submit);
+    struct cus_variant *broken = engine->submit.broken; /* of this very segment */
     struct found found = broken ? (struct found){.put_off = REFUSED} : find_graph(engine);
     struct cus_variant *variant = found.variant;
-    /* Withheld no longer than it may be, and what is waited is not what launching takes. */
+    /* Deferred no longer than it may be, and what is waited is not what launching takes. */
     uint64_t left = now - since < cus_process.hold_ns ? cus_process.hold_ns - (now - since) : 0;
-    if (!found.tried && cus_build_give_way(&engine->ways, left)) {
+    if (!found.tried && cus_build_yield(&engine->build_waits, left)) {
         now = cus_clock_ns();
         moment = moment ? cus_ticks_now() : 0;
     }
     enum cus_proof proof = CUS_PROOF_NONE;
     CUresult result = CUDA_SUCCESS;
-    bool turned = false, handed = false, may_hand = slow && variant && !found.tried;
+    bool turned = false, submit = false, may_submit = slow && variant && !found.tried;
     if (variant && engine->shadow)
-        cus_prove_ready(engine, variant, found.choice == CUS_CHOICE_BUILD);
+        cus_check_ready(engine, variant, found.choice == CUS_CHOICE_BUILD);
     if (broken) {
-        engine->handed.broken = NULL;
+        engine->submit.broken = NULL;
         refused = note_refused(engine, broken);
         result = fire_eagerly(engine, broken, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED,
                               refused, &turned);
-    } else if (may_hand && hand_over(engine, &found, now)) {
-        handed = true;
-        cus_handed_count(&engine->handed, true);
+    } else if (may_submit && hand_over(engine, &found, now)) {
+        submit = true;
+        cus_submit_count(&engine->submit, true);
         launched(engine, &found, now, moment);
         turned = cus_plan_fired(plan, variant);
     } else if (!variant) {
@@ -419,7 +421,8 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         cus_fallback(CUS_FALLBACK_SETPARAMS);
         result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED,
                               refused, &turned);
-    } else if (engine->shadow && (proof = cus_prove(engine, variant, &result)) == CUS_PROOF_BAD) {
+    } else if (engine->shadow &&
+               (proof = cus_check_launch(engine, variant, &result)) == CUS_PROOF_BAD) {
         turned = fired_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
     } else if (proof == CUS_PROOF_NONE &&
                cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
@@ -432,10 +435,10 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         if (found.choice != CUS_CHOICE_BUILD && proof == CUS_PROOF_NONE &&
             engine->counters.graph_launches % CUS_SAMPLE_EVERY == 0)
             cus_live_sample(&cus_process.graph_samples, cus_clock_ns() - now);
-        if (may_hand)
-            cus_handed_took(&engine->handed, cus_clock_ns() - now);
+        if (may_submit)
+            cus_submit_took(&engine->submit, cus_clock_ns() - now);
         if (!found.tried)
-            cus_handed_count(&engine->handed, false);
+            cus_submit_count(&engine->submit, false);
         launched(engine, &found, now, moment);
         turned = cus_plan_fired(plan, variant);
     }
@@ -443,7 +446,7 @@ CUresult cus_withheld_fire(struct cus_engine *engine) {
         charge(engine, &found, n);
     if (turned) /* what was built belongs to the turn that ends */
         turn_ended(engine);
-    if (!handed)
+    if (!submit)
         nothing_pends(engine);
     cus_cancel_back(cancel);
     return result;

@@ -69,7 +69,7 @@ class Prove : public ::testing::Test {
     }
 
     // A step whose graphs are launched while `meanwhile` holds, which is said once the first op is
-    // withheld.
+    // deferred.
     template <class F> void Step(F meanwhile) {
         for (int i = 0; i < kOps; i++) {
             if (i == 1)

@@ -7,8 +7,8 @@
  * an op: that what it does comes round again (plan/repeat.h), and that a step begins as those did
  * whose graphs paid, which are kept. Either ends it with the running step.
  *
- * cus_judge runs on program threads under the engine's lock, behind an op that was issued by
- * itself: a stream all of whose ops are in graphs is not judged. The rest runs without a lock.
+ * cus_demotion_decide runs on program threads under the engine's lock, behind an op that was issued
+ * by itself: a stream all of whose ops are in graphs is not judged. The rest runs without a lock.
  */
 #include "shim/base/pays.h"
 #include "shim/plan/account.h"
@@ -17,11 +17,11 @@
 enum {
     /* Ops and steps (or, where steps do not end, ops) after which a stream is judged; ops of a
      * stream that is looked at only because its time was over. */
-    JUDGE_OPS = 4096,
+    WINDOW_OPS = 4096,
     LOOK_OPS = 1024,
-    JUDGE_STEPS = 4,
-    JUDGE_OPS_UNSYNCED = 65536,
-    /* Ops for which it is left alone. */
+    WINDOW_STEPS = 4,
+    WINDOW_OPS_UNSYNCED = 65536,
+    /* Ops for which it is demoted. */
     SLEEP_MIN = 65536,
     SLEEP_FACTOR = 4,
     SLEEP_MAX = 1 << 24,
@@ -34,9 +34,9 @@ enum {
     PATIENCE_PAID = 8,
     WASTED = 8,      /* times as fast where nothing can come of it */
     ROOM_FACTOR = 4, /* what has room for a graph in one of so many of its ops is worth that */
-    /* What a stream may lose, in ns of host time by account, before it is left alone: when it is
+    /* What a stream may lose, in ns of host time by account, before it is demoted: when it is
      * new; with what it gains from then on, at most, what its graphs took to build not counted.
-     * Where it repeats itself half as much for each time that it was left alone since it paid last;
+     * Where it repeats itself half as much for each time that it was demoted since it paid last;
      * where its time is over, one part: as long as more of it gets into graphs that does not count,
      * and so a look is short. */
     CREDIT = 15000000,
@@ -52,7 +52,7 @@ static uint64_t ops_of(const struct cus_engine *engine) {
     return c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
 }
 
-struct cus_account cus_judge_account(const struct cus_engine *engine) {
+struct cus_account cus_demotion_account(const struct cus_engine *engine) {
     const struct cus_counters *c = &engine->counters;
     return (struct cus_account){
         .ops = ops_of(engine),
@@ -61,19 +61,19 @@ struct cus_account cus_judge_account(const struct cus_engine *engine) {
         .patched = c->patched_nodes,
         .built = engine->built_nodes,
         .anew = engine->plan.built_anew,
-        .fresh = engine->plan.fresh_nodes,
-        .ripe = engine->plan.ripe,
+        .new_ops = engine->plan.new_nodes,
+        .warm_ops = engine->plan.warm_ops,
         .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
     };
 }
 
-void cus_judge_start(struct cus_engine *engine) {
-    engine->judge = (struct cus_judge){.credit = CREDIT, .window = JUDGE_OPS};
-    engine->judge.last = cus_judge_account(engine);
-    engine->judge.arrived = engine->arrived;
-    __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
+void cus_demotion_start(struct cus_engine *engine) {
+    engine->demotion = (struct cus_demotion_state){.credit = CREDIT, .window = WINDOW_OPS};
+    engine->demotion.last = cus_demotion_account(engine);
+    engine->demotion.arrived = engine->arrived;
+    __atomic_store_n(&engine->demoted, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->deaf, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->ignores_repeats, false, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->n_heads, 0, __ATOMIC_RELAXED);
 }
@@ -95,74 +95,74 @@ static void note_heads(struct cus_engine *engine) {
 
 /* What looked good and did not pay is not believed once more at once. */
 static void leave_alone(struct cus_engine *engine) {
-    struct cus_judge *judge = &engine->judge;
+    struct cus_demotion_state *demotion = &engine->demotion;
     /* Where it was looked at only because its time was over, its ops may still come again. */
-    bool goes_on = judge->woken_by == CUS_WAKE_NOT && engine->repeat.met;
-    cus_repeat_passed(&engine->repeat, judge->last.ops - judge->left_at);
-    judge->left_at = judge->last.ops;
-    bool deaf = judge->woken_by == CUS_WAKE_REPEATS ||
-                (CUS_PAYS(REPEAT) && !goes_on && !cus_repeat_start(&engine->repeat));
-    judge->head_tries += judge->woken_by == CUS_WAKE_HEAD;
-    judge->unpaid++;
-    judge->woken_by = CUS_WAKE_NOT;
-    judge->window = deaf ? JUDGE_OPS : LOOK_OPS;
-    judge->credit = (CREDIT / CREDIT_PART) >> halvings(judge->unpaid - 1);
-    judge->patience = 0;
-    judge->share = 0;
-    judge->in_graphs = 0;
+    bool goes_on = demotion->woken_by == CUS_WAKE_NOT && engine->repeat.history;
+    cus_repeat_passed(&engine->repeat, demotion->last.ops - demotion->left_at);
+    demotion->left_at = demotion->last.ops;
+    bool ignores_repeats = demotion->woken_by == CUS_WAKE_REPEATS ||
+                           (CUS_PAYS(REPEAT) && !goes_on && !cus_repeat_start(&engine->repeat));
+    demotion->head_tries += demotion->woken_by == CUS_WAKE_HEAD;
+    demotion->unpaid++;
+    demotion->woken_by = CUS_WAKE_NOT;
+    demotion->window = ignores_repeats ? WINDOW_OPS : LOOK_OPS;
+    demotion->credit = (CREDIT / CREDIT_PART) >> halvings(demotion->unpaid - 1);
+    demotion->patience = 0;
+    demotion->graph_ratio = 0;
+    demotion->in_graphs = 0;
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
-    if (judge->head_tries >= HEAD_TRIES) {
-        cus_why_keep_pieces(engine);
+    if (demotion->head_tries >= HEAD_TRIES) {
+        cus_why_keep_segments(engine);
         cus_plan_clear(&engine->plan);
     } else {
-        cus_plan_rest(&engine->plan);
+        cus_plan_demote(&engine->plan);
     }
     note_heads(engine);
-    judge->sleep = judge->sleep ? judge->sleep * SLEEP_FACTOR : SLEEP_MIN;
-    if (deaf && judge->sleep < judge->learned * SLEEP_LEARNED)
-        judge->sleep = judge->learned * SLEEP_LEARNED;
-    if (judge->sleep > SLEEP_MAX)
-        judge->sleep = SLEEP_MAX;
-    uint64_t closed = judge->tried * SLEEP_LEARNED;
-    __atomic_store_n(&engine->hears_at, judge->sleep > closed ? judge->sleep - closed : 0,
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->deaf, deaf, __ATOMIC_RELAXED);
+    demotion->sleep = demotion->sleep ? demotion->sleep * SLEEP_FACTOR : SLEEP_MIN;
+    if (ignores_repeats && demotion->sleep < demotion->learned * SLEEP_LEARNED)
+        demotion->sleep = demotion->learned * SLEEP_LEARNED;
+    if (demotion->sleep > SLEEP_MAX)
+        demotion->sleep = SLEEP_MAX;
+    uint64_t closed = demotion->tried * SLEEP_LEARNED;
+    __atomic_store_n(&engine->ignored_until,
+                     demotion->sleep > closed ? demotion->sleep - closed : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->ignores_repeats, ignores_repeats, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->dormant, judge->sleep, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->demoted, demotion->sleep, __ATOMIC_RELAXED);
 }
 
 /* It paid: it is as good as new. */
-static void paid(struct cus_judge *judge, const struct cus_account *window) {
+static void paid(struct cus_demotion_state *demotion, const struct cus_account *window) {
     uint64_t patience = PATIENCE_PAID * window->in_graphs; /* what is being learned costs nothing */
     if (CUS_PAYS(PATIENCE_PAID))
-        judge->patience -= patience < judge->patience ? patience : judge->patience;
+        demotion->patience -= patience < demotion->patience ? patience : demotion->patience;
     if (window->in_graphs * 2 < window->ops)
         return;
-    judge->sleep = 0;
-    judge->unpaid = 0;
-    judge->head_tries = 0;
-    judge->woken_by = CUS_WAKE_NOT;
+    demotion->sleep = 0;
+    demotion->unpaid = 0;
+    demotion->head_tries = 0;
+    demotion->woken_by = CUS_WAKE_NOT;
 }
 
 static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
-    struct cus_judge *judge = &engine->judge;
-    judge->woken_by = woken_by;
-    judge->patience = 0;
+    struct cus_demotion_state *demotion = &engine->demotion;
+    demotion->woken_by = woken_by;
+    demotion->patience = 0;
     if (woken_by == CUS_WAKE_REPEATS) {
-        uint32_t before = judge->unpaid ? judge->unpaid - 1 : 0;
+        uint32_t before = demotion->unpaid ? demotion->unpaid - 1 : 0;
         uint64_t turns = (uint64_t)engine->plan.limits.warmup + 1;
         uint64_t learning = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-        judge->patience = PATIENCE >> halvings(before);
-        if (judge->patience < learning)
-            judge->patience = learning;
-        judge->learned = learning;
-        judge->tried = judge->patience;
+        demotion->patience = PATIENCE >> halvings(before);
+        if (demotion->patience < learning)
+            demotion->patience = learning;
+        demotion->learned = learning;
+        demotion->tried = demotion->patience;
         /* How long it is not believed again if it comes to nothing stays what it is. */
         if (!CUS_PAYS(PATIENCE_LEAST))
-            judge->patience = CUS_PAYS(PATIENCE_TURNS) ? learning : 0;
+            demotion->patience = CUS_PAYS(PATIENCE_TURNS) ? learning : 0;
         else if (!CUS_PAYS(PATIENCE_TURNS))
-            judge->patience = PATIENCE >> halvings(before);
-        judge->credit = CREDIT >> halvings(before);
+            demotion->patience = PATIENCE >> halvings(before);
+        demotion->credit = CREDIT >> halvings(before);
     }
 }
 
@@ -170,69 +170,69 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
  * steps have come again. */
 static int64_t credit_most(struct cus_engine *engine) {
     uint64_t nodes = engine->graph_bytes * 1000 / cus_exec_estimate(1000);
-    if (engine->judge.in_graphs < nodes)
-        engine->judge.in_graphs = nodes;
-    return CREDIT_PAID + (int64_t)(engine->judge.in_graphs * CUS_COST_BUILT +
-                                   (uint64_t)engine->plan.n_pieces * CUS_COST_ANEW);
+    if (engine->demotion.in_graphs < nodes)
+        engine->demotion.in_graphs = nodes;
+    return CREDIT_PAID + (int64_t)(engine->demotion.in_graphs * CUS_COST_BUILT +
+                                   (uint64_t)engine->plan.n_segments * CUS_COST_ANEW);
 }
 
 /* Do no graphs come of what is known for long? Neither now, nor will they where none was put off.
  */
 static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
     return CUS_PAYS(PATIENCE_WASTED) && !window->in_graphs && !window->built &&
-           window->ripe * 2 >= window->ops && !cus_plan_put_off_lately(&engine->plan);
+           window->warm_ops * 2 >= window->ops && !cus_plan_put_off_lately(&engine->plan);
 }
 
 /* Does the stream lose too much? */
 static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived) {
-    struct cus_judge *judge = &engine->judge;
+    struct cus_demotion_state *demotion = &engine->demotion;
     int64_t balance = cus_account_balance(window);
-    bool growing = window->in_graphs * GROWING > judge->share * window->ops + window->ops;
-    judge->share = window->ops ? window->in_graphs * GROWING / window->ops : 0;
+    bool growing = window->in_graphs * GROWING > demotion->graph_ratio * window->ops + window->ops;
+    demotion->graph_ratio = window->ops ? window->in_graphs * GROWING / window->ops : 0;
     if (balance >= 0) {
-        paid(judge, window);
+        paid(demotion, window);
         int64_t most = credit_most(engine);
-        judge->credit = judge->credit + balance < most ? judge->credit + balance : most;
+        demotion->credit = demotion->credit + balance < most ? demotion->credit + balance : most;
     } else if (!growing) {
-        judge->credit += balance;
+        demotion->credit += balance;
     }
     /* Next to nothing of it repeats, or its threads come from another stream with every other op
-     * and so withhold none for long: no need to wait for the account, nor to be patient. */
-    bool barren = window->fresh * 2 >= window->ops && window->in_graphs * 10 < window->ops;
+     * and so defer none for long: no need to wait for the account, nor to be patient. */
+    bool barren = window->new_ops * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
-    if (!barren && !in_turn && (judge->credit >= 0 || !cus_process.may_build || engine->shadow))
+    if (!barren && !in_turn && (demotion->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
-    if (!judge->patience || in_turn)
+    if (!demotion->patience || in_turn)
         return true;
     /* What is built now cannot have come again yet. */
     uint64_t built = CUS_PAYS(PATIENCE_BUILT) ? window->built : 0;
     uint64_t spent = window->ops - (built < window->ops ? built : window->ops);
     if (wasted(engine, window))
         spent *= WASTED;
-    judge->patience -= spent < judge->patience ? spent : judge->patience;
-    if (judge->credit < 0)
-        judge->credit = 0;
+    demotion->patience -= spent < demotion->patience ? spent : demotion->patience;
+    if (demotion->credit < 0)
+        demotion->credit = 0;
     return false;
 }
 
-void cus_judge(struct cus_engine *engine) {
-    struct cus_judge *judge = &engine->judge;
-    uint64_t ops = ops_of(engine) - judge->last.ops;
-    if (ops < judge->window ||
-        (engine->ended - judge->steps < JUDGE_STEPS && ops < JUDGE_OPS_UNSYNCED))
+void cus_demotion_decide(struct cus_engine *engine) {
+    struct cus_demotion_state *demotion = &engine->demotion;
+    uint64_t ops = ops_of(engine) - demotion->last.ops;
+    if (ops < demotion->window ||
+        (engine->ended - demotion->steps < WINDOW_STEPS && ops < WINDOW_OPS_UNSYNCED))
         return;
-    struct cus_account now = cus_judge_account(engine);
-    struct cus_account window = cus_account_since(now, judge->last);
-    uint64_t arrived = engine->arrived - judge->arrived;
-    judge->last = now;
-    judge->arrived = engine->arrived;
-    judge->steps = engine->ended;
+    struct cus_account now = cus_demotion_account(engine);
+    struct cus_account window = cus_account_since(now, demotion->last);
+    uint64_t arrived = engine->arrived - demotion->arrived;
+    demotion->last = now;
+    demotion->arrived = engine->arrived;
+    demotion->steps = engine->ended;
     enum cus_wake woken_by =
         (enum cus_wake)__atomic_exchange_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     if (woken_by)
         begin_again(engine, woken_by);
     /* Where its time is over it is a look until it pays. */
-    judge->window = judge->unpaid && !judge->woken_by ? LOOK_OPS : JUDGE_OPS;
+    demotion->window = demotion->unpaid && !demotion->woken_by ? LOOK_OPS : WINDOW_OPS;
     bool left = loses(engine, &window, arrived);
     if (left && CUS_HAZARD(F11) && cus_options()->demote)
         leave_alone(engine);
@@ -245,27 +245,27 @@ static bool has_room(const struct cus_engine *engine, uint32_t ops) {
     return ops <= engine->plan.limits.nodes_max && cus_exec_estimate(ops) / ROOM_FACTOR <= graphs;
 }
 
-/* What came to nothing lately is not believed again; something else is, once it was left alone for
+/* What came to nothing lately is not believed again; something else is, once it was demoted for
  * long enough that another try costs little. */
 static bool believed(const struct cus_engine *engine, uint64_t left) {
-    if (!__atomic_load_n(&engine->deaf, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&engine->ignores_repeats, __ATOMIC_RELAXED))
         return true;
     uint64_t as = cus_repeat_as(&engine->repeat);
-    return as && as != __atomic_load_n(&engine->deaf_to, __ATOMIC_RELAXED) &&
-           left <= __atomic_load_n(&engine->hears_at, __ATOMIC_RELAXED);
+    return as && as != __atomic_load_n(&engine->ignored_repeat, __ATOMIC_RELAXED) &&
+           left <= __atomic_load_n(&engine->ignored_until, __ATOMIC_RELAXED);
 }
 
-void cus_dormant_repeats(struct cus_engine *engine, uint64_t left) {
+void cus_demoted_repeats(struct cus_engine *engine, uint64_t left) {
     uint32_t turn = __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
     if (!believed(engine, left) || !has_room(engine, turn))
         return;
-    __atomic_store_n(&engine->deaf_to, cus_repeat_as(&engine->repeat), __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->ignored_repeat, cus_repeat_as(&engine->repeat), __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);
     if (left > WAKE_UNSYNCED)
-        __atomic_store_n(&engine->dormant, WAKE_UNSYNCED, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->demoted, WAKE_UNSYNCED, __ATOMIC_RELAXED);
 }
 
-void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
+void cus_demoted_head(struct cus_engine *engine, uint64_t head) {
     uint32_t n = __atomic_load_n(&engine->n_heads, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < n; i++)
         if (__atomic_load_n(&engine->heads[i], __ATOMIC_RELAXED) == head)
@@ -273,9 +273,9 @@ void cus_dormant_head(struct cus_engine *engine, uint64_t head) {
 }
 
 /* The step's end, under the lock. */
-void cus_dormant_step_end(struct cus_engine *engine) {
+void cus_demoted_step_end(struct cus_engine *engine) {
     if (__atomic_load_n(&engine->waking, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&engine->dormant, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->demoted, 0, __ATOMIC_RELAXED);
         return;
     }
     bool some = __atomic_load_n(&engine->n_heads, __ATOMIC_RELAXED);

@@ -1,0 +1,67 @@
+/*
+ * What the engine tells the trace (shim/trace): ops as they were asked for, calls by what they
+ * mean, and what went out when. While nothing is recorded each place costs one load.
+ */
+#ifndef CUSPLICE_STREAM_TRACE_H
+#define CUSPLICE_STREAM_TRACE_H
+
+#include "shim/stream/call.h"
+#include "shim/trace/record.h"
+
+/* One call into the engine, from its beginning to the end of the block. Calls that it makes of
+ * other entry points are its own doing and not told. */
+struct cus_tapped {
+    uint64_t began; /* a moment (trace/ticks.h); 0: not told */
+    enum cst_what what;
+    enum cus_scope scope;
+    const struct cus_stream_ref *stream;
+    const char *name;
+    uint64_t value;
+};
+
+static inline struct cus_tapped cus_trace_begin(struct cus_tapped call) {
+    if (cus_recording() && !cus_thread_self.in_traced_call) {
+        cus_thread_self.in_traced_call = true;
+        call.began = cus_ticks_now();
+    }
+    return call;
+}
+void cus_trace_call(const struct cus_tapped *call);
+static inline void cus_trace_end(struct cus_tapped *call) {
+    if (__builtin_expect(call->began != 0, 0))
+        cus_trace_call(call);
+}
+
+/* At the top of an entry point: CUS_TRACE(.what = CST_CALL_FLUSH, .stream = stream ...). */
+#define CUS_TRACE(...)                                                                             \
+    struct cus_tapped tapped_ __attribute__((cleanup(cus_trace_end), unused)) =                    \
+        cus_trace_begin((struct cus_tapped){__VA_ARGS__})
+
+/* The name of a flush's cause: a call, or why the library did it. */
+const char *cus_trace_cause(unsigned cause);
+
+/* An op is about to be carried out, and has been. `call->began` says whether it is told. */
+void cus_trace_op_begin(struct cus_call *call);
+void cus_trace_op_end(struct cus_call *call, CUresult result);
+/* ... and in between: it is of this kind. Engine's lock held. */
+void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
+                     const struct cus_op *op);
+
+/* The oldest `n` ops that the engine defers went out one by one, or in a graph. Lock held.
+ * `cause` stays for ever. */
+void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
+                     enum cus_break reason);
+struct cus_tapped_launch {
+    uint64_t began; /* a moment, */
+    uint32_t took;  /* and how long since then (cus_ticks_since) */
+    uint32_t n, segment, variant, patched;
+    enum cst_choice choice;
+    uint64_t build_ns, bytes;
+};
+void cus_trace_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch);
+/* A segment was formed. Lock held. */
+void cus_trace_segment(struct cus_engine *engine, const struct cus_segment *segment);
+/* The driver was asked about an address. */
+void cus_trace_range(const struct cst_range *range, CUcontext current);
+
+#endif
