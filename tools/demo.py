@@ -1,4 +1,6 @@
-"""Runs the decode host plain and under cusplice, compares, prints: the part of tools/demo behind set-up and build."""
+"""Runs the decode host plain and under cusplice, compares both texts and prints the figures. tools/demo calls it after set-up and build.
+It never builds anything.
+"""
 
 import argparse
 import json

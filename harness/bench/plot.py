@@ -1,4 +1,8 @@
-"""Lines over a size, as SVG by hand: for the bench suite and for growth.py. Readable in light and dark: the colours follow the reader's scheme."""
+"""Draws lines over a size as SVG, for the bench suite (tests/gpu/bench_plot.py) and growth.py. Colours follow the reader's light or dark scheme.
+
+tools/bench/plot.c is another plotter: it draws times of `cusplice bench` for users who may have no Python. This one draws any unit on linear or
+logarithmic axes, which only the harness needs; one plotter for both would be larger than the two. It never reads or writes a file.
+"""
 
 import math
 

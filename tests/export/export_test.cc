@@ -113,6 +113,8 @@ TEST(Perfetto, HoldsWhatTheTraceDoes) {
               "'stream 3 created, context 2', 'thread 4000 main', 'thread 4001']");
     EXPECT_EQ(Of(found, "d['processes']"), "['GPU 0', 'GPU 1', 'program']");
     EXPECT_EQ(Of(found, "d['calls'], d['flows'], len(d['executions'])"), "7 6 6");
+    EXPECT_EQ(Of(found, "d['eager']"),
+              "{'3': ['rule', 'never_defer'], '5': ['rule', 'never_defer']}");
     EXPECT_EQ(Of(found, "sorted(d['counts'].items())"),
               "[('cuda_driver', 9), ('cusplice', 5), ('gpu_memcpy', 1), ('gpu_memset', 1), "
               "('instant flush', 1), ('instant lost records', 1), ('instant piece', 1), "

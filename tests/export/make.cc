@@ -93,12 +93,14 @@ void Maker::Facts(const std::string &json) {
 void Maker::Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
                cst_outcome outcome, uint32_t host_ns, uint32_t param) {
     uint32_t eager = outcome == CST_EAGER ? String("rule") : 0;
+    uint32_t why = outcome == CST_EAGER ? String("never_defer") : 0;
     cst_op *op = Add<cst_op>(CST_OP, ns, thread, param_bytes_[kind]);
     op->head.flags = outcome;
     op->kind = kind;
     op->stream = stream;
     op->host_ns = host_ns;
     op->eager = eager;
+    op->why = why;
     memcpy(op->dims, dims.data(), sizeof op->dims);
     if (param_bytes_[kind] == 24)
         memcpy(reinterpret_cast<uint8_t *>(op + 1) + 16, &param, sizeof param);

@@ -29,7 +29,7 @@ def arguments():
     parser.add_argument("--against", metavar="FILE", help="another libcusplice.so (of an earlier commit), which each point is measured under as well")
     parser.add_argument("--merge", metavar="DIR", nargs="+", help="run nothing: one report of what these folders hold; of a case that several measured, "
                         "the last one's")
-    parser.add_argument("--out", metavar="DIR", default=os.path.join(run_all.ROOT, "tests", "gpu", "bench"), help="where the report goes (tests/gpu/bench)")
+    parser.add_argument("--out", metavar="DIR", default=os.path.join(run_all.ROOT, ".carry", "bench"), help="where the report goes (.carry/bench)")
     parser.add_argument("--carry", default=os.path.join(run_all.ROOT, ".carry"), help="folder of the built programs")
     parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
     parser.add_argument("--limit", type=float, help="seconds that no single program may exceed")

@@ -137,18 +137,18 @@ def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", progra
 
 
 def case_loop_whole(bench):
-    """Host loop: 1000 small launches, then a synchronisation (static cudart)."""
+    """Host loop: 1000 small launches a step, then a synchronisation. The program has cudart linked in."""
     hostloop(bench, "1000 launches a step", reps=5)
 
 
 def case_loop_eager(bench):
-    """Host loop with every 10th kernel on the eager list; the hand-written pieces are cut at the same kernels."""
+    """Host loop with every 10th kernel on the eager list. The graphs by hand (pieces) are cut at the same kernels."""
     hostloop(bench, "1 in 10 eager", ["--eager-every", 10], segment=1000, env=EAGER_RULE, reps=5)
 
 
 def case_host_time(bench):
-    """Host time of a launch: the loop that issues alone, the synchronisation behind it not counted, the graphs that it launches counted. Pieces of 128 by
-    hand show what launching graphs takes of it. Each step asks whether its core was its own; what a neighbour on it costs is noted."""
+    """Host time of a launch: the time of the loop that launches, divided by its launches. Launches of graphs are counted, the synchronisation behind the
+    loop is not. Graphs of 128 launches by hand show what launching graphs takes. Each step asks whether another program used its core."""
     for program, label in (("hostloop_driver", "driver API"), ("hostloop_shared", "shared cudart"), ("hostloop", "static cudart")):
         hostloop(bench, label, ["--core"], figure="host_ns", unit="ns of the host a launch", program=program, only=(PLAIN, PRELOADED, SEGMENTS), segment=128,
                  steps=(300, 100), reps=5)
@@ -176,14 +176,13 @@ def steps_of_240(bench, warmup):
 
 
 def case_step_240(bench):
-    """Steps of 240 launches with a synchronisation each: on the GPU, from an event before the first launch to one behind the last. By three ways of
-    launching, since what a launch takes of the host says in how few graphs a step can reach the GPU in time."""
+    """Steps of 240 launches, each with a synchronisation. The figure is the GPU's time from an event before the first launch to an event behind the last.
+    The program launches in three ways: a host that is faster at a launch needs fewer graphs to keep the GPU busy."""
     steps_of_240(bench, 200)
 
 
 def case_step_240_late(bench):
-    """The same behind the program's first 2400 steps, half a second: pieces that a host shaped which was not quite warm have been formed anew by then, where
-    that pays."""
+    """The same after the program's first 2400 steps, half a second. The host is warm by then, and the library has built larger graphs where that pays."""
     steps_of_240(bench, 2400)
 
 
@@ -207,7 +206,7 @@ def decode(bench, batch, reps, only=(PLAIN, PRELOADED), x=None):
 
 
 def case_decode(bench):
-    """The decode host, batch 1, without a configuration and with attention on the eager list."""
+    """The decode host makes one sequence, without a configuration and with attention on the eager list."""
     decode(bench, 1, 5, (PLAIN, PRELOADED, "preloaded, attention eager"))
 
 
@@ -228,7 +227,7 @@ def linear(bench, layers, steps, warmup, reps, only=(PLAIN, PRELOADED, GRAPH)):
 
 
 def case_linear_10000(bench):
-    """PyTorch: 10,000 linear layers one behind the other, eager; the graph is torch.cuda.graph. Graphs of 40,000 operations are built over many steps."""
+    """Eager PyTorch runs 10,000 linear layers one after another. The graph by hand is a torch.cuda.graph. The library builds its graphs over many steps."""
     linear(bench, 10000, 20, 30, 2)
 
 
@@ -268,18 +267,18 @@ def parameters(hidden, layers, heads, kv_heads, ffn, words):
 
 
 def case_llama_static(bench):
-    """Hugging Face Llama, eager, 16 layers, hidden 1024, bf16, static cache; in turns, by the median token."""
+    """Hugging Face Llama in eager PyTorch: 16 layers, hidden size 1024, bf16, static cache. The variants take turns; the figure is by the median token."""
     llama(bench, "270m", "static", 128, 3 if bench.quick else 8, 3, graph=True, turns=True)
 
 
 def case_llama_dynamic(bench):
-    """The same with a cache that grows by concatenation."""
+    """The same with a cache that grows with each token."""
     llama(bench, "270m", "dynamic", 128, 3 if bench.quick else 8, 3, turns=True)
 
 
 def case_training(bench):
-    """A training step in eager PyTorch: transformer encoder of 4 layers, forward, backward, AdamW without foreach. The hand-written graph holds
-    the whole step, its optimizer with capturable=True, which rounds otherwise. In turns."""
+    """A training step in eager PyTorch: a transformer encoder of 4 layers, forward, backward, AdamW without foreach. The graph by hand holds the
+    whole step; its optimizer has capturable=True, which rounds in another way. The variants take turns."""
     if bench.lacks("torch"):
         return
     args = ["--steps", 100 if bench.quick else 400]
@@ -296,20 +295,20 @@ def few(bench, all_of, *some):
 
 
 def case_segments(bench):
-    """Host loop, 1000 launches a step: how many launches a graph has at most, by hand and by piece_max."""
+    """Host loop, 1000 launches a step. The rows differ in the most launches that one graph has, by hand and by the setting piece_max."""
     for n in few(bench, (4, 8, 16, 64, 256, 1000), 8, 64):
         hostloop(bench, f"{n} launches in a graph", segment=n, env={"CUSPLICE_PIECE_FIRST": str(min(n, 4)), "CUSPLICE_PIECE_MAX": str(n)}, reps=3, x=n)
 
 
 def case_eager_share(bench):
-    """Host loop, 1000 launches a step: how many of them are on the eager list. The hand-written pieces are cut at the same kernels; the whole graph holds
-    them too."""
+    """Host loop, 1000 launches a step. The rows differ in how many launches are on the eager list. The graphs by hand (pieces) are cut at these kernels;
+    the whole graph holds them."""
     for percent, every in few(bench, ((0, 0), (1, 100), (5, 20), (10, 10), (20, 5), (50, 2)), (0, 0), (20, 5)):
         hostloop(bench, f"{percent} % eager", ["--eager-every", every] if every else [], segment=1000, env=EAGER_RULE, reps=3, x=percent)
 
 
 def case_patched(bench):
-    """Host loop, 1000 launches a step, some with a new scalar or a new grid in each step; the hand-written graphs are patched."""
+    """Host loop, 1000 launches a step. Some launches have a new scalar or a new grid in each step; the graphs by hand are patched."""
     for what in ("scalar", "grid"):
         for every in few(bench, (10, 4, 1), 4):
             hostloop(bench, f"1 in {every} a new {what}", [f"--{what}-every", every], reps=3)
@@ -317,7 +316,7 @@ def case_patched(bench):
 
 
 def case_memsets_copies(bench):
-    """Host loop, 1000 operations a step, some of them memsets and copies on the device of 8 bytes."""
+    """Host loop, 1000 operations a step. Some are memsets and copies of 8 bytes on the device."""
     for label, args in few(bench, (("1 in 10 a memset", ["--memset-every", 10]), ("1 in 10 a copy", ["--copy-every", 10]),
                                    ("1 in 4 a memset, 1 in 5 a copy", ["--memset-every", 4, "--copy-every", 5])),
                            ("1 in 4 a memset, 1 in 5 a copy", ["--memset-every", 4, "--copy-every", 5])):
@@ -325,8 +324,8 @@ def case_memsets_copies(bench):
 
 
 def case_streams(bench):
-    """Host loop, 1000 launches a step in one thread that goes around its streams: 50 launches on one before the next, and one each. The whole graph
-    has a branch for each stream; pieces end where the stream changes."""
+    """Host loop: one thread makes 1000 launches a step on several streams, 50 in a row on each stream, or one on each stream in turn. The whole graph has
+    a branch for each stream. The graphs by hand (pieces) end where the stream changes."""
     for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
         hostloop(bench, f"streams: {n}, 50 in a row", ["--streams", n, "--run", 50], reps=3, x=n, series="50 in a row", steps=(200, 120))
     for n in few(bench, (4, 16), 4):
@@ -334,7 +333,7 @@ def case_streams(bench):
 
 
 def case_threads(bench):
-    """Host loop, 250 launches a step in each of several threads with a stream of its own; time of a kernel, all threads together."""
+    """Host loop: several threads make 250 launches a step, each on its own stream. The figure divides the time by the kernels of all threads."""
     for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
         if n > (os.cpu_count() or 1):
             bench.skip(f"{n} threads: this machine has {os.cpu_count()} processors")
@@ -343,24 +342,24 @@ def case_threads(bench):
 
 
 def case_hosts(bench):
-    """Host loop, 1000 launches a step, by the driver API and by a shared cudart (static cudart: loop-whole)."""
+    """Host loop, 1000 launches a step, through the driver API and through a shared cudart. Case loop-whole has the static cudart."""
     hostloop(bench, "driver API", program="hostloop_driver", reps=3)
     hostloop(bench, "shared cudart", program="hostloop_shared", reps=3)
 
 
 def case_step_sizes(bench):
-    """Host loop: launches in a step, a synchronisation behind each."""
+    """Host loop with a synchronisation behind each step. The rows differ in the launches of a step."""
     for n in few(bench, (10, 100, 3000, 10000), 10, 300):
         hostloop(bench, f"{n} launches a step", ["--launches", n], reps=3, x=n, steps=(max(20, 200000 // n), max(40, 20000 // n)))
 
 
 def case_endless(bench):
-    """Host loop of 37 launches again and again, without a synchronisation before the end."""
+    """Host loop: 37 launches again and again, with one synchronisation at the end."""
     hostloop(bench, "37 launches, 10,000 turns", ["--loop", 37, "--turns", 1000 if bench.quick else 10000], segment=16, reps=3)
 
 
 def case_batches(bench):
-    """The decode host with several sequences side by side; tokens of all of them."""
+    """The decode host makes several sequences side by side. The figure counts the tokens of all sequences."""
     for n in few(bench, (1, 2, 4, 8, 16, 32, 64), 1, 4):
         decode(bench, n, 3, x=n)
 
@@ -369,7 +368,7 @@ def case_batches(bench):
 
 
 def case_linear_1000(bench):
-    """PyTorch: 1,000 linear layers one behind the other, eager; the graphs are torch.cuda.graph."""
+    """Eager PyTorch runs 1,000 linear layers one after another. The graphs by hand are torch.cuda.graph."""
     linear(bench, 1000, 60, 15, 3, (PLAIN, PRELOADED, GRAPH, SEGMENTS))
 
 
@@ -380,13 +379,13 @@ def launch_bound(bench, name, label):
 
 
 def case_cupy(bench):
-    """CuPy: 300 small kernels a step, raw and elementwise; the graphs are captured on CuPy's stream."""
+    """CuPy launches 300 small kernels a step. The graphs by hand are captured on CuPy's stream."""
     if not bench.lacks("cupy"):
         launch_bound(bench, "cupy_loop.py", "300 kernels a step")
 
 
 def case_triton(bench):
-    """Triton: 300 small kernels a step; the graphs are torch.cuda.graph."""
+    """Triton launches 300 small kernels a step. The graphs by hand are torch.cuda.graph."""
     if not bench.lacks("torch", "triton"):
         launch_bound(bench, "triton_loop.py", "300 kernels a step")
 

@@ -129,16 +129,35 @@ def case_table(case):
     return table(head, rows)
 
 
+VARIANTS = (("plain", "the program as it is"), ("preloaded", "the program under cusplice"), ("graph", "one graph of the whole step, made by hand"),
+            ("pieces", "several graphs of a step, made by hand"), ("preloaded, the other library", "the program under the library that `--against` names"))
+
+
+def runs_table(runs):
+    """One row a run. What is the same in all of them stands in one line behind the table."""
+    facts = list(dict.fromkeys(fact for run in runs for fact in run))
+    shared = [fact for fact in facts if len(runs) > 1 and len({run.get(fact) for run in runs}) == 1]
+    own = [fact for fact in facts if fact not in shared]
+    lines = table(["run", *own], [[n + 1, *(run.get(fact, "") for fact in own)] for n, run in enumerate(runs)])
+    return lines + ["In all of them: " + "; ".join(f"{fact} {cell(runs[0][fact])}" for fact in shared) + ".", ""] if shared else lines
+
+
+def command(commands):
+    """The command of the first point under the library, else the first command; other variants have other options."""
+    return next((one for one in commands if one.startswith("preload: ")), commands[0])
+
+
 def markdown(result, plots):
     rows = judge(result)
     held = sum(row["ok"] is True for row in rows)
     out = ["# Bench", "", f"{held} of {len(rows)} bounds hold, {sum(row['ok'] is None for row in rows)} not measured.", ""]
     out += ["## Bounds", "", *bounds_table(rows)]
-    out += ["Variants of a point alternate within one run; figures are medians over the repetitions, `±` is half the distance between the least and the greatest.",
-            "plain: the program as it is. preloaded: under cusplice. graph: one whole graph made by hand. pieces: graphs of pieces made by hand. A ratio",
-            "compares times (for tokens/s the inverse): below 1, the first one is faster. Absolute times are facts about one machine and one hour.", ""]
-    for n, run in enumerate(result["runs"]):
-        out += [f"Run {n + 1}:", "", *table(["fact", "value"], run.items())]
+    out += ["A row with `<=` holds if the figure is at most the bound, a row with `>=` if the figure is at least the bound.", "", "## Runs", ""]
+    out += runs_table(result["runs"])
+    out += ["## How to read the tables", "", *table(["variant", "what runs"], VARIANTS),
+            "The variants of a row alternate within one run. A figure is the median over the repetitions. The figure behind `±` is half the distance",
+            "between the least and the greatest repetition. A column `a / b` divides the time of `a` by the time of `b`. For tokens a second it divides the",
+            "rate of `b` by the rate of `a`, so less is better in all of these columns. Absolute times are facts about one machine and one hour.", ""]
     for case in result["cases"]:
         out += [f"## {case['name']}", "", f"{case['title']} (Run {case['run'] + 1}, {case['seconds']:.0f} s.)", ""]
         out += case_table(case) if case["points"] else []
@@ -147,7 +166,7 @@ def markdown(result, plots):
         out += wrong + [""] if wrong else []
         notes = [note for note in case["notes"] if "no eager rule" not in note]
         out += [f"- {cell(note)}" for note in notes] + ([""] if notes else [])
-        out += ["```", *case["commands"][:4], "```", ""] if case["commands"] else []
+        out += ["```", command(case["commands"]), "```", ""] if case["commands"] else []
     return "\n".join(out).rstrip() + "\n"
 
 

@@ -76,13 +76,19 @@ class Bench : public ::testing::Test {
                    "echo '{\"wall_ns\": '$ns', \"issued\": 1051, \"checksum\": \"'$sum'\"}'");
     }
 
-    int Run(const std::string &options, const std::string &out = "out") {
+    static std::string Tree() {
         const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
-        std::string script = root ? std::string(root) + "/" + workspace + "/tests/gpu/bench.py"
-                                  : "tests/gpu/bench.py";
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + script +
-                              " --quick --carry " + dir_ + "/carry --out " + dir_ + "/" + out +
-                              " " + options + " > " + dir_ + "/log 2>&1";
+        return root ? std::string(root) + "/" + workspace : ".";
+    }
+
+    int Run(const std::string &options, const std::string &out = "out") {
+        return RunIn(Tree(), "--out " + dir_ + "/" + out + " " + options);
+    }
+
+    int RunIn(const std::string &tree, const std::string &options) {
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + tree +
+                              "/tests/gpu/bench.py --quick --carry " + dir_ + "/carry " + options +
+                              " > " + dir_ + "/log 2>&1";
         int status = std::system(command.c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
@@ -280,13 +286,14 @@ TEST_F(Bench, RunsAreMergedCaseByCase) {
     EXPECT_EQ(Run("--merge " + dir_ + "/first " + dir_ + "/second", "both"), 1) << Read("log");
     EXPECT_NE(Row(kWhole, "both").find("| 0.950 |"), std::string::npos) << "the later one's";
     EXPECT_NE(Row(kEager, "both").find("| 0.750 |"), std::string::npos) << "the earlier one's";
-    EXPECT_EQ(Row("Run 2:", "both"), "Run 2:");
+    EXPECT_NE(Row("| 2 | ", "both").find("--only loop-whole "), std::string::npos)
+        << Row("| 2 | ", "both");
     EXPECT_NE(Row("Host loop: 1000 small", "both").find("(Run 2,"), std::string::npos);
     EXPECT_NE(Row("Host loop with every 10th", "both").find("(Run 1,"), std::string::npos);
     /* A run of which nothing is left is not named. */
     EXPECT_EQ(Run("--merge " + dir_ + "/second " + dir_ + "/first", "other"), 0) << Read("log");
     EXPECT_NE(Row(kWhole, "other").find("| 0.900 |"), std::string::npos) << Row(kWhole, "other");
-    EXPECT_EQ(Read("other/BENCH.md").find("Run 2:"), std::string::npos);
+    EXPECT_EQ(Read("other/BENCH.md").find("\n| 2 | "), std::string::npos);
     /* A later run that had no time for a case takes nothing away. */
     EXPECT_EQ(Run("--only loop-whole --deadline 0", "late"), 2) << Read("log");
     EXPECT_EQ(Run("--merge " + dir_ + "/first " + dir_ + "/late", "kept"), 0) << Read("log");
@@ -300,6 +307,32 @@ TEST_F(Bench, WhatHadNoTimeIsSaid) {
     EXPECT_EQ(Run("--only loop-whole --deadline 0"), 2) << Read("log");
     EXPECT_NE(Read("out/BENCH.md").find("no time left for 1000 launches a step"), std::string::npos)
         << Read("out/BENCH.md");
+}
+
+/* BENCH.md in tests/gpu/bench is what somebody chose to keep: a run puts its own elsewhere. */
+TEST_F(Bench, NoRunWritesIntoTheFoldersOfTheTree) {
+    std::string tree = dir_ + "/tree";
+    std::string copy = "mkdir -p " + tree + "/tests/gpu " + tree + "/harness/bench && cp -L " +
+                       Tree() + "/tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
+                       "/harness/bench/plot.py " + tree + "/harness/bench";
+    ASSERT_EQ(std::system(copy.c_str()), 0);
+    EXPECT_EQ(RunIn(tree, "--only loop-whole"), 0) << Read("log");
+    EXPECT_NE(Read("tree/.carry/bench/BENCH.md").find("| 0.900 |"), std::string::npos);
+    EXPECT_NE(Read("tree/.carry/bench/bench.json"), "");
+    EXPECT_EQ(Read("tree/tests/gpu/bench/BENCH.md"), "");
+}
+
+/* Several runs: what all have in common is said once, and what differs once for each. */
+TEST_F(Bench, RunsHaveOneRowEach) {
+    EXPECT_EQ(Run("--only loop-whole", "first"), 0) << Read("log");
+    EXPECT_EQ(Run("--only loop-eager", "second"), 0) << Read("log");
+    EXPECT_EQ(Run("--merge " + dir_ + "/first " + dir_ + "/second", "both"), 0) << Read("log");
+    EXPECT_NE(Row("In all of them: ", "both").find("GPU Some GPU; driver 1.2"), std::string::npos)
+        << Row("In all of them: ", "both");
+    EXPECT_NE(Row("| 1 | ", "both").find("--only loop-whole "), std::string::npos);
+    EXPECT_NE(Row("| 2 | ", "both").find("--only loop-eager "), std::string::npos);
+    EXPECT_NE(Row("| 1 | ", "first").find("| Some GPU | 1.2 |"), std::string::npos)
+        << Row("| 1 | ", "first");
 }
 
 TEST_F(Bench, RepetitionsAreAsManyAsAskedFor) {

@@ -37,8 +37,8 @@ def markdown(facts, cases):
     passed, failed, skipped = counts(cases)
     out = ["# Results on a GPU", "", f"{passed} passed, {failed} failed, {skipped} skipped.", ""]
     out += table(["fact", "value"], facts.items())
-    out += ["A ratio compares the medians of one run, in which the variants alternated. Absolute times are facts about one",
-            "machine and one hour.", ""]
+    out += ["`a / b` divides the median of `a` by the median of `b`; both alternated in one run. For a time less is better, for tokens/s more.",
+            "Absolute times are facts about one machine and one hour.", ""]
     checks = [c for case in cases for c in case["checks"]]
     shown = [c for c in checks if c["issue"]]
     if shown:

@@ -126,8 +126,8 @@ def main():
     parser.add_argument("--timed", action="store_true", help="the timed cases alone")
     parser.add_argument("--gate", action="store_true", help="nothing but the gate table")
     parser.add_argument("--plain", action="store_true", help="programs as they are, to try them and the machine")
-    parser.add_argument("--out", metavar="DIR", help="where RESULTS.md and results.json go (tests/gpu for a full run, "
-                        "else .carry/results)")
+    parser.add_argument("--out", metavar="DIR", help="where RESULTS.md and results.json go (.carry/results); with --gate: where gate-DRIVER.csv goes "
+                        "(tests/gpu)")
     parser.add_argument("--carry", default=os.path.join(ROOT, ".carry"), help="folder of the built programs")
     parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
     parser.add_argument("--limit", type=float, help="seconds that no single program may exceed")
@@ -154,8 +154,7 @@ def main():
     if not args.plain and not os.path.exists(runner.library):
         print(f"run_all: {runner.library} is missing; tools/gpu-check --build-only makes it", file=sys.stderr)
         return 2
-    full = not (args.only or args.quick or args.plain or args.timed)
-    folder = args.out or (os.path.join(ROOT, "tests", "gpu") if full else os.path.join(ROOT, ".carry", "results"))
+    folder = args.out or os.path.join(ROOT, ".carry", "results")
     runner.results = folder
     facts = facts_of(found, runner, "tests/gpu/run_all.py")
     print(f"{found[0]}, driver {found[1]}, commit {facts['commit']}", flush=True)

@@ -89,13 +89,19 @@ echo '{}')";
 
     int RunOperators() { return Run("--only op-db --python " + dir_ + "/python"); }
 
-    int Run(const std::string &options) {
+    static std::string Tree() {
         const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
-        std::string script = root ? std::string(root) + "/" + workspace + "/tests/gpu/run_all.py"
-                                  : "tests/gpu/run_all.py";
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + script +
-                              " --quick --carry " + dir_ + "/carry --out " + dir_ + "/out " +
-                              options + " > " + dir_ + "/log 2>&1";
+        return root ? std::string(root) + "/" + workspace : ".";
+    }
+
+    int Run(const std::string &options) {
+        return RunIn(Tree(), "--quick --out " + dir_ + "/out " + options);
+    }
+
+    int RunIn(const std::string &tree, const std::string &options) {
+        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + tree +
+                              "/tests/gpu/run_all.py --carry " + dir_ + "/carry " + options +
+                              " > " + dir_ + "/log 2>&1";
         int status = std::system(command.c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
@@ -206,6 +212,21 @@ TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
     EXPECT_EQ(Run("--only two-gpus --python " + dir_ + "/python"), 2) << Read("log");
     EXPECT_NE(Read("out/RESULTS.md").find("0 passed, 0 failed, 1 skipped."), std::string::npos)
         << Read("out/RESULTS.md");
+}
+
+// The papers in tests/gpu are written by people: a run, a full one too, puts its own elsewhere.
+TEST_F(RunAll, NoRunWritesIntoTheFoldersOfTheTree) {
+    std::string tree = dir_ + "/tree";
+    std::string copy = "mkdir -p " + tree + "/tests/gpu " + tree + "/harness/bench && cp -L " +
+                       Tree() + "/tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
+                       "/harness/bench/plot.py " + tree + "/harness/bench";
+    ASSERT_EQ(std::system(copy.c_str()), 0);
+    EXPECT_EQ(RunIn(tree, "--deadline -1"), 1) << "a full run, all of whose cases come too late";
+    EXPECT_NE(Read("tree/.carry/results/RESULTS.md").find("not begun after"), std::string::npos)
+        << Read("log");
+    EXPECT_NE(Read("tree/.carry/results/results.json"), "");
+    EXPECT_EQ(Read("tree/tests/gpu/RESULTS.md"), "");
+    EXPECT_EQ(Read("tree/tests/gpu/results.json"), "");
 }
 
 // A case that uses a name which nobody defines fails where it comes by it, which is on a GPU.

@@ -163,6 +163,12 @@ TEST_F(Page, AFolderThatIsNotThereIsNamed) {
         << error_;
 }
 
+// Times stand in no picture of the page: it says which verb writes them for a viewer.
+TEST_F(Page, NamesTheCommandThatWritesATimeline) {
+    ASSERT_EQ(Make(), 0) << error_;
+    EXPECT_EQ(Count(Read(out_), "cusplice export --perfetto OUT.json TRACE"), 1u);
+}
+
 // An empty trace has a page, too.
 TEST(EmptyPage, IsWritten) {
     std::string trace = Temp("empty.cst"), out = Temp("empty.html");

@@ -87,7 +87,6 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
             gpu->gpu_stream = GPU_STREAM;
             gpu->name = kernel_names[op_kind - 1];
             memcpy(gpu->grid, grid, sizeof gpu->grid);
-            counts.on_gpu++;
         }
         counts.ops++;
         counts.eager += eager;

@@ -22,7 +22,7 @@ inline const std::vector<std::string> &HostileNames() {
 }
 
 struct SyntheticCounts {
-    unsigned long ops, in_graphs, eager, flushed, graph_launches, steps, on_gpu;
+    unsigned long ops, in_graphs, eager, flushed, graph_launches, steps;
 };
 
 // Writes a trace at `path` in which each stream has `steps` steps of 16 ops: 4 in each of three

@@ -1,6 +1,6 @@
 """Counts the tests of one `bazel test` from its build event file: GoogleTest's cases, or targets where there are none.
 
-Usage: count_tests.py EVENTS.json
+Usage: count_tests.py EVENTS.json    (tools/check calls it; it never runs a test)
 Prints "PASSED FAILED SKIPPED" on the first line and the name of each failure on a line of its own.
 """
 import json

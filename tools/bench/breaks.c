@@ -1,4 +1,7 @@
-/* Kernels by name make lists; patterns are those of [rules]. */
+/*
+ * Turns the text of a break list into the kernels of a trace that it names. verb_bench.c calls it.
+ * Patterns mean what they mean in [rules]. It never changes the trace.
+ */
 #include "tools/bench/breaks.h"
 
 #include <inttypes.h>

@@ -1,5 +1,7 @@
 /*
- * Break lists: which kernels stay outside graphs, as an experiment varies it. One thread.
+ * Break lists: the kernels that a cell of `cusplice bench` keeps outside graphs. verb_bench.c
+ * makes them from the options and a trace; grid.c reads them. One thread. Nothing here prints or
+ * starts a process.
  */
 #ifndef CUSPLICE_TOOLS_BENCH_BREAKS_H
 #define CUSPLICE_TOOLS_BENCH_BREAKS_H

@@ -1,4 +1,7 @@
-/* Cells become strategies of tools/replay, a batch at a time. */
+/*
+ * Makes strategies for tools/replay out of the cells, and measures them a batch at a time.
+ * verb_bench.c calls it. It never starts a player itself.
+ */
 #include "tools/bench/grid.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /*
- * The cells of an experiment: which there are, measured in batches, each beside the plain driver,
- * so that what a cell is compared with ran in turn with it. One thread.
+ * The grid of `cusplice bench`: its cells, and their measurement in batches. Each batch has a
+ * plain driver of its own, so that a cell is compared with what ran beside it. verb_bench.c calls
+ * it, on one thread. It never prints.
  */
 #ifndef CUSPLICE_TOOLS_BENCH_GRID_H
 #define CUSPLICE_TOOLS_BENCH_GRID_H

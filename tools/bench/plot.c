@@ -1,6 +1,8 @@
 /*
- * Series are told apart by marker and dashes first, so that a print in black shows them too, and by
- * colours that most people can tell from each other. The axis of times begins at 0.
+ * Draws the plot of `cusplice bench`; bench_show.c calls it. Markers and dashes tell series apart
+ * without colour, and the axis of times begins at 0. This plotter needs no Python, which a user
+ * may lack. harness/bench/plot.py draws other units and logarithmic axes, which only the harness
+ * needs; one plotter for both would be larger than the two.
  */
 #include "tools/bench/plot.h"
 

@@ -1,6 +1,6 @@
 /*
- * A plot of times against segment sizes, as SVG. The same numbers and texts give the same bytes. It
- * needs nothing but the file that it is written to.
+ * A plot of times against graph sizes, as SVG. bench_show.c calls it. The same numbers and texts
+ * give the same bytes. It never reads a file, and the SVG refers to none.
  */
 #ifndef CUSPLICE_TOOLS_BENCH_PLOT_H
 #define CUSPLICE_TOOLS_BENCH_PLOT_H

@@ -1,8 +1,7 @@
 /*
- * The program behind `cusplice calibrate`: it finds the driver by dlopen and measures what calls
- * cost. Each part runs in a process of its own, which does nothing else, and prints lines: the name
- * of a value, the median of its measurements, and how far they were apart (the difference of their
- * quartiles), in nanoseconds; or `text NAME WORDS...`.
+ * The measuring parts of `cusplice calibrate`, which starts this command again for each. A part
+ * prints lines: a name, the median, and the distance of the quartiles, in ns; or `text NAME
+ * WORDS...`. It never links to the driver: dlopen finds it.
  */
 #ifndef CUSPLICE_TOOLS_CALIBRATE_CALIBRATE_H
 #define CUSPLICE_TOOLS_CALIBRATE_CALIBRATE_H

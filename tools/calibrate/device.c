@@ -1,4 +1,7 @@
-/* The driver, found by name; and the arithmetic of measurements. */
+/*
+ * Finds the driver by name, sets it up, and computes medians and quartiles. Both parts call it;
+ * calibrate_run, which picks the part, is here. It never preloads anything.
+ */
 #include "tools/calibrate/device.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /*
- * What both parts begin with: the driver's entry points, a stream, memory, and three kernels. One
- * thread. Whatever fails ends the process with a line on stderr.
+ * What both parts of the calibration begin with: the driver's entry points, a stream, memory,
+ * three kernels, and series of measurements. The parts call it, on one thread. On failure it
+ * prints a line to stderr and ends the process; it never returns an error.
  */
 #ifndef CUSPLICE_TOOLS_CALIBRATE_DEVICE_H
 #define CUSPLICE_TOOLS_CALIBRATE_DEVICE_H

@@ -1,4 +1,8 @@
-/* What calls of the driver cost, and what the GPU does between two ops. Nothing is preloaded. */
+/*
+ * Measures what calls of the driver cost the host, and what the GPU does between two ops.
+ * calibrate_run calls it in a process without the library. It never waits inside a measured series
+ * of calls.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,7 @@
-/* The loop that is run as it is, with the library preloaded, and recorded. */
+/*
+ * A loop of launches that runs without the library, with it, and recorded. calibrate_run calls it;
+ * verb_calibrate.c compares the runs. It never times a recorded run itself.
+ */
 #include <stdio.h>
 
 #include "tools/calibrate/calibrate.h"

@@ -1,4 +1,7 @@
-/* What the parts of `cusplice bench` share. */
+/*
+ * What the three files of `cusplice bench` share: results, outputs, the recording, and the tables.
+ * verb_bench.c calls the functions, on one thread. No other verb includes it.
+ */
 #ifndef CUSPLICE_TOOLS_CLI_BENCH_H
 #define CUSPLICE_TOOLS_CLI_BENCH_H
 

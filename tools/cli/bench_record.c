@@ -1,7 +1,7 @@
 /*
- * The recording of `cusplice bench --scenario` and `cusplice bench -- PROGRAM`: this very command
- * again, as `cusplice record --replayable`. One thread; a signal that ends the process removes what
- * it left.
+ * Makes the trace of `cusplice bench --scenario` and `cusplice bench -- PROGRAM`: it starts this
+ * command again as `cusplice record --replayable`. verb_bench.c calls it, on one thread. It never
+ * leaves its temporary folder behind, unless SIGKILL ends the process.
  */
 #include <errno.h>
 #include <fcntl.h>

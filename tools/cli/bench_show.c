@@ -1,6 +1,6 @@
 /*
- * Tables and plot of `cusplice bench`. Files are made beside their names and get them when they are
- * whole.
+ * Writes the tables and the plot of `cusplice bench`. verb_bench.c calls it when all is measured.
+ * A file gets its name when it is whole; it never replaces the trace.
  */
 #include <errno.h>
 #include <limits.h>

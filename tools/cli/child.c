@@ -1,6 +1,6 @@
 /*
- * One child, waited for. The launcher has one thread and no signal handlers: what it hands on stays
- * blocked and is taken by sigwaitinfo.
+ * Starts one child, passes signals on to it, and waits. verb_run.c calls it. The launcher has one
+ * thread and installs no signal handler: sigwaitinfo takes blocked signals.
  */
 #include "tools/cli/child.h"
 

@@ -1,4 +1,7 @@
-/* Running the program and ending as it ended. */
+/*
+ * Starts a program and ends this process as the program ended. verb_run.c calls it, also for the
+ * verbs that run a program their own way.
+ */
 #ifndef CUSPLICE_TOOLS_CLI_CHILD_H
 #define CUSPLICE_TOOLS_CLI_CHILD_H
 

@@ -1,6 +1,6 @@
 /*
- * What `cusplice config` shows, one function per question. Each returns the exit status: 1 where
- * the configuration has a problem.
+ * The answers of `cusplice config`, one function for each question. verb_config.c calls them. Each
+ * returns the exit status, 1 for a configuration with a problem. None changes a file.
  */
 #ifndef CUSPLICE_TOOLS_CLI_CONFIG_H
 #define CUSPLICE_TOOLS_CLI_CONFIG_H

@@ -1,5 +1,6 @@
 /*
- * cusplice config --check: everything that is wrong with a file, in the order of its lines.
+ * `cusplice config --check`: every mistake in a file, in the order of its lines. verb_config.c
+ * calls it. It never changes the file.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * cusplice config --explain: what the rules and steps say of one kernel or of one call, and which
- * of them says it. A kernel is asked about by its name, by the file that it is from, or by both.
+ * `cusplice config --explain`: which rule and which step decide on a kernel or a call. The
+ * question names a kernel, its file, or both. verb_config.c calls it. It never runs a program.
  */
 #include <stdio.h>
 #include <string.h>

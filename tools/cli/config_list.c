@@ -1,6 +1,6 @@
 /*
- * cusplice config --list: the configuration as a program that is started here and now would find
- * it.
+ * `cusplice config --list`: the configuration that a program started here and now would find.
+ * verb_config.c calls it. It never changes a setting.
  */
 #include <stdio.h>
 #include <stdlib.h>

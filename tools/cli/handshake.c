@@ -1,6 +1,6 @@
 /*
- * The hand-shake file. The dynamic loader is silent about success and lenient about failure, so
- * this is the only way to know.
+ * Reads the hand-shake file, since the dynamic loader says nothing about success and little about
+ * failure. verb_run.c calls it. It never talks to the library itself.
  */
 #include "tools/cli/handshake.h"
 

@@ -1,6 +1,16 @@
 /*
- * What the library said of itself while the child ran: it appends lines to the file that
- * CUSPLICE_HANDSHAKE names.
+ * What the library said of itself while the child ran. verb_run.c makes the file that
+ * CUSPLICE_HANDSHAKE names, and reads it when the child has ended. It never tells the library
+ * anything.
+ */
+#ifndef CUSPLICE_TOOLS_CLI_HANDSHAKE_H
+#define CUSPLICE_TOOLS_CLI_HANDSHAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * The lines of the file; several processes may append to it.
  *
  *   PID there             the dynamic loader took the library into the first of the processes
  *   PID loaded            the process asked for CUDA, and the library was there
@@ -9,15 +19,8 @@
  *   PID exit OPS GRAPHS   ops seen, and the program's own cuGraphLaunch calls
  *   PID front | behind FILE   another interposer stands in front of the library, or behind it
  *   PID led FILE          an object was bound past the library, and is led to it
- *   PID passes WHY        nothing is withheld any more
- *
- * Several processes may write.
+ *   PID passes WHY        nothing is deferred any more
  */
-#ifndef CUSPLICE_TOOLS_CLI_HANDSHAKE_H
-#define CUSPLICE_TOOLS_CLI_HANDSHAKE_H
-
-#include <stdbool.h>
-#include <stddef.h>
 
 enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most, as in shim/hook/handshake.h */
 

@@ -1,5 +1,6 @@
 /*
- * Finding and preloading the library. In the launcher's own process, which has one thread.
+ * Finds the files beside this binary, and composes LD_PRELOAD. The verbs call it, on the
+ * launcher's one thread. It never loads the library into the launcher.
  */
 #include "tools/cli/library.h"
 

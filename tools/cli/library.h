@@ -1,4 +1,8 @@
-/* Where libcusplice.so is, and how it gets into a child. */
+/*
+ * Where libcusplice.so and the other programs of the installation are, and how the library gets
+ * into a child. The verbs that start programs call it. It never changes this process's
+ * environment.
+ */
 #ifndef CUSPLICE_TOOLS_CLI_LIBRARY_H
 #define CUSPLICE_TOOLS_CLI_LIBRARY_H
 

@@ -1,6 +1,6 @@
 /*
- * The `cusplice` command. Finds the verb, or says which was meant. stdout belongs to the program
- * that a verb starts: only help, version and listings that were asked for go there.
+ * The `cusplice` command: the table of verbs, help and version. It finds the verb, or names the
+ * nearest one. stdout belongs to the program that a verb starts, so messages never go there.
  */
 #include "tools/cli/verb.h"
 

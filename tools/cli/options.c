@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Reads a verb's options by its table, and finds the nearest name for a wrong one. Every verb
+ * calls it, on one thread. It never exits.
+ */
 #include "tools/cli/options.h"
 
 #include <getopt.h>

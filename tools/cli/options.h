@@ -1,7 +1,6 @@
 /*
- * The command line of a verb. Each verb has a table of its options; cli_options_read reads them
- * with getopt_long(3) and tells on stderr what is wrong. An option is taken by its whole name
- * alone.
+ * The command line of a verb: a table of options, read with getopt_long(3). Every verb calls it.
+ * Mistakes are told on stderr. An abbreviated option is never taken.
  */
 #ifndef CUSPLICE_TOOLS_CLI_OPTIONS_H
 #define CUSPLICE_TOOLS_CLI_OPTIONS_H

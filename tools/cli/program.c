@@ -1,6 +1,6 @@
 /*
- * Looks into the program's file: ELF class, machine and interpreter, setuid bits, file
- * capabilities. Reads only.
+ * Looks into a program's file: ELF class, machine, interpreter, setuid bits, capabilities.
+ * handshake.c calls it. It only reads, and never runs the program.
  */
 #include "tools/cli/program.h"
 

@@ -1,4 +1,7 @@
-/* What the program file says about whether a library can be preloaded into it. */
+/*
+ * Can a library be preloaded into this program's file? handshake.c asks when the library did not
+ * come up.
+ */
 #ifndef CUSPLICE_TOOLS_CLI_PROGRAM_H
 #define CUSPLICE_TOOLS_CLI_PROGRAM_H
 

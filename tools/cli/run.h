@@ -1,6 +1,7 @@
 /*
- * Running a program with the library preloaded: what `cusplice run` does, for the verbs that do it
- * with settings of their own.
+ * Runs a program with the library preloaded, as `cusplice run` does. The verbs record, verify,
+ * calibrate and bench call it with settings of their own. It never returns after a program that
+ * ran, unless a judge asks for that.
  */
 #ifndef CUSPLICE_TOOLS_CLI_RUN_H
 #define CUSPLICE_TOOLS_CLI_RUN_H

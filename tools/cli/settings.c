@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Collects --set and --eager, and checks that each pattern matches something in the trace. The
+ * verbs whatif and replay call it. It tells mistakes on stderr and never exits.
+ */
 #include "tools/cli/settings.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * The settings with which `cusplice whatif` and `cusplice replay` play a trace: --set and --eager.
+ * The options --set and --eager of `cusplice whatif` and `cusplice replay`. Both verbs call it, on
+ * one thread. It never applies a setting to this process.
  */
 #ifndef CUSPLICE_TOOLS_CLI_SETTINGS_H
 #define CUSPLICE_TOOLS_CLI_SETTINGS_H

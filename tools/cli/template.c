@@ -1,6 +1,7 @@
 /*
- * Writes config/cusplice.conf out of the options table, so that no key is missing there and none
- * has another default.
+ * Writes config/cusplice.conf out of the table of settings, for the build and for `cusplice config
+ * --template`. So no key is missing there, and none has another default. It never reads a
+ * configuration.
  */
 #include "tools/cli/verb.h"
 

@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Reads the shared options by one table, opens traces within their budget, and prints tables. The
+ * verbs about traces call it, on one thread. It never exits.
+ */
 #include "tools/cli/trace_args.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * Options that verbs about traces have in common, read by one table; each verb says which of them
- * it takes. Errors are told on stderr.
+ * Options that the verbs about traces share, and the opening of a trace. Each verb says which
+ * options it takes. Mistakes are told on stderr. It never writes to a trace.
  */
 #ifndef CUSPLICE_TOOLS_CLI_TRACE_ARGS_H
 #define CUSPLICE_TOOLS_CLI_TRACE_ARGS_H

@@ -1,4 +1,7 @@
-/* Asks on stderr and stdin, and only where both are a terminal. */
+/*
+ * Asks on stderr and reads stdin, only where both are a terminal. The verbs bench, replay and
+ * whatif call it. Elsewhere it refuses, unless --trust was given.
+ */
 #include "tools/cli/trust.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * Traces of other people: what a verb asks before it runs the code in one.
+ * Traces of other people: the question before a verb runs the code in one. The verbs bench, replay
+ * and whatif call it. It never takes silence for consent.
  */
 #ifndef CUSPLICE_TOOLS_CLI_TRUST_H
 #define CUSPLICE_TOOLS_CLI_TRUST_H

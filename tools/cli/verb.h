@@ -1,5 +1,6 @@
 /*
- * The verbs of the `cusplice` command: one table (main.c), one verb per file.
+ * The verbs of the `cusplice` command: one file each, in the table of main.c. Every verb's file
+ * includes it. No verb calls another one through this header.
  */
 #ifndef CUSPLICE_TOOLS_CLI_VERB_H
 #define CUSPLICE_TOOLS_CLI_VERB_H

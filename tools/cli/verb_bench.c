@@ -1,5 +1,7 @@
 /*
- * cusplice bench: strategies against piece sizes and break lists, measured on one trace.
+ * cusplice bench: measures one replayable trace over strategies, graph sizes and break lists.
+ * main.c calls it. tools/bench and tools/replay do the work. It never takes a trace of another
+ * user without --trust.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * cusplice cache: what the signature cache of a folder holds, and how to be rid of it. Reads the
- * file as the library does: nothing that others may have written.
+ * cusplice cache: lists or removes the signature cache of a folder. main.c calls it. It reads the
+ * file as the library does, and never a file that others may have written.
  */
 #include "tools/cli/options.h"
 

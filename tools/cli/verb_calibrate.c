@@ -1,7 +1,7 @@
 /*
- * cusplice calibrate: measures what things cost on this machine, for `cusplice whatif --cost`. The
- * measuring is done by a program of its own (tools/calibrate), which this command starts again and
- * again: as it is, with the library preloaded, and recorded.
+ * cusplice calibrate: measures what calls cost on this machine, for `cusplice whatif --cost`.
+ * main.c calls it. It starts the program of tools/calibrate several times: without the library,
+ * with it, and recorded. It never calls the driver itself.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /*
- * cusplice config: what is set, whether a file is good, which rule a kernel meets.
+ * cusplice config: what is set, whether a file is good, which rule decides on a kernel. main.c
+ * calls it. It never changes a file.
  */
 #include "tools/cli/options.h"
 

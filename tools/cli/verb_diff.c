@@ -1,4 +1,7 @@
-/* cusplice diff: two traces against each other. */
+/*
+ * cusplice diff: prints the differences of two traces. main.c calls it; trace/diff.c compares. It
+ * never changes a trace.
+ */
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/report.h"

@@ -1,4 +1,7 @@
-/* cusplice dump: a trace as JSON lines, or a step as a graph for Graphviz. */
+/*
+ * cusplice dump: prints a trace as JSON lines, or one step as a drawing for Graphviz. main.c calls
+ * it; trace/dump.c and dot.c write. It never changes the trace.
+ */
 #include <stdio.h>
 
 #include "tools/cli/trace_args.h"

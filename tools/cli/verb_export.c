@@ -1,6 +1,6 @@
 /*
- * cusplice export: a trace in formats of other tools. All files are written beside their names and
- * named when they are whole.
+ * cusplice export: writes a trace in formats of other tools. main.c calls it; trace/export_*.c
+ * write. A file gets its name when it is whole; it never replaces the trace.
  */
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"

@@ -1,5 +1,6 @@
 /*
- * cusplice import: a trace out of a profile that nsys took, or out of an SQLite export of a trace.
+ * cusplice import: makes a trace from a profile of nsys, or from an SQLite export. main.c calls
+ * it; trace/import.c does the work. It never changes the database.
  */
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"

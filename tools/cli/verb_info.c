@@ -1,4 +1,7 @@
-/* cusplice info: what a trace is, and what is in it. */
+/*
+ * cusplice info: says what a trace is and what is in it. main.c calls it. It never changes the
+ * trace.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

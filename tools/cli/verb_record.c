@@ -1,5 +1,6 @@
 /*
- * cusplice record: runs the program and leaves a trace of what it asked of the GPU.
+ * cusplice record: runs a program with the library's recorder on, and packs a replayable trace
+ * afterwards. main.c calls it. It never writes the records itself.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,6 @@
 /*
- * cusplice replay: plays a replayable trace again, by several strategies, and compares them.
+ * cusplice replay: plays a replayable trace by several strategies and compares them. main.c calls
+ * it; tools/replay does the work. It never runs the code of another user's trace without --trust.
  */
 #include <stdio.h>
 #include <stdlib.h>

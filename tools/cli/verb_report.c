@@ -1,4 +1,7 @@
-/* cusplice report: a table of what a trace says. */
+/*
+ * cusplice report: prints one of the tables of trace/report*.c, or writes the HTML page. main.c
+ * calls it. It never changes the trace.
+ */
 #include <string.h>
 
 #include "tools/cli/trace_args.h"
@@ -30,9 +33,9 @@ static const char help[] =
     "            runs of graphs that ended there\n"
     "  coverage  by step: ops, what became of them, share in graphs\n"
     "\n"
-    "Or one page for a browser, which needs no network: the tables, the ops of a step, and the "
-    "streams\n"
-    "and threads by host time, to search and to zoom.\n"
+    "Or one page for a browser, which needs no network: the tables and the ops of a step, to "
+    "search.\n"
+    "cusplice export --perfetto writes streams and threads over time.\n"
     "\n"
     "      --html FILE       writes the page; it holds 5,000,000 ops at most\n"
     "      --force           over a FILE that is there, but never TRACE\n"

@@ -1,6 +1,7 @@
 /*
- * cusplice run: checks the configuration, preloads the library for the child alone, ends as the
- * child ends.
+ * cusplice run: checks the configuration, preloads the library for the child alone, and ends as
+ * the child ends. main.c calls it, and run.h offers its parts to other verbs. It never sets
+ * LD_PRELOAD for itself.
  */
 #include "tools/cli/run.h"
 

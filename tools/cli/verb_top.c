@@ -1,7 +1,7 @@
 /*
- * cusplice top: shows what the library does in a process that runs, by the page that it keeps
- * (shim/stats/page.h). Reads pages of this user's processes alone, believes none of them, and takes
- * away those of processes that are no more.
+ * cusplice top: shows what the library does in a running process, from the page that the process
+ * keeps (shim/stats/page.h). main.c calls it. It reads pages of this user's processes only and
+ * trusts none; it removes those of dead processes.
  */
 #include "tools/cli/options.h"
 

@@ -1,4 +1,7 @@
-/* cusplice trim: some steps of a trace as a trace of their own. */
+/*
+ * cusplice trim: writes a part of a trace as a trace of its own. main.c calls it; trace/trim.c
+ * writes. It never replaces a file.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

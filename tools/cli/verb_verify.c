@@ -1,6 +1,6 @@
 /*
- * cusplice verify: runs the program in mode verify and says whether its graphs did what its
- * launches would have done.
+ * cusplice verify: runs a program in mode verify and says whether its graphs gave the results of
+ * its launches. main.c calls it. It never compares memory itself: the library does.
  */
 #include "tools/cli/run.h"
 

@@ -1,6 +1,6 @@
 /*
- * cusplice whatif: plays a trace by another configuration, on the engine of the library, and says
- * what would have become of it.
+ * cusplice whatif: plays a trace by another configuration on the library's engine, and prints the
+ * outcome. main.c calls it; tools/whatif does the work. It never needs a GPU or executes a kernel.
  */
 #include <errno.h>
 #include <stdio.h>

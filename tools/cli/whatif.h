@@ -1,5 +1,6 @@
 /*
- * What `cusplice whatif` found, and how it is shown.
+ * What `cusplice whatif` found, and how it is shown. verb_whatif.c calls it, and verb_calibrate.c
+ * reads times of its recordings by it. One thread. No function here plays a trace.
  */
 #ifndef CUSPLICE_TOOLS_CLI_WHATIF_H
 #define CUSPLICE_TOOLS_CLI_WHATIF_H

@@ -1,4 +1,7 @@
-/* Tables of what-if, in four forms. */
+/*
+ * Prints the results of `cusplice whatif` as text, JSON, CSV or Markdown. verb_whatif.c calls it.
+ * It never computes an outcome.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* What is known of a program's times, read off its trace, and off another one of the same program.
+/*
+ * Reads off a trace, or off a second one of the same program, what is known of the program's
+ * times. verb_whatif.c and verb_calibrate.c call it. It never prints a result.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
- * Starting players, and talking to them. The tool has one thread; between fork and exec the child
- * is the tool still, and reads its configuration as strictly as `cusplice run` does.
+ * Starts players and talks to them. run.c calls it, on the tool's one thread. Between fork and
+ * exec the child reads its configuration as strictly as `cusplice run` does. A player that fails
+ * is reported, and never restarted.
  */
 #include "tools/replay/process.h"
 

@@ -1,4 +1,7 @@
-/* One player: a child that answers a line of JSON to each line. */
+/*
+ * One player (harness/player): a child that answers each line with a line of JSON. run.c calls it,
+ * on one thread. It never measures anything.
+ */
 #ifndef CUSPLICE_TOOLS_REPLAY_PROCESS_H
 #define CUSPLICE_TOOLS_REPLAY_PROCESS_H
 

@@ -1,6 +1,7 @@
 /*
- * What is asked of players, in which order: checks, passes that are not measured, rounds of
- * measured ones over all strategies in turn, the sums behind the last of them.
+ * Says what players do, in which order: checks, unmeasured passes, measured rounds over all
+ * strategies in turn, checks again. The verbs replay and bench call it. It never runs a kernel in
+ * this process.
  */
 #include "tools/replay/run.h"
 

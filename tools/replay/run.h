@@ -1,6 +1,6 @@
 /*
- * Replays measured: players (harness/player), a process each, that play one trace by different
- * strategies, checked and timed in turn. For the verbs that compare strategies.
+ * Plays one trace by several strategies, a player process for each, and measures them in turn. The
+ * verbs replay and bench call it. It never prints: it tells sentences by a callback.
  */
 #ifndef CUSPLICE_TOOLS_REPLAY_RUN_H
 #define CUSPLICE_TOOLS_REPLAY_RUN_H

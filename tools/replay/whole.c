@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Checks that a replayable trace is whole, by trace/reader_whole.c, and tells what is missing. The
+ * verbs replay and bench call it. It never judges what the program did: the player does.
+ */
 #include "tools/replay/whole.h"
 
 enum { SAID = 16 }; /* sentences, at most */

@@ -1,4 +1,4 @@
-/* Refusing a trace before a player is started. */
+/* Refuses a damaged trace before a player is started. The verbs replay and bench call it. */
 #ifndef CUSPLICE_TOOLS_REPLAY_WHOLE_H
 #define CUSPLICE_TOOLS_REPLAY_WHOLE_H
 

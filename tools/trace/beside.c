@@ -1,4 +1,7 @@
-/* Runs in tools alone, on one thread. */
+/*
+ * Opens, renames or removes the partial file. Writers of tools call it, on one thread. It never
+ * replaces a file unless told to, and its inputs never.
+ */
 #define _GNU_SOURCE
 #include "tools/trace/beside.h"
 

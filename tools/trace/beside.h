@@ -1,7 +1,7 @@
 /*
- * A file that is made beside its final name and gets it when it is whole: what stands under the
- * name is all of it or what was there before. It is as private as what it is made from. Called by
- * every verb that writes a file; one thread (it reads the umask by setting it).
+ * A file that is made beside its final name and renamed when it is whole. Every verb that writes a
+ * file calls it, on one thread, since it reads the umask by setting it. The file is never more
+ * readable than what it is made from.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_BESIDE_H
 #define CUSPLICE_TOOLS_TRACE_BESIDE_H

@@ -1,4 +1,8 @@
-/* See the header. */
+/*
+ * Sets the bounds, and ends the process when one is reached: it says so, removes partial files and
+ * exits with 1. The verbs and the readers of files call it. Without budget_begin it never bounds
+ * anything.
+ */
 #define _GNU_SOURCE
 #include "tools/trace/budget.h"
 

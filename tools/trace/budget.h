@@ -1,7 +1,7 @@
 /*
- * What a command may use to read a file that somebody else made: memory and processor time, by the
- * length of the file. The readers bound themselves; this is for what they overlooked. One for the
- * process, set by the verbs; one thread.
+ * How much memory and processor time a verb may use to read a stranger's file, by the file's
+ * length. The readers have bounds of their own; this one is for what they overlook. The verbs set
+ * it, once a process, on one thread. It never bounds the library.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_BUDGET_H
 #define CUSPLICE_TOOLS_TRACE_BUDGET_H

@@ -1,3 +1,7 @@
+/*
+ * Looks a name up in the rows of cuda_api.def and runtime_api.def. import.c calls it. An unknown
+ * name is a barrier; it never fails.
+ */
 #include "tools/trace/call_class.h"
 
 #include <stdio.h>

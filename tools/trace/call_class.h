@@ -1,6 +1,6 @@
 /*
- * What a call of the driver or of the runtime is to deferred work, by its name as a profiler gives
- * it: the rows of shim/api/cuda_api.def and of runtime_api.def.
+ * What a call of the driver or the runtime means for deferred ops, by its name in a profile.
+ * import.c asks. The answers are the rows of shim/api/cuda_api.def and runtime_api.def.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_CALL_CLASS_H
 #define CUSPLICE_TOOLS_TRACE_CALL_CLASS_H

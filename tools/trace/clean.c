@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Writes one text in the form that its format needs. Every verb calls it. Any thread; it keeps no
+ * state and never fails.
+ */
 #include "tools/trace/clean.h"
 
 #include <stdlib.h>

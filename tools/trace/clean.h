@@ -1,11 +1,8 @@
 /*
- * Text that others wrote (names and facts of traces, files, databases, other processes), made safe
- * for the format that it is printed in: terminal, CSV, Markdown, dot, XML, JSON. Every verb prints
- * such text by these. Any thread; no state.
- *
- * Not shown in any format, but as '?' (in JSON as \u escape): control characters, also those from
- * U+0080 to U+009F; characters that turn the direction of writing, end lines or have no width;
- * bytes that are not UTF-8.
+ * Makes text that others wrote (names, facts, files) safe for a terminal, CSV, Markdown, dot, XML
+ * or JSON. Every verb prints such text by it. Any thread; no state. Control characters, marks that
+ * turn the direction of writing, and invalid UTF-8 are never printed: '?' stands for them, or a \u
+ * escape in JSON.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_CLEAN_H
 #define CUSPLICE_TOOLS_TRACE_CLEAN_H

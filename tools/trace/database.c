@@ -1,4 +1,7 @@
-/* Runs in tools alone, on one thread. */
+/*
+ * Creates the tables of schema.h beside the final name, and inserts rows. export_sqlite.c calls
+ * it, on one thread. It never reads a row.
+ */
 #include "tools/trace/database.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
-/* A database that is written: made beside its name, one transaction, a prepared statement for each
- * table. An error sticks and is told by database_close. */
+/*
+ * A SQLite database that is being written: one transaction, one prepared statement for each table.
+ * export_sqlite.c calls it, on one thread. An error sticks until database_close tells it. It never
+ * opens a database that exists.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_DATABASE_H
 #define CUSPLICE_TOOLS_TRACE_DATABASE_H
 

@@ -1,9 +1,7 @@
 /*
- * The one thing for which the C++ runtime is asked. A name of some hundred bytes can stand for
- * gigabytes, since it may refer to its own parts again and again; an expression can take for ever.
- * A name with few references and no expression is harmless; others are demangled by a child with
- * bounds of its own: where it ends, the name stays as it is. Called on one thread of a tool; a tool
- * without such names has no child.
+ * Asks the C++ runtime for a name. A short name can stand for gigabytes or take for ever, so a
+ * child with bounds demangles names with expressions or many references. names.c and kind_names.c
+ * call it, on one thread. A name that fails stays mangled.
  */
 #define _GNU_SOURCE
 #include "tools/trace/demangle.h"

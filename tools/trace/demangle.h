@@ -1,4 +1,4 @@
-/* Mangled names as people read them. One thread. */
+/* Mangled C++ names as people read them. names.c and kind_names.c call it, on one thread. */
 #ifndef CUSPLICE_TOOLS_TRACE_DEMANGLE_H
 #define CUSPLICE_TOOLS_TRACE_DEMANGLE_H
 

@@ -1,8 +1,7 @@
 /*
- * Two traces against each other. Steps are aligned by signature and occurrence: the third step of a
- * signature in A is the third one of it in B, whenever they ran. Steps of one signature have the
- * same ops in the same order, so their ops are aligned one by one. What has no partner is in one
- * trace only.
+ * Compares two traces. It pairs the n-th step of a signature in A with the n-th in B, and their
+ * ops one by one, since equal signatures have equal ops. verb_diff.c calls it. It never pairs by
+ * time.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* dump --dot: one step. */
+/*
+ * Writes one step as a digraph for Graphviz. verb_dump.c calls it. It never reads the trace file,
+ * only the model.
+ */
 #include <inttypes.h>
 
 #include "tools/trace/clean.h"

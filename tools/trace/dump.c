@@ -1,4 +1,7 @@
-/* See the header. Ops are numbered in the order of the trace, as the model has them. */
+/*
+ * Writes a trace as JSON lines, with ops numbered in the order of the trace. The verbs dump and
+ * export call it. It never keeps the output in memory.
+ */
 #include "tools/trace/dump.h"
 
 #include <inttypes.h>

@@ -1,4 +1,7 @@
-/* What `cusplice dump` prints and `cusplice export --jsonl` writes. */
+/*
+ * What `cusplice dump` prints and `cusplice export --jsonl` writes. Both verbs call it. It never
+ * opens a file.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_DUMP_H
 #define CUSPLICE_TOOLS_TRACE_DUMP_H
 

@@ -1,4 +1,7 @@
-/* What the exports share. */
+/*
+ * Names for kinds, outcomes and calls that all exports share. The export_*.c files and
+ * import_read.c call it. It never writes.
+ */
 #include "tools/trace/export.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*
- * A trace in the formats of other tools. tools/README.md says what stands in each.
+ * A trace in the formats of other tools; tools/README.md describes them. verb_export.c calls it,
+ * on one thread. It never changes the trace.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_EXPORT_H
 #define CUSPLICE_TOOLS_TRACE_EXPORT_H

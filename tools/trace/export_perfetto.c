@@ -1,7 +1,7 @@
 /*
- * Chrome's JSON of traces, as ui.perfetto.dev and the viewers of PyTorch's profiler read it: a
- * track for each stream (pid: the device, tid: the stream) and each thread of the program. Written
- * in one pass over the events and one over each stream.
+ * Writes Chrome's JSON for ui.perfetto.dev and PyTorch's viewers: a track for each thread, and one
+ * for each stream (pid: the device, tid: the stream). verb_export.c calls it. One pass over the
+ * events, then one over each stream; it never keeps the output in memory.
  */
 #include "tools/trace/export.h"
 #include "tools/trace/intern.h"
@@ -182,6 +182,8 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
     out_key_text(w->out, "fate", export_outcome(op));
     if (op->op->eager)
         out_key_text(w->out, "eager", cst_string(w->trace, op->op->eager));
+    if (op->op->why)
+        out_key_text(w->out, "why", cst_string(w->trace, op->op->why));
     if (op->op->result)
         out_key_signed(w->out, "result", op->op->result);
     out_text(w->out, "}}");

@@ -1,4 +1,7 @@
-/* SQLite, for queries: schema.h lists the tables. */
+/*
+ * Writes the SQLite database of `cusplice export`; schema.h lists its tables. verb_export.c calls
+ * it. It never reads the database back.
+ */
 #include "tools/trace/export.h"
 
 #include <inttypes.h>

@@ -1,4 +1,7 @@
-/* A checker of JSON (RFC 8259) that copies what it accepts. It nests 64 deep at most. */
+/*
+ * A checker of JSON (RFC 8259) that copies what it accepts. The verbs and the player call it. It
+ * never nests deeper than 64.
+ */
 #include "tools/trace/facts.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /*
- * The facts of a trace: a JSON object that somebody else wrote. Checked, made one line, and its
- * members told one by one.
+ * The facts of a trace: a JSON object that somebody else wrote. It is checked, made one line, and
+ * told member by member. The verbs and the player call it. Any thread; it never trusts the text.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_FACTS_H
 #define CUSPLICE_TOOLS_TRACE_FACTS_H

@@ -1,4 +1,7 @@
-/* The page put together: its parts in their places, its tables, and how it becomes a file. */
+/*
+ * Puts the page together: template, styles, scripts, tables, totals and facts. verb_report.c calls
+ * it. It never writes a text of the trace outside JSON.
+ */
 #include "tools/trace/html.h"
 
 #include <errno.h>

@@ -1,12 +1,8 @@
 /*
- * A trace as one page: the file that `report --html` writes. It needs nothing but a browser: no
- * network, no other file.
- *
- * The page is page.html with page.css and the page*.js files in it, which the build turns into C,
- * and the data: tables as `report --format json` prints them, ops and graph launches as columns of
- * variable-length numbers in base64 (html_data.c). Every text of a trace stands in JSON in which
- * '<' is written \u003c, so that nothing in it can end the element that it stands in; the scripts
- * only ever set it as text.
+ * A trace as one HTML page, for `cusplice report --html`. verb_report.c calls it. The page is
+ * page.html with page.css and page*.js, and the data. It needs no network and no other file. Every
+ * '<' of the data is written \u003c and scripts set texts as text, so no text of a trace becomes
+ * HTML.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_HTML_H
 #define CUSPLICE_TOOLS_TRACE_HTML_H
@@ -37,7 +33,7 @@ typedef bool html_json_fn(FILE *to, const struct look *look, const void *context
 bool html_json(FILE *to, const char *id, html_json_fn *fill, const struct look *look,
                const void *context);
 
-/* What the timeline and the strip are made from. False without memory. */
+/* What the strip is made from. False without memory. */
 bool html_data(FILE *to, const struct look *look);
 
 #ifdef __cplusplus

@@ -1,17 +1,6 @@
 /*
- * The columns of a page. Each is a script element with an id that begins with `c-`: numbers of
- * seven bits a byte, the lowest first, in base64. Times are differences to the one before.
- *
- *   c-op-*    by op, in the order of the trace: time (ns), host (ns), shape, stream, thread,
- *             out (0: none, else 1 + the zigzag difference to the last out), alone (why it is in
- *             no graph, in the JSON `lists`; 0: see its out)
- *   c-out-*   by LAUNCH and FLUSH: time, host, build (ns), stream, n, how (1 to 3: enum cst_choice,
- *             0: FLUSH), segment, variant, patched; of a FLUSH segment and variant are its cause
- * and reason, by number in `texts` ([text, what it means, what to do]) c-call-*  by call that is no
- * op: time, host, stream (0: none, else 1 + it), thread, label c-shape-* by kind and dimensions
- * that came together: kind, d0 to d6 c-gpu-*   by op of which it is known when it ran: op
- * (difference), begin (zigzag, from its call on), time c-step-*  by step of the model: stream, n,
- * signature, begin (zigzag), time
+ * Writes the ops, graph launches and steps of a page as columns of numbers. html.c calls it, and
+ * page_data.js reads them. It never opens a file.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,26 +14,38 @@
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
+/*
+ * Each column is a script element with an id that begins with `c-`: numbers of seven bits a byte,
+ * the lowest first, in base64. Times of ops are differences to the op before.
+ *
+ *   c-op-*    by op, in the order of the trace: time (ns), host (ns), shape, stream, thread,
+ *             out (0: none, else 1 + the zigzag difference to the last out), alone (why it is in
+ *             no graph, in the JSON `lists`; 0: see its out)
+ *   c-out-*   by LAUNCH and FLUSH: host, build (ns), n, how (1 to 3: enum cst_choice, 0: FLUSH),
+ *             segment, variant, patched; of a FLUSH segment and variant are its cause and reason, by
+ *             number in `texts` ([text, what it means, what to do])
+ *   c-shape-* by kind and dimensions that came together: kind, d0 to d6
+ *   c-gpu-*   by op of which it is known when it ran: op (difference), begin (zigzag, from its call
+ *             on), time
+ *   c-step-*  by step of the model: stream, n, signature, time
+ */
 struct column {
     uint8_t *at;
     size_t n, room;
 };
 
 enum { TIME, HOST, SHAPE, STREAM, THREAD, OUT, ALONE, OPS };
-enum { O_TIME, O_HOST, O_BUILD, O_STREAM, O_N, O_HOW, O_SEGMENT, O_VARIANT, O_PATCHED, OUTS };
-enum { C_TIME, C_HOST, C_STREAM, C_THREAD, C_LABEL, CALLS };
+enum { OUTS = 7 };
 enum { S_KIND, S_D0, S_D6 = S_D0 + 6, SHAPES };
-enum { T_STREAM, T_N, T_SIGNATURE, T_BEGIN, T_TIME, STEPS };
-
+enum { T_STREAM, T_N, T_SIGNATURE, T_TIME, STEPS };
 enum { G_OP, G_BEGIN, G_TIME, GPUS };
+enum { LISTS = 3 };
 
 static const char *const op_ids[] = {"time", "host", "shape", "stream", "thread", "out", "alone"};
-static const char *const out_ids[] = {"time", "host",  "build",   "stream", "n",
-                                      "how",  "piece", "variant", "patched"};
-static const char *const call_ids[] = {"time", "host", "stream", "thread", "label"};
+static const char *const out_ids[] = {"host", "build", "n", "how", "piece", "variant", "patched"};
 static const char *const shape_ids[] = {"kind", "d0", "d1", "d2", "d3", "d4", "d5", "d6"};
 static const char *const gpu_ids[] = {"op", "begin", "time"};
-static const char *const step_ids[] = {"stream", "n", "signature", "begin", "time"};
+static const char *const step_ids[] = {"stream", "n", "signature", "time"};
 
 /* What ops or calls have in common, numbered as they come. Keys are bytes. */
 struct number_of {
@@ -58,17 +59,17 @@ struct number_of {
 
 struct data {
     const struct look *look;
-    struct column op[OPS], out[OUTS], call[CALLS], shape[SHAPES], step[STEPS], gpu[GPUS];
+    struct column op[OPS], out[OUTS], shape[SHAPES], step[STEPS], gpu[GPUS];
     struct number_of shapes;
-    struct report_rows alone, labels, texts, signatures;
-    struct cus_json lists_alone, lists_labels, lists_texts, lists_signatures;
-    char *json[4];
-    size_t json_bytes[4];
+    struct report_rows alone, texts, signatures;
+    struct cus_json lists_alone, lists_texts, lists_signatures;
+    char *json[LISTS];
+    size_t json_bytes[LISTS];
     struct where {
         const struct cst_record *out;
         uint32_t number;
     } * outs; /* by address */
-    uint32_t n_outs, n_calls;
+    uint32_t n_outs;
     bool failed;
 };
 
@@ -261,93 +262,36 @@ static void take_ops(struct data *data) {
     }
 }
 
-static void take_out(struct data *data, const struct cst_record *record, uint64_t since) {
-    struct column *to = data->out;
-    put(data, &to[O_TIME], since);
+static void put_out(struct data *data, const uint64_t values[OUTS]) {
+    for (unsigned i = 0; i < OUTS; i++)
+        put(data, &data->out[i], values[i]);
+}
+
+/* The values stand in the order of out_ids. */
+static void take_out(struct data *data, const struct cst_record *record) {
     if (record->type == CST_LAUNCH) {
         const struct cst_launch *launch = (const struct cst_launch *)record;
-        const uint64_t values[] = {launch->host_ns, launch->build_ns, launch->stream,
-                                   launch->n,       record->flags,    launch->segment,
-                                   launch->variant, launch->patched};
-        for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
-            put(data, &to[O_HOST + i], values[i]);
+        put_out(data, (uint64_t[OUTS]){launch->host_ns, launch->build_ns, launch->n, record->flags,
+                                       launch->segment, launch->variant, launch->patched});
     } else {
         const struct cst_flush *flush = (const struct cst_flush *)record;
         uint32_t cause = text_of(data, &data->texts, &data->lists_texts, flush->cause);
         uint32_t reason = text_of(data, &data->texts, &data->lists_texts, flush->reason);
-        const uint64_t values[] = {0, 0, flush->stream, flush->n, 0, cause, reason, 0};
-        for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
-            put(data, &to[O_HOST + i], values[i]);
+        put_out(data, (uint64_t[OUTS]){0, 0, flush->n, 0, cause, reason, 0});
     }
     data->outs[data->n_outs] = (struct where){record, data->n_outs};
     data->n_outs++;
 }
 
-/* enum cst_what in words, for calls without a name and beside it. */
-static const char *const what_words[] = {
-    "",
-    "flush",
-    "end of step",
-    "break",
-    "suspend",
-    "copy that may sleep",
-    "stream gone",
-    "context gone",
-    "code gone",
-    "memory gone",
-    "memory ran out",
-    "function changed",
-    "stream changed",
-    "taint",
-    "capture began",
-    "capture ended",
-    "unknown entry point",
-    "profiler",
-    "off",
-    "drain",
-    "stream complete",
-};
-
-static void take_call(struct data *data, const struct cst_call *call, uint64_t since) {
-    char label[300];
-    const char *name = cst_string(data->look->trace, call->name);
-    const char *what =
-        call->what < sizeof what_words / sizeof *what_words ? what_words[call->what] : "";
-    snprintf(label, sizeof label, "%.200s%s%s", name, *name && *what ? ": " : "", what);
-    uint32_t known = data->labels.n;
-    uint32_t number = report_row(&data->labels, (uint64_t)call->name << 8 | call->what, "");
-    if (number == CST_NONE) {
-        data->failed = true;
-        return;
-    }
-    if (number == known)
-        cus_json_text(&data->lists_labels, NULL, label);
-    put(data, &data->call[C_TIME], since);
-    put(data, &data->call[C_HOST], call->host_ns);
-    put(data, &data->call[C_STREAM], call->stream == CST_NONE ? 0 : 1 + (uint64_t)call->stream);
-    put(data, &data->call[C_THREAD], call->head.thread);
-    put(data, &data->call[C_LABEL], number);
-    data->n_calls++;
-}
-
 static void take_events(struct data *data) {
     const struct cst_trace *trace = data->look->trace;
-    uint64_t out = trace->begin_ns, call = trace->begin_ns;
-    for (size_t i = 0; i < trace->n_events && !data->failed; i++) {
-        const struct cst_record *record = trace->events[i];
-        if (record->type == CST_LAUNCH || record->type == CST_FLUSH) {
-            take_out(data, record, record->ns - out);
-            out = record->ns;
-        } else if (record->type == CST_CALL) {
-            take_call(data, (const struct cst_call *)record, record->ns - call);
-            call = record->ns;
-        }
-    }
+    for (size_t i = 0; i < trace->n_events && !data->failed; i++)
+        if (trace->events[i]->type == CST_LAUNCH || trace->events[i]->type == CST_FLUSH)
+            take_out(data, trace->events[i]);
 }
 
 static void take_steps(struct data *data) {
     const struct model *model = data->look->model;
-    uint64_t before = data->look->trace->begin_ns;
     for (uint32_t i = 0; i < model->n_steps && !data->failed; i++) {
         const struct model_step *step = &model->steps[i];
         uint32_t known = data->signatures.n;
@@ -364,9 +308,7 @@ static void take_steps(struct data *data) {
         put(data, &data->step[T_STREAM], step->stream);
         put(data, &data->step[T_N], step->n_ops);
         put(data, &data->step[T_SIGNATURE], number);
-        put(data, &data->step[T_BEGIN], zigzag((int64_t)(step->begin_ns - before)));
         put(data, &data->step[T_TIME], step->end_ns - step->begin_ns);
-        before = step->begin_ns;
     }
 }
 
@@ -398,21 +340,15 @@ static bool put_lists(FILE *to, const struct look *look, const void *context) {
     const struct data *data = context;
     const struct cst_trace *trace = look->trace;
     struct cus_json json = json_to(to, CUS_JSON_SPACED);
-    static const char *const keys[] = {"alone", "labels", "texts", "signatures"};
+    static const char *const keys[LISTS] = {"alone", "texts", "signatures"};
     cus_json_open(&json, NULL, '{');
     cus_json_integer(&json, "ops", look->model->n_ops);
     cus_json_integer(&json, "outs", data->n_outs);
-    cus_json_integer(&json, "calls", data->n_calls);
     cus_json_integer(&json, "shapes", data->shapes.n);
     cus_json_integer(&json, "steps", look->model->n_steps);
     cus_json_integer(&json, "gpu", (int64_t)look->model->gpu_known);
     put_kinds(&json, look);
-    cus_json_open(&json, "streams", '[');
-    for (uint32_t i = 0; i < trace->n_streams; i++) {
-        const struct cst_stream *stream = trace->streams[i];
-        cus_json_integer(&json, NULL, stream ? stream->kind : 0);
-    }
-    cus_json_close(&json, ']');
+    cus_json_integer(&json, "streams", trace->n_streams);
     cus_json_open(&json, "threads", '[');
     for (uint32_t i = 0; i < trace->n_threads; i++) {
         const struct cst_thread *thread = trace->threads[i];
@@ -422,7 +358,7 @@ static bool put_lists(FILE *to, const struct look *look, const void *context) {
         cus_json_close(&json, ']');
     }
     cus_json_close(&json, ']');
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < LISTS; i++)
         cus_json_raw(&json, keys[i], data->json[i]);
     cus_json_close(&json, '}');
     return true;
@@ -430,11 +366,10 @@ static bool put_lists(FILE *to, const struct look *look, const void *context) {
 
 bool html_data(FILE *to, const struct look *look) {
     struct data data = {.look = look};
-    struct cus_json *lists[] = {&data.lists_alone, &data.lists_labels, &data.lists_texts,
-                                &data.lists_signatures};
+    struct cus_json *lists[LISTS] = {&data.lists_alone, &data.lists_texts, &data.lists_signatures};
     data.outs = malloc((look->trace->n_events + 1) * sizeof *data.outs);
     data.failed = !data.outs;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < LISTS; i++) {
         *lists[i] = json_to(open_memstream(&data.json[i], &data.json_bytes[i]), CUS_JSON_SPACED);
         if (lists[i]->to)
             cus_json_open(lists[i], NULL, '[');
@@ -446,7 +381,7 @@ bool html_data(FILE *to, const struct look *look) {
         take_ops(&data);
         take_steps(&data);
     }
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < LISTS; i++) {
         if (!lists[i]->to)
             continue;
         cus_json_close(lists[i], ']');
@@ -455,14 +390,12 @@ bool html_data(FILE *to, const struct look *look) {
     data.failed = data.failed || !html_json(to, "lists", put_lists, look, &data);
     put_columns(to, "op", op_ids, data.op, OPS);
     put_columns(to, "out", out_ids, data.out, OUTS);
-    put_columns(to, "call", call_ids, data.call, CALLS);
     put_columns(to, "shape", shape_ids, data.shape, SHAPES);
     put_columns(to, "step", step_ids, data.step, STEPS);
     put_columns(to, "gpu", gpu_ids, data.gpu, GPUS);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < LISTS; i++)
         free(data.json[i]);
     report_rows_free(&data.alone);
-    report_rows_free(&data.labels);
     report_rows_free(&data.texts);
     report_rows_free(&data.signatures);
     free(data.shapes.slots);

@@ -1,7 +1,7 @@
 /*
- * Writes a trace of what was read: ops and calls in the order in which the program made them. An
- * execution stands where its call was made (the RUNTIME row of its correlation), or where it ran
- * when there is no such row.
+ * Writes the trace of a profile: ops and calls in the order in which the program made them. An
+ * execution stands at its call (the RUNTIME row of its correlation), or else at its GPU time.
+ * verb_import.c calls it. It never reads SQL itself.
  */
 #include "tools/trace/import_gpu.h"
 

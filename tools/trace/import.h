@@ -1,5 +1,6 @@
 /*
- * A trace out of a profile: an SQLite file as `nsys export` writes it, or as cusplice export does.
+ * Makes a trace of a profile: an SQLite file from `nsys export` or `cusplice export`.
+ * verb_import.c calls it. It never changes the database.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_IMPORT_H
 #define CUSPLICE_TOOLS_TRACE_IMPORT_H

@@ -1,5 +1,6 @@
 /*
- * What a trace says of the profile that it was made of. Called once by import.c, behind all ops.
+ * Writes the facts that a trace has of its profile. import.c calls it once, behind all ops. It
+ * never copies a text without cleaning it.
  */
 #include "tools/trace/import.h"
 

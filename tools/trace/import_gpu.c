@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Makes GPU records and the numbers of their streams. import.c calls it for each op. It never
+ * writes a record whose length is unknown.
+ */
 #include "tools/trace/import_gpu.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* When the ops of a profile ran, as records of a trace. For import.c. */
+/* Writes when the ops of a profile ran, as records of a trace. import.c calls it. */
 #ifndef CUSPLICE_TOOLS_TRACE_IMPORT_GPU_H
 #define CUSPLICE_TOOLS_TRACE_IMPORT_GPU_H
 

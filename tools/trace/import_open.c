@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Opens the file read-only, switches SQLite's risky features off, and interrupts a query that
+ * takes too many steps. import_read.c calls it. It never writes to the database.
+ */
 #include "tools/trace/import_open.h"
 
 #include <errno.h>

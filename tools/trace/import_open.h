@@ -1,6 +1,6 @@
 /*
- * A database that somebody else made, opened so that reading it is reading its tables: bounded by
- * the length of the file, whatever it holds. For import_read.c.
+ * Opens a stranger's database so that reading it reads tables only, bounded by the file's length.
+ * import_read.c calls it, on one thread. It never runs what the database holds.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_IMPORT_OPEN_H
 #define CUSPLICE_TOOLS_TRACE_IMPORT_OPEN_H

@@ -1,7 +1,7 @@
 /*
- * Reads what an export has. Tables are made lazily and columns differ by version, so each is asked
- * for before it is used. The file may be anybody's: tables alone are read, whose rows, texts and
- * steps are bounded by the length of the file (import_open.h).
+ * Reads the tables of a profile. Exports make tables lazily and versions differ in columns, so
+ * each is asked for first. import.c calls it. It never reads a view, nor more rows and text than
+ * import_open.h allows.
  */
 #include "tools/trace/import.h"
 

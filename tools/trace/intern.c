@@ -1,3 +1,7 @@
+/*
+ * A hash table with open addressing that doubles when half full. Exports and imports call it, on
+ * one thread. It never exits without memory: it returns 0.
+ */
 #include "tools/trace/intern.h"
 
 #include <stdlib.h>

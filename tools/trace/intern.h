@@ -1,4 +1,7 @@
-/* Numbers for byte strings: the same for the same bytes, from 1 on. */
+/*
+ * Numbers for byte strings: equal bytes have equal numbers, from 1 on. Exports and imports call
+ * it, on one thread. It never forgets a string.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_INTERN_H
 #define CUSPLICE_TOOLS_TRACE_INTERN_H
 

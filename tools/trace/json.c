@@ -1,4 +1,7 @@
-/* See the header. A dump has millions of lines: hence the calls without a lock. */
+/*
+ * Connects the JSON writer to stdio. A dump has millions of lines, so it calls stdio without
+ * locks. Verbs and reports call it, one thread for a FILE. It never flushes.
+ */
 #include "tools/trace/json.h"
 
 static void put(void *to, const char *bytes, size_t n) {

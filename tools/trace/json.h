@@ -1,4 +1,7 @@
-/* JSON (shim/base/json.h) to a FILE, and numbers that are not whole. */
+/*
+ * Writes JSON (shim/base/json.h) to a FILE, with numbers that are not whole. Verbs and reports
+ * call it. It never reads JSON.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_JSON_H
 #define CUSPLICE_TOOLS_TRACE_JSON_H
 

@@ -1,3 +1,7 @@
+/*
+ * Makes the three forms of each kind's name. verb_export.c calls it. Kinds of one name share the
+ * texts; it never changes the trace.
+ */
 #include "tools/trace/kind_names.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* The names of a trace's kinds in the forms that people read. */
+/*
+ * The names of all kinds of a trace: mangled, base and demangled. verb_export.c calls it once. It
+ * never asks for a name twice.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_KIND_NAMES_H
 #define CUSPLICE_TOOLS_TRACE_KIND_NAMES_H
 

@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Opens a trace, hashes its kinds and steps, and answers small questions of reports. The verbs
+ * that look at traces call it, on one thread. It never prints.
+ */
 #include "tools/trace/look.h"
 
 #include <stdlib.h>

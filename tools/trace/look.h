@@ -1,6 +1,6 @@
 /*
- * A trace that is open for looking: its records, its model, its names, and what several reports
- * share. Read once, then only read.
+ * An open trace: records, model, names, signatures, and helpers that several reports share. The
+ * verbs that look at traces call it. Nothing changes it after look_open.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_LOOK_H
 #define CUSPLICE_TOOLS_TRACE_LOOK_H

@@ -1,4 +1,7 @@
-/* One pass over the events, with a queue of deferred ops for each stream. */
+/*
+ * Makes the model in one pass over the events, with a queue of deferred ops for each stream.
+ * look.c and verb_calibrate.c call it. It never reads the file.
+ */
 #include "tools/trace/model.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * What a trace means: each op with what became of it, each stream's steps, one pass over the
- * events. Reports, exports and diffs share it.
+ * What a trace means: the outcome of each op, and the steps of each stream. Reports, exports,
+ * diffs and calibrate share it. It is never changed after model_make.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_MODEL_H
 #define CUSPLICE_TOOLS_TRACE_MODEL_H

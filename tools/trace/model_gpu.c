@@ -1,7 +1,7 @@
 /*
- * Which of CUPTI's records is of which op. The ops of a lane (a stream as CUPTI numbers it) and the
- * records of that number are put in step, oldest first. Called once by model_make; each lane costs
- * as much as it has ops and records, whatever else the file holds.
+ * Decides which of CUPTI's records belongs to which op: per stream number, it brings ops and
+ * records into step, oldest first. model_make calls it once. A stream costs by its own ops and
+ * records; it never guesses where they do not fit.
  */
 #include "tools/trace/model_gpu.h"
 

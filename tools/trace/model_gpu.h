@@ -1,4 +1,7 @@
-/* When ops ran, as CUPTI says. Private to the model. */
+/*
+ * Joins ops with CUPTI's records of them. model.c calls it once. It never changes anything but
+ * `gpu` of an op.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_MODEL_GPU_H
 #define CUSPLICE_TOOLS_TRACE_MODEL_GPU_H
 

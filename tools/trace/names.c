@@ -1,4 +1,4 @@
-/* See the header. */
+/* Makes and keeps names. Reports call it by names_of, on one thread. It never changes the trace. */
 #include "tools/trace/names.h"
 
 #include <stdlib.h>

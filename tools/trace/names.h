@@ -1,5 +1,6 @@
 /*
- * Names of kinds in the form that was asked for: made when first asked for, kept until the end.
+ * Names of kinds in one form, made when first asked for and kept until the end. Reports call it,
+ * on one thread. It never returns NULL for a kind.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_NAMES_H
 #define CUSPLICE_TOOLS_TRACE_NAMES_H

@@ -1,4 +1,7 @@
-/* Runs in tools alone. */
+/*
+ * Fills the buffer, writes it, and gives the file its name. Exports call it, on one thread. It
+ * never writes after the first error.
+ */
 #include "tools/trace/out.h"
 
 #include <errno.h>

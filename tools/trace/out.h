@@ -1,6 +1,6 @@
 /*
- * A text file on its way out, through a buffer: JSON in particular. An error sticks and is told by
- * out_close. One thread.
+ * A text file on its way out, with a buffer and helpers for JSON. Exports call it, on one thread.
+ * An error sticks until out_close tells it. A file that fails is never left behind.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_OUT_H
 #define CUSPLICE_TOOLS_TRACE_OUT_H

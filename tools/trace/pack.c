@@ -1,5 +1,6 @@
 /*
- * Block by block, without a look at what is in them.
+ * Copies a trace block by block, compressing those that get shorter, and renames the copy.
+ * verb_record.c calls it. It never looks into a block.
  */
 #include "tools/trace/pack.h"
 

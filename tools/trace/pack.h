@@ -1,4 +1,7 @@
-/* The blocks of a trace, packed where they stand. */
+/*
+ * Compresses the blocks of a trace file in place of the old file. verb_record.c calls it after a
+ * replayable recording. It never changes what the trace says.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_PACK_H
 #define CUSPLICE_TOOLS_TRACE_PACK_H
 

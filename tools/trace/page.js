@@ -1,20 +1,18 @@
 "use strict";
-// The page as a whole: what stands on top, colours, tooltips, the search, and the start. Texts of
-// the trace get into the page as textContent or onto a canvas, never as HTML.
+// The page as a whole: totals, facts, colours, tooltips, the search, and the start. The browser runs
+// it last. A text of the trace gets into the page as textContent, never as HTML.
 
 class Page {
     constructor() {
         this.data = document.body.dataset;
         this.d = unpack();
-        this.hits = null; // by box: the search finds it
+        this.hits = null; // by op: the search finds it
         this.tipBox = document.getElementById("tip");
         addAround(this.d);
         this.style();
         this.top();
         this.facts();
-        this.timeline = new Timeline(this);
         this.strip = new Strip(this);
-        this.legend("lanes-legend", this.d.classCount);
         const tables = this.d.tables;
         this.tables = [
             new Table(document.getElementById("t-breaks"), "breaks", tables.breaks),
@@ -24,7 +22,6 @@ class Page {
         ];
         const usual = this.strip.usual();
         if (usual >= 0) this.strip.show(usual);
-        else this.timeline.draw();
         this.listen();
         this.tell();
     }
@@ -47,11 +44,6 @@ class Page {
         const value = (name) => style.getPropertyValue(name).trim();
         this.colors = this.d.classes.map((c) => value(c.color));
         this.text = value("--text");
-        this.quiet = value("--quiet");
-        this.line = value("--line");
-        this.onBox = value("--on-box");
-        this.shade = value("--shade");
-        this.hit = value("--hit");
     }
 
     // A canvas of that size in CSS pixels, its context scaled to the screen's.
@@ -155,34 +147,12 @@ class Page {
             nameOf(d, op),
             shapeText(d, op),
             fateText(d, op),
-            `stream ${d.opStream[op]}, thread ${d.lists.threads[d.opThread[op]][0]}, at ${time(d.opTime[op])}, call took ${time(d.opHost[op])}`,
-            ...(d.g && d.gpuOf[op] >= 0
+            `stream ${d.opStream[op]}, thread ${d.lists.threads[d.opThread[op]].filter(Boolean).join(" ")}, at ${time(d.opTime[op])}, call took ${time(d.opHost[op])}`,
+            ...(d.gpuOf[op] >= 0
                 ? [`on the GPU at ${time(d.gpuBegin[d.gpuOf[op]])} for ${time(d.gpuTime[d.gpuOf[op]])}`]
                 : []),
             ...[kindOf(d, op).symbol, kindOf(d, op).file].filter(Boolean),
         ];
-    }
-
-    boxLines(box) {
-        const d = this.d;
-        if (box < d.n) return this.opLines(box);
-        if (box < d.n + d.m) {
-            const out = box - d.n;
-            return [this.boxName(box), outText(d, out), `stream ${d.outStream[out]}, at ${time(d.outTime[out])}`];
-        }
-        const call = box - d.n - d.m;
-        if (call >= d.c) return this.opLines(d.gpuOp[call - d.c]);
-        const stream = d.callStream[call] ? `, stream ${d.callStream[call] - 1}` : "";
-        return [this.boxName(box), `at ${time(d.callTime[call])}, ${time(d.callHost[call])} in the library${stream}`];
-    }
-
-    boxName(box) {
-        const d = this.d;
-        if (box < d.n) return nameOf(d, box);
-        if (box >= d.n + d.m + d.c) return nameOf(d, d.gpuOp[box - d.n - d.m - d.c]);
-        if (box >= d.n + d.m) return d.lists.labels[d.callLabel[box - d.n - d.m]];
-        const out = box - d.n;
-        return d.outHow[out] ? `segment ${d.outSegment[out]}, ${count(d.outN[out])} ops` : `flush of ${count(d.outN[out])} ops`;
     }
 
     tip(lines, x, y) {
@@ -211,26 +181,19 @@ class Page {
             const has = (s) => (s ? s.toLowerCase().includes(query) : false);
             const kinds = d.lists.kinds.map((k) => (k && (has(k.name) || has(k.symbol)) ? 1 : 0));
             const alone = [0, ...d.lists.alone.map((a) => (a[0] && (has(a[1]) || has(a[2])) ? 1 : 0))];
-            const labels = d.lists.labels.map((label) => (has(label) ? 1 : 0));
             const texts = d.lists.texts.map((t) => (has(t) ? 1 : 0));
-            this.hits = new Uint8Array(d.boxBegin.length);
-            for (let i = 0; i < d.m; i++)
-                if (!d.outHow[i] && (texts[d.outSegment[i]] || texts[d.outVariant[i]])) this.hits[d.n + i] = 1;
+            const flushes = d.outHow.map((how, i) => (!how && (texts[d.outSegment[i]] || texts[d.outVariant[i]]) ? 1 : 0));
+            this.hits = new Uint8Array(d.n);
             for (let i = 0; i < d.n; i++) {
                 const out = d.opOut[i];
-                if (!kinds[d.shapeKind[d.opShape[i]]] && !alone[d.opAlone[i]]) continue;
+                if (!kinds[d.shapeKind[d.opShape[i]]] && !alone[d.opAlone[i]] && !(out >= 0 && flushes[out])) continue;
                 this.hits[i] = 1;
                 found++;
-                if (out >= 0) this.hits[d.n + out] = 1;
             }
-            for (let i = 0; i < d.c; i++) this.hits[d.n + d.m + i] = labels[d.callLabel[i]];
-            for (let i = 0; i < d.g; i++) this.hits[d.n + d.m + d.c + i] = this.hits[d.gpuOp[i]];
         }
-        for (const lane of this.timeline.lanes) lane.find(this.hits);
         document.getElementById("found").textContent = query ? `${count(found)} ops found` : "";
         this.data.found = found;
         this.strip.draw();
-        this.timeline.draw();
     }
 
     showSignature(row) {
@@ -249,7 +212,7 @@ class Page {
             later = setTimeout(() => this.search(input.value), this.d.n > 200000 ? 200 : 0);
         });
         input.addEventListener("keydown", (event) => {
-            if (event.key === "Enter") this.timeline.nextMatch();
+            if (event.key === "Enter") this.strip.nextMatch();
         });
         document.addEventListener("keydown", (event) => {
             if (event.key !== "/" || event.target.matches("input, select")) return;
@@ -259,7 +222,6 @@ class Page {
         const draw = () => {
             this.style();
             this.strip.draw();
-            this.timeline.draw();
         };
         window.addEventListener("resize", draw);
         window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -1,7 +1,6 @@
 "use strict";
-// What is in the page, unpacked: columns of numbers into typed arrays, and what follows from them.
-// html_data.c says what the columns are. Boxes are what the timeline shows: ops, then outs (graph
-// launches and flushes), then calls, then ops as they ran on the GPU, numbered through.
+// Unpacks the page's columns of numbers into typed arrays, and works out what follows from them;
+// page.js calls it once. html_data.c says what the columns are. It never touches what is shown.
 
 function json(id) {
     return JSON.parse(document.getElementById(id).textContent);
@@ -45,16 +44,16 @@ function sums(values) {
 }
 
 // Numbers of items by group: lists[g] are those i with group[i] = g, in their order.
-function byGroup(group, groups, offset = 0) {
+function byGroup(group, groups) {
     const count = new Uint32Array(groups);
     for (let i = 0; i < group.length; i++) count[group[i]]++;
     const lists = Array.from(count, (n) => new Uint32Array(n));
     count.fill(0);
-    for (let i = 0; i < group.length; i++) lists[group[i]][count[group[i]]++] = i + offset;
+    for (let i = 0; i < group.length; i++) lists[group[i]][count[group[i]]++] = i;
     return lists;
 }
 
-const EXACT = 0, PATCHED = 1, BUILT = 2, FLUSHED = 3, OPEN = 4, CALL = 5, EAGER = 6, EAGERS = 6;
+const EXACT = 0, PATCHED = 1, BUILT = 2, FLUSHED = 3, OPEN = 4, EAGER = 5, EAGERS = 6;
 
 function unpackOps(d) {
     const n = d.lists.ops;
@@ -75,27 +74,21 @@ function unpackOps(d) {
 }
 
 function unpackOthers(d) {
-    const m = d.lists.outs, c = d.lists.calls, s = d.lists.shapes, t = d.lists.steps;
-    d.m = m;
-    d.outTime = sums(column("out-time", m, Float64Array));
-    for (const key of ["host", "build", "stream", "n", "how", "piece", "variant", "patched"])
+    const m = d.lists.outs, s = d.lists.shapes, t = d.lists.steps;
+    for (const key of ["host", "build", "n", "how", "piece", "variant", "patched"])
         d["out" + key[0].toUpperCase() + key.slice(1)] = column("out-" + key, m, Uint32Array);
-    d.c = c;
-    d.callTime = sums(column("call-time", c, Float64Array));
-    for (const key of ["host", "stream", "thread", "label"])
-        d["call" + key[0].toUpperCase() + key.slice(1)] = column("call-" + key, c, Uint32Array);
     d.shapeKind = column("shape-kind", s, Uint32Array);
     d.shapeDims = [];
     for (let i = 0; i < 7; i++) d.shapeDims.push(column("shape-d" + i, s, Uint32Array));
     d.stepStream = column("step-stream", t, Uint32Array);
     d.stepOps = column("step-n", t, Uint32Array);
     d.stepSignature = column("step-signature", t, Uint32Array);
-    d.stepBegin = sums(column("step-begin", t, Float64Array).map(unzigzag));
     d.stepTime = column("step-time", t, Float64Array);
-    d.g = d.lists.gpu;
-    d.gpuOp = sums(column("gpu-op", d.g, Uint32Array));
-    d.gpuBegin = column("gpu-begin", d.g, Float64Array).map((v, i) => d.opTime[d.gpuOp[i]] + unzigzag(v));
-    d.gpuTime = column("gpu-time", d.g, Float64Array);
+    d.gpuTime = column("gpu-time", d.lists.gpu, Float64Array);
+    const ran = sums(column("gpu-op", d.lists.gpu, Uint32Array));
+    d.gpuBegin = column("gpu-begin", d.lists.gpu, Float64Array).map((v, i) => d.opTime[ran[i]] + unzigzag(v));
+    d.gpuOf = new Int32Array(d.n).fill(-1); // by op
+    ran.forEach((op, i) => (d.gpuOf[op] = i));
 }
 
 // One class for each way in which an op can have gone out; each has a colour.
@@ -106,7 +99,6 @@ function classes(d) {
         { key: "built", label: "graph, built for this launch", color: "--built" },
         { key: "flushed", label: "withheld, then issued one by one", color: "--flushed" },
         { key: "open", label: "withheld when the trace ends", color: "--open" },
-        { key: "call", label: "call that is no op", color: "--call" },
     ];
     const eagers = [...new Set(d.lists.alone.filter((a) => a[0]).map((a) => a[1]))];
     const classOf = new Map();
@@ -134,7 +126,6 @@ function classes(d) {
         d.opClass[i] = cls;
         d.classCount[cls]++;
     }
-    d.classCount[CALL] = d.c;
 }
 
 function outClass(d, out) {
@@ -143,8 +134,8 @@ function outClass(d, out) {
 }
 
 function orderSteps(d) {
-    d.streamOps = byGroup(d.opStream, d.lists.streams.length);
-    d.streamSteps = byGroup(d.stepStream, d.lists.streams.length);
+    d.streamOps = byGroup(d.opStream, d.lists.streams);
+    d.streamSteps = byGroup(d.stepStream, d.lists.streams);
     d.stepFirst = new Uint32Array(d.lists.steps);
     d.stepNumber = new Uint32Array(d.lists.steps);
     d.opStep = new Uint32Array(d.n);
@@ -158,61 +149,6 @@ function orderSteps(d) {
         });
     });
     d.signatureSteps = byGroup(d.stepSignature, d.lists.signatures.length);
-}
-
-// Begin, end and class of every box. An out's begins with the first of its ops.
-function boxes(d) {
-    const all = d.n + d.m + d.c + d.g;
-    d.boxBegin = new Float64Array(all);
-    d.boxEnd = new Float64Array(all);
-    d.boxClass = new Uint8Array(all);
-    d.boxBegin.set(d.opTime);
-    d.boxBegin.set(d.outTime, d.n);
-    d.boxBegin.set(d.callTime, d.n + d.m);
-    d.boxClass.set(d.opClass);
-    d.boxClass.fill(CALL, d.n + d.m);
-    d.outFirst = new Int32Array(d.m).fill(-1);
-    for (let i = 0; i < d.n; i++) {
-        d.boxEnd[i] = d.opTime[i] + d.opHost[i];
-        const out = d.opOut[i];
-        if (out >= 0 && d.outFirst[out] < 0) {
-            d.outFirst[out] = i;
-            d.boxBegin[d.n + out] = Math.min(d.opTime[i], d.outTime[out]);
-        }
-    }
-    for (let i = 0; i < d.m; i++) {
-        d.boxEnd[d.n + i] = d.outTime[i] + d.outHost[i];
-        d.boxClass[d.n + i] = outClass(d, i);
-    }
-    for (let i = 0; i < d.c; i++) d.boxEnd[d.n + d.m + i] = d.callTime[i] + d.callHost[i];
-    d.gpuOf = new Int32Array(d.g ? d.n : 0).fill(-1); // by op
-    for (let i = 0, box = d.n + d.m + d.c; i < d.g; i++, box++) {
-        d.gpuOf[d.gpuOp[i]] = i;
-        d.boxBegin[box] = d.gpuBegin[i];
-        d.boxEnd[box] = d.gpuBegin[i] + d.gpuTime[i];
-        d.boxClass[box] = d.opClass[d.gpuOp[i]];
-    }
-}
-
-// Ops and calls of each thread, as boxes in the order of time.
-function threadBoxes(d) {
-    const threads = d.lists.threads.length;
-    const count = new Uint32Array(threads);
-    for (let i = 0; i < d.n; i++) count[d.opThread[i]]++;
-    for (let i = 0; i < d.c; i++) count[d.callThread[i]]++;
-    const lists = Array.from(count, (n) => new Uint32Array(n));
-    count.fill(0);
-    let op = 0, call = 0;
-    while (op < d.n || call < d.c) {
-        if (call === d.c || (op < d.n && d.opTime[op] <= d.callTime[call])) {
-            lists[d.opThread[op]][count[d.opThread[op]]++] = op;
-            op++;
-        } else {
-            lists[d.callThread[call]][count[d.callThread[call]]++] = d.n + d.m + call;
-            call++;
-        }
-    }
-    return lists;
 }
 
 function unpack() {
@@ -233,7 +169,6 @@ function unpack() {
     unpackOthers(d);
     classes(d);
     orderSteps(d);
-    boxes(d);
     return d;
 }
 

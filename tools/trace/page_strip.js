@@ -1,5 +1,6 @@
 "use strict";
-// The ops of one step as cells in their order; those of one graph stand together on a bar.
+// Draws the ops of one step as cells in their order; a bar joins those of one graph. page.js makes it
+// and calls it. It never changes what the search has found.
 
 const CELLS_MAX = 40000; // of a step; more are not drawn
 
@@ -15,7 +16,7 @@ class Strip {
         this.box.addEventListener("pointerleave", () => this.page.tip(null));
         this.canvas.addEventListener("click", (event) => {
             const i = this.at(event);
-            if (i >= 0) this.choose(i, true);
+            if (i >= 0) this.choose(i);
         });
         this.box.addEventListener("keydown", (event) => this.key(event));
         this.controls();
@@ -44,8 +45,9 @@ class Strip {
         this.slider.addEventListener("input", () => take(this.slider));
         this.before.addEventListener("click", () => this.show(this.alike(-1)));
         this.after.addEventListener("click", () => this.show(this.alike(1)));
-        get("show").addEventListener("click", () => this.page.timeline.showStep(this.step));
-        for (const control of [this.stream, this.number, this.slider, get("show")])
+        const next = document.getElementById("next-match");
+        next.addEventListener("click", () => this.nextMatch());
+        for (const control of [this.stream, this.number, this.slider, next])
             control.disabled = !this.d.lists.steps;
     }
 
@@ -80,7 +82,6 @@ class Strip {
         this.after.disabled = this.alike(1) < 0;
         this.facts();
         this.draw();
-        this.page.timeline.draw();
     }
 
     facts() {
@@ -100,7 +101,7 @@ class Strip {
         ];
         if (this.ops.length > CELLS_MAX) parts.push(`the first ${count(CELLS_MAX)} are drawn`);
         document.getElementById("step-facts").textContent = parts.join(" \u00b7 ");
-        document.getElementById("strip-op").textContent = "Point at a cell to see its op; click it to find it in the timeline.";
+        document.getElementById("strip-op").textContent = "Point at a cell to see its op; click it to choose it.";
         this.page.legend("strip-legend", classCount);
         const data = this.page.data;
         data.step = d.stepNumber[this.step];
@@ -158,13 +159,24 @@ class Strip {
         this.page.tip(i < 0 ? null : this.page.opLines(this.ops[i]), event.clientX, event.clientY);
     }
 
-    choose(i, show) {
+    choose(i) {
         this.op = i;
         const op = this.ops[i];
         document.getElementById("strip-op").textContent =
             `op ${i}: ${nameOf(this.d, op)}, ${shapeText(this.d, op)}. ${fateText(this.d, op)}`;
         this.draw();
-        if (show) this.page.timeline.chosen(op);
+    }
+
+    // The next op of the trace that the search finds, behind the chosen one or the step's first.
+    nextMatch() {
+        const hits = this.page.hits, n = this.d.n;
+        if (!hits || !this.ops) return;
+        const from = this.op < 0 ? this.ops[0] : this.ops[this.op] + 1;
+        for (let k = 0; k < n; k++)
+            if (hits[(from + k) % n]) {
+                this.showOp((from + k) % n);
+                return;
+            }
     }
 
     // The op in its step.
@@ -172,13 +184,15 @@ class Strip {
         const step = this.d.opStep[op];
         if (step !== this.step) this.show(step);
         const i = this.ops.indexOf(op);
-        if (i < this.n) this.choose(i, false);
+        if (i < this.n) this.choose(i);
     }
 
     key(event) {
         const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns }[event.key];
-        if (by === undefined || event.ctrlKey || event.metaKey || event.altKey || !this.n) return;
+        if (event.ctrlKey || event.metaKey || event.altKey || !this.n) return;
+        if (event.key === "n") this.nextMatch();
+        if (by === undefined) return;
         event.preventDefault();
-        this.choose(Math.min(Math.max(0, this.op < 0 ? 0 : this.op + by), this.n - 1), true);
+        this.choose(Math.min(Math.max(0, this.op < 0 ? 0 : this.op + by), this.n - 1));
     }
 }

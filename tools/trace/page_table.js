@@ -1,5 +1,6 @@
 "use strict";
-// Tables: sorted by a click on a head, filtered by the search, drawn a hundred rows at a time.
+// The page's tables: a click on a head sorts, the search filters, and a hundred rows are drawn at a
+// time. page.js makes them. They never change the rows that the report gave.
 
 const ROWS = 100;
 

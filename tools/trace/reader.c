@@ -1,6 +1,7 @@
 /*
- * The reader: maps the file, walks its blocks, checks every record once, and sorts pointers to
- * them. Packed blocks are unpacked beside. Calls no driver, runs in tools alone.
+ * Maps the file, walks its blocks, checks every record once, and sorts pointers to them. Packed
+ * blocks are unpacked beside the map. Tools and the player call it, on one thread. It never calls
+ * a driver.
  */
 #define _GNU_SOURCE
 #include "tools/trace/reader.h"

@@ -1,7 +1,7 @@
 /*
- * Reading a trace file whole: definitions by id, events in the order of time. For tools and tests;
- * not part of the library. A file is never trusted: what does not hold together is refused with
- * where and why, and only a torn tail (a program that was killed) is not a mistake.
+ * Reads a whole trace file: definitions by id, events in the order of time. Tools, the player and
+ * tests call it; the library does not contain it. A damaged file is refused, with place and
+ * reason. A torn tail (a killed program) is no damage.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_READER_H
 #define CUSPLICE_TOOLS_TRACE_READER_H

@@ -1,6 +1,4 @@
-/*
- * What the files of the reader share. Private to it.
- */
+/* What the files of the reader share. No other file includes it. */
 #ifndef CUSPLICE_TOOLS_TRACE_READER_INSIDE_H
 #define CUSPLICE_TOOLS_TRACE_READER_INSIDE_H
 

@@ -1,6 +1,6 @@
 /*
- * Records and data blocks of replayable traces: do they hold together, and what is in the blocks.
- * Runs in tools alone.
+ * Checks the records of replayable traces, and loads their data blocks. reader.c and the player
+ * call it. It never trusts a length or an id in the file.
  */
 #include "tools/trace/reader_inside.h"
 

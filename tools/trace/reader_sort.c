@@ -1,4 +1,7 @@
-/* Records in the order of time. Runs in tools alone. */
+/*
+ * Sorts records by time. reader.c calls it. Records of one time never change their order in the
+ * file.
+ */
 #include <stdlib.h>
 #include <string.h>
 

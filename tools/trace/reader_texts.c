@@ -1,4 +1,7 @@
-/* The strings of a trace, by their ids. Runs in tools alone. */
+/*
+ * The strings of a trace by id. reader.c fills it, and every reader of a trace asks. It never
+ * copies a string.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * Is a replayable trace whole, and who can have written it? Asked by the verbs that replay, before
- * a child is started, and by the player with all else that stands in its way. Calls no driver.
+ * Answers whether a replayable trace is whole, and who can have written it. The verbs that replay
+ * ask before they start a child; the player asks again. It never calls a driver.
  */
 #include <inttypes.h>
 #include <stdarg.h>

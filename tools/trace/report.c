@@ -1,4 +1,7 @@
-/* The list of the reports, and the hash table that they share. */
+/*
+ * The list of the reports, and the hash table that they share. verb_report.c and html.c read the
+ * list. It never fills a table itself.
+ */
 #include "tools/trace/report.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*
- * The reports: each fills a table from a trace. One file each; the list is in report.c.
+ * The reports: each is a file that fills a table from a trace, and report.c lists them.
+ * verb_report.c, verb_diff.c and html.c call them. No report prints.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_REPORT_H
 #define CUSPLICE_TOOLS_TRACE_REPORT_H

@@ -1,6 +1,6 @@
 /*
- * report breaks: what went out one by one, by why. Eager ops by their reason; flushes by their
- * reason and cause; ops that were deferred when the trace ended.
+ * report breaks: ops outside graphs, by reason: eager ops by theirs, flushes by reason and cause,
+ * and ops still deferred at the end. verb_report.c and html.c call it. It never prints.
  */
 #include "tools/trace/report.h"
 

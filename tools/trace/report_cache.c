@@ -1,4 +1,7 @@
-/* report cache: steps of one signature together. */
+/*
+ * report cache: one row for each signature of a step. verb_report.c and html.c call it. It never
+ * reads the library's signature cache.
+ */
 #include <inttypes.h>
 
 #include "tools/trace/report.h"

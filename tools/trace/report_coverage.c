@@ -1,4 +1,7 @@
-/* report coverage: each step, and all of them together in the notes. */
+/*
+ * report coverage: one row for each step, and totals in the notes. verb_report.c calls it. It
+ * never prints.
+ */
 #include <inttypes.h>
 
 #include "tools/trace/report.h"

@@ -1,6 +1,6 @@
 /*
- * report kernels: two passes over the ops, one that counts and one that puts host times together
- * for the percentile; and one over the graphs, which finds the nodes that were patched.
+ * report kernels: one pass counts ops, one gathers host times for the percentile, and one over the
+ * graphs finds patched nodes. verb_report.c and html.c call it. It never prints.
  */
 #include <stdlib.h>
 #include <string.h>

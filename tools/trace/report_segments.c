@@ -1,7 +1,7 @@
 /*
- * report segments: graphs that were launched, those of one list of ops together. One pass over each
- * stream finds the launches; what has to be counted apart (segments, variants, what ended them) is
- * gathered and sorted.
+ * report segments: graph launches by their list of ops. One pass over each stream finds the
+ * launches; segments, variants and what followed them are gathered and sorted. verb_report.c and
+ * html.c call it. It never prints.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The tables of an SQLite export. Those without CUSPLICE_ in their names are as `nsys export` makes
- * them, columns and types of its schema 3.24; what cusplice does not know is 0 where nsys allows no
- * NULL, and NULL elsewhere.
+ * The tables of an SQLite export; database.h includes it. Tables without CUSPLICE_ in their names
+ * match `nsys export` (schema 3.24) in columns and types. A value that a trace lacks is 0 where
+ * nsys allows no NULL, and NULL elsewhere.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_SCHEMA_H
 #define CUSPLICE_TOOLS_TRACE_SCHEMA_H

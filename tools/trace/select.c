@@ -1,4 +1,7 @@
-/* See the header. */
+/*
+ * Finds the steps and the time of a selection. The verbs dump and trim call it. It never prints;
+ * it fails with a sentence.
+ */
 #include "tools/trace/select.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * A part of a trace: steps A to B of the busiest stream, or of one that is named, and of every
- * other stream the steps that begin in that time.
+ * A part of a trace: steps A to B of one stream, and of every other stream the steps that begin in
+ * that time. The verbs dump and trim call it. It never changes the trace.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_SELECT_H
 #define CUSPLICE_TOOLS_TRACE_SELECT_H

@@ -1,3 +1,8 @@
+/*
+ * Clears and sets CUSPLICE_ variables, and tells problems of a configuration on stderr. Children
+ * of tools call it before exec or play. It never runs where a second thread could read the
+ * environment.
+ */
 #include "tools/trace/settings.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
-/* The library's settings in the environment of a child that plays or measures by settings of its
- * own. Called in the child, which has one thread. */
+/*
+ * The library's settings in the environment of a child that plays or measures. verb_calibrate.c,
+ * tools/replay and tools/whatif call it in the child, which has one thread. It never changes the
+ * parent.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_SETTINGS_H
 #define CUSPLICE_TOOLS_TRACE_SETTINGS_H
 

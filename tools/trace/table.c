@@ -1,4 +1,7 @@
-/* See the header. Texts are printed by clean.h. */
+/*
+ * Sorts and prints tables. Reports and verbs call it, on one thread. It never prints a text but by
+ * clean.h.
+ */
 #include "tools/trace/table.h"
 
 #include <inttypes.h>

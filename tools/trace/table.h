@@ -1,6 +1,6 @@
 /*
- * A table of numbers and texts, sorted by a column, printed as text, CSV, JSON or Markdown: what
- * `report` and `diff` show. One thread; nothing of a trace is known here.
+ * A table of numbers and texts, sorted by a column and printed as text, CSV, JSON or Markdown.
+ * Reports and verbs call it, on one thread. It knows nothing of traces.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_TABLE_H
 #define CUSPLICE_TOOLS_TRACE_TABLE_H

@@ -1,3 +1,4 @@
+/* Places the ops of each stream in time. verb_export.c calls it. It never changes the model. */
 #include "tools/trace/timeline.h"
 
 #include <stdlib.h>

@@ -1,11 +1,7 @@
 /*
- * When each op ran on the GPU, in ns since the trace began.
- *
- * As CUPTI measured it, where the trace has that (cusplice record --gpu-times); ops of which it
- * knows nothing came to nothing, and take no time behind the one ahead. Otherwise it is estimated:
- * an op starts where it was issued (by its LAUNCH, its FLUSH, or the end of its own call), never
- * before the op ahead of it on its stream, and lasts 1 us, less where the next issue on the stream
- * comes sooner. Either way the ops of a stream never overlap and stand in their order.
+ * When each op ran on the GPU, in ns since the trace began: measured by CUPTI or estimated.
+ * verb_export.c calls it, and the export_*.c files read the spans. Spans of one stream never
+ * overlap.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_TIMELINE_H
 #define CUSPLICE_TOOLS_TRACE_TIMELINE_H
@@ -15,6 +11,13 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * A trace of cusplice record --gpu-times has measured times. Ops of which CUPTI knows nothing took
+ * no time, behind the op ahead. In other traces an op starts where it was issued (by its LAUNCH,
+ * its FLUSH, or the end of its own call), never before the op ahead of it on its stream. It lasts
+ * 1 us, less where the next issue on the stream comes sooner.
+ */
 
 /* How the times were had, for those who read them. */
 const char *timeline_gpu_times(const struct model *model);

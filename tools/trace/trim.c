@@ -1,6 +1,7 @@
 /*
- * Two passes over the events: the first finds what definitions are needed, the second writes. A
- * LAUNCH or FLUSH that took ops which are left out says how many of them are still there.
+ * Writes the selected records in two passes: the first finds the definitions that they need, the
+ * second writes. A LAUNCH or FLUSH whose ops are partly left out says how many remain. verb_trim.c
+ * calls it. It never changes the source.
  */
 #include "tools/trace/trim.h"
 

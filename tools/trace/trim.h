@@ -1,4 +1,6 @@
-/* A part of a trace as a trace of its own. */
+/*
+ * Writes a part of a trace as a trace of its own. verb_trim.c calls it. It never replaces a file.
+ */
 #ifndef CUSPLICE_TOOLS_TRACE_TRIM_H
 #define CUSPLICE_TOOLS_TRACE_TRIM_H
 

@@ -1,9 +1,7 @@
 /*
- * How long it takes to build a graph: the engine spreads building by it.
- *
- * As long as it took the recorded program at about that time: a host is fast or slow from one
- * moment to the next, and what is built here that was not built then, or later, is to shift what
- * comes behind it as little as can be. Where the recording built none, as the costs say.
+ * Says how long a graph takes to build; the engine spreads builds over steps by it. The driver
+ * calls it while a trace is played. It takes the most similar build that was recorded about that
+ * time, or else the costs. It never waits.
  */
 #include <stdlib.h>
 

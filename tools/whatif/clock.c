@@ -1,6 +1,7 @@
 /*
- * The clocks. All times are nanoseconds since the first event, as doubles: what is added up has
- * fractions, and a trace of days is still told to the nanosecond.
+ * The clocks of threads and streams, in ns since the first event, as doubles, since costs have
+ * fractions. player.c and the driver call it, one thread at a time. It never asks the machine for
+ * the time.
  */
 #include "tools/whatif/clock.h"
 

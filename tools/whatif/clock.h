@@ -1,20 +1,7 @@
 /*
- * How long a recorded program would take: what it asks for is played, and meanwhile a clock of each
- * of its threads and one of each stream go on by what things cost (cost.h; h200.cost says how).
- *
- * What is simpler than the truth: streams run side by side as if each had a GPU of its own, but for
- * the order of the legacy stream and blocking ones, and a wait for an event, which is taken for the
- * one that was recorded last; a wait that names no stream is for the one that was used last; queues
- * never fill up; a program that asks again and again whether a stream is done asks as often as it
- * did. Threads that take turns wait for each other: a thread that does something after another one
- * did goes on behind that, as far as it was recorded behind it.
- *
- * A recorded program hands no graph over, and one that is not recorded does: what the engine would
- * submit is taken for submitted, which costs the program nothing until it wants the next one
- * out; the second thread has a processor of its own and one graph at a time.
- *
- * Called by the player and its driver, one thread at a time. All functions do nothing until
- * whatif_clock_start.
+ * How long a recorded program would take. While it is played, a clock of each thread and one of
+ * each stream advance by what things cost (cost.h). player.c and its driver call it, one thread at
+ * a time. Before whatif_clock_start, no function does anything.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_CLOCK_H
 #define CUSPLICE_TOOLS_WHATIF_CLOCK_H
@@ -25,6 +12,19 @@
 #include <stdint.h>
 
 #include "tools/trace/reader.h"
+
+/*
+ * The model is simpler than a GPU:
+ * - Streams run side by side as if each had a GPU of its own. Only the order of the legacy stream
+ *   and of blocking streams holds.
+ * - A wait for an event waits for the recording of an event that was seen last. A wait that names
+ *   no stream is for the stream that was used last.
+ * - Queues never fill up. A program that polls asks as often as it did.
+ * - A thread goes on behind what another thread did, as far as it was recorded behind it.
+ * - What the engine would hand to its second thread counts as submitted, though a recorded
+ *   program hands nothing over. That costs the program nothing until it wants the next one out.
+ *   The second thread has a processor of its own, and one graph at a time.
+ */
 
 struct whatif_cost;
 

@@ -1,4 +1,7 @@
-/* The cost model and its file. */
+/*
+ * Reads and writes cost files, and adds costs up. The verbs whatif and calibrate, clock.c and
+ * builds.c call it. It never accepts a file that lacks an old key.
+ */
 #include "tools/whatif/cost.h"
 
 #include <errno.h>

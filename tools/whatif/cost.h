@@ -1,7 +1,7 @@
 /*
- * What things cost on one machine: a file of numbers, which `cusplice calibrate` measures and
- * h200.cost has for one H200. And the simple model: sums of what was asked of the driver. The other
- * one, where host and GPU go side by side, is clock.h.
+ * What things cost on one machine: a file that `cusplice calibrate` writes, or h200.cost. Also the
+ * simple model, which only adds costs up; clock.h lets host and GPU run side by side. The verbs
+ * whatif and calibrate call it. It never measures.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_COST_H
 #define CUSPLICE_TOOLS_WHATIF_COST_H

@@ -1,4 +1,7 @@
-/* The driver that does nothing. */
+/*
+ * The driver's table: streams, contexts, functions, memory and attributes, as the trace has them.
+ * The engine calls it, one thread at a time. It never loads libcuda, and executes nothing.
+ */
 #include "tools/whatif/driver.h"
 
 #include <stdlib.h>

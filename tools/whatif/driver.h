@@ -1,10 +1,8 @@
 /*
- * A driver that does nothing, for the engine to play a recorded program on: every call succeeds,
- * questions are answered from the trace, graphs are lists of what was captured. What the engine
- * asks of it is counted.
- *
- * One thread at a time (player.c passes the turn on). Memory is never short: where there is none
- * the process ends with status WHATIF_NO_MEMORY, for it plays in a child of its own.
+ * A driver that does nothing, on which the engine plays a recorded program. Calls succeed,
+ * questions are answered from the trace, and requests are counted. player.c starts it in a child,
+ * one thread at a time. Without memory it ends the process with WHATIF_NO_MEMORY. It never loads
+ * libcuda.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_DRIVER_H
 #define CUSPLICE_TOOLS_WHATIF_DRIVER_H

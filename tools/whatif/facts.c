@@ -1,4 +1,7 @@
-/* Just enough JSON for the facts of a trace, which are not trusted. */
+/*
+ * Reads just enough JSON for the facts of a trace. The verbs that play traces call it. It never
+ * trusts the text.
+ */
 #include "tools/whatif/facts.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /*
- * By which options and rules a trace was recorded, as a configuration file.
+ * The settings and rules of a recording, as the text of a configuration file. The verbs that play
+ * traces call it. It never takes settings that name files or bound memory, since a trace may be a
+ * stranger's.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_FACTS_H
 #define CUSPLICE_TOOLS_WHATIF_FACTS_H

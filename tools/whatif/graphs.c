@@ -1,6 +1,7 @@
 /*
- * What the engine issues, captures and launches, and the program's own calls, by the driver that
- * does nothing.
+ * The part of the driver for launches, captures and graphs, and for the program's own calls. The
+ * engine calls it, one thread at a time. It counts and advances clocks, and never executes
+ * anything.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Names, counted; patterns, tried. */
+/*
+ * Counts kernels by name and tries patterns on them. The verbs whatif, replay and bench call it.
+ * It never prints; it fails with a sentence.
+ */
 #include "tools/whatif/kernels.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * The kernels of a trace by name, and what a pattern matches among them.
+ * The kernels of a trace by name, and what a pattern matches among them. The verbs whatif, replay
+ * and bench call it. It never changes the trace.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_KERNELS_H
 #define CUSPLICE_TOOLS_WHATIF_KERNELS_H

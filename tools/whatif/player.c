@@ -1,7 +1,7 @@
 /*
- * Each thread of the recording is played by a thread, since the engine tells them apart by their
- * thread-local state; they take turns in the order of the events, and exactly one runs. A trace of
- * one thread is played without any other.
+ * Walks the events in the order of time. A thread plays each recorded thread, since the engine
+ * tells threads apart by their thread-local state. run.c calls it. The threads take turns, and two
+ * never run at once; a trace of one thread needs no other.
  */
 #include "tools/whatif/player.h"
 

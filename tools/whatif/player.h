@@ -1,7 +1,7 @@
 /*
- * Plays a recorded program on the engine of the library: shim/stream, plan and graph as they are,
- * on a driver that does nothing and a clock that shows what the trace says. What the recording says
- * of outcomes (FLUSH, LAUNCH, PIECE) is not looked at.
+ * Plays a recorded program on the library's engine (shim/stream, plan, graph), with a driver that
+ * does nothing and a clock that follows the trace. run.c calls it, once in a process. It never
+ * uses recorded outcomes (FLUSH, LAUNCH, PIECE).
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_PLAYER_H
 #define CUSPLICE_TOOLS_WHATIF_PLAYER_H

@@ -1,7 +1,7 @@
 /*
- * What an address is, as the trace says: the answer to the last question before now whose range
- * holds the address, or that was asked for this very address. What was asked later only is believed
- * where nothing was asked before: another configuration asks sooner.
+ * Answers what an address is: the last answer in the trace before now whose range holds it. An
+ * answer from later counts only where none came before, since another configuration asks sooner.
+ * The driver calls it, one thread at a time. It never invents a range.
  */
 #include <stdlib.h>
 #include <string.h>

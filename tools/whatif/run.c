@@ -1,4 +1,7 @@
-/* A child for each configuration; what it found comes back through a pipe. */
+/*
+ * Forks a child for a configuration, and reads its result through a pipe. verb_whatif.c calls it.
+ * A child that dies is an error, and never ends the verb.
+ */
 #include "tools/whatif/run.h"
 
 #include <errno.h>

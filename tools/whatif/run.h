@@ -1,6 +1,6 @@
 /*
- * One configuration, played: in a child process, for the options, the rules and the engine are a
- * process's own.
+ * Plays one configuration in a child process, since settings, rules and engine exist once in a
+ * process. verb_whatif.c calls it while it has one thread. It never plays in the caller's process.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_RUN_H
 #define CUSPLICE_TOOLS_WHATIF_RUN_H
