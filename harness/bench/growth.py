@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "harness/bench"))
 import plot
 BIN = pathlib.Path(os.environ.get("GROWTH_BIN", ROOT / "bazel-bin"))
-# Axis: what a point is, its points, its quick points, those of --check, and the arguments of a point. A piece is timed at its 4th, 8th,
+# Axis: what a point is, its points, its quick points, those of --check, and the arguments of a point. A segment is timed at its 4th, 8th,
 # 16th ... launch, op by op: so many steps come before the measured ones that none of these falls among them where there are few.
 WARM = 40
 
@@ -101,8 +101,8 @@ def run(arguments, preload, scratch, callgrind):
         env["CUSIM_DELAY_US"] = "0"
         env["LD_LIBRARY_PATH"] = str(BIN / "harness/sim/lib")
         # A thread that is starved under valgrind is no host that pauses; and its pace, which is another one each time, is not to
-        # decide how large pieces are, nor how many are built in a step, nor which thread launches them.
-        for key, value in (("HOLD_US", 1000000), ("HAND_OVER_NS", 0), ("PIECE_FIRST", SEGMENT), ("PIECE_MAX", SEGMENT), ("BUILD_US", 0)):
+        # decide how large segments are, nor how many are built in a step, nor which thread launches them.
+        for key, value in (("HOLD_US", 1000000), ("SUBMIT_NS", 0), ("SEGMENT_FIRST", SEGMENT), ("SEGMENT_MAX", SEGMENT), ("BUILD_US", 0)):
             env.setdefault(f"CUSPLICE_{key}", str(value))
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=measured*", "--fair-sched=yes", "--max-threads=3000",
                    f"--callgrind-out-file={scratch}/callgrind.out", *command]

@@ -6,7 +6,7 @@
  *
  * What stands at a place of a step is settled beforehand (lay_out), so that the loop that is timed
  * does little but launch. With --graph the same places become graphs by hand: a whole one, or
- * pieces, cut at kernels for the eager list and where the stream changes; launches that change
+ * segments, cut at kernels for the eager list and where the stream changes; launches that change
  * from step to step are patched into them.
  *
  * One thread, or several that share nothing but the context (--threads): each has a stream and a
@@ -357,7 +357,7 @@ static uint64_t checksum(const struct run *run, uint64_t hash) {
 static const char *mode_of(const struct options *o) {
     return o->threads        ? "threads"
            : o->loop         ? "loop"
-           : o->segment      ? "pieces"
+           : o->segment      ? "segments"
            : o->graph        ? "graph"
            : o->streams > 1  ? "streams"
            : o->random       ? "random"

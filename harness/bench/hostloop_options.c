@@ -12,7 +12,7 @@ static const char usage_text[] =
     "usage: hostloop [--launches N] [--steps N] [--warmup N] [--kernels N]\n"
     "                [--stream own|nonblocking|legacy] [--events] [--core]\n"
     "                [--eager-every N] [--scalar-every N] [--grid-every N] [--memset-every N]\n"
-    "                [--copy-every N] [--graph [--piece N]]\n"
+    "                [--copy-every N] [--graph [--segment N]]\n"
     "                [--streams N [--run N]] [--threads N] [--stops]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
     "       hostloop --loop N --turns N      never synchronises before the end\n";
@@ -48,7 +48,7 @@ static const struct numeric {
                     NUMERIC("turns", turns, 4, 100000000) NUMERIC("random", random, 1, KERNELS)
                         NUMERIC("streams", streams, 1, STREAMS_MAX) NUMERIC("run", run, 1, 1000000)
                             NUMERIC("threads", threads, 1, THREADS_MAX)
-                                NUMERIC("piece", segment, 1, 1000000)
+                                NUMERIC("segment", segment, 1, 1000000)
 #undef NUMERIC
 };
 enum { NUMERICS = sizeof numerics / sizeof *numerics };
@@ -101,7 +101,7 @@ void options_parse(int argc, char **argv, struct options *o) {
         }
     }
     /* Streams and threads are non-blocking ones of their own, a loop has no steps, an order that
-     * never repeats has no graph, pieces are graphs, what stops does so between steps, and
+     * never repeats has no graph, segments are graphs, what stops does so between steps, and
      * the core is asked beside the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||

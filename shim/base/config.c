@@ -347,12 +347,17 @@ static bool is_one_of(const char *word, const char *const *list) {
 
 /* CUSPLICE_ variables that mean nothing: most likely a slip. */
 static void judge_variables(cus_problem_fn *problem, void *context) {
-    enum { MAX = 48, BYTES = 40 };
+    enum { MAX = 56, BYTES = 40 };
     char twins[MAX][BYTES];
     const char *known[MAX + 1] = {NULL};
     unsigned n = 0;
     for (const struct cus_option_row *row; n < MAX - 8 && (row = cus_options_row(n)); n++) {
         variable_of(row->key, twins[n], BYTES);
+        known[n] = twins[n];
+    }
+    const struct cus_option_old *old;
+    for (unsigned i = 0; n < MAX - 8 && (old = cus_options_old(i)); i++, n++) {
+        variable_of(old->old, twins[n], BYTES);
         known[n] = twins[n];
     }
     for (unsigned i = 0; other_variables[i]; i++)
@@ -392,17 +397,24 @@ static void judge_without(cus_problem_fn *problem, void *context) {
 #endif
 }
 
+static void read_variable(const char *key, cus_setting_fn *setting, void *context) {
+    char name[64];
+    variable_of(key, name, sizeof name);
+    const char *value = secure_getenv(name);
+    if (value && *value) {
+        struct cus_setting it = {"", key, value, name, 0};
+        setting(context, &it);
+    }
+}
+
 static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, void *context) {
     const struct cus_option_row *row;
-    for (unsigned i = 0; (row = cus_options_row(i)); i++) {
-        char name[64];
-        variable_of(row->key, name, sizeof name);
-        const char *value = secure_getenv(name);
-        if (value && *value) {
-            struct cus_setting it = {"", row->key, value, name, 0};
-            setting(context, &it);
-        }
-    }
+    const struct cus_option_old *old;
+    for (unsigned i = 0; (old = cus_options_old(i));
+         i++) /* first: the name now has the last word */
+        read_variable(old->old, setting, context);
+    for (unsigned i = 0; (row = cus_options_row(i)); i++)
+        read_variable(row->key, setting, context);
     const char *eager = secure_getenv("CUSPLICE_EAGER");
     if (eager)
         read_eager(eager, setting, context);

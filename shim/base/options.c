@@ -37,6 +37,11 @@ static const struct row rows[] = {
 #include "shim/base/options.def"
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
+static const struct cus_option_old old_keys[] = {
+#define CUS_OPTION_WAS(old, key) {#old, #key},
+#include "shim/base/options.def"
+};
+enum { OLD_KEYS = sizeof old_keys / sizeof old_keys[0] };
 _Static_assert(ROWS <= sizeof((struct cus_options *)0)->owned / sizeof(char *), "owned[] is short");
 
 static const char *const modes[] = {
@@ -171,12 +176,16 @@ static const char *nearest_key(const char *key) {
 
 bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
                      cus_problem_fn *problem, void *context) {
-    const struct row *row = row_of(setting->key);
-    const char *nearest = NULL;
+    const char *key = cus_options_key(setting->key), *nearest = NULL;
+    const struct row *row = row_of(key);
     char error[256];
-    if (row && set_row(out, row, setting->value, error, sizeof error, &nearest))
+    bool set = row && set_row(out, row, setting->value, error, sizeof error, &nearest);
+    if (set && key == setting->key)
         return true;
-    if (!row && index_of(setting->key, rule_words) >= 0) {
+    if (set) {
+        snprintf(error, sizeof error, "'%s' is called %s now; the next version has no '%s'",
+                 setting->key, key, setting->key);
+    } else if (!row && index_of(setting->key, rule_words) >= 0) {
         snprintf(error, sizeof error, "'%s' is a rule: it belongs below [rules]", setting->key);
     } else if (!row && index_of(setting->key, step_words) >= 0) {
         snprintf(error, sizeof error, "'%s' belongs in a [step] section", setting->key);
@@ -187,7 +196,7 @@ bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
     struct cus_problem it = {setting->file, setting->line, error, nearest};
     if (problem)
         problem(context, &it);
-    return false;
+    return set;
 }
 
 /* ---- loading ---- */
@@ -282,6 +291,17 @@ const struct cus_options *cus_options(void) {
 
 const struct cus_option_row *cus_options_row(unsigned index) {
     return index < ROWS ? &rows[index].shown : NULL;
+}
+
+const struct cus_option_old *cus_options_old(unsigned index) {
+    return index < OLD_KEYS ? &old_keys[index] : NULL;
+}
+
+const char *cus_options_key(const char *key) {
+    for (unsigned i = 0; i < OLD_KEYS; i++)
+        if (strcmp(old_keys[i].old, key) == 0)
+            return old_keys[i].key;
+    return key;
 }
 
 void cus_options_allowed(unsigned index, char *out, size_t bytes) {

@@ -77,7 +77,7 @@ int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *probl
 void cus_options_free(struct cus_options *options);
 
 /* One key, as the file and the environment give it. False: *out is unchanged, and the problem was
- * told. */
+ * told. An old name of a key sets the key, and is told as a problem as well. */
 bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
                      cus_problem_fn *problem, void *context);
 
@@ -90,6 +90,13 @@ struct cus_option_row {
 };
 /* NULL behind the last row. */
 const struct cus_option_row *cus_options_row(unsigned index);
+/* The old names, each with the name now: NULL behind the last one. */
+struct cus_option_old {
+    const char *old, *key;
+};
+const struct cus_option_old *cus_options_old(unsigned index);
+/* The name now of an option that had another one; else `key`. */
+const char *cus_options_key(const char *key);
 /* What row `index` may be: "50 .. 1000000", "off, observe, eager, piecewise", "yes, no", "a path".
  */
 void cus_options_allowed(unsigned index, char *out, size_t bytes);

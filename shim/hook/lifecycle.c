@@ -218,7 +218,7 @@ void cus_lifecycle_start(void) {
         cus_lifecycle_defer_off(around);
     __atomic_store_n(&cus_process.hooks, state_on, __ATOMIC_RELEASE);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
-            defers ? "" : ", nothing is withheld");
+            defers ? "" : ", nothing is deferred");
     take_reason();
     cus_cupti_apply();
     cus_handshake_on();

@@ -92,7 +92,7 @@ void *cus_resolve(void *function, const char *name, int version) {
     void *stub = cus_spare_stub(function, name, graphics ? CUS_SPARE_GRAPHICS : CUS_SPARE_UNKNOWN);
     if (stub)
         return stub;
-    CUS_LOG_ONCE(CUS_WARN, "hook", "no stub is left for %s: nothing is withheld any more", name);
+    CUS_LOG_ONCE(CUS_WARN, "hook", "no stub is left for %s: nothing is deferred any more", name);
     cus_lifecycle_defer_off_later("more entry points than the library can watch");
     return function;
 }

@@ -54,7 +54,7 @@ void cus_keep_saw(int row);
 void cus_keep_op(const struct cus_call *call, int result);
 void cus_keep_spent(uint64_t ns);
 
-/* The recording's first step is about to begin, or its last has ended; nothing is withheld. Saves
+/* The recording's first step is about to begin, or its last has ended; nothing is deferred. Saves
  * what is in device memory; or says what it is, once. */
 void cus_keep_begin(void);
 void cus_keep_finish(void);

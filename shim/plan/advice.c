@@ -52,11 +52,11 @@ uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node
     if (!node->advice)
         return 0;
     uint32_t ops = plan->advice->entries[node->advice - 1].ops;
-    return ops < plan->limits.piece_max ? ops : plan->limits.piece_max;
+    return ops < plan->limits.segment_max ? ops : plan->limits.segment_max;
 }
 
 bool cus_advice_goes_on(const struct cus_plan *plan) {
-    uint32_t max = plan->limits.piece_max;
+    uint32_t max = plan->limits.segment_max;
     uint32_t far = plan->advised_ops < max / FAR ? plan->advised_ops * FAR : max;
     return plan->advised_ops && plan->step_ops - plan->advised_ops < far &&
            plan->tree.n_nodes + 2 * CUS_LOOP_WINDOW < plan->limits.nodes_max;

@@ -50,7 +50,7 @@ void cus_cursor_restart(struct cus_plan *plan) {
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
     plan->step_ops = plan->advised_ops = 0;
-    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
+    plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
     plan->loop_ops = 0;
     plan->looking = false;
     plan->broken = true;
@@ -84,7 +84,7 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
         return;
     cus_cursor_restart(plan);
     plan->looped = true;
-    plan->ramp.size = plan->limits.piece_max; /* the GPU is busy: no need to start small */
+    plan->ramp.size = plan->limits.segment_max; /* the GPU is busy: no need to start small */
     plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
 }
 

@@ -36,7 +36,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     cus_tree_init(&plan->tree);
     plan->at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
-    plan->ramp.size = limits->piece_first;
+    plan->ramp.size = limits->segment_first;
     cus_sizes_begin(plan);
 }
 
@@ -57,7 +57,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
     plan->step_ops = plan->advised_ops = 0;
-    plan->ramp = (struct cus_ramp){.size = plan->limits.piece_first};
+    plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
     plan->loop_ops = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */

@@ -35,9 +35,9 @@
 struct cus_advice;
 
 struct cus_plan_limits {
-    uint32_t warmup;      /* visits of a node before it may be part of a segment */
-    uint32_t piece_first; /* ops of the first segment of a step; the next ones grow from there */
-    uint32_t piece_max;
+    uint32_t warmup;        /* visits of a node before it may be part of a segment */
+    uint32_t segment_first; /* ops of the first segment of a step; the next ones grow from there */
+    uint32_t segment_max;
     uint32_t segment_ns; /* host time that a segment may take to fill; 0: any */
     uint32_t variants;   /* execs per segment */
     uint32_t nodes_max;

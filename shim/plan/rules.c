@@ -77,7 +77,7 @@ static int index_of(const char *word, const char *const *list) {
 static bool is_option(const char *key) {
     const struct cus_option_row *row;
     for (unsigned i = 0; (row = cus_options_row(i)); i++)
-        if (strcmp(key, row->key) == 0)
+        if (strcmp(cus_options_key(key), row->key) == 0)
             return true;
     return false;
 }

@@ -40,9 +40,9 @@ static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
 
 static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
     const struct cus_plan_limits *limits = &plan->limits;
-    uint32_t max = limits->piece_max;
+    uint32_t max = limits->segment_max;
     return (struct cus_ramp_limits){
-        .first = limits->piece_first < max ? limits->piece_first : max,
+        .first = limits->segment_first < max ? limits->segment_first : max,
         .max = plan->build_quota && plan->build_quota < max ? plan->build_quota : max,
         .fill_ns = limits->segment_ns,
     };

@@ -259,7 +259,7 @@ static void put_coverage(struct text *text, const struct cus_counters *c) {
 
 static void put_off(struct text *text, const struct cus_report *report) {
     if (report->off)
-        put(text, "  nothing was withheld from some moment on: %s\n", report->off);
+        put(text, "  nothing was deferred from some moment on: %s\n", report->off);
 }
 
 static void put_breaks(struct text *text, const struct cus_report *report) {

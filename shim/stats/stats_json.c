@@ -37,6 +37,32 @@ static void put_reasons(struct cus_json *w, const char *key, const char *const *
     cus_json_close(w, '}');
 }
 
+/* Keys that had other names: those stay for one version, beside the new ones. `runs` had the name
+ * that counts of segments have elsewhere. */
+static void put_old_keys(struct cus_json *w, const struct cus_counters *c, const char *off) {
+    const struct {
+        const char *old, *key;
+        uint64_t value;
+    } keys[] = {
+        {"met_before_runtime", "answered_before_runtime", c->runtime},
+        {"pieces", "segments_formed", c->segments},
+        {"handed", "submitted", c->submitted},
+        {"lent", "borrowed", c->borrowed},
+        {"segments", "runs", c->runs},
+    };
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+        cus_json_number(w, keys[i].old, keys[i].value);
+    if (off)
+        cus_json_text(w, "withholding_off_by", off);
+    cus_json_open(w, "renamed", '{');
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+        cus_json_text(w, keys[i].old, keys[i].key);
+    cus_json_text(w, "fallbacks.withholding_off", "fallbacks.deferring_off");
+    cus_json_text(w, "withholding_off_by", "deferring_off_by");
+    cus_json_text(w, "until", "the next version");
+    cus_json_close(w, '}');
+}
+
 /* Only what happened: there are hundreds of rows. */
 static void put_flushes(struct cus_json *w, const uint64_t *flushes,
                         const char *(*api_name)(unsigned row)) {
@@ -122,7 +148,7 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     }
     cus_json_close(w, ']');
     if (report->off)
-        cus_json_text(w, "withholding_off_by", report->off);
+        cus_json_text(w, "deferring_off_by", report->off);
     cus_json_open(w, "changing_shapes", '[');
     for (unsigned i = 0; i < report->n_shapes; i++) {
         cus_json_open(w, NULL, '{');
@@ -133,7 +159,7 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     }
     cus_json_close(w, ']');
     cus_json_open(w, "graph_memory", '{');
-    cus_json_number(w, "segments", report->segments);
+    cus_json_number(w, "runs", report->segments);
     cus_json_number(w, "ops", report->segment_ops);
     cus_json_number(w, "bytes", report->segment_bytes);
     cus_json_number(w, "gone_segments", report->gone);
@@ -187,14 +213,14 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "in_graphs", c->in_graphs);
     cus_json_number(w, "eager", sum(c->eager_by, CUS_EAGERS));
     cus_json_close(w, '}');
-    cus_json_number(w, "met_before_runtime", c->runtime);
+    cus_json_number(w, "answered_before_runtime", c->runtime);
     put_reasons(w, "eager_by", cus_eager_keys, c->eager_by, CUS_EAGERS);
     cus_json_number(w, "graph_launches", c->graph_launches);
-    cus_json_number(w, "pieces", c->segments);
+    cus_json_number(w, "segments_formed", c->segments);
     cus_json_number(w, "built", c->built);
-    cus_json_number(w, "handed", c->submitted);
-    cus_json_number(w, "lent", c->borrowed);
-    cus_json_number(w, "segments", c->runs);
+    cus_json_number(w, "submitted", c->submitted);
+    cus_json_number(w, "borrowed", c->borrowed);
+    cus_json_number(w, "runs", c->runs);
     cus_json_number(w, "steps", c->steps);
     cus_json_open(w, "signatures", '{');
     cus_json_number(w, "exact", c->sig_exact);
@@ -206,14 +232,18 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     put_reasons(w, "breaks", cus_break_keys, c->breaks, CUS_BREAKS);
     cus_json_number(w, "graph_bytes", c->graph_bytes);
     cus_json_number(w, "build_us", c->build_ns / 1000);
-    put_reasons(w, "fallbacks", fallback_keys, c->fallbacks, CUS_FALLBACKS);
+    cus_json_open(w, "fallbacks", '{');
+    for (unsigned i = 0; i < CUS_FALLBACKS; i++)
+        cus_json_number(w, fallback_keys[i], c->fallbacks[i]);
+    cus_json_number(w, "withholding_off", c->fallbacks[CUS_FALLBACK_OFF]); /* put_old_keys */
+    cus_json_close(w, '}');
     if (facts->n_steps)
         put_steps(w, facts->steps, facts->n_steps);
     if (facts->report)
         put_report(w, facts->report);
-    if (facts->segment_list_json) {
+    if (facts->segment_list_json)
         cus_json_raw(w, "segment_list", facts->segment_list_json);
-    }
+    put_old_keys(w, c, facts->report ? facts->report->off : NULL);
     cus_json_close(w, '}');
 }
 

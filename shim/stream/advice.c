@@ -106,7 +106,7 @@ uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limi
         __atomic_store_n(&context->gpu, gpu, __ATOMIC_RELAXED);
     }
     const uint64_t words[] = {
-        gpu,         limits->warmup, limits->piece_first, limits->piece_max, limits->segment_ns,
+        gpu,         limits->warmup, limits->segment_first, limits->segment_max, limits->segment_ns,
         limits->mode};
     return cus_cache_hash(words, sizeof words,
                           cus_cache_hash(CUSPLICE_VERSION, strlen(CUSPLICE_VERSION), 0));

@@ -42,7 +42,7 @@ static void note_late(struct cus_engine *engine, CUresult result) {
     if (CUS_HAZARD(E4) && engine->late_error == CUDA_SUCCESS)
         __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
     cus_fallback(CUS_FALLBACK_LATE_ERROR);
-    CUS_LOG_ONCE(CUS_WARN, "stream", "a withheld op failed with error %d when it was issued",
+    CUS_LOG_ONCE(CUS_WARN, "stream", "a deferred op failed with error %d when it was issued",
                  (int)result);
 }
 
@@ -314,7 +314,7 @@ static struct found find_graph(struct cus_engine *engine) {
 /* Where the program itself takes longer from launch to launch than a small kernel does, it is what
  * everybody waits for: its segments are submitted. */
 static bool is_slow(const struct cus_engine *engine) {
-    uint32_t from = cus_options()->hand_over_ns;
+    uint32_t from = cus_options()->submit_ns;
     return from && engine->plan.ns_per_op >= from && !cus_check_on() && !cus_recording();
 }
 

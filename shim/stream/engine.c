@@ -3,7 +3,8 @@
  *
  * Runs on program threads inside hooks. The engine lock is held while the op is offered and while
  * deferred ops go out; the program's own call, when the op is eager, is made without any lock. The
- * op's fate is decided in offer_op; everything before it is what other streams and captures demand.
+ * op's outcome is decided in offer_op; everything before it is what other streams and captures
+ * demand.
  */
 #include <string.h>
 

@@ -18,7 +18,8 @@ void cus_fallback(enum cus_fallback why) {
         CUS_LOG_ONCE(CUS_INFO, "stream", "ops were not captured: they go out one by one");
         break;
     case CUS_FALLBACK_SETPARAMS:
-        CUS_LOG_ONCE(CUS_INFO, "stream", "a node refused new params: its piece goes out op by op");
+        CUS_LOG_ONCE(CUS_INFO, "stream",
+                     "a node refused new params: its segment goes out op by op");
         break;
     case CUS_FALLBACK_GRAPH_LAUNCH:
         CUS_LOG_ONCE(CUS_WARN, "stream", "a graph was not launched: its ops go out one by one");

@@ -68,9 +68,9 @@ bool cus_engine_start(const struct cus_driver *driver) {
     bool defer =
         options->mode > CUS_MODE_OBSERVE && !forbidden && complete && driver_suffices(driver);
     if (!complete)
-        cus_log(CUS_WARN, "stream", "no memory while the settings were read: nothing is withheld");
+        cus_log(CUS_WARN, "stream", "no memory while the settings were read: nothing is deferred");
     else if (forbidden)
-        cus_log(CUS_WARN, "stream", "%s is set: nothing is withheld", forbidden);
+        cus_log(CUS_WARN, "stream", "%s is set: nothing is deferred", forbidden);
     else if (!driver_suffices(driver) || (cus_process.driver && !graphs_suffice(driver)))
         cus_log(CUS_WARN, "stream", "this driver lacks functions that are needed: no graphs");
     __atomic_store_n(&cus_process.state, defer ? CUS_DEFER : CUS_COUNT_ONLY, __ATOMIC_RELEASE);
@@ -143,7 +143,7 @@ void cus_engine_defer_off(const char *why) {
     __atomic_store_n(&cus_process.off_why, why, __ATOMIC_RELEASE);
     cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     cus_fallback(CUS_FALLBACK_OFF);
-    cus_log(CUS_WARN, "stream", "nothing is withheld any more: %s", why);
+    cus_log(CUS_WARN, "stream", "nothing is deferred any more: %s", why);
 }
 
 void cus_engine_opening(void) {

@@ -62,7 +62,7 @@ bool cus_realtime_allows(struct cus_thread *thread) {
         return true;
     CUS_LOG_ONCE(CUS_WARN, "stream",
                  "real-time threads keep the watchdog from running, and it may not run above them "
-                 "(RLIMIT_RTPRIO, RLIMIT_RTTIME): they withhold nothing");
+                 "(RLIMIT_RTPRIO, RLIMIT_RTTIME): they defer nothing");
     cus_fallback(CUS_FALLBACK_REALTIME);
     return false;
 }

@@ -136,7 +136,7 @@ static bool graphs_hang(struct cus_context *context) {
     if (known == YES)
         CUS_LOG_ONCE(
             CUS_WARN, "stream",
-            "nothing is withheld on this GPU: with this driver graphs are reported to hang "
+            "nothing is deferred on this GPU: with this driver graphs are reported to hang "
             "there (trust_driver = yes to try)");
     return known == YES;
 }
@@ -174,8 +174,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     const struct cus_options *options = cus_options();
     const struct cus_driver *driver = cus_process.driver;
     struct cus_plan_limits limits = {.warmup = options->warmup,
-                                     .piece_first = options->piece_first,
-                                     .piece_max = options->piece_max,
+                                     .segment_first = options->segment_first,
+                                     .segment_max = options->segment_max,
                                      .segment_ns = options->hold_us * 500,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max,

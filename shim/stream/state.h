@@ -172,7 +172,7 @@ struct cus_engine {
 } __attribute__((aligned(CUS_LINE))); /* no two share a line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 _Static_assert(offsetof(struct cus_engine, repeat) + sizeof(struct cus_repeat) <= 2 * CUS_LINE,
-               "what an op of a stream that is left alone looks at is in two lines");
+               "what an op of a stream that is demoted looks at is in two lines");
 
 /* The last host times of something, in ns (stream/live.c). Atomics. */
 enum { CUS_SAMPLES = 64, CUS_SAMPLE_EVERY = 16 };

@@ -145,14 +145,14 @@ void cus_submit_start(void) {
     if (quota && quota < n)
         n = quota;
     second.alone = n < PROCESSORS;
-    second.look_ns = n < SPARE ? 0 : (uint64_t)cus_options()->hand_over_look_us * 1000;
+    second.look_ns = n < SPARE ? 0 : (uint64_t)cus_options()->submit_look_us * 1000;
 }
 
 static void start(void) {
     static struct cus_own_thread thread = {.name = "cusplice-launch", .run = run};
     bool failed = cus_thread_start(&thread, NULL) != 0;
     if (failed)
-        cus_log(CUS_INFO, "stream", "no second thread could be started: nothing is handed over");
+        cus_log(CUS_INFO, "stream", "no second thread could be started: nothing is submitted");
     __atomic_store_n(&second.started, failed ? NEVER : STARTED, __ATOMIC_RELEASE);
 }
 

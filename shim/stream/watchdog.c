@@ -110,7 +110,7 @@ static void start(void) {
     if (failed) {
         /* Without it a polling host could hang. */
         __atomic_store_n(&started, 2, __ATOMIC_RELEASE);
-        cus_log(CUS_WARN, "watchdog", "no thread could be started: nothing is withheld");
+        cus_log(CUS_WARN, "watchdog", "no thread could be started: nothing is deferred");
     }
 }
 

@@ -22,7 +22,7 @@ std::string Path(const std::string &name) {
     return Folder() + "/" + name;
 }
 
-// Two threads, three streams on two devices, every kind of op and every fate.
+// Two threads, three streams on two devices, every kind of op and every outcome.
 std::string Small() {
     std::string path = Path("small.cst");
     Maker m(path);
@@ -117,7 +117,7 @@ TEST(Perfetto, HoldsWhatTheTraceDoes) {
               "{'3': ['rule', 'never_defer'], '5': ['rule', 'never_defer']}");
     EXPECT_EQ(Of(found, "sorted(d['counts'].items())"),
               "[('cuda_driver', 9), ('cusplice', 5), ('gpu_memcpy', 1), ('gpu_memset', 1), "
-              "('instant flush', 1), ('instant lost records', 1), ('instant piece', 1), "
+              "('instant flush', 1), ('instant lost records', 1), ('instant segment', 1), "
               "('kernel', 4)]");
     // number, category, name, device, stream, start, length, grid, block, bytes
     const char *const rows[] = {
@@ -133,7 +133,7 @@ TEST(Perfetto, HoldsWhatTheTraceDoes) {
     };
     for (unsigned i = 0; i < 6; i++)
         EXPECT_EQ(Of(found, "d['executions'][" + std::to_string(i) + "]"), rows[i]);
-    EXPECT_EQ(Of(found, "d['graphs']"), "[{'piece': 7, 'ops': 2}, {'piece': 8, 'ops': 1}]");
+    EXPECT_EQ(Of(found, "d['graphs']"), "[{'segment': 7, 'ops': 2}, {'segment': 8, 'ops': 1}]");
 }
 
 TEST(Perfetto, TimesAreThoseThatWereMeasured) {
@@ -227,10 +227,11 @@ TEST(Jsonl, HasAnObjectForEachEvent) {
                         "d[0]['streams']]"),
               "[(1, 1, 0, 'created', 0), (2, 1, 0, 'legacy', 0), (3, 2, 1, 'created', -1)]");
     EXPECT_EQ(Of(found, "[e['type'] for e in d[1:]]"),
-              "['op', 'op', 'graph', 'op', 'op', 'op', 'call', 'flush', 'call', 'op', 'piece', "
+              "['op', 'op', 'graph', 'op', 'op', 'op', 'call', 'flush', 'call', 'op', 'segment', "
               "'graph', 'lost', 'call', 'op']");
-    EXPECT_EQ(Of(found, "[(e['ns'], e['kind'], e['name'], e['fate'], e['step'], e.get('piece'), "
-                        "e.get('place'), e.get('bytes')) for e in d if e['type'] == 'op']"),
+    EXPECT_EQ(Of(found,
+                 "[(e['ns'], e['kind'], e['name'], e['outcome'], e['step'], e.get('segment'), "
+                 "e.get('place'), e.get('bytes')) for e in d if e['type'] == 'op']"),
               "[(0, 'launch', 'scaled', 'graph', 0, 7, 0, None), "
               "(200, 'memset', 'cuMemsetD32Async', 'graph', 0, 7, 1, None), "
               "(500, 'launch', 'words', 'eager', 0, None, None, None), "
@@ -243,7 +244,7 @@ TEST(Jsonl, HasAnObjectForEachEvent) {
     EXPECT_EQ(Of(found, "[e for e in d if e['type'] == 'flush']"),
               "[{'type': 'flush', 'ns': 1110, 'thread': 1, 'stream': 1, 'n': 1, 'cause': "
               "'cuStreamSynchronize', 'reason': 'sync'}]");
-    EXPECT_EQ(Of(found, "[e['out_ns'] for e in d if e.get('fate') == 'flushed']"), "[1110]");
+    EXPECT_EQ(Of(found, "[e['out_ns'] for e in d if e.get('outcome') == 'flushed']"), "[1110]");
     EXPECT_EQ(Of(found, "[(e['name'], e['what'], e.get('scope'), e.get('stream')) for e in d "
                         "if e['type'] == 'call']"),
               "[('cuStreamSynchronize', 'flush', 'thread', 1), ('cuStreamSynchronize', "
@@ -337,12 +338,13 @@ TEST(Sqlite, HoldsWhatTheTraceDoes) {
               "2000|2100|1|4000|6|cuLaunchKernel\n"
               "3000|3100|1|4000|7|cuLaunchKernel\n"
               "1100|1450|1|4000|8|cuStreamSynchronize\n");
-    EXPECT_EQ(Query(out, "SELECT correlationId, fate, launchId, flushId, place, stepId, value FROM "
-                         "CUSPLICE_OP LEFT JOIN StringIds ON id = eagerId"),
+    EXPECT_EQ(Query(out,
+                    "SELECT correlationId, outcome, launchId, flushId, place, stepId, value FROM "
+                    "CUSPLICE_OP LEFT JOIN StringIds ON id = eagerId"),
               "1|graph|1|NULL|0|1|NULL\n2|graph|1|NULL|1|1|NULL\n3|eager|NULL|NULL|NULL|1|rule\n"
               "4|flushed|NULL|2|0|1|NULL\n5|eager|NULL|NULL|NULL|2|rule\n"
               "6|graph|3|NULL|0|3|NULL\n7|open|NULL|NULL|NULL|4|NULL\n");
-    EXPECT_EQ(Query(out, "SELECT launchId, start, end, streamId, pieceId, choice, ops, patched, "
+    EXPECT_EQ(Query(out, "SELECT launchId, start, end, streamId, segmentId, choice, ops, patched, "
                          "buildNs FROM CUSPLICE_LAUNCH"),
               "1|250|310|1|7|patched|2|2|0\n3|2500|2550|3|8|built|1|0|5000\n");
     EXPECT_EQ(Query(out, "SELECT flushId, start, ops, c.value, r.value FROM CUSPLICE_FLUSH JOIN "

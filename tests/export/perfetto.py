@@ -84,7 +84,7 @@ def main():
         "counts": counts,
         "flows": len(flows["s"]),
         "calls": len(calls),
-        "eager": {n: [args["eager"], args["why"]] for n, args in ((n, c[3]["args"]) for n, c in calls.items()) if args["fate"] == "eager"},
+        "eager": {n: [args["eager"], args["why"]] for n, args in ((n, c[3]["args"]) for n, c in calls.items()) if args["outcome"] == "eager"},
         "executions": [
             [n, e[3]["cat"], e[3]["name"], e[0][0], e[0][1], e[1], e[2] - e[1], e[3]["args"].get("grid"),
              e[3]["args"].get("block"), e[3]["args"].get("bytes")] for n, e in sorted(executions.items())

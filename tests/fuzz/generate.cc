@@ -212,8 +212,8 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     unsigned first = r.Of<unsigned>({2, 3, 4, 4, 8});
     unsigned most = r.Of<unsigned>({2, 4, 8, 64, 1024, 1024});
     env["CUSPLICE_WARMUP"] = r.Of<const char *>({"1", "1", "2", "2", "3"});
-    env["CUSPLICE_PIECE_FIRST"] = std::to_string(first);
-    env["CUSPLICE_PIECE_MAX"] = std::to_string(std::max(first, most));
+    env["CUSPLICE_SEGMENT_FIRST"] = std::to_string(first);
+    env["CUSPLICE_SEGMENT_MAX"] = std::to_string(std::max(first, most));
     env["CUSPLICE_HOLD_US"] = r.Of<const char *>({"50", "200", "1000", "1000", "5000"});
     env["CUSPLICE_VARIANTS"] = r.Of<const char *>({"1", "2", "4"});
     env["CUSPLICE_BUILD_NODES"] = r.Of<const char *>({"512", "512", "64", "8"});
@@ -232,7 +232,7 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     }
     env["CUSIM_GRAPH_RULES"] = r.Of<const char *>({"documented", "measured"});
     env["CUSIM_QUEUE_DEPTH"] = r.Of<const char *>({"1024", "1024", "64"});
-    env["CUSPLICE_HAND_OVER_NS"] = r.Of<const char *>({"0", "1", "1", "1000"});
+    env["CUSPLICE_SUBMIT_NS"] = r.Of<const char *>({"0", "1", "1", "1000"});
     return env;
 }
 

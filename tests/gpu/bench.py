@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The bench suite: each case plain, preloaded, as one hand-written graph and as hand-written pieces, alternating, medians with noise.
+"""The bench suite: each case plain, preloaded, as one hand-written graph and as hand-written segments, alternating, medians with noise.
 
 Runs on a machine with a GPU from the root of the tree, with the programs that tools/gpu-check has put into .carry/. Writes BENCH.md, bench.json and
 plots, again after each case. Exit status: 0 if all results were equal and no bound was missed, 1 otherwise, 2 if nothing could be run.

@@ -1,7 +1,7 @@
 """The catalogue of the bench suite: what is measured, in which variants, and the table of bounds.
 
 A case is a function that takes a Bench and measures points. A point is one program at one setting, in up to four variants that
-alternate: as it is (plain), preloaded, with one whole graph made by hand (graph), and with graphs of pieces made by hand (pieces).
+alternate: as it is (plain), preloaded, with one whole graph made by hand (graph), and with graphs of segments made by hand (segments).
 They run one after the other, or, where the host's pace is most of what is measured, all at once and in turns.
 The cases come in the order of their weight: what the bounds need first, then the sweeps, then other people's frameworks, then large models.
 """
@@ -13,7 +13,7 @@ import statistics
 from cases import tokens_per_second
 from lab import Lab
 
-PLAIN, PRELOADED, GRAPH, SEGMENTS = "plain", "preloaded", "graph", "pieces"
+PLAIN, PRELOADED, GRAPH, SEGMENTS = "plain", "preloaded", "graph", "segments_formed"
 OTHER = f"{PRELOADED}, the other library"
 # Seconds of a turn, where programs take turns: a dozen and more of each come in a repetition, and the pace of a host may be another one in the next.
 # The first steps of each do not count (child.SETTLING).
@@ -125,14 +125,14 @@ def variant_of(runs, figure):
 
 
 def hostloop(bench, label, args=(), figure="wall_ns", unit="ns a kernel", program="hostloop", segment=64, only=None, env=None, steps=(200, 60), **more):
-    """A point of harness/bench/hostloop. `piece`: launches in a graph of the variant pieces."""
+    """A point of harness/bench/hostloop. `segment`: launches in a graph of the variant segments."""
     path = bench.runner.program(program)
     if not path:
         bench.skip(f"{program} is not built")
         return
     argv = [path, *args] + ([] if "--loop" in args else ["--steps", steps[0] // (2 if bench.quick else 1), "--warmup", steps[1]])
     variants = {PLAIN: (argv, None, True, 90), PRELOADED: (argv, env, True, 90), GRAPH: ([*argv, "--graph"], None, True, 90),
-                SEGMENTS: ([*argv, "--graph", "--piece", segment], None, True, 90)}
+                SEGMENTS: ([*argv, "--graph", "--segment", segment], None, True, 90)}
     bench.point(label, {k: v for k, v in variants.items() if only is None or k in only}, figure, unit, **more)
 
 
@@ -142,7 +142,7 @@ def case_loop_whole(bench):
 
 
 def case_loop_eager(bench):
-    """Host loop with every 10th kernel on the eager list. The graphs by hand (pieces) are cut at the same kernels."""
+    """Host loop with every 10th kernel on the eager list. The graphs by hand (segments) are cut at the same kernels."""
     hostloop(bench, "1 in 10 eager", ["--eager-every", 10], segment=1000, env=EAGER_RULE, reps=5)
 
 
@@ -222,7 +222,7 @@ def linear(bench, layers, steps, warmup, reps, only=(PLAIN, PRELOADED, GRAPH)):
         return
     args = ["--layers", layers, "--steps", steps, "--warmup", warmup]
     variants = {PLAIN: script(bench, "linear1000.py", *args), PRELOADED: script(bench, "linear1000.py", *args),
-                GRAPH: script(bench, "linear1000.py", *args, "--graph"), SEGMENTS: script(bench, "linear1000.py", *args, "--pieces", 100)}
+                GRAPH: script(bench, "linear1000.py", *args, "--graph"), SEGMENTS: script(bench, "linear1000.py", *args, "--segments", 100)}
     bench.point(f"{layers} x nn.Linear(32, 32)", {k: v for k, v in variants.items() if k in only}, "median_ms", "ms a step", reps=reps, x=layers, result="hash")
 
 
@@ -295,13 +295,13 @@ def few(bench, all_of, *some):
 
 
 def case_segments(bench):
-    """Host loop, 1000 launches a step. The rows differ in the most launches that one graph has, by hand and by the setting piece_max."""
+    """Host loop, 1000 launches a step. The rows differ in the most launches that one graph has, by hand and by the setting segment_max."""
     for n in few(bench, (4, 8, 16, 64, 256, 1000), 8, 64):
-        hostloop(bench, f"{n} launches in a graph", segment=n, env={"CUSPLICE_PIECE_FIRST": str(min(n, 4)), "CUSPLICE_PIECE_MAX": str(n)}, reps=3, x=n)
+        hostloop(bench, f"{n} launches in a graph", segment=n, env={"CUSPLICE_SEGMENT_FIRST": str(min(n, 4)), "CUSPLICE_SEGMENT_MAX": str(n)}, reps=3, x=n)
 
 
 def case_eager_share(bench):
-    """Host loop, 1000 launches a step. The rows differ in how many launches are on the eager list. The graphs by hand (pieces) are cut at these kernels;
+    """Host loop, 1000 launches a step. The rows differ in how many launches are on the eager list. The graphs by hand (segments) are cut at these kernels;
     the whole graph holds them."""
     for percent, every in few(bench, ((0, 0), (1, 100), (5, 20), (10, 10), (20, 5), (50, 2)), (0, 0), (20, 5)):
         hostloop(bench, f"{percent} % eager", ["--eager-every", every] if every else [], segment=1000, env=EAGER_RULE, reps=3, x=percent)
@@ -325,7 +325,7 @@ def case_memsets_copies(bench):
 
 def case_streams(bench):
     """Host loop: one thread makes 1000 launches a step on several streams, 50 in a row on each stream, or one on each stream in turn. The whole graph has
-    a branch for each stream. The graphs by hand (pieces) end where the stream changes."""
+    a branch for each stream. The graphs by hand (segments) end where the stream changes."""
     for n in few(bench, (1, 2, 4, 8, 16), 1, 4):
         hostloop(bench, f"streams: {n}, 50 in a row", ["--streams", n, "--run", 50], reps=3, x=n, series="50 in a row", steps=(200, 120))
     for n in few(bench, (4, 16), 4):
@@ -374,7 +374,7 @@ def case_linear_1000(bench):
 
 def launch_bound(bench, name, label):
     one = script(bench, name)
-    bench.point(label, {PLAIN: one, PRELOADED: one, GRAPH: script(bench, name, "--graph"), SEGMENTS: script(bench, name, "--pieces", 10)},
+    bench.point(label, {PLAIN: one, PRELOADED: one, GRAPH: script(bench, name, "--graph"), SEGMENTS: script(bench, name, "--segments", 10)},
                 "median_ms", "ms a step", reps=3, result="hash", optional=(GRAPH, SEGMENTS))
 
 
@@ -410,7 +410,7 @@ CASES = {
     "llama-static": case_llama_static,
     "llama-dynamic": case_llama_dynamic,
     "training": case_training,
-    "pieces": case_segments,
+    "segments_formed": case_segments,
     "eager-share": case_eager_share,
     "patched": case_patched,
     "memsets-copies": case_memsets_copies,
@@ -430,7 +430,7 @@ CASES = {
 }
 GROUPS = {
     "bounds": ("loop-whole", "loop-eager", "host-time", "step-240", "step-240-late", "decode", "linear-10000", "llama-static", "llama-dynamic", "training"),
-    "sweeps": ("pieces", "eager-share", "patched", "memsets-copies", "streams", "threads", "hosts", "step-sizes", "endless", "batches"),
+    "sweeps": ("segments_formed", "eager-share", "patched", "memsets-copies", "streams", "threads", "hosts", "step-sizes", "endless", "batches"),
     "frameworks": ("linear-1000", "cupy", "triton"),
     "models": ("models-50m", "models-1b", "models-3b", "models-8b"),
 }
@@ -453,7 +453,7 @@ def _llama_label(size, cache):
 
 BOUNDS = (
     Bound("host loop, preloaded / whole hand-written graph", "loop-whole", "1000 launches a step", (PRELOADED, "wall_ns"), (GRAPH, "wall_ns"), 0.92),
-    Bound("the same with 1 in 10 eager, preloaded / hand-written pieces with the same breaks", "loop-eager", "1 in 10 eager",
+    Bound("the same with 1 in 10 eager, preloaded / hand-written segments with the same breaks", "loop-eager", "1 in 10 eager",
           (PRELOADED, "wall_ns"), (SEGMENTS, "wall_ns"), 1.00),
     Bound("PyTorch linear chain, 10,000 layers, as written preloaded / torch.cuda.graph", "linear-10000", "10000 x nn.Linear(32, 32)",
           (PRELOADED, "median_ms"), (GRAPH, "median_ms"), 1.00),

@@ -59,7 +59,7 @@ class Bench : public ::testing::Test {
                    plain.ns + " sum=" + plain.checksum +
                    "\n"
                    "case \" $* \" in\n"
-                   "*' --piece '*) ns=" +
+                   "*' --segment '*) ns=" +
                    segments.ns + " sum=" + segments.checksum +
                    ";;\n"
                    "*' --graph '*) ns=" +
@@ -113,7 +113,7 @@ class Bench : public ::testing::Test {
 };
 
 const char kWhole[] = "| host loop, preloaded / whole hand-written graph |";
-const char kEager[] = "| the same with 1 in 10 eager, preloaded / hand-written pieces";
+const char kEager[] = "| the same with 1 in 10 eager, preloaded / hand-written segments";
 
 TEST_F(Bench, BoundsThatHoldGiveZero) {
     EXPECT_EQ(Run("--only loop-whole,loop-eager"), 0) << Read("log");
@@ -373,7 +373,7 @@ xml.dom.minidom.parse(sys.argv[1])
                               "prefers-color-scheme:dark", "one hand-written graph"})
         EXPECT_NE(svg.find(words), std::string::npos) << words;
     EXPECT_NE(Read("out/BENCH.md").find("![eager.svg](eager.svg)"), std::string::npos);
-    EXPECT_EQ(Read("out/pieces.svg"), "") << "not measured";
+    EXPECT_EQ(Read("out/segments.svg"), "") << "not measured";
 }
 
 } // namespace

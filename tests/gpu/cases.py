@@ -353,7 +353,7 @@ def case_own_graphs(lab):
 
 
 def case_profiler(lab):
-    """Launches that the library saw against kernels that CUPTI recorded, with and without withholding under a profiler."""
+    """Launches that the library saw against kernels that CUPTI recorded, with and without deferring under a profiler."""
     if lab.lacks("torch"):
         return
     plain = lab.runner.script("profiler_count.py")
@@ -468,7 +468,7 @@ def case_two_gpus(lab):
 
 
 def case_sanitizer(lab):
-    """memcheck over the decode host: no report that it does not make of the plain program, with and without withholding."""
+    """memcheck over the decode host: no report that it does not make of the plain program, with and without deferring."""
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     program = lab.runner.program("decode_static")
     if not os.access(tool, os.X_OK) or not program:
@@ -510,7 +510,7 @@ def text(done):
 
 OP_DB_SHARDS = 14
 # Graphs as early as can be: every sample is executed four times only.
-OP_DB_SETTINGS = {"CUSPLICE_WARMUP": "1", "CUSPLICE_PIECE_FIRST": "2", "CUSPLICE_DEMOTE": "no", "CUSPLICE_HOLD_US": "20000"}
+OP_DB_SETTINGS = {"CUSPLICE_WARMUP": "1", "CUSPLICE_SEGMENT_FIRST": "2", "CUSPLICE_DEMOTE": "no", "CUSPLICE_HOLD_US": "20000"}
 
 
 def op_db_shard(lab, variant, folder, shard, shards, more):
@@ -669,7 +669,7 @@ def case_variants(lab):
             seen = stats["signatures"]
             share = seen["missed"] / max(1, sum(seen.values()))
             bound = 0.5 if lab.quick else 0.1  # the first rounds miss
-            lab.check(f"{name}: share of pieces missed", share <= bound, round(share, 4), f"<= {bound:.2f}")
+            lab.check(f"{name}: share of segments missed", share <= bound, round(share, 4), f"<= {bound:.2f}")
             limit = 1024 << 20
             lab.check(f"{name}: memory of graphs", 0 < stats["graph_bytes"] <= limit, stats["graph_bytes"], f"<= {limit}")
             lab.notes.append(f"{name}: {seen}, {stats['patched_nodes']} nodes patched")
@@ -684,9 +684,9 @@ def case_variants(lab):
         if not all(missed.values()):
             continue
         late = statistics.median(missed[rounds]) - statistics.median(missed["3"])
-        lab.notes.append(f"variants 8{text}: pieces missed, of three rounds {missed['3']}, of {rounds} {missed[rounds]}")
+        lab.notes.append(f"variants 8{text}: segments missed, of three rounds {missed['3']}, of {rounds} {missed[rounds]}")
         if room:
-            lab.check("variants 8: pieces missed after the third round", lab.quick or late <= 0, late, "0")
+            lab.check("variants 8: segments missed after the third round", lab.quick or late <= 0, late, "0")
 
 
 def case_modes(lab):
@@ -789,7 +789,7 @@ ROUTES = ("dlsym", "getproc", "getproc11", "export", "runtime")
 
 
 # Graphs are launched by the library's thread, whether that pays or not.
-HANDED = {"CUSPLICE_HAND_OVER_NS": "1", "CUSPLICE_DEMOTE": "no"}
+HANDED = {"CUSPLICE_SUBMIT_NS": "1", "CUSPLICE_DEMOTE": "no"}
 
 
 def case_scenarios(lab):
@@ -829,7 +829,7 @@ def scenario(lab, name, argv):
         return
     lab.see(name, mine)
     handed = lab.runner.run(argv, variant="preload", env=HANDED)
-    for how, run in (("same output", mine), ("the same, handed over", handed)):
+    for how, run in (("same output", mine), ("the same, submitted", handed)):
         same = run.stdout == plain.stdout and run.rc == plain.rc
         lab.check(f"{name}: {how}", same, "" if same else f"{plain.stdout[-120:]!r} / {run.stdout[-120:]!r}", "equal")
 

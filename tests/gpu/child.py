@@ -185,7 +185,7 @@ class Turns:
 
     The host of a virtual machine keeps its speed for seconds, and then has another. Programs that are compared have to meet the
     same of it, and those that run one after the other do not. One that says where its steps end is stopped there: in the midst
-    of one the library would issue what it withholds, as for a program that has gone to sleep, and learn from that.
+    of one the library would issue what it defers, as for a program that has gone to sleep, and learn from that.
     """
 
     ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`

@@ -1,7 +1,7 @@
 """Steps of some hundred small CuPy kernels: a stencil, a blend and a damping in turn, over buffers that stay where they are.
 
 An ordinary CuPy program that knows nothing of cusplice; its host is far slower than the GPU. `--graph` captures a step once on the stream and replays
-it, the hand-written way to the same end, `--pieces N` as graphs of N rounds each. Prints one JSON line; `hash` covers the bits of the buffers.
+it, the hand-written way to the same end, `--segments N` as graphs of N rounds each. Prints one JSON line; `hash` covers the bits of the buffers.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def capture(stream, first, end, buffers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="store_true", help="capture a step once, then replay it")
-    parser.add_argument("--pieces", type=int, help="the same, a graph for each so many rounds")
+    parser.add_argument("--segments", type=int, help="the same, a graph for each so many rounds")
     parser.add_argument("--rounds", type=int, default=100, help="of three launches each, in a step")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=20)

@@ -94,7 +94,7 @@ def point(lab, name, argv, env=None, reps=None, hand_size=None):
     result.update(plain_wall_ns=runs["plain"][0].result["wall_ns"], plain_host_ns=runs["plain"][0].result["host_ns"],
                   plain_worst_step_us=runs["plain"][0].result["worst_step_us"], built=runs["preload"][-1].stats["built"],
                   graph_bytes=runs["preload"][-1].stats["graph_bytes"], device_kb=runs["preload"][-1].result["device_kb"],
-                  plain_device_kb=runs["plain"][0].result["device_kb"], lent=runs["preload"][-1].stats["lent"],
+                  plain_device_kb=runs["plain"][0].result["device_kb"], lent=runs["preload"][-1].stats["borrowed"],
                   filled_mb=runs["preload"][-1].result["filled_mb"], plain_filled_mb=runs["plain"][0].result["filled_mb"],
                   host_memory=runs["preload"][-1].stats["host_memory"],
                   host_bytes_per_node=runs["preload"][-1].stats["host_memory"]["bytes_per_node"],

@@ -1,7 +1,7 @@
 """A thousand nn.Linear(32, 32) in a row, in eager PyTorch: the host is far slower than the GPU.
 
 An ordinary PyTorch program that knows nothing of cusplice. `--graph` replays the same model through torch.cuda.graph
-instead, the hand-written way to the same end, `--pieces N` through a chain of such graphs of N layers each. Prints one JSON
+instead, the hand-written way to the same end, `--segments N` through a chain of such graphs of N layers each. Prints one JSON
 line; `hash` covers the bits of every step's result.
 """
 
@@ -76,7 +76,7 @@ def capture(model, x, layers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="store_true", help="capture once with torch.cuda.graph, then replay")
-    parser.add_argument("--pieces", type=int, help="the same, a graph for each so many layers")
+    parser.add_argument("--segments", type=int, help="the same, a graph for each so many layers")
     parser.add_argument("--layers", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=32, help="rows of the input; 0: a vector (from 32 rows on a layer is a memset and three kernels)")
     parser.add_argument("--count", action="store_true", help="say what a layer is on the GPU, by batch, and end")
@@ -111,7 +111,7 @@ def main():
 
     print(json.dumps({
         "program": "linear1000",
-        "mode": "pieces" if args.segments else "graph" if args.graph else "eager",
+        "mode": "segments_formed" if args.segments else "graph" if args.graph else "eager",
         "median_ms": statistics.median(times),
         "p10_ms": sorted(times)[len(times) // 10],
         "min_ms": min(times),

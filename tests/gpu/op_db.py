@@ -126,7 +126,7 @@ def execute(op, sample, backward, seed):
 def thinned(segment, part):
     count = math.prod(part[2])
     step = max(1, count // MOST_NUMBERS)
-    return segment if step == 1 else numpy.frombuffer(segment, f"V{len(piece) // count}")[::step].tobytes()
+    return segment if step == 1 else numpy.frombuffer(segment, f"V{len(segment) // count}")[::step].tobytes()
 
 
 def short(data):

@@ -104,7 +104,7 @@ def case_bench(lab):
     kept = {end: os.path.join(lab.runner.results, f"bench.{end}") for end in ("md", "csv", "json", "svg")}
     files = [word for end in ("md", "csv", "json") for word in ("-o", kept[end])] + ["--svg", kept["svg"]]
     breaks = [word for name in BREAKS for word in ("--break", name)]
-    argv = ["bench", "--force", "--pieces", ",".join(map(str, segments)), *breaks, *(["--strategy", "piecewise", "--rounds", "1"] if lab.quick else []), *files,
+    argv = ["bench", "--force", "--segments", ",".join(map(str, segments)), *breaks, *(["--strategy", "piecewise", "--rounds", "1"] if lab.quick else []), *files,
             "--", decode, "--tokens", "4" if lab.quick else "200"]
     done = lab.runner.run([tool, *argv], limit=500)
     lab.commands.append(" ".join(["cusplice", *argv]).replace(lab.runner.root + os.sep, ""))
@@ -121,7 +121,7 @@ def case_bench(lab):
     wanted = [("eager", 0, "")] + [("piecewise", p, b) for b in BREAKS for p in segments]
     if not lab.quick:
         wanted += [("full", p, "") for p in segments] + [("as-recorded", 0, "")]
-    cells = {(row["strategy"], row["piece_max"], row["breaks"]): row for row in rows}
+    cells = {(row["strategy"], row["segment_max"], row["breaks"]): row for row in rows}
     lab.check("decode host: cells", list(cells) == wanted, len(cells), len(wanted))
     points = sum(element.get("class") == "point" for element in plot.iter())
     lab.check("decode host: rows of the CSV, points of the plot", len(lines) - 1 == points == len(rows), f"{len(lines) - 1}, {points}", len(rows))
@@ -131,7 +131,7 @@ def case_bench(lab):
     for segment in segments:
         whole, cut = cells.get(("piecewise", segment, "none")), cells.get(("piecewise", segment, "every:10"))
         if whole and cut:
-            lab.check(f"decode host, pieces of {piece}: in graphs with every tenth launch a break", cut["in_graphs"] < whole["in_graphs"],
+            lab.check(f"decode host, segments of {segment}: in graphs with every tenth launch a break", cut["in_graphs"] < whole["in_graphs"],
                       f"{cut['in_graphs']:.1f} %", f"< {whole['in_graphs']:.1f} %")
-    lab.notes += [f"{row['strategy']} {row['piece_max'] or ''} {row['breaks']}: {row['step_ns'] / 1e3:.1f} us a step (noise {row['noise_ns'] / 1e3:.1f}), "
+    lab.notes += [f"{row['strategy']} {row['segment_max'] or ''} {row['breaks']}: {row['step_ns'] / 1e3:.1f} us a step (noise {row['noise_ns'] / 1e3:.1f}), "
                   f"{row['of_eager']:.1f} % of eager, {row['in_graphs']:.1f} % in graphs, {row['graphs']:.1f} graphs a step" for row in rows]

@@ -126,7 +126,7 @@ TEST_F(SimCases, VariantsSayTheSameText) {
     }
     EXPECT_NE(results.find("| variants | text |"), std::string::npos) << results;
     EXPECT_EQ(results.find("not measured"), std::string::npos) << results;
-    for (const char *what : {"text", "share of pieces missed", "memory of graphs"}) {
+    for (const char *what : {"text", "share of segments missed", "memory of graphs"}) {
         size_t at = 0, seen = 0;
         while ((at = results.find(what, at)) != std::string::npos) {
             std::string line = results.substr(at, results.find('\n', at) - at);

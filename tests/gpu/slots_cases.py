@@ -42,8 +42,8 @@ def judge(lab, what, plain, mine, off):
         return False
     lab.see(what, mine)
     lab.check(f"{what}: same output", mine.stdout == plain.stdout, "" if mine.stdout == plain.stdout else mine.stdout[-120:], "equal")
-    stopped = mine.stats["fallbacks"]["withholding_off"] if mine.stats else None
-    lab.check(f"{what}: withholding {'stops' if off else 'goes on'}", stopped == (1 if off else 0), stopped)
+    stopped = mine.stats["fallbacks"]["deferring_off"] if mine.stats else None
+    lab.check(f"{what}: deferring {'stops' if off else 'goes on'}", stopped == (1 if off else 0), stopped)
     return True
 
 

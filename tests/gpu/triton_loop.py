@@ -1,7 +1,7 @@
 """Steps of some hundred small Triton kernels over buffers that stay where they are: an axpy, a damping, a row softmax in turn.
 
 An ordinary Triton program that knows nothing of cusplice; its host is far slower than the GPU. `--graph` replays a step through torch.cuda.graph, the
-hand-written way to the same end, `--pieces N` as graphs of N rounds each. Prints one JSON line; `hash` covers the bits of the buffers.
+hand-written way to the same end, `--segments N` as graphs of N rounds each. Prints one JSON line; `hash` covers the bits of the buffers.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def capture(first, end, x, y):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="store_true", help="capture a step once, then replay it")
-    parser.add_argument("--pieces", type=int, help="the same, a graph for each so many rounds")
+    parser.add_argument("--segments", type=int, help="the same, a graph for each so many rounds")
     parser.add_argument("--rounds", type=int, default=100, help="of three launches each, in a step")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=20)

@@ -224,12 +224,12 @@ TEST_F(Chromium, CanBeUsed) {
                                     "2\xc3\x97"
                                     "3, block 4\xc3\x97"
                                     "5\xc3\x97"
-                                    "6|graph of 4 ops, as it was: piece 1, variant 0"),
+                                    "6|graph of 4 ops, as it was: segment 1, variant 0"),
               std::string::npos)
         << data["used-tip"];
     EXPECT_NE(data["used-gpu"].find("|on the GPU at "), std::string::npos) << data["used-gpu"];
     EXPECT_NE(data["used-gpu"].find(" for 600\xe2\x80\x89ns"), std::string::npos);
-    EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: piece 3"),
+    EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: segment 3"),
               std::string::npos)
         << data["used-built"];
     EXPECT_NE(data["used-why"].find("|eager: rule (never_defer): a never_defer rule names it"),

@@ -1,4 +1,4 @@
-// Traces that no program made: steps of two streams in which every fate of an op comes.
+// Traces that no program made: steps of two streams in which every outcome of an op comes.
 #ifndef CUSPLICE_TESTS_HTML_SYNTHETIC_H
 #define CUSPLICE_TESTS_HTML_SYNTHETIC_H
 
@@ -27,7 +27,7 @@ struct SyntheticCounts {
 
 // Writes a trace at `path` in which each stream has `steps` steps of 16 ops: 4 in each of three
 // graphs (as it was, patched, built), 2 eager by a rule, 2 flushed. One op at the end stays
-// withheld. Of ops of stream 1 it is known when they ran on the GPU. Kernels are those of `names`;
+// deferred. Of ops of stream 1 it is known when they ran on the GPU. Kernels are those of `names`;
 // without any, and with 0 steps, there are no ops.
 SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
                                const std::vector<std::string> &names);

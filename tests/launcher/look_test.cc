@@ -44,7 +44,7 @@ TEST(Info, SaysWhatIsInTheTrace) {
                                                        {"flushed", 2},
                                                        {"open", 1},
                                                        {"share", 47.619},
-                                                       {"pieces", 2},
+                                                       {"segments", 2},
                                                        {"graph_launches", 4},
                                                        {"calls", 4},
                                                        {"flushes", 1},
@@ -93,13 +93,13 @@ TEST(Dump, EachEventIsALineWithItsNames) {
     ExpectJsonLines(text);
     EXPECT_EQ(Count(text, "\n"), 34u); // the header and 33 events
     EXPECT_EQ(Count(text, "\"type\": \"op\""), 21u);
-    EXPECT_EQ(Count(text, "\"fate\": \"graph\""), 10u);
-    EXPECT_EQ(Count(text, "\"fate\": \"eager\""), 8u);
-    EXPECT_EQ(Count(text, "\"fate\": \"flushed\""), 2u);
-    EXPECT_EQ(Count(text, "\"fate\": \"open\""), 1u);
+    EXPECT_EQ(Count(text, "\"outcome\": \"graph\""), 10u);
+    EXPECT_EQ(Count(text, "\"outcome\": \"eager\""), 8u);
+    EXPECT_EQ(Count(text, "\"outcome\": \"flushed\""), 2u);
+    EXPECT_EQ(Count(text, "\"outcome\": \"open\""), 1u);
     EXPECT_EQ(Count(text, "\"type\": \"graph\""), 4u);
     EXPECT_EQ(Count(text, "\"type\": \"call\""), 4u);
-    EXPECT_EQ(Count(text, "\"type\": \"piece\""), 2u);
+    EXPECT_EQ(Count(text, "\"type\": \"segment\""), 2u);
     EXPECT_EQ(Count(text, "\"type\": \"flush\""), 1u);
     EXPECT_EQ(Count(text, "\"type\": \"lost\""), 1u);
     sim::Json header = Parse(Line(text, 0));
@@ -148,7 +148,7 @@ TEST(Dump, DotDrawsGraphsAndMarksEagerOps) {
     EXPECT_EQ(Count(text, "subgraph cluster_"), 2u);
     EXPECT_EQ(Count(text, "octagon"), 1u);
     EXPECT_TRUE(Has(text, "op2 [label=\"attention\\neager: rule\""));
-    EXPECT_TRUE(Has(text, "piece 2, patched, 1 patched"));
+    EXPECT_TRUE(Has(text, "segment 2, patched, 1 patched"));
     EXPECT_EQ(Count(text, " -> "), 5u);
     EXPECT_EQ(Count(text, "{"), Count(text, "}"));
     text = Says({"dump", "--dot", "--step", "0", golden});
@@ -362,7 +362,7 @@ TEST(Report, PatchedNodesAreThoseThatChanged) {
         }
         s->Op(1, a), s->Op(1, b), s->Op(1, c); // built anew: nothing is patched
         s->Launch(1, 3, 1, CST_BUILT);
-        // Another variant of the piece holds ops of its own.
+        // Another variant of the segment holds ops of its own.
         s->Op(1, a), s->Op(1, b), s->Op(1, c);
         s->Launch(1, 3, 1, CST_BUILT)->variant = 1;
     });
@@ -372,7 +372,7 @@ TEST(Report, PatchedNodesAreThoseThatChanged) {
     EXPECT_EQ(j.Number(Row(j, "name", "c") + "patched"), 0);
     j = Report("segments", path);
     EXPECT_EQ(j.Number("rows.0.variants"), 2);
-    EXPECT_EQ(j.Number("rows.0.pieces"), 1);
+    EXPECT_EQ(j.Number("rows.0.segments"), 1);
 }
 
 TEST(Report, KernelsOfOneNameAreOneRow) {
@@ -399,7 +399,7 @@ TEST(Report, SegmentsOfTheGoldenTrace) {
     const std::tuple<const char *, double, double> numbers[] = {{"launches", 2, 2},
                                                                 {"nodes", 2, 3},
                                                                 {"ops", 4, 6},
-                                                                {"pieces", 1, 1},
+                                                                {"segments", 1, 1},
                                                                 {"variants", 1, 1},
                                                                 {"exact", 1, 0},
                                                                 {"patched", 0, 1},
@@ -424,7 +424,7 @@ TEST(Report, SegmentsSayWhatCameBehindThem) {
             s->Op(1, a), s->Op(1, a);
             s->Launch(1, 2, static_cast<uint32_t>(i % 2), CST_EXACT);
             if (i < 2) {
-                s->Op(1, b); // another piece
+                s->Op(1, b); // another segment
                 s->Launch(1, 1, 9, CST_EXACT);
             } else if (i < 5) {
                 s->Op(1, b);
@@ -438,8 +438,8 @@ TEST(Report, SegmentsSayWhatCameBehindThem) {
     std::string row = Row(j, "list", "a x2");
     // The three most frequent ones, and of those that are as frequent the first.
     EXPECT_EQ(j.text[row + "ended"],
-              "flush:cuMemAlloc 3, next piece 2, call:cuStreamSynchronize 1");
-    EXPECT_EQ(j.Number(row + "pieces"), 2);
+              "flush:cuMemAlloc 3, next segment 2, call:cuStreamSynchronize 1");
+    EXPECT_EQ(j.Number(row + "segments"), 2);
     EXPECT_EQ(j.text[Row(j, "list", "b") + "ended"], "call:cuStreamSynchronize 2");
 }
 

@@ -76,7 +76,7 @@ double Number(const Row &row, const std::string &key) {
 }
 
 std::string Cell(const Row &row) {
-    return row.at("strategy") + " " + row.at("piece_max") + " " + row.at("breaks");
+    return row.at("strategy") + " " + row.at("segment_max") + " " + row.at("breaks");
 }
 
 const Row &Find(const std::vector<Row> &rows, const std::string &cell) {
@@ -116,7 +116,7 @@ std::string ExpectedPlot(const std::vector<Row> &rows) {
         if (name != last)
             text += "series " + name + "\n";
         last = name;
-        text += "point " + row.at("piece_max") + " " + row.at("step_ns") + " " +
+        text += "point " + row.at("segment_max") + " " + row.at("step_ns") + " " +
                 row.at("noise_ns") + "\n";
     }
     return text;
@@ -127,7 +127,7 @@ std::string ExpectedPlot(const std::vector<Row> &rows) {
 TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
     std::string trace = MakeSteps("grid.cst", 6), out = Folder() + "/grid";
     Result r =
-        Bench({"--rounds=1", "--pace=none", "--pieces=16,4", "--break=none", "--break", "chain",
+        Bench({"--rounds=1", "--pace=none", "--segments=16,4", "--break=none", "--break", "chain",
                "--break", "copy_words;mangled:copy_wor*", "-o", out + ".csv", "-o", out + ".json",
                "-o", out + ".md", "-o", out + ".txt", "--svg", out + ".svg", trace});
     ASSERT_EQ(r.Exit(), 0) << r.err;
@@ -160,7 +160,7 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
         std::string breaks = row.at("breaks"); // a star is escaped in Markdown
         for (size_t at = breaks.find('*'); at != std::string::npos; at = breaks.find('*', at + 2))
             breaks.insert(at, "\\");
-        EXPECT_TRUE(Has(md, "| " + row.at("strategy") + " | " + row.at("piece_max") + " | " +
+        EXPECT_TRUE(Has(md, "| " + row.at("strategy") + " | " + row.at("segment_max") + " | " +
                                 breaks + " | "))
             << md;
     }
@@ -212,7 +212,7 @@ TEST(Bench, CountsAreThoseOfWhatIf) {
                          "steady", "--steps", std::to_string(steps[i])},
                         fixed);
         ASSERT_EQ(r.Exit(), 0) << r.err;
-        r = Bench({"--rounds=1", "--pace=none", "--strategy=piecewise", "--pieces=4,16",
+        r = Bench({"--rounds=1", "--pace=none", "--strategy=piecewise", "--segments=4,16",
                    "--first=16", "--break=none", "--break=add_scalar", "--format=json", trace},
                   fixed);
         ASSERT_EQ(r.Exit(), 0) << r.err;
@@ -221,8 +221,8 @@ TEST(Bench, CountsAreThoseOfWhatIf) {
             std::string row = "rows." + std::to_string(k + 1) + ".", size = sizes[k % 2];
             folded[i][k] = json.Number(row + "folded") * json.Number("about.steps");
             graphs[i][k] = json.Number(row + "graphs") * json.Number("about.steps");
-            Strings words = {"whatif", "--format=json",       "--set", "piece_max=" + size,
-                             "--set",  "piece_first=" + size, "--set", "hold_us=1000000"};
+            Strings words = {"whatif", "--format=json",         "--set", "segment_max=" + size,
+                             "--set",  "segment_first=" + size, "--set", "hold_us=1000000"};
             if (k / 2)
                 words.insert(words.end(), {"--eager", breaks[k / 2]});
             words.push_back(trace);
@@ -237,7 +237,7 @@ TEST(Bench, CountsAreThoseOfWhatIf) {
         }
     }
     for (int k = 0; k < 4; k++) {
-        SCOPED_TRACE("pieces of " + sizes[k % 2] + ", breaks " + breaks[k / 2]);
+        SCOPED_TRACE("segments of " + sizes[k % 2] + ", breaks " + breaks[k / 2]);
         EXPECT_NEAR(folded[1][k] - folded[0][k], if_folded[1][k] - if_folded[0][k], 0.01);
         EXPECT_NEAR(graphs[1][k] - graphs[0][k], if_graphs[1][k] - if_graphs[0][k], 0.01);
         EXPECT_GE(if_folded[1][k] - if_folded[0][k], 100);
@@ -249,7 +249,7 @@ TEST(Bench, CountsAreThoseOfWhatIf) {
 
 TEST(Bench, RecordsAScenarioAndRemovesTheTrace) {
     Result r = Bench({"--scenario", "steady", "--steps", "4-8", "--rounds=1", "--pace=none",
-                      "--strategy=piecewise,as-recorded", "--pieces=8", "--break=every:6",
+                      "--strategy=piecewise,as-recorded", "--segments=8", "--break=every:6",
                       "--format=json"});
     ASSERT_EQ(r.Exit(), 0) << r.err;
     EXPECT_EQ(r.err, "cusplice: every:6: add_scalar, 16.7 % of all launches\n");
@@ -265,7 +265,7 @@ TEST(Bench, RecordsAScenarioAndRemovesTheTrace) {
 // How often they are called stands below the table.
 TEST(Bench, MemsetsCanBeBreaksToo) {
     Result r = Bench({"--scenario=memsets", "--rounds=1", "--pace=none", "--strategy=piecewise",
-                      "--pieces=16", "--break=api:cuMemsetD8*;chain", "--format=json"});
+                      "--segments=16", "--break=api:cuMemsetD8*;chain", "--format=json"});
     ASSERT_EQ(r.Exit(), 0) << r.err;
     sim::Json json = sim::ParseJson(r.out);
     EXPECT_EQ(json.text["breaks.0.kernel"], "api:cuMemsetD8*");
@@ -325,11 +325,15 @@ TEST(BenchWords, BadOnesAreRefused) {
         {2, {"--scenario=steady", trace}, "one of them: a trace, --scenario NAME, -- PROGRAM"},
         {2, {trace, "--", "/bin/true"}, "one of them: a trace, --scenario NAME, -- PROGRAM"},
         {2, {"--steps=1-2", trace}, "--steps 1-2: the steps of a trace are those that it has"},
-        {2, {"--peices", "4", trace}, "unknown option --peices; the nearest is --pieces"},
-        {2, {"--pieces=4,1", trace}, "--pieces: piece_max = 1: must be a whole number from 2 to"},
-        {2, {"--pieces=4,,8", trace}, "--pieces: piece_max"},
-        {2, {"--pieces=4096", trace}, "piece_max = 4096: must be a whole number from 2 to 1024"},
-        {2, {"--first=65", trace}, "--first: piece_first = 65: must be a whole number from 2 to"},
+        {2, {"--segmnts", "4", trace}, "unknown option --peices; the nearest is --segments"},
+        {2,
+         {"--segments=4,1", trace},
+         "--segments: segment_max = 1: must be a whole number from 2 to"},
+        {2, {"--segments=4,,8", trace}, "--segments: segment_max"},
+        {2,
+         {"--segments=4096", trace},
+         "segment_max = 4096: must be a whole number from 2 to 1024"},
+        {2, {"--first=65", trace}, "--first: segment_first = 65: must be a whole number from 2 to"},
         {2, {"--strategy=eager,ful", trace}, "--strategy ful: no such value; the nearest is full"},
         {2, {"--break=every:1", trace}, "--break every:1: every:N with a number from 2 to"},
         {2, {"--break=every:1x", trace}, "--break every:1x: every:N"},
@@ -394,7 +398,7 @@ Result ByScript(const std::string &trace, Strings arguments, int wrong = 0) {
 TEST(BenchFigures, EachCellIsComparedWithThePlainDriverOfItsBatch) {
     std::string svg = Folder() + "/figures.svg";
     Result r = ByScript(MakeSteps("script.cst", 1),
-                        {"--pieces=4,8,16,32", "--break=none", "--strategy=full,piecewise",
+                        {"--segments=4,8,16,32", "--break=none", "--strategy=full,piecewise",
                          "--rounds=1", "--format=csv", "--svg", svg});
     ASSERT_EQ(r.Exit(), 0) << r.err;
     std::vector<Row> rows = ParseCsv(r.out);
@@ -418,15 +422,15 @@ TEST(BenchFigures, EachCellIsComparedWithThePlainDriverOfItsBatch) {
     EXPECT_EQ(PlotOf(svg), ExpectedPlot(rows));
     std::string plot = Read(svg);
     EXPECT_TRUE(Has(plot, ">&lt;G&amp;&quot;&gt;, driver CUDA 12.4, cusplice ")) << plot;
-    EXPECT_TRUE(Has(plot, ">time of a step (us)<") && Has(plot, "(piece_max)<")) << plot;
+    EXPECT_TRUE(Has(plot, ">time of a step (us)<") && Has(plot, "(segment_max)<")) << plot;
 }
 
 TEST(BenchFigures, WrongSumsAreAFailureThatIsShown) {
     std::string out = Folder() + "/wrong.csv";
     Result r = ByScript(MakeSteps("sums.cst", 1),
-                        {"--strategy=full", "--pieces=4", "--rounds=1", "-o", out}, 1);
+                        {"--strategy=full", "--segments=4", "--rounds=1", "-o", out}, 1);
     EXPECT_EQ(r.Exit(), 1);
-    EXPECT_TRUE(Has(r.err, "cusplice: full, pieces of 4: 1 of 1 sums of the memory")) << r.err;
+    EXPECT_TRUE(Has(r.err, "cusplice: full, segments of 4: 1 of 1 sums of the memory")) << r.err;
     std::vector<Row> rows = ParseCsv(Read(out));
     ASSERT_EQ(rows.size(), 2u);
     EXPECT_EQ(Number(rows[1], "wrong_sums"), 1);
@@ -440,7 +444,7 @@ TEST(BenchFigures, SaysHowLongItWillTakeWhereItIsLong) {
     uint32_t lane = m.Lane(CST_STREAM_LEGACY);
     m.Chain(lane, m.Alloc(0, 64), 1, 1, 4);
     ASSERT_EQ(m.Close(), 0);
-    Strings arguments = {"--strategy=full", "--pieces=4", "--rounds=2", "--format=csv"};
+    Strings arguments = {"--strategy=full", "--segments=4", "--rounds=2", "--format=csv"};
     // 2 players, each a second to start, a first pass, 64 that count for nothing and 2 of 10 s.
     Result r = ByScript(path, arguments);
     EXPECT_TRUE(Has(r.err, "cusplice: 2 cells in 1 batches: about 22.4 minutes\n")) << r.err;

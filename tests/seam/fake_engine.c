@@ -35,7 +35,7 @@ void cus_engine_child(void) {
 }
 
 void cus_engine_defer_off(const char *why) {
-    seam_log("engine withhold_off %s", why);
+    seam_log("engine defer_off %s", why);
 }
 
 void cus_engine_opening(void) {

@@ -205,13 +205,13 @@ TEST_F(Seam, AnUnknownFunctionIsABarrierThatKeepsEveryArgument) {
 
 TEST_F(Seam, AGraphicsApiEndsDeferring) {
     EXPECT_EQ(Run("SEAM_PROBE", "unknown")
-                  .Count("engine withhold_off a graphics API shares memory with the program"),
+                  .Count("engine defer_off a graphics API shares memory with the program"),
               1);
 }
 
 TEST_F(Seam, MoreUnknownFunctionsThanStubsEndDeferring) {
     Outcome outcome = Run("SEAM_PROBE", "many");
-    EXPECT_EQ(outcome.CountBeginning("engine withhold_off"), 1);
+    EXPECT_EQ(outcome.CountBeginning("engine defer_off"), 1);
     EXPECT_NE(outcome.errors.find("no stub is left"), std::string::npos);
 }
 
@@ -478,10 +478,10 @@ TEST_F(Seam, ALibraryWithAPrivateRouteEndsDeferring) {
         ASSERT_EQ(symlink((fake + "/libnvcuvid.so.1").c_str(), path.c_str()), 0);
         Outcome outcome = Run("SEAM_PROBE", "private_route", {{"SEAM_ROUTE", path}});
         if (library.said) {
-            EXPECT_EQ(outcome.Count(std::string("engine withhold_off ") + library.said), 1)
+            EXPECT_EQ(outcome.Count(std::string("engine defer_off ") + library.said), 1)
                 << library.file;
         } else {
-            EXPECT_EQ(outcome.CountBeginning("engine withhold_off"), 0) << library.file;
+            EXPECT_EQ(outcome.CountBeginning("engine defer_off"), 0) << library.file;
         }
         unlink(path.c_str());
     }
@@ -492,7 +492,7 @@ TEST_F(Seam, ALibraryWithAPrivateRouteEndsDeferring) {
 
 TEST_F(Seam, CoreDumpsEndDeferring) {
     Outcome outcome = Run("SEAM_PROBE", "core_dumps");
-    const char *off = "engine withhold_off core dumps of the GPU are switched on";
+    const char *off = "engine defer_off core dumps of the GPU are switched on";
     EXPECT_EQ(outcome.Count(off), 8);
     size_t first = std::find(outcome.log.begin(), outcome.log.end(), off) - outcome.log.begin();
     size_t init = std::find(outcome.log.rbegin(), outcome.log.rend(), "cuda cuInit 0").base() -
@@ -502,7 +502,7 @@ TEST_F(Seam, CoreDumpsEndDeferring) {
 
 TEST_F(Seam, CoreDumpsMayBeSwitchedOnBeforeTheStart) {
     Outcome outcome = Run("SEAM_PROBE", "core_dumps_early");
-    EXPECT_EQ(outcome.CountBeginning("engine withhold_off core dumps"), 1);
+    EXPECT_EQ(outcome.CountBeginning("engine defer_off core dumps"), 1);
 }
 
 TEST_F(Seam, WhatTheDriverOpensInsideACallIsSeenByTheNextHook) {
@@ -512,9 +512,9 @@ TEST_F(Seam, WhatTheDriverOpensInsideACallIsSeenByTheNextHook) {
     auto at = [&](const std::string &line) {
         return std::find(story.begin(), story.end(), line) - story.begin();
     };
-    EXPECT_EQ(outcome.Count("engine withhold_off libnvcuvid.so"), 1);
-    EXPECT_GT(at("engine withhold_off libnvcuvid.so"), at("opened"));
-    EXPECT_LT(at("engine withhold_off libnvcuvid.so"), at("engine drain"));
+    EXPECT_EQ(outcome.Count("engine defer_off libnvcuvid.so"), 1);
+    EXPECT_GT(at("engine defer_off libnvcuvid.so"), at("opened"));
+    EXPECT_LT(at("engine defer_off libnvcuvid.so"), at("engine drain"));
 }
 
 // A program that opens something itself: everything is issued first, on one thread at a time.

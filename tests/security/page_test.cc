@@ -146,7 +146,7 @@ bool IsOfAGuest(const std::string &page) {
                Staged("bin/guest");
 }
 
-// Runs until it has withheld launches, and a page is there that has been found in /dev/shm instead.
+// Runs until it has deferred launches, and a page is there that has been found in /dev/shm instead.
 void ExpectNoPageIn(const std::string &folder) {
     std::string stop = Folder() + "/stop", page;
     auto program = std::async(std::launch::async, [&] { return Ran(Lives(folder, stop)); });

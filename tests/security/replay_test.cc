@@ -30,8 +30,8 @@ Strings Replay(const std::string &trace, const Strings &more = {}) {
 }
 
 Strings Bench(const std::string &trace, const Strings &more = {}) {
-    Strings words = {"bench",   "--strategy", "piecewise", "--pieces", "8",
-                     "--break", "none",       "--rounds",  "1",        "--pace",
+    Strings words = {"bench",   "--strategy", "piecewise", "--segments", "8",
+                     "--break", "none",       "--rounds",  "1",          "--pace",
                      "none",    "--format",   "json"};
     words.insert(words.end(), more.begin(), more.end());
     words.push_back(trace);

@@ -127,7 +127,7 @@ Child Preloaded(Strings command, const Environment &more, unsigned user) {
     const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
     child.env["LD_PRELOAD"] =
         (first && *first ? std::string(first) + ":" : "") + Staged("lib/libcusplice.so");
-    child.env["CUSPLICE_BUILD_US"] = child.env["CUSPLICE_HAND_OVER_NS"] = "0";
+    child.env["CUSPLICE_BUILD_US"] = child.env["CUSPLICE_SUBMIT_NS"] = "0";
     for (const auto &[key, value] : more)
         child.env[key] = value;
     return child;

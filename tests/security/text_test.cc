@@ -173,9 +173,9 @@ TEST(Text, NoElementOfAPlotIsATracesOwn) {
         "{\"argv\":[\"</text><script>alert(1)</script>\"],\"program\":\"</text><script>\","
         "\"gpu\":\"Simulated H200\",\"compute_capability\":90,\"options\":{},\"rules\":[]}");
     ASSERT_EQ(rename(trace.c_str(), name.c_str()), 0);
-    Result result = Ran(
-        Launcher({"bench", "--strategy", "piecewise", "--pieces", "8", "--break", "none", "--break",
-                  "chai[n<script>&\"']", "--rounds", "1", "--pace", "none", "--svg", svg, name}));
+    Result result = Ran(Launcher({"bench", "--strategy", "piecewise", "--segments", "8", "--break",
+                                  "none", "--break", "chai[n<script>&\"']", "--rounds", "1",
+                                  "--pace", "none", "--svg", svg, name}));
     EXPECT_TRUE(Ended(result));
     std::string text = sim::ReadFile(svg);
     EXPECT_TRUE(Has(text, "</svg>")) << result.err;

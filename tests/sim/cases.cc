@@ -175,7 +175,7 @@ std::map<std::string, std::string> BaseEnv(const std::string &dir) {
         // The same graphs are built in the same steps, however slow the machine is.
         {"CUSPLICE_BUILD_US", "0"},
         // They are launched by the program's own threads.
-        {"CUSPLICE_HAND_OVER_NS", "0"},
+        {"CUSPLICE_SUBMIT_NS", "0"},
         {"ASAN_OPTIONS", "detect_leaks=0:exitcode=99"},
         {"TSAN_OPTIONS",
          "exitcode=98:die_after_fork=0:suppressions=" + Runfile("tests/sim/tsan.supp")},
@@ -309,8 +309,8 @@ std::string CheckStats(const Outcome &preloaded) {
                               "eager_by.unsupported",
                               "eager_by.passthrough",
                               "graph_launches",
-                              "pieces",
-                              "segments",
+                              "segments_formed",
+                              "runs",
                               "signatures.exact",
                               "signatures.patched",
                               "signatures.missed",

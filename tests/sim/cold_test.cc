@@ -33,8 +33,8 @@ Outcome RunIn(const std::string &folder, const std::vector<std::string> &command
     setting.env = {{"CUSIM_DELAY_US", "0"},
                    {"CUSPLICE_TRUST_DRIVER", "yes"},
                    {"CUSPLICE_HOLD_US", "1000000"},
-                   {"CUSPLICE_PIECE_FIRST", "32"},
-                   {"CUSPLICE_PIECE_MAX", "32"}};
+                   {"CUSPLICE_SEGMENT_FIRST", "32"},
+                   {"CUSPLICE_SEGMENT_MAX", "32"}};
     if (!folder.empty())
         setting.env["CUSPLICE_CACHE_DIR"] = folder;
     for (const auto &entry : env)
@@ -187,7 +187,7 @@ TEST(Cold, AnotherProgramIsNotMisled) {
     }
     // Another order of launches is another path from its first launch on.
     Outcome order = RunIn(folder, Loop(200, {"--signatures", "2", "--differ", "order"}));
-    Outcome settings = RunIn(folder, Loop(300), {{"CUSPLICE_PIECE_FIRST", "8"}});
+    Outcome settings = RunIn(folder, Loop(300), {{"CUSPLICE_SEGMENT_FIRST", "8"}});
     EXPECT_EQ(settings.stats.Number("cache.met"), 0) << "cut under other settings";
     EXPECT_GT(settings.stats.Number("cache.entries"), 0);
 }
@@ -299,7 +299,7 @@ TEST(Cold, ProcessesThatEndAtOnceLoseNothingThatWasThere) {
     for (unsigned i = 0; i < 4; i++)
         runs.emplace_back([&, i] { // other settings: other paths
             outcomes[i] =
-                RunIn(folder, Loop(150), {{"CUSPLICE_PIECE_MAX", std::to_string(33 + i)}});
+                RunIn(folder, Loop(150), {{"CUSPLICE_SEGMENT_MAX", std::to_string(33 + i)}});
         });
     for (auto &run : runs)
         run.join();

@@ -40,8 +40,8 @@ Json Said(const Outcome &outcome) {
 std::map<std::string, std::string> AnyPace(std::map<std::string, std::string> env = {}) {
     env.insert({{"CUSPLICE_HOLD_US", "1000000"},
                 {"CUSPLICE_BUILD_US", "0"},
-                {"CUSPLICE_PIECE_FIRST", "32"},
-                {"CUSPLICE_PIECE_MAX", "32"}});
+                {"CUSPLICE_SEGMENT_FIRST", "32"},
+                {"CUSPLICE_SEGMENT_MAX", "32"}});
     return env;
 }
 
@@ -93,8 +93,9 @@ TEST(Growth, WhatComesAgainAfterManyLaunchesIsLearnedWhereThereIsRoom) {
 
 // 900 launches of the same kernels behind twenty beginnings, room for 400.
 TEST(Growth, StepsOfTheSameKernelsBorrowEachOthersGraphs) {
-    const std::map<std::string, std::string> small = AnyPace(
-        {{"CUSPLICE_GRAPH_MB", "1"}, {"CUSPLICE_PIECE_FIRST", "16"}, {"CUSPLICE_PIECE_MAX", "16"}});
+    const std::map<std::string, std::string> small = AnyPace({{"CUSPLICE_GRAPH_MB", "1"},
+                                                              {"CUSPLICE_SEGMENT_FIRST", "16"},
+                                                              {"CUSPLICE_SEGMENT_MAX", "16"}});
     const std::vector<std::string> more = {"--nodes", "45", "--signatures", "20"};
     Outcome plain = Turns("prefix", false, {}, more),
             preloaded = Turns("prefix", true, small, more);
@@ -102,7 +103,7 @@ TEST(Growth, StepsOfTheSameKernelsBorrowEachOthersGraphs) {
     ASSERT_STATS(preloaded);
     EXPECT_EQ(Said(plain).text.at("checksum"), Said(preloaded).text.at("checksum"));
     EXPECT_LE(preloaded.stats.Number("graph_bytes"), 1 << 20);
-    EXPECT_GT(preloaded.stats.Number("lent"), 200);
+    EXPECT_GT(preloaded.stats.Number("borrowed"), 200);
     EXPECT_GT(Said(preloaded).Number("in_graphs"), 0.7) << "not 400 of 900";
 }
 

@@ -84,9 +84,9 @@ TEST_P(Forms, LeaveTheSame) {
     EXPECT_EQ(Said(whole).text.at("checksum"), wanted) << "one graph";
     EXPECT_EQ(Said(whole).Number("graphs"), 1);
 
-    Outcome segments = Hostloop(program, With(pattern.args, {"--graph", "--piece", "16"}));
+    Outcome segments = Hostloop(program, With(pattern.args, {"--graph", "--segment", "16"}));
     ASSERT_EQ(segments.result.status, 0) << segments.Describe();
-    EXPECT_EQ(Said(segments).text.at("checksum"), wanted) << "graphs of pieces";
+    EXPECT_EQ(Said(segments).text.at("checksum"), wanted) << "graphs of segments";
     EXPECT_EQ(Said(segments).Number("graphs"), pattern.segments);
 
     Outcome preloaded = Hostloop(program, pattern.args, true);
@@ -97,13 +97,13 @@ TEST_P(Forms, LeaveTheSame) {
     EXPECT_GE(preloaded.stats.Number("issued.in_graphs"), pattern.graphs ? 1 : 0);
 
     Outcome handed = Hostloop(program, pattern.args, true,
-                              {{"CUSPLICE_HAND_OVER_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}});
+                              {{"CUSPLICE_SUBMIT_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}});
     ASSERT_EQ(handed.result.status, 0) << handed.Describe();
     ASSERT_STATS(handed);
-    EXPECT_EQ(Said(handed).text.at("checksum"), wanted) << "handed over";
+    EXPECT_EQ(Said(handed).text.at("checksum"), wanted) << "submitted";
     bool second = std::thread::hardware_concurrency() > 1;
-    EXPECT_EQ(handed.stats.Number("handed") > 0, pattern.graphs && second);
-    EXPECT_EQ(preloaded.stats.Number("handed"), 0);
+    EXPECT_EQ(handed.stats.Number("submitted") > 0, pattern.graphs && second);
+    EXPECT_EQ(preloaded.stats.Number("submitted"), 0);
     for (const Outcome *one : {&plain, &whole, &segments, &preloaded, &handed})
         EXPECT_EQ(Said(*one).Number("gpu_us") > 0, pattern.name == "events");
 }
@@ -145,12 +145,12 @@ TEST(Hostloop, NothingIsSubmittedWhileItIsRecordedOrVerified) {
          std::vector<std::map<std::string, std::string>>{{{"CUSPLICE_RECORD", trace}},
                                                          {{"CUSPLICE_MODE", "verify"}}}) {
         auto all = env;
-        all["CUSPLICE_HAND_OVER_NS"] = "1";
+        all["CUSPLICE_SUBMIT_NS"] = "1";
         all["CUSPLICE_DEMOTE"] = "no";
         Outcome run = Hostloop("hostloop_driver", {"--scalar-every", "1"}, true, all);
         ASSERT_EQ(run.result.status, 0) << run.Describe();
         EXPECT_GT(run.stats.Number("graph_launches"), 0);
-        EXPECT_EQ(run.stats.Number("handed"), 0);
+        EXPECT_EQ(run.stats.Number("submitted"), 0);
     }
     unlink(trace.c_str());
 }
@@ -216,7 +216,7 @@ TEST(Hostloop, SaysWhichStepsHadTheirCoreForThemselves) {
 
 TEST(Hostloop, RefusesWhatDoesNotGoTogether) {
     const std::vector<std::vector<std::string>> wrong = {
-        {"--piece", "4"},
+        {"--segment", "4"},
         {"--random", "5", "--graph"},
         {"--events", "--threads", "2"},
         {"--stops", "--threads", "2"},
@@ -225,7 +225,7 @@ TEST(Hostloop, RefusesWhatDoesNotGoTogether) {
         {"--streams", "2", "--threads", "2"},
         {"--streams", "2", "--stream", "legacy"},
         {"--launches", "0"},
-        {"--graph", "--piece", "x"},
+        {"--graph", "--segment", "x"},
     };
     for (const auto &args : wrong)
         EXPECT_EQ(Hostloop("hostloop_driver", args).result.status, 2) << args[0];

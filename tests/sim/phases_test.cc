@@ -68,9 +68,9 @@ TEST(Phases, GoodOnesAreAsGoodBetweenBadOnes) {
 TEST(Phases, KnownRunsInAnyOrderAreLearned) {
     EXPECT_GE(Play({"none:60", "runs:400"})[1]("in_graphs"), 0.7);
     // One step by itself: segments may be made anew in any of them, but not without a clock.
-    Played played = Play(
-        {"none:60", "runs:400"},
-        {{"CUSPLICE_BUILD_US", "0"}, {"CUSPLICE_PIECE_FIRST", "16"}, {"CUSPLICE_PIECE_MAX", "16"}});
+    Played played = Play({"none:60", "runs:400"}, {{"CUSPLICE_BUILD_US", "0"},
+                                                   {"CUSPLICE_SEGMENT_FIRST", "16"},
+                                                   {"CUSPLICE_SEGMENT_MAX", "16"}});
     EXPECT_GE(played[1]("in_graphs"), 0.7);
     EXPECT_GE(played[1].Step(63), 0.9);
 }

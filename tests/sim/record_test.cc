@@ -116,8 +116,8 @@ TEST_P(Record, TraceSaysWhatTheStatsSay) {
     EXPECT_EQ(counts.ops[CST_OP_COPY], s.Number("ops.copies"));
     EXPECT_EQ(counts.in_launches, s.Number("issued.in_graphs"));
     EXPECT_EQ(counts.launches, s.Number("graph_launches"));
-    EXPECT_LE(counts.segments, s.Number("pieces")) << "those that were begun";
-    EXPECT_EQ(counts.unknown, 0) << "launches of pieces that the trace did not speak of before";
+    EXPECT_LE(counts.segments, s.Number("segments_formed")) << "those that were begun";
+    EXPECT_EQ(counts.unknown, 0) << "launches of segments that the trace did not speak of before";
     EXPECT_EQ(counts.choices[CST_EXACT], s.Number("signatures.exact"));
     EXPECT_EQ(counts.choices[CST_PATCHED], s.Number("signatures.patched"));
     if (s.Number("fallbacks.setparams_refused") == 0) {

@@ -22,16 +22,16 @@ Setting With(const char *fast, bool steady = true) {
     if (steady) {
         setting.env["CUSPLICE_HOLD_US"] = "1000000";
         setting.env["CUSPLICE_BUILD_US"] = "0";
-        setting.env["CUSPLICE_HAND_OVER_NS"] = "0";
+        setting.env["CUSPLICE_SUBMIT_NS"] = "0";
         setting.env["CUSIM_DELAY_US"] = "0";
         if (!sim::Sanitizer().empty())
-            setting.env["CUSPLICE_PIECE_FIRST"] = "64"; // a slow host has many that are small
+            setting.env["CUSPLICE_SEGMENT_FIRST"] = "64"; // a slow host has many that are small
     }
     return setting;
 }
 
 double Met(const Outcome &run) {
-    return run.stats.Number("met_before_runtime");
+    return run.stats.Number("answered_before_runtime");
 }
 
 // ---- every scenario, with its plain launches made by the runtime
@@ -78,7 +78,7 @@ TEST(Counts, AreTheSame) {
         for (const char *fast : kFast) {
             Setting setting = With(fast);
             setting.binary = "harness/scenario/scenario_cudart";
-            setting.env["CUSPLICE_PIECE_FIRST"] = "64";
+            setting.env["CUSPLICE_SEGMENT_FIRST"] = "64";
             Case c = CaseOf(name);
             if (c.name == "growing_grid")
                 c.args = {"--steps", "96"}; // so that one more that is learned makes no difference
@@ -88,7 +88,7 @@ TEST(Counts, AreTheSame) {
         for (const char *key :
              {"ops.launches", "ops.memsets", "ops.copies", "issued.in_graphs", "eager_by.observing",
               "eager_by.diverged", "eager_by.flushed", "eager_by.unsupported", "graph_launches",
-              "pieces", "segments", "steps", "signatures.exact", "signatures.patched",
+              "segments_formed", "runs", "steps", "signatures.exact", "signatures.patched",
               "signatures.missed", "patched_nodes"})
             EXPECT_EQ(runs[0].stats.Number(key), runs[1].stats.Number(key)) << key;
         double part = name == std::string("growing_grid") ? 1.5 : 3; // met in another shape as well

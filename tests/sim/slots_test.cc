@@ -37,7 +37,7 @@ Setting With(const std::string &preload, bool library) {
         setting.env["CUSPLICE_BUILD_US"] = "0";
         setting.env["CUSPLICE_LOG"] = "info";
         setting.env["CUSPLICE_WHY"] = "yes";
-        setting.env["CUSPLICE_HAND_OVER_NS"] = "0";
+        setting.env["CUSPLICE_SUBMIT_NS"] = "0";
     }
     if (const char *hazard = getenv("CUSPLICE_MUTATE")) // tools/mutate-hazards
         setting.env["CUSPLICE_MUTATE"] = hazard;
@@ -103,8 +103,8 @@ TEST_P(Plugins, AreAsPlain) {
     std::string file = "libplugin_" + std::string(plugin.name) + ".so";
     EXPECT_EQ(Says(run, file + " was bound past this library: led here"), plugin.led)
         << run.Describe();
-    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), plugin.graphs ? 0 : 1);
-    EXPECT_EQ(Says(run, "nothing was withheld from some moment on: "), !plugin.graphs);
+    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), plugin.graphs ? 0 : 1);
+    EXPECT_EQ(Says(run, "nothing was deferred from some moment on: "), !plugin.graphs);
     if (plugin.graphs)
         EXPECT_GT(InGraphs(run), 0.8 * run.stats.Number("ops.launches")) << run.Describe();
     else
@@ -147,13 +147,13 @@ TEST(Slots, ThatCannotBeWrittenEndDeferring) {
     Outcome plain = RunProgram(command, With("", false));
     Outcome run = RunProgram(command, With(Ours() + ":" + Interposer("protects"), true));
     ASSERT_SAME(kAsItIs, plain, run);
-    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 1);
     EXPECT_TRUE(Says(run, PluginFile("now") + " calls the driver past this library, and cannot be"))
         << run.Describe();
     // Where none is read-only nothing is lost.
     run = RunProgram({Runfile(kHost), PluginFile("plain"), "deep", "lazy"},
                      With(Ours() + ":" + Interposer("protects"), true));
-    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
+    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 0);
 }
 
 TEST(Slots, ThatCannotBeLookedBehindEndDeferringAndSayWhy) {
@@ -161,7 +161,7 @@ TEST(Slots, ThatCannotBeLookedBehindEndDeferringAndSayWhy) {
     const std::vector<std::string> command = {Runfile(kHost), PluginFile("plain"), "deep"};
     Outcome run = RunProgram(command, With(Ours() + ":" + Interposer("refuses"), true));
     ASSERT_SAME(kAsItIs, RunProgram(command, With("", false)), run);
-    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 1);
     EXPECT_TRUE(Says(run, PluginFile("plain") + " was bound past this library, and "
                                                 "process_vm_readv is refused"))
         << run.Describe();
@@ -210,7 +210,7 @@ TEST(Interposers, InFrontThatHandsOutTheDriversOwnIsFound) {
         ASSERT_SAME(kAsItIs, plain, run);
         EXPECT_EQ(Count(run), Count(plain));
         EXPECT_EQ(InGraphs(run), 0);
-        EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+        EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 1);
         EXPECT_TRUE(Says(run, Interposer(name) + " stands in front of this library and answers"));
         // Trusted, it is believed to hand out what leads to the library.
         EXPECT_GT(InGraphs(Host("plain", Interposer(name) + ":" + Ours(), true, "yes")), 0);
@@ -295,7 +295,7 @@ TEST(Interposers, ThatTheProgramNeedsSeesEveryLaunch) {
         ASSERT_SAME(kAsItIs, plain, run);
         EXPECT_EQ(Count(run), Count(plain));
         EXPECT_EQ(InGraphs(run), 0);
-        EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 1);
+        EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 1);
         EXPECT_TRUE(Says(run, "libinterposer_exports.so stands ")) << run.Describe();
     }
     // What is preloaded behind one that is needed is found, too.
@@ -314,7 +314,7 @@ TEST(Interposers, BehindLibcudaIsPassedBy) {
     Outcome run = Host("plain", Ours() + ":" + after, true);
     ASSERT_SAME(kAsItIs, plain, run);
     EXPECT_EQ(Count(run), Count(plain));
-    EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
+    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 0);
     EXPECT_GT(InGraphs(run), 0);
 }
 
@@ -363,7 +363,7 @@ TEST(Interposers, BehindThatDoesNotStandBeforeLaunchesCostsNoGraph) {
         ASSERT_SAME(c, plain, run);
         EXPECT_EQ(Count(run), Count(plain));
         EXPECT_GT(InGraphs(run), 0);
-        EXPECT_EQ(run.stats.Number("fallbacks.withholding_off"), 0);
+        EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), 0);
     }
 }
 
@@ -393,7 +393,7 @@ TEST(Launcher, SaysWhatWasFound) {
                           "libplugin_plain.so\n"))
         << run.Describe();
     run = Launched("copies", "deep", "");
-    EXPECT_TRUE(Says(run, "cusplice: nothing was withheld from some moment on: " +
+    EXPECT_TRUE(Says(run, "cusplice: nothing was deferred from some moment on: " +
                               PluginFile("copies") + " holds functions of the driver"))
         << run.Describe();
     run = Launched("plain", "", Interposer("memory"));

@@ -98,7 +98,7 @@ TEST(CoreDumps, NothingIsDeferredFromTheCallOn) {
     EXPECT_SAME(c, plain, run);
     EXPECT_GT(run.stats.Number("issued.in_graphs"), 0);
     EXPECT_LE(run.stats.Number("issued.in_graphs"), 16 * 20);
-    std::string said = "nothing is withheld any more: core dumps of the GPU are switched on";
+    std::string said = "nothing is deferred any more: core dumps of the GPU are switched on";
     size_t at = run.result.err.find(said);
     EXPECT_NE(at, std::string::npos) << run.result.err;
     EXPECT_EQ(run.result.err.find(said, at + 1), std::string::npos) << run.result.err;
@@ -239,8 +239,8 @@ TEST(Bounds, EndlessLoopKeepsItsGraphs) {
     double built[2];
     for (int i = 0; i < 2; i++) {
         Setting setting = Preloaded({{"CUSPLICE_HOLD_US", "1000000"},
-                                     {"CUSPLICE_PIECE_FIRST", "16"},
-                                     {"CUSPLICE_PIECE_MAX", "16"},
+                                     {"CUSPLICE_SEGMENT_FIRST", "16"},
+                                     {"CUSPLICE_SEGMENT_MAX", "16"},
                                      {"CUSPLICE_VARIANTS", "1"}});
         setting.args = {"--steps", i ? "1800" : "600"};
         Outcome run = RunCase(CaseOf("never_sync"), setting);
@@ -265,8 +265,8 @@ TEST(Bounds, GraphMemory) {
 TEST(Bounds, NodesBuiltInAStep) {
     auto built = [](const char *nodes) {
         Setting setting = Preloaded({{"CUSPLICE_BUILD_NODES", nodes},
-                                     {"CUSPLICE_PIECE_FIRST", "32"},
-                                     {"CUSPLICE_PIECE_MAX", "32"},
+                                     {"CUSPLICE_SEGMENT_FIRST", "32"},
+                                     {"CUSPLICE_SEGMENT_MAX", "32"},
                                      {"CUSPLICE_HOLD_US", "1000000"}});
         setting.args = {"--steps", "8"};
         Outcome run = RunCase(CaseOf("launch_bound"), setting);
@@ -293,7 +293,7 @@ TEST(Bounds, TreeNodes) {
 TEST(Bounds, SegmentSize) {
     for (int most : {2, 5, 64}) {
         Outcome run =
-            RunCase(CaseOf("steady"), Preloaded({{"CUSPLICE_PIECE_MAX", std::to_string(most)}}));
+            RunCase(CaseOf("steady"), Preloaded({{"CUSPLICE_SEGMENT_MAX", std::to_string(most)}}));
         double launches = run.stats.Number("graph_launches");
         ASSERT_GT(launches, 0) << run.Describe();
         EXPECT_LE(run.stats.Number("issued.in_graphs") / launches, most);

@@ -14,7 +14,7 @@ enum { SIZES = 5, OPS = 25, KNOWN = 3, ROUNDS = 100 }; // of scenario batch_turn
 Outcome Turns(int rounds, const std::string &variants) {
     Setting setting;
     setting.preload = true;
-    setting.env = {{"CUSPLICE_VARIANTS", variants},   {"CUSPLICE_PIECE_FIRST", "64"},
+    setting.env = {{"CUSPLICE_VARIANTS", variants},   {"CUSPLICE_SEGMENT_FIRST", "64"},
                    {"CUSPLICE_HOLD_US", "1000000"},   {"CUSPLICE_GRAPH_MB", "1"},
                    {"CUSIM_GRAPH_RULES", "measured"}, {"CUSIM_DELAY_US", "0"}};
     setting.args = {"--steps", std::to_string(rounds * SIZES)};

@@ -11,8 +11,8 @@ using Env = std::map<std::string, std::string>;
 
 // Nothing that depends on time, and a driver that refuses no patch of memory: what it refuses is
 // not in a trace.
-const Env kFixed = {{"CUSPLICE_PIECE_FIRST", "16"},
-                    {"CUSPLICE_PIECE_MAX", "16"},
+const Env kFixed = {{"CUSPLICE_SEGMENT_FIRST", "16"},
+                    {"CUSPLICE_SEGMENT_MAX", "16"},
                     {"CUSPLICE_HOLD_US", "1000000"},
                     {"CUSIM_GRAPH_RULES", "measured"},
                     {"CUSIM_DELAY_US", "0"}};
@@ -53,9 +53,9 @@ Json WhatIf(const std::string &trace, std::vector<std::string> words) {
 }
 
 bool IsCount(const std::string &path) {
-    static const char *const names[] = {"ops.",       "issued.",  "eager_by.",     "graph_launches",
-                                        "pieces",     "built",    "segments",      "steps",
-                                        "signatures", "flushes.", "patched_nodes", "breaks."};
+    static const char *const names[] = {
+        "ops.", "issued.", "eager_by.",  "graph_launches", "segments_formed", "built",
+        "runs", "steps",   "signatures", "flushes.",       "patched_nodes",   "breaks."};
     for (const char *name : names)
         if (path.rfind(name, 0) == 0)
             return true;
@@ -99,9 +99,9 @@ TEST_P(WhatIfEqualsTheRun, Exactly) {
     const std::string eager = GetParam().eager;
     const Question questions[] = {
         {"Eager", {"--eager", eager}, {{"CUSPLICE_EAGER", eager}}},
-        {"LargePieces",
-         {"--set", "piece_max=64", "--set", "piece_first=64"},
-         {{"CUSPLICE_PIECE_MAX", "64"}, {"CUSPLICE_PIECE_FIRST", "64"}}},
+        {"LargeSegments",
+         {"--set", "segment_max=64", "--set", "segment_first=64"},
+         {{"CUSPLICE_SEGMENT_MAX", "64"}, {"CUSPLICE_SEGMENT_FIRST", "64"}}},
         {"Mode", {"--mode", "eager"}, {{"CUSPLICE_MODE", "eager"}}},
         {"Warmup",
          {"--set", "warmup=4", "--set", "variants=1"},

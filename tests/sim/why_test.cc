@@ -15,7 +15,7 @@ const Case kDecode = {"decode_loop", 0, "", "", {}};
 const std::map<std::string, std::string> kEnv = {
     {"CUSPLICE_WHY", "yes"},
     {"CUSPLICE_HOLD_US", "1000000"},
-    {"CUSPLICE_PIECE_FIRST", "64"},
+    {"CUSPLICE_SEGMENT_FIRST", "64"},
     {"CUSPLICE_EAGER", "attention_decode;atention*;graph_of_nothing"},
 };
 

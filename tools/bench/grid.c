@@ -83,7 +83,7 @@ static void set_up(struct batch *batch, unsigned i, const struct bench_cell *cel
         strategy->config = plan->recorded;
         return;
     }
-    snprintf(batch->names[i], sizeof batch->names[i], "%s, pieces of %u%s%s",
+    snprintf(batch->names[i], sizeof batch->names[i], "%s, segments of %u%s%s",
              bench_strategies[cell->strategy], cell->segment, cell->breaks ? ", breaks " : "",
              cell->breaks ? cell->breaks->label : "");
     strategy->name = batch->names[i];
@@ -94,8 +94,8 @@ static void set_up(struct batch *batch, unsigned i, const struct bench_cell *cel
              plan->first < cell->segment ? plan->first : cell->segment);
     for (unsigned k = 0; k < 2; k++)
         batch->values[i][k] = batch->sizes[i][k];
-    batch->keys[0] = "piece_max";
-    batch->keys[1] = "piece_first";
+    batch->keys[0] = "segment_max";
+    batch->keys[1] = "segment_first";
     strategy->names = batch->keys;
     strategy->values = batch->values[i];
     strategy->n_settings = plan->first ? 2 : 1;

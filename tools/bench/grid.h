@@ -22,7 +22,7 @@ extern const char *const bench_strategies[]; /* their names, then NULL */
 
 struct bench_cell {
     enum bench_strategy strategy;
-    unsigned segment;                  /* piece_max; 0: the strategy has none of its own */
+    unsigned segment;                  /* segment_max; 0: the strategy has none of its own */
     const struct bench_breaks *breaks; /* NULL: lists do not bear on the strategy */
     struct replay_measured measured;
     double eager; /* the plain driver's median in the same batch */
@@ -36,7 +36,7 @@ struct bench_grid {
 struct bench_plan {
     bool strategies[BENCH_STRATEGIES];
     unsigned segments[BENCH_SEGMENTS], n_segments;
-    unsigned first; /* piece_first; 0: as it is set */
+    unsigned first; /* segment_first; 0: as it is set */
     const char *preload;
     const char *recorded; /* the configuration of the recording */
 };

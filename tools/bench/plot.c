@@ -158,7 +158,7 @@ static void draw_axes(const struct drawing *d) {
     label(d->to, 0, 0, " text-anchor=\"middle\"", text, sizeof text);
     fputs("</g>\n", d->to);
     label(d->to, LEFT + PLOT_WIDTH / 2.0, TOP + PLOT_HEIGHT + 44, " text-anchor=\"middle\"",
-          "launches in a piece at most (piece_max)", 80);
+          "launches in a segment at most (segment_max)", 80);
     fputs("</g>\n", d->to);
 }
 

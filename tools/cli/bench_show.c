@@ -66,7 +66,7 @@ static void make_texts(const struct bench_found *found, struct texts *texts) {
 /* ---- tables ---- */
 
 static const struct table_column columns[] = {
-    {"cell", TABLE_COUNT},  {"strategy", TABLE_TEXT},     {"piece_max", TABLE_COUNT},
+    {"cell", TABLE_COUNT},  {"strategy", TABLE_TEXT},     {"segment_max", TABLE_COUNT},
     {"breaks", TABLE_TEXT}, {"step_ns", TABLE_NS},        {"noise_ns", TABLE_NS},
     {"p10_ns", TABLE_NS},   {"p90_ns", TABLE_NS},         {"of_eager", TABLE_PERCENT},
     {"eager_ns", TABLE_NS}, {"in_graphs", TABLE_PERCENT}, {"folded", TABLE_REAL},
@@ -120,7 +120,7 @@ static void fill_facts(const struct bench_found *found, const struct texts *text
     table_note_number(table, "rounds", found->rounds);
     table_note_number(table, "batches", found->grid->batches);
     if (found->first)
-        table_note_number(table, "piece_first", found->first);
+        table_note_number(table, "segment_first", found->first);
 }
 
 static void fill(const struct bench_found *found, const struct texts *texts, struct table *table) {

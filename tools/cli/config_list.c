@@ -84,7 +84,7 @@ static void take_place(void *context, const struct cus_setting *setting) {
     if (*setting->section || !cus_options_set(&places->scratch, setting, NULL, NULL))
         return;
     for (unsigned i = 0; i < ROWS && (row = cus_options_row(i)); i++)
-        if (strcmp(row->key, setting->key) == 0) {
+        if (strcmp(row->key, cus_options_key(setting->key)) == 0) {
             free(places->file[i]);
             places->file[i] = strdup(setting->file);
             places->line[i] = setting->line;

@@ -81,7 +81,7 @@ static void note_found(struct found *found, const char *line) {
         {"front", "another interposer stands in front of the library: "},
         {"behind", "another interposer stands behind the library, and is called by it: "},
         {"led", "this was bound past the library, and led to it: "},
-        {"passes", "nothing was withheld from some moment on: "},
+        {"passes", "nothing was deferred from some moment on: "},
     };
     char word[16], *to = found->texts[found->n < FOUND ? found->n : 0];
     int text = 0;

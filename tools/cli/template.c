@@ -41,7 +41,7 @@ void cli_print_template(void) {
            "that none\n"
            "# matches may go into a graph.\n"
            "#   eager = PATTERN        launched by itself, exactly where the program launches it\n"
-           "#   never_defer = PATTERN  the same, and nothing is withheld around it (a kernel that "
+           "#   never_defer = PATTERN  the same, and nothing is deferred around it (a kernel that "
            "waits\n"
            "#                          for the host or for another GPU)\n"
            "#   graph = PATTERN        may go into a graph, whatever a rule below says\n"

@@ -30,7 +30,8 @@ static const char help[] =
     "                        with each size and list, full with each size (it takes eager kernels "
     "into graphs),\n"
     "                        as-recorded as it was recorded\n"
-    "      --pieces LIST     launches in a graph at most (piece_max); default: 4,16,64,256,1024\n"
+    "      --segments LIST     launches in a graph at most (segment_max); default: "
+    "4,16,64,256,1024\n"
     "      --break LIST      which kernels are kept out of graphs; may be repeated; default: none "
     "and every:10\n"
     "                          none       none but those of the configuration\n"
@@ -40,7 +41,7 @@ static const char help[] =
     "                          sweep      each of the kernels that are launched most, a list of "
     "its own\n"
     "      --top K           so many kernels of sweep, 1 to 50 (default 8)\n"
-    "      --first N         launches in the first graph of a step (piece_first)\n"
+    "      --first N         launches in the first graph of a step (segment_first)\n"
     "      --rounds N        rounds of measuring, 1 to 10000 (default 10)\n"
     "      --pace P          recorded (default): between calls the host takes the time that the "
     "program took;\n"
@@ -64,7 +65,7 @@ static const char help[] =
     "eager_ns, the plain driver\n"
     "in the same batch. in_graphs is the share of ops, folded how many of a step, and graphs how "
     "many graph launches\n"
-    "hold them. piece_max 0: the strategy has none of its own.\n"
+    "hold them. segment_max 0: the strategy has none of its own.\n"
     "\n"
     "Exit status: 0; 1 where memory differs at the end, the trace cannot be replayed or something "
     "fails; 2 for a bad\n"
@@ -123,13 +124,13 @@ static bool take_strategies(const struct cli_option *self, const char *text) {
 static bool take_segment(const struct cli_option *self, const char *text) {
     unsigned segment, at = asked.plan.n_segments;
     (void)self;
-    if (!take_setting("--pieces", "piece_max", text, &segment))
+    if (!take_setting("--segments", "segment_max", text, &segment))
         return false;
     for (unsigned i = 0; i < asked.plan.n_segments; i++)
         if (asked.plan.segments[i] == segment)
             return true;
     if (at == BENCH_SEGMENTS) {
-        cli_say("--pieces: more than %d sizes", BENCH_SEGMENTS);
+        cli_say("--segments: more than %d sizes", BENCH_SEGMENTS);
         return false;
     }
     for (; at && asked.plan.segments[at - 1] > segment; at--)
@@ -141,6 +142,12 @@ static bool take_segment(const struct cli_option *self, const char *text) {
 
 static bool take_segments(const struct cli_option *self, const char *text) {
     return take_list(self, text, take_segment);
+}
+
+/* The option's old name, for one version. */
+static bool take_pieces(const struct cli_option *self, const char *text) {
+    cli_say("--pieces is called --segments now; the next version has no --pieces");
+    return take_segments(self, text);
 }
 
 static bool take_break(const struct cli_option *self, const char *text) {
@@ -158,7 +165,7 @@ static bool take_break(const struct cli_option *self, const char *text) {
 }
 
 static bool take_first(const struct cli_option *self, const char *text) {
-    return take_setting("--first", "piece_first", text, self->to);
+    return take_setting("--first", "segment_first", text, self->to);
 }
 
 static bool take_format(const struct cli_option *self, const char *text) {
@@ -178,7 +185,8 @@ static bool take_output(const struct cli_option *self, const char *text) {
 
 static const struct cli_option options[] = {
     {.name = "strategy", .value = "a value", .take = take_strategies, .words = bench_strategies},
-    CLI_OPTION("pieces", 0, take_segments, NULL),
+    CLI_OPTION("segments", 0, take_segments, NULL),
+    CLI_OPTION("pieces", 0, take_pieces, NULL),
     CLI_OPTION("break", 0, take_break, NULL),
     CLI_NUMBER("top", &asked.top, 1, TOP_MAX),
     CLI_OPTION("first", 0, take_first, &asked.plan.first),
@@ -429,7 +437,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_bench = {
     "bench",
-    "bench [--strategy LIST] [--pieces LIST] [--break LIST]... [--top K] [--first N] [--rounds N] "
+    "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] [--rounds "
+    "N] "
     "[--pace recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE]... [--svg "
     "FILE] [--force] "
     "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",

@@ -30,7 +30,7 @@ static const char help[] =
     "Measures what calls and gaps cost on this machine and its first GPU, and writes them as a "
     "file "
     "for cusplice whatif\n"
-    "--cost: what a launch costs the host, by itself and withheld, graph launches, patches, "
+    "--cost: what a launch costs the host, by itself and deferred, graph launches, patches, "
     "builds, "
     "waits; the gaps\n"
     "between kernels on the GPU, eager, in a graph and from graph to graph; what recording adds. "
@@ -208,7 +208,7 @@ static double median(struct values *values, double *apart) {
     return values->of[values->n / 2];
 }
 
-/* From the end of a withheld launch to the next one: the loop does nothing there. */
+/* From the end of a deferred launch to the next one: the loop does nothing there. */
 static double time_between(const struct cst_trace *trace, double *apart) {
     struct values values = {malloc((trace->n_events + 1) * sizeof(double)), 0};
     const struct cst_op *last = NULL;
@@ -278,7 +278,7 @@ static bool take_recording(const char *path, bool gpu) {
     }
     bool read = cli_whatif_host(trace, false, &recording);
     if (read && (recording.eager < 0 || recording.matched < 0)) {
-        cli_say("calibrate: the library withheld nothing of the loop that it was measured with");
+        cli_say("calibrate: the library deferred nothing of the loop that it was measured with");
         read = false;
     }
     if (read && gpu) {

@@ -10,8 +10,9 @@
 
 static const char help[] =
     "One JSON object a line on stdout: a header (facts, threads, streams), then each event in the\n"
-    "order of time, `ns` from the first one on: op (with its fate: graph, eager, flushed or open,\n"
-    "and where the trace has it when it ran: gpu_begin_ns, gpu_ns), call, flush, graph, piece, "
+    "order of time, `ns` from the first one on: op (with its outcome: graph, eager, flushed or "
+    "open,\n"
+    "and where the trace has it when it ran: gpu_begin_ns, gpu_ns), call, flush, graph, segment, "
     "lost.\n"
     "cusplice export --jsonl OUT writes the same into a file.\n"
     "\n"

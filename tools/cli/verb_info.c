@@ -89,7 +89,7 @@ static void print_json(const struct look *look, const struct counts *counts) {
     cus_json_integer(&json, "open", (int64_t)model->open);
     json_real(&json, "share", look_share(model->in_graphs, model->n_ops));
     cus_json_integer(&json, "graph_launches", (int64_t)model->graph_launches);
-    cus_json_integer(&json, "pieces", (int64_t)counts->segments);
+    cus_json_integer(&json, "segments", (int64_t)counts->segments);
     cus_json_integer(&json, "calls", (int64_t)counts->calls);
     cus_json_integer(&json, "flushes", (int64_t)counts->flushes);
     cus_json_integer(&json, "steps", model->n_steps);
@@ -188,8 +188,8 @@ static void print_text(const struct look *look, const struct counts *counts) {
            " flushed, %" PRIu64 " open\n",
            "ops", model->n_ops, model->in_graphs, look_share(model->in_graphs, model->n_ops),
            model->eager, model->flushed, model->open);
-    printf("  %-16s %" PRIu64 ", of %" PRIu64 " pieces\n", "graph launches", model->graph_launches,
-           counts->segments);
+    printf("  %-16s %" PRIu64 ", of %" PRIu64 " segments\n", "graph launches",
+           model->graph_launches, counts->segments);
     printf("  %-16s %u; %" PRIu64 " calls that are no ops, %" PRIu64 " flushes\n", "steps",
            model->n_steps, counts->calls, counts->flushes);
     if (trace->n_gpu)

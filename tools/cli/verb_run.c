@@ -25,7 +25,7 @@ static const char help[] =
     "status (by\n"
     "the same signal, if one ended it). Says on stderr afterwards if the library never came up or "
     "saw no launch,\n"
-    "what other interposers there were, what was led to it, and why nothing was withheld.\n"
+    "what other interposers there were, what was led to it, and why nothing was deferred.\n"
     "ASAN_OPTIONS gets verify_asan_link_order=0, so that programs with the address sanitizer "
     "start.\n"
     "\n"

@@ -45,7 +45,7 @@ static const char help[] =
     "\n"
     "Processes of this user alone, on this machine and in this container, which were started by "
     "cusplice run, or\n"
-    "with live = yes, and have withheld launches; modes off and observe have nothing to show. "
+    "with live = yes, and have deferred launches; modes off and observe have nothing to show. "
     "Pages are in\n"
     "$XDG_RUNTIME_DIR, else in /dev/shm.\n"
     "\n"

@@ -43,7 +43,7 @@ static const char help[] =
     "name them, by\n"
     "those of here and now. `recorded` is what the recording itself says. Counts are exactly those "
     "of a real run\n"
-    "where sizes of graphs do not follow the pace of the host (piece_first = piece_max, a long "
+    "where sizes of graphs do not follow the pace of the host (segment_first = segment_max, a long "
     "hold_us); otherwise\n"
     "they follow the pace at which the program was recorded. [step] sections are not in traces: "
     "give them with -c.\n"

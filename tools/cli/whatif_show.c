@@ -16,7 +16,7 @@
 
 enum { COLUMNS = 3, NOTES = 12, ROWS = 96 };
 
-/* Where nothing is withheld steps are not counted: they are those of the baseline. */
+/* Where nothing is deferred steps are not counted: they are those of the baseline. */
 static double per_step(const struct whatif_found *found, double ns,
                        const struct whatif_played *played) {
     uint64_t steps = played->counters.steps;
@@ -167,9 +167,9 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
         (double)sum(b->eager_by, CUS_EAGERS), false);
     add_each(rows, "eager_by", eager_name, a->eager_by, b->eager_by, CUS_EAGERS);
     ADD("", "graph_launches", r->graph_launches, graph_launches);
-    ADD("", "pieces", UNKNOWN, segments);
+    ADD("", "segments_formed", UNKNOWN, segments);
     ADD("", "built", UNKNOWN, built);
-    ADD("", "segments", UNKNOWN, runs);
+    ADD("", "runs", UNKNOWN, runs);
     ADD("", "steps", UNKNOWN, steps);
     ADD("signatures", "exact", r->exact, sig_exact);
     ADD("signatures", "patched", r->patched, sig_patched);
@@ -252,7 +252,7 @@ static void show_tries(const struct whatif_found *found, enum table_format forma
         printf("\n| kernel as a break | calls | segments | graph launches | in graphs | host us a "
                "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     else
-        printf("\n%-40s %10s %10s %14s %10s %12s %8s\n", "kernel as a break", "calls", "segments",
+        printf("\n%-40s %10s %10s %14s %10s %12s %8s\n", "kernel as a break", "calls", "runs",
                "graph launches", "in graphs", "host us/step", "change");
     for (uint32_t i = 0; i < found->n_tries; i++) {
         const struct whatif_try *it = &found->tries[i];
@@ -316,9 +316,9 @@ static void json_played(struct cus_json *json, const struct whatif_found *found,
     cus_json_close(json, '}');
     json_each(json, "eager_by", eager_name, c->eager_by, CUS_EAGERS, true);
     cus_json_number(json, "graph_launches", c->graph_launches);
-    cus_json_number(json, "pieces", c->segments);
+    cus_json_number(json, "segments_formed", c->segments);
     cus_json_number(json, "built", c->built);
-    cus_json_number(json, "segments", c->runs);
+    cus_json_number(json, "runs", c->runs);
     cus_json_number(json, "steps", c->steps);
     cus_json_open(json, "signatures", '{');
     cus_json_number(json, "exact", c->sig_exact);

@@ -281,7 +281,7 @@ static bool look_behind(const struct cst_trace *trace, size_t i, struct between 
 }
 
 /* Where the same two kinds follow each other the program does the same between them: each pair's
- * lower quartile, since it is slow where it begins, against that of what was merely withheld. */
+ * lower quartile, since it is slow where it begins, against that of what was merely deferred. */
 static void find_behind(struct between *all, size_t n, struct whatif_recording *out) {
     enum { PAIR_ENOUGH = 8 };
     double more[NEITHER + 1] = {0}, count[NEITHER + 1] = {0}, quiet = -1;

@@ -48,7 +48,7 @@ void dump_dot(const struct look *look, uint32_t number, FILE *to) {
         if (graph != open && graph) {
             const struct cst_launch *launch = (const struct cst_launch *)graph;
             fprintf(to,
-                    "    subgraph cluster_%u {\n    label=\"piece %u, %s, %u patched\";\n"
+                    "    subgraph cluster_%u {\n    label=\"segment %u, %s, %u patched\";\n"
                     "    style=filled;\n    color=\"#dfe9f5\";\n",
                     i, launch->segment,
                     choices[launch->head.flags <= CST_BUILT ? launch->head.flags : 0],

@@ -120,7 +120,7 @@ static void put_op(struct cus_json *json, const struct look *look, const struct 
     shape(json, kind, op->op);
     cus_json_integer(json, "host_ns", op->op->host_ns);
     cus_json_integer(json, "result", op->op->result);
-    cus_json_text(json, "fate", look_outcomes[outcome]);
+    cus_json_text(json, "outcome", look_outcomes[outcome]);
     if (op->out)
         cus_json_integer(json, "out_ns", (int64_t)(op->out->ns - trace->begin_ns));
     if (op->gpu) {
@@ -128,7 +128,7 @@ static void put_op(struct cus_json *json, const struct look *look, const struct 
         cus_json_integer(json, "gpu_ns", (int64_t)op->gpu->gpu_ns);
     }
     if (outcome == LOOK_GRAPH) {
-        cus_json_integer(json, "piece", ((const struct cst_launch *)op->out)->segment);
+        cus_json_integer(json, "segment", ((const struct cst_launch *)op->out)->segment);
         cus_json_integer(json, "place", op->place);
     } else if (outcome == LOOK_FLUSHED) {
         cus_json_text(json, "cause", cst_string(trace, ((const struct cst_flush *)op->out)->cause));
@@ -154,7 +154,7 @@ static void put_call(struct cus_json *json, const struct look *look, const struc
 static void put_launch(struct cus_json *json, const struct cst_launch *launch) {
     cus_json_integer(json, "stream", launch->stream);
     cus_json_integer(json, "n", launch->n);
-    cus_json_integer(json, "piece", launch->segment);
+    cus_json_integer(json, "segment", launch->segment);
     cus_json_integer(json, "variant", launch->variant);
     cus_json_text(json, "choice", WORD(choices, launch->head.flags));
     cus_json_integer(json, "patched", launch->patched);
@@ -179,7 +179,7 @@ static void put_rest(struct cus_json *json, const struct look *look,
         put_launch(json, (const struct cst_launch *)record);
     } else if (record->type == CST_SEGMENT) {
         cus_json_integer(json, "stream", ((const struct cst_segment *)record)->stream);
-        cus_json_integer(json, "piece", ((const struct cst_segment *)record)->id);
+        cus_json_integer(json, "segment", ((const struct cst_segment *)record)->id);
         cus_json_integer(json, "n", ((const struct cst_segment *)record)->n);
     } else {
         cus_json_integer(json, "records", (int64_t)((const struct cst_lost *)record)->records);
@@ -192,7 +192,7 @@ static const char *type_word(uint8_t type) {
            : type == CST_CALL    ? "call"
            : type == CST_FLUSH   ? "flush"
            : type == CST_LAUNCH  ? "graph"
-           : type == CST_SEGMENT ? "piece"
+           : type == CST_SEGMENT ? "segment"
                                  : "lost";
 }
 

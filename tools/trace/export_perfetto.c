@@ -179,7 +179,7 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
         kind->op == CST_OP_LAUNCH ? export_api(kind, op->op) : w->job->names[kind->id].mangled;
     begin_host_slice(w, &op->op->head, op->op->host_ns, "cuda_driver", api);
     out_key_number(w->out, "correlation", number + 1);
-    out_key_text(w->out, "fate", export_outcome(op));
+    out_key_text(w->out, "outcome", export_outcome(op));
     if (op->op->eager)
         out_key_text(w->out, "eager", cst_string(w->trace, op->op->eager));
     if (op->op->why)
@@ -206,7 +206,7 @@ static void put_call(struct writer *w, const struct cst_call *call) {
 
 static void put_launch(struct writer *w, const struct cst_launch *launch) {
     begin_host_slice(w, &launch->head, launch->host_ns, "cusplice", "graph launch");
-    out_key_number(w->out, "piece", launch->segment);
+    out_key_number(w->out, "segment", launch->segment);
     out_key_number(w->out, "variant", launch->variant);
     out_key_text(w->out, "choice", export_choice(launch->head.flags));
     out_key_number(w->out, "ops", launch->n);
@@ -227,8 +227,8 @@ static void put_flush(struct writer *w, const struct cst_flush *flush) {
 }
 
 static void put_segment(struct writer *w, const struct cst_segment *segment) {
-    put_instant(w, &segment->head, "piece");
-    out_key_number(w->out, "piece", segment->id);
+    put_instant(w, &segment->head, "segment");
+    out_key_number(w->out, "segment", segment->id);
     out_key_number(w->out, "ops", segment->n);
     put_stream(w, segment->stream);
     out_text(w->out, "}}");
@@ -338,7 +338,7 @@ static void put_gpu_stream(struct writer *w, uint32_t stream) {
                 last++;
             begin_gpu_slice(w, "cusplice", "graph", stream, spans[ops->ops[i]].start,
                             spans[ops->ops[last]].end);
-            out_key_number(w->out, "piece", launch->segment);
+            out_key_number(w->out, "segment", launch->segment);
             out_key_number(w->out, "ops", last - i + 1);
             out_text(w->out, "}}");
         }

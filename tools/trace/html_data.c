@@ -22,12 +22,10 @@
  *             out (0: none, else 1 + the zigzag difference to the last out), alone (why it is in
  *             no graph, in the JSON `lists`; 0: see its out)
  *   c-out-*   by LAUNCH and FLUSH: host, build (ns), n, how (1 to 3: enum cst_choice, 0: FLUSH),
- *             segment, variant, patched; of a FLUSH segment and variant are its cause and reason, by
- *             number in `texts` ([text, what it means, what to do])
- *   c-shape-* by kind and dimensions that came together: kind, d0 to d6
- *   c-gpu-*   by op of which it is known when it ran: op (difference), begin (zigzag, from its call
- *             on), time
- *   c-step-*  by step of the model: stream, n, signature, time
+ *             segment, variant, patched; of a FLUSH segment and variant are its cause and reason,
+ * by number in `texts` ([text, what it means, what to do]) c-shape-* by kind and dimensions that
+ * came together: kind, d0 to d6 c-gpu-*   by op of which it is known when it ran: op (difference),
+ * begin (zigzag, from its call on), time c-step-*  by step of the model: stream, n, signature, time
  */
 struct column {
     uint8_t *at;
@@ -42,7 +40,7 @@ enum { G_OP, G_BEGIN, G_TIME, GPUS };
 enum { LISTS = 3 };
 
 static const char *const op_ids[] = {"time", "host", "shape", "stream", "thread", "out", "alone"};
-static const char *const out_ids[] = {"host", "build", "n", "how", "piece", "variant", "patched"};
+static const char *const out_ids[] = {"host", "build", "n", "how", "segment", "variant", "patched"};
 static const char *const shape_ids[] = {"kind", "d0", "d1", "d2", "d3", "d4", "d5", "d6"};
 static const char *const gpu_ids[] = {"op", "begin", "time"};
 static const char *const step_ids[] = {"stream", "n", "signature", "time"};

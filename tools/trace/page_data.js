@@ -75,7 +75,7 @@ function unpackOps(d) {
 
 function unpackOthers(d) {
     const m = d.lists.outs, s = d.lists.shapes, t = d.lists.steps;
-    for (const key of ["host", "build", "n", "how", "piece", "variant", "patched"])
+    for (const key of ["host", "build", "n", "how", "segment", "variant", "patched"])
         d["out" + key[0].toUpperCase() + key.slice(1)] = column("out-" + key, m, Uint32Array);
     d.shapeKind = column("shape-kind", s, Uint32Array);
     d.shapeDims = [];
@@ -97,8 +97,8 @@ function classes(d) {
         { key: "exact", label: "graph, launched as it was", color: "--exact" },
         { key: "patched", label: "graph, patched", color: "--patched" },
         { key: "built", label: "graph, built for this launch", color: "--built" },
-        { key: "flushed", label: "withheld, then issued one by one", color: "--flushed" },
-        { key: "open", label: "withheld when the trace ends", color: "--open" },
+        { key: "flushed", label: "deferred, then issued one by one", color: "--flushed" },
+        { key: "open", label: "deferred when the trace ends", color: "--open" },
     ];
     const eagers = [...new Set(d.lists.alone.filter((a) => a[0]).map((a) => a[1]))];
     const classOf = new Map();
@@ -222,7 +222,7 @@ function fateText(d, op) {
     const out = d.opOut[op], alone = d.opAlone[op] ? d.lists.alone[d.opAlone[op] - 1] : null;
     const failed = alone && alone[3] ? `, result ${alone[3]}` : "";
     if (out < 0) {
-        if (!alone || !alone[0]) return "withheld when the trace ends" + failed;
+        if (!alone || !alone[0]) return "deferred when the trace ends" + failed;
         const text = `eager: ${alone[1]}${alone[2] ? ` (${alone[2]})` : ""}${failed}`;
         return text + advice(whyOf(d, alone[2]));
     }

@@ -32,11 +32,11 @@ enum {
 };
 
 static const struct table_column columns[] = {
-    {"launches", TABLE_COUNT},      {"nodes", TABLE_COUNT},   {"ops", TABLE_COUNT},
-    {"share", TABLE_PERCENT},       {"pieces", TABLE_COUNT},  {"variants", TABLE_COUNT},
-    {"exact", TABLE_COUNT},         {"patched", TABLE_COUNT}, {"built", TABLE_COUNT},
-    {"patched_nodes", TABLE_COUNT}, {"host_ns", TABLE_NS},    {"build_ns", TABLE_NS},
-    {"bytes", TABLE_BYTES},         {"ended", TABLE_TEXT},    {"segment", TABLE_TEXT},
+    {"launches", TABLE_COUNT},      {"nodes", TABLE_COUNT},    {"ops", TABLE_COUNT},
+    {"share", TABLE_PERCENT},       {"segments", TABLE_COUNT}, {"variants", TABLE_COUNT},
+    {"exact", TABLE_COUNT},         {"patched", TABLE_COUNT},  {"built", TABLE_COUNT},
+    {"patched_nodes", TABLE_COUNT}, {"host_ns", TABLE_NS},     {"build_ns", TABLE_NS},
+    {"bytes", TABLE_BYTES},         {"ended", TABLE_TEXT},     {"segment", TABLE_TEXT},
     {"list", TABLE_TEXT},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, ENDERS = 3 };
@@ -75,7 +75,7 @@ static int by_mark(const void *a, const void *b) {
 /* ---- what ends a launch ---- */
 
 enum ender { END_SEGMENT, END_EAGER, END_FLUSH, END_CALL, END_OPEN };
-static const char *const enders[] = {"next piece", "eager", "flush", "call", "end of trace"};
+static const char *const enders[] = {"next segment", "eager", "flush", "call", "end of trace"};
 
 /* `i`: the first op behind the graph. */
 static struct mark ender_of(const struct look *look, uint32_t row, uint32_t stream, uint32_t i) {

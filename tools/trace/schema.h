@@ -62,12 +62,12 @@
                  "NULL, clusterZ INTEGER NOT NULL")                                                \
     SCHEMA_TABLE(CUSPLICE_OP,                                                                      \
                  "correlationId INTEGER NOT NULL PRIMARY KEY, kindId INTEGER NOT NULL, streamId "  \
-                 "INTEGER NOT NULL, stepId INTEGER NOT NULL, fate TEXT NOT NULL, launchId "        \
+                 "INTEGER NOT NULL, stepId INTEGER NOT NULL, outcome TEXT NOT NULL, launchId "     \
                  "INTEGER, flushId INTEGER, place INTEGER, eagerId INTEGER, whyId INTEGER, "       \
                  "elements INTEGER")                                                               \
     SCHEMA_TABLE(CUSPLICE_LAUNCH,                                                                  \
                  "launchId INTEGER NOT NULL PRIMARY KEY, start INTEGER NOT NULL, end INTEGER NOT " \
-                 "NULL, globalTid INTEGER NOT NULL, streamId INTEGER NOT NULL, pieceId INTEGER "   \
+                 "NULL, globalTid INTEGER NOT NULL, streamId INTEGER NOT NULL, segmentId INTEGER " \
                  "NOT NULL, variant INTEGER NOT NULL, choice TEXT NOT NULL, ops INTEGER NOT "      \
                  "NULL, patched INTEGER NOT NULL, buildNs INTEGER NOT NULL, bytes INTEGER NOT "    \
                  "NULL")                                                                           \
@@ -80,9 +80,10 @@
                  "start INTEGER NOT NULL, end INTEGER NOT NULL, globalTid INTEGER NOT NULL, "      \
                  "nameId INTEGER, streamId INTEGER, what TEXT NOT NULL, scope TEXT NOT NULL, abi " \
                  "INTEGER NOT NULL, value INTEGER NOT NULL")                                       \
-    SCHEMA_TABLE(CUSPLICE_SEGMENT, "pieceId INTEGER NOT NULL, start INTEGER NOT NULL, globalTid "  \
-                                   "INTEGER NOT NULL, streamId INTEGER NOT NULL, ops INTEGER NOT " \
-                                   "NULL")                                                         \
+    SCHEMA_TABLE(CUSPLICE_SEGMENT,                                                                 \
+                 "segmentId INTEGER NOT NULL, start INTEGER NOT NULL, globalTid "                  \
+                 "INTEGER NOT NULL, streamId INTEGER NOT NULL, ops INTEGER NOT "                   \
+                 "NULL")                                                                           \
     SCHEMA_TABLE(CUSPLICE_LOST, "start INTEGER NOT NULL, globalTid INTEGER NOT NULL, records "     \
                                 "INTEGER NOT NULL, ops INTEGER NOT NULL")                          \
     SCHEMA_TABLE(CUSPLICE_STEP,                                                                    \

@@ -18,11 +18,11 @@
     X(host, eager_copy, 0, "A copy by itself, of device memory.")                                  \
     X(host, pageable_copy, 0,                                                                      \
       "A copy from the device to pageable memory, to its end, with nothing ahead of it.")          \
-    X(host, matched_launch, 1, "A launch that is withheld.")                                       \
+    X(host, matched_launch, 1, "A launch that is deferred.")                                       \
     X(host, graph_launch, 1, "cuGraphLaunch.")                                                     \
     X(host, graph_node, 0, "... and for each node of the graph.")                                  \
     X(host, graph_other, 0, "... and more for each of them that is no kernel: a memset, a copy.")  \
-    X(host, let_through, 0, "What the library adds to a launch that it does not withhold.")        \
+    X(host, let_through, 0, "What the library adds to a launch that it does not defer.")           \
     X(host, patched_node, 1, "cuGraphExec...SetParams.")                                           \
     X(host, built_node, 1, "Capture and instantiate, per node.")                                   \
     X(host, idle_sync, 0, "A wait for a stream that has nothing to do.")                           \
@@ -41,7 +41,7 @@
       "How long a launch by itself takes in a recording of the loop that the rest is measured "    \
       "with; 0: not known.")                                                                       \
     X(recorder, eager_launch_gpu, 0, "The same with GPU times; 0: not known.")                     \
-    X(recorder, matched_launch, 0, "How long a withheld launch takes there; 0: not known.")        \
+    X(recorder, matched_launch, 0, "How long a deferred launch takes there; 0: not known.")        \
     X(recorder, matched_launch_gpu, 0, "The same with GPU times; 0: not known.")
 
 struct whatif_cost {

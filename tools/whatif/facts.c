@@ -160,7 +160,7 @@ static bool is_of_the_machine(const char *key) {
 static const struct cus_option_row *option(const char *key) {
     const struct cus_option_row *row;
     for (unsigned i = 0; (row = cus_options_row(i)); i++)
-        if (strcmp(row->key, key) == 0)
+        if (strcmp(row->key, cus_options_key(key)) == 0)
             return row;
     return NULL;
 }
@@ -179,7 +179,7 @@ static void put_option(void *context, const char *name, const char *value) {
     else if (strcmp(name, "mode") == 0)
         put_mode(w, value);
     else if (option(name) && !is_of_the_machine(name))
-        put(w->to, name, "", value);
+        put(w->to, cus_options_key(name), "", value); /* a trace may be of an earlier version */
 }
 
 static void put_verify_mode(void *context, const char *name, const char *value) {

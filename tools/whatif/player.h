@@ -1,7 +1,7 @@
 /*
  * Plays a recorded program on the library's engine (shim/stream, plan, graph), with a driver that
  * does nothing and a clock that follows the trace. run.c calls it, once in a process. It never
- * uses recorded outcomes (FLUSH, LAUNCH, PIECE).
+ * uses recorded outcomes (FLUSH, LAUNCH, SEGMENT).
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_PLAYER_H
 #define CUSPLICE_TOOLS_WHATIF_PLAYER_H

@@ -162,11 +162,11 @@ TEST(Config, NoInputMakesTheReaderFall) {
 }
 
 TEST(Config, NearestIsByEditDistance) {
-    const char *const words[] = {"mode", "hold_us", "piece_max", "piece_first", nullptr};
+    const char *const words[] = {"mode", "hold_us", "segment_max", "segment_first", nullptr};
     EXPECT_STREQ(cus_nearest("holdus", words), "hold_us");
-    EXPECT_STREQ(cus_nearest("piece-max", words), "piece_max");
+    EXPECT_STREQ(cus_nearest("segment-max", words), "segment_max");
     EXPECT_STREQ(cus_nearest("Mode", words), "mode");
-    EXPECT_STREQ(cus_nearest(std::string(300, 'p').c_str(), words), "piece_max");
+    EXPECT_STREQ(cus_nearest(std::string(300, 'p').c_str(), words), "segment_max");
     const char *const none[] = {nullptr};
     EXPECT_EQ(cus_nearest("x", none), nullptr);
 }

@@ -76,8 +76,8 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.mode, CUS_MODE_PIECEWISE);
     EXPECT_EQ(options.hold_us, 1000u);
     EXPECT_EQ(options.warmup, 2u);
-    EXPECT_EQ(options.piece_first, 4u);
-    EXPECT_EQ(options.piece_max, 1024u);
+    EXPECT_EQ(options.segment_first, 4u);
+    EXPECT_EQ(options.segment_max, 1024u);
     EXPECT_EQ(options.variants, 16384u);
     EXPECT_EQ(options.graph_mb, 1024u);
     EXPECT_EQ(options.host_mb, 1024u);
@@ -118,8 +118,8 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
     const std::map<std::string, std::string> values = {{"mode", "eager"},
                                                        {"hold_us", "50"},
                                                        {"warmup", "1000"},
-                                                       {"piece_first", "2"},
-                                                       {"piece_max", "8"},
+                                                       {"segment_first", "2"},
+                                                       {"segment_max", "8"},
                                                        {"variants", "65536"},
                                                        {"graph_mb", "0"},
                                                        {"host_mb", "1"},
@@ -129,8 +129,8 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"cache_dir", "/tmp/c"},
                                                        {"cache_mb", "1"},
                                                        {"cache_every", "0"},
-                                                       {"hand_over_ns", "2000"},
-                                                       {"hand_over_look_us", "50"},
+                                                       {"submit_ns", "2000"},
+                                                       {"submit_look_us", "50"},
                                                        {"demote", "no"},
                                                        {"runtime_fast_path", "no"},
                                                        {"trust_driver", "yes"},
@@ -165,8 +165,30 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
         EXPECT_EQ(Show(key), value);
 }
 
+// In a file and in the environment. The name now has the last word.
+TEST_F(Options, AnOldNameWorksAndTheNewOneIsTold) {
+    WriteFile(User(), "piece_first = 8\npiece_max = 4096\n");
+    setenv("CUSPLICE_HAND_OVER_NS", "5", 1);
+    setenv("CUSPLICE_HAND_OVER_LOOK_US", "6", 1);
+    setenv("CUSPLICE_SUBMIT_LOOK_US", "7", 1);
+    Load();
+    EXPECT_EQ(options.segment_first, 8u);
+    EXPECT_EQ(options.segment_max, 1024u) << "too large by either name";
+    EXPECT_EQ(options.submit_ns, 5u);
+    EXPECT_EQ(options.submit_look_us, 7u);
+    EXPECT_EQ(
+        problems,
+        (Strings{User() + ":1: 'piece_first' is called segment_first now; the next version has "
+                          "no 'piece_first'",
+                 User() + ":2: segment_max = 4096: must be a whole number from 2 to 1024",
+                 "CUSPLICE_HAND_OVER_NS: 'hand_over_ns' is called submit_ns now; the next "
+                 "version has no 'hand_over_ns'",
+                 "CUSPLICE_HAND_OVER_LOOK_US: 'hand_over_look_us' is called submit_look_us "
+                 "now; the next version has no 'hand_over_look_us'"}));
+}
+
 TEST_F(Options, ALaterPlaceWins) {
-    WriteFile(system_file, "hold_us = 101\nwarmup = 11\nvariants = 1\npiece_max = 9\n");
+    WriteFile(system_file, "hold_us = 101\nwarmup = 11\nvariants = 1\nsegment_max = 9\n");
     WriteFile(User(), "hold_us = 102\nwarmup = 12\nvariants = 2\n");
     std::string named = WriteFile(TempPath("named.conf"), "hold_us = 103\nwarmup = 13\n");
     setenv("CUSPLICE_CONFIG", named.c_str(), 1);
@@ -176,8 +198,8 @@ TEST_F(Options, ALaterPlaceWins) {
     EXPECT_EQ(options.hold_us, 104u);
     EXPECT_EQ(options.warmup, 13u);
     EXPECT_EQ(options.variants, 2u);
-    EXPECT_EQ(options.piece_max, 9u);
-    EXPECT_EQ(options.piece_first, 4u);
+    EXPECT_EQ(options.segment_max, 9u);
+    EXPECT_EQ(options.segment_first, 4u);
 }
 
 TEST_F(Options, WithoutXdgTheHomeFolderCounts) {
@@ -218,7 +240,7 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
                                                         "mode = peicewise\n"
                                                         "demote = maybe\n"
                                                         "log = loud\n"
-                                                        "piece_max = 64x\n"
+                                                        "segment_max = 64x\n"
                                                         "variants = 99999999999\n"
                                                         "graph_mb = -1\n"
                                                         "hold = 3\n"
@@ -240,7 +262,7 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
         "full_and_piecewise, verify (nearest: piecewise)",
         ":4: demote = maybe: must be yes or no",
         ":5: log = loud: must be a level (error, warn, info, debug), then domain:level",
-        ":6: piece_max = 64x: must be a whole number from 2 to 1024",
+        ":6: segment_max = 64x: must be a whole number from 2 to 1024",
         ":7: variants = 99999999999: must be a whole number from 1 to 65536",
         ":8: graph_mb = -1: must be a whole number from 0 to 1048576",
         ":9: unknown key 'hold' (nearest: mode)",

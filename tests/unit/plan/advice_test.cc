@@ -107,7 +107,7 @@ TEST(Advice, BoundariesOfTheEarlierRunHold) {
     program.ResetCounts();
     step(program);
     EXPECT_EQ(program.in_graphs, 60u);
-    EXPECT_EQ(program.flushes, 0u) << "nothing is withheld where the break comes";
+    EXPECT_EQ(program.flushes, 0u) << "nothing is deferred where the break comes";
     ExpectFaithful(program);
 }
 
@@ -177,7 +177,7 @@ TEST(Advice, HostileEntriesCostBuildsAndNothingElse) {
         for (int i = 0; i < 40; i++)
             Step(program, 100);
         ExpectFaithful(program);
-        EXPECT_LE(program.built, 100u) << "each op is in one piece, formed once or twice";
+        EXPECT_LE(program.built, 100u) << "each op is in one segment, formed once or twice";
         program.ResetCounts();
         Step(program, 100);
         EXPECT_GE(program.in_graphs, 98u);
@@ -358,7 +358,7 @@ TEST(Advice, AKnownStepIsNoLoop) {
 // known path is longer than the tree has room for.
 TEST(Advice, AKnownPathIsALoopAllTheSame) {
     cus_plan_limits limits = kLimits;
-    limits.piece_max = 1024;
+    limits.segment_max = 1024;
     limits.nodes_max = 30000;
     Program before(limits);
     cus_plan_advise(&before.plan, nullptr, 1);
@@ -380,7 +380,7 @@ TEST(Advice, AKnownPathIsALoopAllTheSame) {
 TEST(Advice, OfALoopThatNeverWaitsTheFirstGraphIsNotLater) {
     auto run = [](cus_advice *advice, Entries *told) {
         cus_plan_limits limits = kLimits;
-        limits.piece_max = 1024;
+        limits.segment_max = 1024;
         Program program(limits);
         cus_plan_advise(&program.plan, advice, 1);
         unsigned first = 0;

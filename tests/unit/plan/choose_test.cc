@@ -55,7 +55,8 @@ TEST(Choose, OneNewScalarDoesNotHideThatAddressesTakeTurns) {
         program.Sync();
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.patched, 8u * (2 + 2)) << "the new scalars, and two nodes of the first piece";
+    EXPECT_EQ(program.patched, 8u * (2 + 2))
+        << "the new scalars, and two nodes of the first segment";
 }
 
 // The holes of a params struct hold what the stack held: every third op differs each time.
@@ -74,7 +75,7 @@ TEST(Choose, HolesThatAreNeverTheSameDoNotHideThatAddressesTakeTurns) {
     }
     ExpectFaithful(program);
     EXPECT_EQ(program.built, 0u);
-    EXPECT_EQ(program.patched, 20u * (10 + 2)) << "the holes, and two nodes of the first piece";
+    EXPECT_EQ(program.patched, 20u * (10 + 2)) << "the holes, and two nodes of the first segment";
     EXPECT_EQ(program.dropped, 0u);
 }
 
@@ -118,7 +119,7 @@ TEST(Choose, GrowingGridIsPatchedNotMissed) {
     }
     ExpectFaithful(program);
     EXPECT_EQ(program.in_graphs, 18u * 12);
-    EXPECT_EQ(program.built, 2u) << "one exec a piece: a size that never comes again earns none";
+    EXPECT_EQ(program.built, 2u) << "one exec a segment: a size that never comes again earns none";
     EXPECT_EQ(program.patched, 17u);
 }
 

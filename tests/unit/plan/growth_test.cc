@@ -64,7 +64,7 @@ TEST(Growth, AddressesThatTakeTurnsEarnASecondExecInALongStep) {
     EXPECT_LT(program.patched, 2 * kOps / 50);
 }
 
-// What is common may be as one block with what stands before it on the path that was there first:
+// What is common may be in one segment with what stands before it on the path that was there first:
 // those that come later come into the midst of that.
 TEST(Growth, ASegmentEndsWhereOtherPathsComeToItsMidst) {
     Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
@@ -81,7 +81,7 @@ TEST(Growth, ASegmentEndsWhereOtherPathsComeToItsMidst) {
         round(1, 9);
     ExpectFaithful(program);
     EXPECT_LT(program.plan.tree.n_nodes, 2 * kOps) << "they have it in common";
-    EXPECT_LE(program.eager, 8 * 3u) << "not all up to the end of that piece";
+    EXPECT_LE(program.eager, 8 * 3u) << "not all up to the end of that segment";
     EXPECT_EQ(program.built, 0u);
 }
 
@@ -325,7 +325,7 @@ TEST(Growth, OldestIsTheOneLaunchedLeastRecently) {
         OwnStep(program, which, 28);
         return program.eager;
     };
-    EXPECT_GT(eager(1), 0u) << "its first piece was the oldest";
+    EXPECT_GT(eager(1), 0u) << "its first segment was the oldest";
     EXPECT_EQ(eager(2), 0u);
     EXPECT_EQ(eager(0), 0u);
 }
@@ -346,7 +346,7 @@ TEST(Growth, SegmentsOfManyStepsAreFormedAnewStepByStep) {
     }
     ExpectFaithful(program);
     EXPECT_GT(all, kSteps * 4) << "they were formed anew";
-    EXPECT_LE(most, 120 / 2u) << "pieces of one step at most";
+    EXPECT_LE(most, 120 / 2u) << "segments of one step at most";
 }
 
 TEST(Growth, ShedDropsALittleAtATimeAndThenForgets) {

@@ -20,7 +20,7 @@ TEST(Heads, RejoinsBehindADivergence) {
     program.ResetCounts();
     step(9);
     ExpectFaithful(program);
-    EXPECT_GE(program.in_graphs, 4u + 32) << "the pieces behind the odd op are found again";
+    EXPECT_GE(program.in_graphs, 4u + 32) << "the segments behind the odd op are found again";
 }
 
 // What begins with another address each time is not looked for by its last one; as soon as it

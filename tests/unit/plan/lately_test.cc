@@ -291,7 +291,7 @@ TEST_F(Lately, AForkIsForgotten) {
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_NONE);
     program.ResetCounts();
     Steps(10);
-    EXPECT_EQ(program.segments, std::vector<uint32_t>(10, OPS)) << "one piece";
+    EXPECT_EQ(program.segments, std::vector<uint32_t>(10, OPS)) << "one segment";
     steps(200, 2);
     EXPECT_EQ(Boundary(), CUS_BOUNDARY_FORK);
     EXPECT_EQ(program.issued, program.requested);

@@ -196,7 +196,7 @@ TEST(Plan, OwnersCutBecomesABoundary) {
         program.Sync();
     }
     ExpectFaithful(program);
-    EXPECT_EQ(program.eager, 0u) << "once learned, nothing is withheld where the call comes";
+    EXPECT_EQ(program.eager, 0u) << "once learned, nothing is deferred where the call comes";
     EXPECT_EQ(program.flushes, 0u);
 }
 
@@ -217,7 +217,7 @@ TEST(Plan, CallsThatComeWhileOpsAreObservedAreBoundaries) {
     ExpectFaithful(program);
     EXPECT_EQ(program.flushes, 0u);
     EXPECT_EQ(program.eager, 0u);
-    EXPECT_EQ(program.built, 0u) << "each piece is what it stays when it is first launched";
+    EXPECT_EQ(program.built, 0u) << "each segment is what it stays when it is first launched";
 }
 
 // A cut is counted once, though the call that made it says that it came.

@@ -30,7 +30,7 @@ void ExpectSegmentOf(cus_node *node, void *context) {
     const auto *known = static_cast<const Known *>(context);
     if (!node->segment)
         return;
-    ASSERT_TRUE(known->segments.count(node->segment)) << "a node's piece is gone";
+    ASSERT_TRUE(known->segments.count(node->segment)) << "a node's segment is gone";
     ASSERT_TRUE(Has(node->segment, node));
 }
 
@@ -61,7 +61,7 @@ void ExpectWhole(const cus_plan &plan) {
     cus_tree_each(const_cast<cus_tree *>(&plan.tree), ExpectSegmentOf, &known);
     for (uint64_t i = 0; plan.history && i < CUS_HISTORY; i++) {
         if (const cus_segment *segment = plan.history[i]) {
-            ASSERT_TRUE(known.segments.count(segment)) << "a piece that came is gone";
+            ASSERT_TRUE(known.segments.count(segment)) << "a segment that came is gone";
             ASSERT_EQ(segment->used % CUS_HISTORY, i);
         }
     }

@@ -27,7 +27,7 @@ Sizes Cut(uint32_t ops, uint32_t pace, const cus_ramp_limits &limits = kLimits,
     while (ops) {
         uint32_t size = std::min(cus_ramp_size(&limits, ramp, pace, ahead ? ahead : ops), ops);
         if (!size) {
-            ADD_FAILURE() << "a piece of nothing";
+            ADD_FAILURE() << "a segment of nothing";
             return sizes;
         }
         sizes.push_back(size);
@@ -139,7 +139,7 @@ TEST(Ramp, LastSegmentIsWorthAGraph) {
 
 TEST(Ramp, SegmentsOfASlowHostGetSmallTowardsTheEnd) {
     EXPECT_EQ(Cut(300, 5000), (Sizes{4, 8, 16, 32, 64, 64, 56, 28, 14, 7, 4, 3}));
-    EXPECT_EQ(cus_ramp_looks(&kLimits, {64, 0}, 5000), 128u) << "two pieces";
+    EXPECT_EQ(cus_ramp_looks(&kLimits, {64, 0}, 5000), 128u) << "two segments";
 }
 
 TEST(Ramp, NoSegmentTakesLongToFill) {
@@ -151,8 +151,8 @@ TEST(Ramp, NoSegmentTakesLongToFill) {
 }
 
 TEST(Ramp, EndOfTheStepIsLookedForWhereItMatters) {
-    EXPECT_EQ(cus_ramp_looks(&kLimits, {4, 0}, 100), 0u) << "the first piece";
-    EXPECT_EQ(cus_ramp_looks(&kLimits, {1024, 5000}, 100), 0u) << "no piece may be larger";
+    EXPECT_EQ(cus_ramp_looks(&kLimits, {4, 0}, 100), 0u) << "the first segment";
+    EXPECT_EQ(cus_ramp_looks(&kLimits, {1024, 5000}, 100), 0u) << "no segment may be larger";
     uint32_t far = cus_ramp_looks(&kLimits, {20, 5000}, 100);
     ASSERT_GT(far, 1024u);
     // What is looked at up to there is as good as no end.
@@ -173,7 +173,7 @@ TEST(Ramp, GrowthIsBoundedAndSoIsWhatIsKept) {
     cus_ramp_limits small = {4, 64, 0};
     EXPECT_EQ(cus_ramp_up(&small, {1024, 0}, 4, 100).lead_ns,
               cus_ramp_up(&small, {64, 0}, 4, 100).lead_ns)
-        << "no piece was larger";
+        << "no segment was larger";
 }
 
 TEST(Ramp, SizesAreInRangeWhateverIsSaid) {
@@ -219,10 +219,10 @@ TEST(Ramp, StepIsCutAnewWhereThatIsWorthIt) {
     EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 50000, &kLimits, 300, 100));
     EXPECT_TRUE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 60));
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 100, &kLimits, 60, 1000))
-        << "as many pieces, and no wait";
+        << "as many segments, and no wait";
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 150, &kLimits, 95, 1000)) << "next to nothing";
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2400, &kLimits, 1300, 500)) << "the same sizes";
-    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 4)) << "one piece";
+    EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 4)) << "one segment";
     EXPECT_FALSE(cus_ramp_outgrown(&kLimits, 2000, &kLimits, 100, 0));
     for (uint32_t pace : {0, 1, 100, 5000})
         EXPECT_FALSE(cus_ramp_outgrown(&kLimits, pace, &kLimits, pace, 1000));

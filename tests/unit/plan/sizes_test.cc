@@ -33,14 +33,14 @@ std::vector<uint32_t> SegmentsAtPace(uint64_t ns, unsigned ops) {
 TEST(Sizes, FastHostFillsFewLargeSegments) {
     EXPECT_EQ(SegmentsAtPace(100, 1000), (std::vector<uint32_t>{4, 17, 94, 550, 335}));
     EXPECT_EQ(SegmentsAtPace(160, 240), (std::vector<uint32_t>{4, 15, 51, 170}))
-        << "as the step ends there no piece is smaller than it need be";
+        << "as the step ends there no segment is smaller than it need be";
 }
 
 TEST(Sizes, SlowHostGetsSmallSegmentsTowardsTheEndOfTheStep) {
     std::vector<uint32_t> segments = SegmentsAtPace(5000, 300);
     EXPECT_EQ(segments.front(), 4u);
     EXPECT_EQ(*std::max_element(segments.begin(), segments.end()), 64u);
-    EXPECT_LE(segments.back(), 4u) << "what is withheld last is what the host then waits for";
+    EXPECT_LE(segments.back(), 4u) << "what is deferred last is what the host then waits for";
 }
 
 TEST(Sizes, SegmentsShapedByAColdHostAreFormedAnewOnce) {
@@ -83,8 +83,8 @@ TEST(Sizes, SegmentsDoNotFollowAPaceThatWobbles) {
 
 // Forming segments anew costs every graph of the stream.
 TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
-    auto formed = [](uint32_t piece_first, unsigned ops, uint64_t cold, uint64_t warm) {
-        Program program({2, piece_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    auto formed = [](uint32_t segment_first, unsigned ops, uint64_t cold, uint64_t warm) {
+        Program program({2, segment_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
         uint64_t before = 0;
         for (int step = 0; step < 100; step++) {
             for (unsigned i = 0; i < ops; i++) {
@@ -99,10 +99,10 @@ TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
         return program.plan.n_formed - before;
     };
     EXPECT_EQ(formed(4, 500, 2400, 1300), 0u) << "sizes double at either pace";
-    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "larger pieces are filled in time";
-    EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one piece at either pace";
-    EXPECT_EQ(formed(4, 1000, 100, 60), 0u) << "four pieces, and the GPU waits for none";
-    EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "fewer pieces";
+    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "larger segments are filled in time";
+    EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one segment at either pace";
+    EXPECT_EQ(formed(4, 1000, 100, 60), 0u) << "four segments, and the GPU waits for none";
+    EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "fewer segments";
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 

@@ -225,7 +225,7 @@ TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherSegment) {
         program.Sync();
     }
     both(true);
-    ASSERT_TRUE(program.plan.segment && program.plan.n == OPS / 2) << "a piece without a graph";
+    ASSERT_TRUE(program.plan.segment && program.plan.n == OPS / 2) << "a segment without a graph";
     for (unsigned i = 1; i <= 3; i++) {
         EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
         EXPECT_EQ(program.dropped, i);
@@ -258,7 +258,7 @@ TEST(Variants, ManyGoOneByOne) {
         EXPECT_EQ(program.dropped, i);
     }
     ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
-    EXPECT_EQ(program.dropped, 20u) << "the few that are left go with their piece";
+    EXPECT_EQ(program.dropped, 20u) << "the few that are left go with their segment";
     Turn(program, 0);
     ExpectFaithful(program);
 }
@@ -386,7 +386,7 @@ TEST(Variants, AreFormedAnewShareByShare) {
     }
     ExpectFaithful(program);
     EXPECT_GT(most, 0u) << "none was formed anew";
-    EXPECT_LE(most, SHARE / 4u) << "pieces of four ops at least";
+    EXPECT_LE(most, SHARE / 4u) << "segments of four ops at least";
 }
 
 // One that was to be a second graph of its shapes, and may not be built, takes none of other ones.

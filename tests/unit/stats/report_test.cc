@@ -114,7 +114,7 @@ TEST_F(Report, BreaksAreRankedByLaunchesAndRuns) {
 TEST_F(Report, WhatWasLetPassIsDemotedOrSuspended) {
     cus_tally_alone(nullptr, CUS_WHY_SUSPENDED);
     cus_tally_alone(nullptr, CUS_WHY_SUSPENDED);
-    EXPECT_EQ(Breaks(7), (std::vector<std::string>{" other dormant 5 0", " other suspended 2 0"}));
+    EXPECT_EQ(Breaks(7), (std::vector<std::string>{" other demoted 5 0", " other suspended 2 0"}));
 }
 
 TEST_F(Report, TheCostliestAreKeptAndTheOthersCounted) {

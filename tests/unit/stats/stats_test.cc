@@ -84,8 +84,8 @@ TEST(StatsFile, HasEveryField) {
     EXPECT_EQ(At(json, {"eager_by", "unsupported"}), "0");
     EXPECT_EQ(At(json, {"eager_by", "passthrough"}), "0");
     EXPECT_EQ(At(json, {"graph_launches"}), "9");
-    EXPECT_EQ(At(json, {"pieces"}), "4");
-    EXPECT_EQ(At(json, {"segments"}), "6");
+    EXPECT_EQ(At(json, {"segments_formed"}), "4");
+    EXPECT_EQ(At(json, {"runs"}), "6");
     EXPECT_EQ(At(json, {"signatures", "exact"}), "3");
     EXPECT_EQ(At(json, {"signatures", "patched"}), "2");
     EXPECT_EQ(At(json, {"signatures", "missed"}), "1");
@@ -108,6 +108,36 @@ TEST(StatsFile, HasEveryField) {
     EXPECT_EQ(At(json, {"step_classes", "single", "steps"}), "6");
     EXPECT_EQ(At(json, {"step_classes", "single", "mode"}), "\"full\"");
     EXPECT_EQ(json.find("\"kernel\": \"\""), std::string::npos);
+}
+
+// Scripts that read a key by the name that it had go on for one version, and are told the new one.
+TEST(StatsFile, AnOldKeyStandsBesideItsNewName) {
+    cus_counters c = Sample();
+    c.runtime = 21, c.submitted = 22, c.borrowed = 23, c.fallbacks[CUS_FALLBACK_OFF] = 24;
+    static cus_report report;
+    report.off = "somebody";
+    cus_stats_facts facts = {"piecewise", "/bin/demo", 42, nullptr, nullptr, 0, &report};
+    std::string path = TempPath("old.json");
+    ASSERT_TRUE(cus_stats_json(path.c_str(), &c, ApiName, &facts));
+    std::string json = ReadFile(path);
+    const std::pair<const char *, const char *> keys[] = {
+        {"met_before_runtime", "answered_before_runtime"},
+        {"pieces", "segments_formed"},
+        {"handed", "submitted"},
+        {"lent", "borrowed"},
+        {"segments", "runs"},
+        {"withholding_off_by", "deferring_off_by"},
+    };
+    for (const auto &[old, key] : keys) {
+        EXPECT_NE(At(json, {key}), "") << key;
+        EXPECT_EQ(At(json, {old}), At(json, {key})) << old;
+        EXPECT_EQ(At(json, {"renamed", old}), "\"" + std::string(key) + "\"");
+    }
+    EXPECT_EQ(At(json, {"answered_before_runtime"}), "21");
+    EXPECT_EQ(At(json, {"submitted"}), "22");
+    EXPECT_EQ(At(json, {"borrowed"}), "23");
+    EXPECT_EQ(At(json, {"fallbacks", "deferring_off"}), "24");
+    EXPECT_EQ(At(json, {"fallbacks", "withholding_off"}), "24");
 }
 
 TEST(StatsFile, IsJsonForOthersToo) {

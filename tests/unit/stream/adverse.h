@@ -22,7 +22,7 @@ class Adverse : public ::testing::Test {
         std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
         setenv("CUSPLICE_CONFIG", path.c_str(), 1);
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_PIECE_MAX", "4", 1); // the same segments at any pace of the host
+        setenv("CUSPLICE_SEGMENT_MAX", "4", 1); // the same segments at any pace of the host
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&fake::driver().table));
     }

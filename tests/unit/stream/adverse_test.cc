@@ -175,7 +175,7 @@ TEST_F(Adverse, ContextThatHasEndedUnseenIsNotTouched) {
     auto calls = driver().calls;
     driver().journal.clear();
     cus_engine_context_ended(contexts_.back());
-    EXPECT_TRUE(driver().journal.empty()) << "what was withheld is lost";
+    EXPECT_TRUE(driver().journal.empty()) << "what was deferred is lost";
     for (const char *name : {"cuGraphExecDestroy", "cuGraphDestroy", "cuStreamDestroy_v2"})
         EXPECT_EQ(driver().calls[name], calls[name]) << name;
     // The next context at this address begins anew.

@@ -20,7 +20,7 @@ class Engine : public ::testing::Test {
         if (std::exchange(started_, true))
             return;                               // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
-        setenv("CUSPLICE_PIECE_MAX", "4", 1);     // the same segments at any pace of the host
+        setenv("CUSPLICE_SEGMENT_MAX", "4", 1);   // the same segments at any pace of the host
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
@@ -293,7 +293,7 @@ TEST_F(Engine, OwnCallsDisturbNoCapture) {
 TEST_F(Engine, NothingOfASuspendedThreadIsDeferred) {
     Teach(stream_);
     ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
-    ASSERT_TRUE(driver().journal.empty()) << "withheld";
+    ASSERT_TRUE(driver().journal.empty()) << "deferred";
     cus_engine_suspend(true);
     cus_engine_suspend(true);
     cus_engine_force_break(CUS_CAUSE_APP);
@@ -310,7 +310,7 @@ TEST_F(Engine, NothingOfASuspendedThreadIsDeferred) {
     Sync();
     driver().journal.clear();
     ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
-    EXPECT_TRUE(driver().journal.empty()) << "withheld again";
+    EXPECT_TRUE(driver().journal.empty()) << "deferred again";
     Sync();
     ExpectBalance();
 }
@@ -517,7 +517,7 @@ TEST_F(Hold, TakesTheLaunchThatIsExpected) {
     EXPECT_TRUE(Try(1, 101, 0, stream_));
     EXPECT_TRUE(Try(2, 777, 0, stream_)) << "another argument is patched";
     EXPECT_TRUE(driver().journal.empty());
-    EXPECT_FALSE(Try(3, 103, 0, stream_)) << "the last launch of a piece launches it";
+    EXPECT_FALSE(Try(3, 103, 0, stream_)) << "the last launch of a segment launches it";
     EXPECT_TRUE(driver().journal.empty());
     Launch(functions_[3], 103, 0);
     EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0),
@@ -542,7 +542,7 @@ TEST_F(Hold, LeavesEveryOtherLaunchAlone) {
     Launch(functions_[5], 5, 5);
     EXPECT_EQ(driver().journal,
               (std::vector<std::string>{Line("k0", 100, 0), Line("k1", 101, 0), Line("k5", 5, 5)}));
-    EXPECT_FALSE(Try(2, 102, 0, stream_)) << "nothing is withheld";
+    EXPECT_FALSE(Try(2, 102, 0, stream_)) << "nothing is deferred";
     ExpectBalance();
 }
 
@@ -571,7 +571,7 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     };
     stream_ = blocking;
     Launch(functions_[0], 100, 0);
-    ASSERT_TRUE(driver().journal.empty()) << "both are withheld";
+    ASSERT_TRUE(driver().journal.empty()) << "both are deferred";
     Launch(functions_[1], 101, 0);
     EXPECT_EQ(driver().journal, (std::vector<std::string>{"L k0(1,100,0)"}));
     Sync(blocking);
@@ -712,7 +712,7 @@ TEST_F(Hold, NoTwoStreamsWriteOneLine) {
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         Teach(stream_);
         Launch(functions_[0], 100, 0);
-        EXPECT_TRUE(Try(1, 777, 0, stream_)) << "in the midst of a piece";
+        EXPECT_TRUE(Try(1, 777, 0, stream_)) << "in the midst of a segment";
         hot_memory written[2];
         hot_writes(written);
         for (const auto &memory : written) {

@@ -71,7 +71,7 @@ TEST(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     for (int i = 0; i < 30000 && !drained; i++)
         usleep(1000);
     EXPECT_TRUE(drained);
-    EXPECT_EQ(driver().journal.size(), 1u) << "what others withheld is issued";
+    EXPECT_EQ(driver().journal.size(), 1u) << "what others deferred is issued";
     open_gate = true;
     sleeper.join();
     leaver.join();

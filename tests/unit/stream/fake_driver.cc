@@ -129,7 +129,7 @@ static const int any_build_time = setenv("CUSPLICE_BUILD_US", "0", 0);
 
 void Reset() {
     // Calls of the driver are made by the test's threads, but where it says otherwise.
-    setenv("CUSPLICE_HAND_OVER_NS", "0", 0);
+    setenv("CUSPLICE_SUBMIT_NS", "0", 0);
     driver().journal.clear();
     driver().calls.clear();
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };

@@ -28,7 +28,7 @@ class Growth : public ::testing::Test {
         setenv("CUSPLICE_GRAPH_MB", "40", 1);
         setenv("CUSPLICE_HOST_MB", "64", 1);
         setenv("CUSPLICE_BUILD_NODES", "64", 1);
-        setenv("CUSPLICE_PIECE_MAX", "32", 1); // several fit into the share of a step
+        setenv("CUSPLICE_SEGMENT_MAX", "32", 1); // several fit into the share of a step
         fake::Reset();
         cus_virtual_ns = 1000000;
         ASSERT_TRUE(cus_engine_start(&driver().table));

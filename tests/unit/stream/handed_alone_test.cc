@@ -16,7 +16,7 @@ TEST(SubmittedAlone, ManyShapesHaveAGraphEach) {
     CPU_SET(sched_getcpu(), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     setenv("CUSPLICE_HOLD_US", "1000000", 1);
-    setenv("CUSPLICE_HAND_OVER_NS", "1", 1);
+    setenv("CUSPLICE_SUBMIT_NS", "1", 1);
     setenv("CUSPLICE_DEMOTE", "no", 1);
     setenv("CUSPLICE_BUILD_US", "0", 1); // however long that takes
     fake::Reset();

@@ -38,9 +38,9 @@ uint64_t WatchdogFlushes() {
 
 TEST(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
     if (std::thread::hardware_concurrency() < 2)
-        GTEST_SKIP() << "nothing is handed over where there is one processor";
+        GTEST_SKIP() << "nothing is submitted where there is one processor";
     setenv("CUSPLICE_HOLD_US", "20000", 1);
-    setenv("CUSPLICE_HAND_OVER_NS", "1", 1);
+    setenv("CUSPLICE_SUBMIT_NS", "1", 1);
     setenv("CUSPLICE_DEMOTE", "no", 1);
     setenv("CUSPLICE_LOG", "error", 1);
     fake::Reset();

@@ -41,7 +41,7 @@ TEST(Live, IsWrittenForThoseWhoAsk) {
     setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
     setenv("CUSPLICE_HOLD_US", "2000", 1);
     setenv("CUSPLICE_LIVE", "yes", 1);
-    setenv("CUSPLICE_PIECE_FIRST", "64", 1);
+    setenv("CUSPLICE_SEGMENT_FIRST", "64", 1);
     setenv("CUSPLICE_EAGER", "rule", 1);
     fake::Reset();
     ASSERT_TRUE(cus_engine_start(&driver().table));
@@ -72,7 +72,7 @@ TEST(Live, IsWrittenForThoseWhoAsk) {
     ASSERT_TRUE(cus_page_path(folder.c_str(), geteuid(), getpid(), path));
     step();
     step();
-    EXPECT_NE(access(path, F_OK), 0) << "nothing was withheld so far";
+    EXPECT_NE(access(path, F_OK), 0) << "nothing was deferred so far";
     step();
     step();
     const char *why;

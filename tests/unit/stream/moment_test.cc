@@ -48,8 +48,8 @@ class Moment : public testing::Test {
   protected:
     // One segment is a step.
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_PIECE_FIRST", "12", 1);
-        setenv("CUSPLICE_PIECE_MAX", "12", 1);
+        setenv("CUSPLICE_SEGMENT_FIRST", "12", 1);
+        setenv("CUSPLICE_SEGMENT_MAX", "12", 1);
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));

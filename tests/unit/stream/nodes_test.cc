@@ -143,7 +143,7 @@ class Nodes : public ::testing::Test {
             return; // of a suite that is derived from this one
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
         setenv(
-            "CUSPLICE_PIECE_MAX", "4",
+            "CUSPLICE_SEGMENT_MAX", "4",
             1); // the same segments at any pace of the host // the watchdog has a test of its own
         setenv("CUSPLICE_GRAPH_MB", "1", 1);
         std::string path = ::testing::TempDir() + "nodes.conf";

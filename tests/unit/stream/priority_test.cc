@@ -68,8 +68,8 @@ class Way : public testing::Test {
     // Once: the watchdog stays.
     static void SetUpTestSuite() {
         setenv("CUSPLICE_HOLD_US", std::to_string(kHoldMs * 1000).c_str(), 1);
-        setenv("CUSPLICE_PIECE_FIRST", "16", 1);
-        setenv("CUSPLICE_PIECE_MAX", "16", 1);
+        setenv("CUSPLICE_SEGMENT_FIRST", "16", 1);
+        setenv("CUSPLICE_SEGMENT_MAX", "16", 1);
         setenv("CUSPLICE_BUILD_US", "0", 1);
         fake::Reset();
         driver().fail = Building;

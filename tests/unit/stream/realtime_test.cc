@@ -61,7 +61,7 @@ class Realtime : public testing::Test {
 
     void Warm() {
         setenv("CUSPLICE_HOLD_US", "2000", 1);
-        setenv("CUSPLICE_PIECE_FIRST", "8", 1);
+        setenv("CUSPLICE_SEGMENT_FIRST", "8", 1);
         fake::Reset();
         fake::driver().fail = [](const std::string &call) {
             g_issued += call == "cuLaunchKernel" || call == "cuGraphLaunch";
@@ -103,7 +103,7 @@ class Realtime : public testing::Test {
     void PollDeferred() {
         int before = g_issued;
         Launch(0);
-        ASSERT_EQ(g_issued, before) << "not withheld";
+        ASSERT_EQ(g_issued, before) << "not deferred";
         auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
         while (g_issued == before && std::chrono::steady_clock::now() < end) {
         }

@@ -192,7 +192,7 @@ class Recorded : public ::testing::TestWithParam<bool> {
   protected:
     void SetUp() override {
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_PIECE_MAX", "4", 1); // the same segments at any pace of the host
+        setenv("CUSPLICE_SEGMENT_MAX", "4", 1); // the same segments at any pace of the host
         setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
         cus_driver &t = driver().table;
@@ -244,7 +244,7 @@ class Recorded : public ::testing::TestWithParam<bool> {
             program_.abi = GetParam() ? CUS_ABI_PTSZ : CUS_ABI_LEGACY;
             program_.Run();
             if (hot) {
-                EXPECT_GT(program_.values, program_.asked / 5) << "two of each piece of four";
+                EXPECT_GT(program_.values, program_.asked / 5) << "two of each segment of four";
                 EXPECT_EQ(program_.reshaped, 2);
             }
             cus_record_end();

@@ -135,8 +135,8 @@ void Start() {
     if (!functions.empty())
         return;
     setenv("CUSPLICE_HOLD_US", "1000000", 1);
-    setenv("CUSPLICE_PIECE_FIRST", "64", 1); // four segments of 64, whatever the host's pace
-    setenv("CUSPLICE_PIECE_MAX", "64", 1);
+    setenv("CUSPLICE_SEGMENT_FIRST", "64", 1); // four segments of 64, whatever the host's pace
+    setenv("CUSPLICE_SEGMENT_MAX", "64", 1);
     fake::Reset();
     cus_driver &table = driver().table;
     launch_graph = table.cuGraphLaunch;

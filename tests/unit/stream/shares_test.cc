@@ -10,8 +10,8 @@ namespace {
 
 enum { SEGMENT = 125 };
 
-// A step with so many launches, behind which a segment is built after each PIECE of them as far as
-// that fits, each node of which takes `node_ns`; the others are issued by themselves. How much
+// A step with so many launches, behind which a segment is built after each SEGMENT of them as far
+// as that fits, each node of which takes `node_ns`; the others are issued by themselves. How much
 // longer it takes than the launches by themselves.
 struct Step {
     double late_us = 0;

@@ -69,7 +69,7 @@ TEST_F(Pays, OneThatWasHeldUpIsNotBelieved) {
 }
 
 TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
-    EXPECT_EQ(Play(&handed_, 100, 20000, -50000).submit, 3) << "100 us, and one piece to notice";
+    EXPECT_EQ(Play(&handed_, 100, 20000, -50000).submit, 3) << "100 us, and one segment to notice";
     EXPECT_EQ(Play(&handed_, 160, 20000, -50000).submit, 0) << "256 in all, and 4 to measure";
     EXPECT_EQ(Play(&handed_, 60, 20000, -50000).submit, 3);
     EXPECT_EQ(Play(&handed_, 450, 20000, -50000).submit, 0) << "512";

@@ -24,7 +24,7 @@ class Submitted : public testing::Test {
   protected:
     static void SetUpTestSuite() {
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_HAND_OVER_NS", "1", 1);
+        setenv("CUSPLICE_SUBMIT_NS", "1", 1);
         setenv("CUSPLICE_DEMOTE", "no", 1); // submitted whether that pays or not
         setenv("CUSPLICE_LOG", "error", 1);
         fake::Reset();
@@ -33,7 +33,7 @@ class Submitted : public testing::Test {
     }
     void SetUp() override {
         if (std::thread::hardware_concurrency() < 2)
-            GTEST_SKIP() << "nothing is handed over where there is one processor";
+            GTEST_SKIP() << "nothing is submitted where there is one processor";
         fake::Reset();
         driver().fail = [this](const std::string &name) { return Meet(name); };
         stream_ = fake::MakeStream(CU_STREAM_DEFAULT);

@@ -21,7 +21,7 @@ class Why : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
         std::string config = testing::TempDir() + "why.conf";
-        std::ofstream(config) << "piece_first = 64\nhold_us = 1000000\nlive = no\n"
+        std::ofstream(config) << "segment_first = 64\nhold_us = 1000000\nlive = no\n"
                               << "[rules]\neager = rule_*\nnever_defer = spin_*\nuniform = uni_*\n"
                               << "eager = nobody_has_this_*\neager = rule_hidden\n";
         setenv("CUSPLICE_CONFIG", config.c_str(), 1);

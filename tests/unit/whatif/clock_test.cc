@@ -65,7 +65,7 @@ class Timed : public Program {
         timing.gpu_ns = by_event.data();
         settings["mode"] = mode;
         settings["hold_us"] = "1000000";
-        settings.insert({"hand_over_ns", "0"});
+        settings.insert({"submit_ns", "0"});
         std::vector<const char *> names, values;
         for (const auto &it : settings) {
             names.push_back(it.first.c_str());
@@ -174,7 +174,7 @@ TEST(Clock, AGraphHasItsGaps) {
     EXPECT_DOUBLE_EQ(program.Times(Costs(), "piecewise").step, first + 3 * 50000 + 2 * 200 + 2000);
     // A segment of two when the second comes; the third by itself at the wait.
     EXPECT_DOUBLE_EQ(
-        program.Times(Costs(), "piecewise", {{"piece_first", "2"}, {"piece_max", "2"}}).step,
+        program.Times(Costs(), "piecewise", {{"segment_first", "2"}, {"segment_max", "2"}}).step,
         200 + 1500 + 20 + 500 + 3 * 50000 + 200 + 1000 + 2000);
 }
 
@@ -188,7 +188,7 @@ TEST(Clock, FromGraphToGraphThereIsASeam) {
         program.WaitFor(stream);
     }
     whatif_times t =
-        program.Times(Costs(), "piecewise", {{"piece_first", "2"}, {"piece_max", "2"}});
+        program.Times(Costs(), "piecewise", {{"segment_first", "2"}, {"segment_max", "2"}});
     EXPECT_DOUBLE_EQ(t.step, 200 + 1500 + 20 + 500 + 4 * 50000 + 200 + (200 + 1200) + 200 + 2000);
 }
 
@@ -326,7 +326,7 @@ TEST(Clock, BuildingIsSpreadByItsCost) {
         }
         whatif_cost cost = Costs();
         cost.host.built_node = slow ? 100000 : 1000;
-        took[slow] = program.Times(cost, "piecewise", {{"piece_max", "64"}}).step;
+        took[slow] = program.Times(cost, "piecewise", {{"segment_max", "64"}}).step;
     }
     EXPECT_GT(took[1], 2 * took[0]) << "one graph a step, the others are launched by themselves";
 }
@@ -363,7 +363,7 @@ TEST(Clock, PatchesOfThisProgramMayCostMore) {
 
 // ---- what the second thread patches and launches
 
-const std::map<std::string, std::string> kHands = {{"hand_over_ns", "1"}};
+const std::map<std::string, std::string> kHands = {{"submit_ns", "1"}};
 enum { MANY = 40 }; // steps: the first segments are not submitted
 
 TEST(Clock, WhatIsSubmittedCostsTheHostNothing) {
@@ -389,7 +389,7 @@ TEST(Clock, WhatIsSubmittedBeginsWhenItIsLaunched) {
 TEST(Clock, TheNextGraphWaitsForTheOneThatWasSubmitted) {
     Timed program;
     NewParams(program, MANY, 4, 100000);
-    std::map<std::string, std::string> twos = {{"piece_first", "2"}, {"piece_max", "2"}};
+    std::map<std::string, std::string> twos = {{"segment_first", "2"}, {"segment_max", "2"}};
     twos.insert(kHands.begin(), kHands.end());
     whatif_times t = program.Times(Costs(), "piecewise", twos);
     EXPECT_DOUBLE_EQ(t.calls, 200 + (2 * 200 + 1500 + 20)) << "the first's; not its own";
@@ -439,7 +439,7 @@ TEST(Clock, NothingIsSubmittedWhereTheHostIsFast) {
         program.WaitFor(slow);
         program.WaitFor(fast);
     }
-    whatif_times t = program.Times(Costs(), "piecewise", {{"hand_over_ns", "10000"}});
+    whatif_times t = program.Times(Costs(), "piecewise", {{"submit_ns", "10000"}});
     EXPECT_DOUBLE_EQ(2 * t.calls, 600 + 1500 + 30);
 }
 

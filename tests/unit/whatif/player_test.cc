@@ -14,7 +14,7 @@ namespace {
 
 // Sizes that do not follow the host's pace.
 const std::map<std::string, std::string> kFixed = {
-    {"piece_first", "16"}, {"piece_max", "16"}, {"hold_us", "1000000"}};
+    {"segment_first", "16"}, {"segment_max", "16"}, {"hold_us", "1000000"}};
 
 whatif_played Play(Program &program, std::map<std::string, std::string> settings = {},
                    const char *eager = nullptr, const char *recorded = "") {
@@ -279,7 +279,7 @@ TEST(Player, SizesFollowThePaceOfTheRecording) {
             program.Sync(stream);
         }
         whatif_played played =
-            Play(program, {{"piece_first", "4"}, {"piece_max", "1024"}, {"hold_us", "1000"}});
+            Play(program, {{"segment_first", "4"}, {"segment_max", "1024"}, {"hold_us", "1000"}});
         launches[slow] = played.counters.graph_launches;
         EXPECT_EQ(played.counters.flushes[CUS_CAUSE_WATCHDOG], 0u) << "each is filled in time";
     }
@@ -305,7 +305,7 @@ uint64_t InGraphs(const Built &built) {
             launch->host_ns = us * 1000;
         }
     }
-    return Play(program, {{"piece_max", "64"}, {"build_us", "700"}, {"build_nodes", "1024"}})
+    return Play(program, {{"segment_max", "64"}, {"build_us", "700"}, {"build_nodes", "1024"}})
         .counters.in_graphs;
 }
 
@@ -346,7 +346,7 @@ TEST(Player, FirstExecsComeBeforeSecondOnes) {
                 program.Launch(kernels[i], stream, 100 + i + (i % 2 ? step % 3 * 10000 : 0));
             program.Sync(stream);
         }
-        return Play(program, {{"piece_max", "64"}, {"build_us", "0"}, {"build_nodes", "128"}})
+        return Play(program, {{"segment_max", "64"}, {"build_us", "0"}, {"build_nodes", "128"}})
             .counters;
     };
     cus_counters c = play(40), first = play(14), later = play(20);
@@ -366,7 +366,7 @@ TEST(Player, NothingIsDeferredWhileTheProgramCaptures) {
     program.Call(CST_CALL_CAPTURE_ENDED, other);
     Steps(program, 3, kernels, stream);
     whatif_played played = Play(program);
-    EXPECT_EQ(played.counters.eager_by[CUS_EAGER_PASSTHROUGH], 4u) << "where pieces would begin";
+    EXPECT_EQ(played.counters.eager_by[CUS_EAGER_PASSTHROUGH], 4u) << "where segments would begin";
     EXPECT_EQ(played.counters.in_graphs, 180u);
 }
 
@@ -393,7 +393,7 @@ TEST(Player, CallsMeanWhatTheyMeantToTheEngine) {
     whatif_played played = Play(program);
     EXPECT_EQ(played.counters.in_graphs, 30u * (3 + 1 + 1));
     EXPECT_EQ(played.counters.eager_by[CUS_EAGER_PASSTHROUGH], 2u + 30 + 60)
-        << "where pieces would begin; suspended; off";
+        << "where segments would begin; suspended; off";
     EXPECT_EQ(played.counters.fallbacks[CUS_FALLBACK_OFF], 1u);
     /* ... where the question is another one: the profiler is not minded. */
     EXPECT_EQ(Play(program, {{"profile", "ignore"}}).counters.in_graphs, 30u * (3 + 1 + 1 + 1));
