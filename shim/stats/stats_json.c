@@ -159,7 +159,7 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     }
     cus_json_close(w, ']');
     cus_json_open(w, "graph_memory", '{');
-    cus_json_number(w, "runs", report->segments);
+    cus_json_number(w, "segments", report->segments);
     cus_json_number(w, "ops", report->segment_ops);
     cus_json_number(w, "bytes", report->segment_bytes);
     cus_json_number(w, "gone_segments", report->gone);

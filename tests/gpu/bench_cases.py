@@ -13,7 +13,7 @@ import statistics
 from cases import tokens_per_second
 from lab import Lab
 
-PLAIN, PRELOADED, GRAPH, SEGMENTS = "plain", "preloaded", "graph", "segments_formed"
+PLAIN, PRELOADED, GRAPH, SEGMENTS = "plain", "preloaded", "graph", "segments"
 OTHER = f"{PRELOADED}, the other library"
 # Seconds of a turn, where programs take turns: a dozen and more of each come in a repetition, and the pace of a host may be another one in the next.
 # The first steps of each do not count (child.SETTLING).
@@ -410,7 +410,7 @@ CASES = {
     "llama-static": case_llama_static,
     "llama-dynamic": case_llama_dynamic,
     "training": case_training,
-    "segments_formed": case_segments,
+    "segments": case_segments,
     "eager-share": case_eager_share,
     "patched": case_patched,
     "memsets-copies": case_memsets_copies,
@@ -430,7 +430,7 @@ CASES = {
 }
 GROUPS = {
     "bounds": ("loop-whole", "loop-eager", "host-time", "step-240", "step-240-late", "decode", "linear-10000", "llama-static", "llama-dynamic", "training"),
-    "sweeps": ("segments_formed", "eager-share", "patched", "memsets-copies", "streams", "threads", "hosts", "step-sizes", "endless", "batches"),
+    "sweeps": ("segments", "eager-share", "patched", "memsets-copies", "streams", "threads", "hosts", "step-sizes", "endless", "batches"),
     "frameworks": ("linear-1000", "cupy", "triton"),
     "models": ("models-50m", "models-1b", "models-3b", "models-8b"),
 }

@@ -8,7 +8,7 @@ import plot
 
 # Which cases make up a plot; x is a point's own, y its figure. `log`: of the axis across, and of the one upwards.
 PLOTS = {
-    "segments.svg": {"cases": ["segments_formed"], "title": "Host loop, 1000 launches: how large graphs are", "x": "launches in a graph at most", "log": (True, False)},
+    "segments.svg": {"cases": ["segments"], "title": "Host loop, 1000 launches: how large graphs are", "x": "launches in a graph at most", "log": (True, False)},
     "eager.svg": {"cases": ["eager-share"], "title": "Host loop, 1000 launches: how many are on the eager list", "x": "launches on the eager list, %", "log": (False, False)},
     "streams.svg": {"cases": ["streams"], "title": "Host loop, one thread: streams that take turns", "x": "streams", "log": (True, False)},
     "threads.svg": {"cases": ["threads"], "title": "Host loop: threads with a stream each, all together", "x": "threads", "log": (True, False)},
@@ -17,8 +17,8 @@ PLOTS = {
                    "title": "Hugging Face Llama in eager PyTorch, bf16", "x": "parameters, millions", "log": (True, True)},
 }
 
-COLOURS = {"plain": 0, "preloaded": 1, "graph": 2, "segments_formed": 3}  # others have what is left
-NAMES = {"graph": "one hand-written graph", "segments_formed": "hand-written segments"}
+COLOURS = {"plain": 0, "preloaded": 1, "graph": 2, "segments": 3}  # others have what is left
+NAMES = {"graph": "one hand-written graph", "segments": "hand-written segments"}
 
 
 def series_of(result, about):

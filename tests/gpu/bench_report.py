@@ -130,7 +130,7 @@ def case_table(case):
 
 
 VARIANTS = (("plain", "the program as it is"), ("preloaded", "the program under cusplice"), ("graph", "one graph of the whole step, made by hand"),
-            ("segments_formed", "several graphs of a step, made by hand"), ("preloaded, the other library", "the program under the library that `--against` names"))
+            ("segments", "several graphs of a step, made by hand"), ("preloaded, the other library", "the program under the library that `--against` names"))
 
 
 def runs_table(runs):

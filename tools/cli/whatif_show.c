@@ -247,9 +247,9 @@ static void show_tries(const struct whatif_found *found, enum table_format forma
     const struct whatif_played *before = found->asked ? &found->hypothesis : &found->baseline;
     double host = host_us(found, before);
     if (format == TABLE_CSV)
-        printf("kernel,calls,segments,graph_launches,in_graphs,host_us_per_step,change_us\n");
+        printf("kernel,calls,runs,graph_launches,in_graphs,host_us_per_step,change_us\n");
     else if (format == TABLE_MD)
-        printf("\n| kernel as a break | calls | segments | graph launches | in graphs | host us a "
+        printf("\n| kernel as a break | calls | runs | graph launches | in graphs | host us a "
                "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     else
         printf("\n%-40s %10s %10s %14s %10s %12s %8s\n", "kernel as a break", "calls", "runs",

@@ -28,7 +28,7 @@ cus_counters Sample() {
     c.eager_by[CUS_EAGER_FLUSHED] = 8;
     c.graph_launches = 9;
     c.segments = 4;
-    c.segments = 6;
+    c.runs = 6;
     c.sig_exact = 3;
     c.sig_patched = 2;
     c.sig_missed = 1;
