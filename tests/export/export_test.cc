@@ -14,10 +14,6 @@ namespace {
 const char kOdd[] = "a\"b\\\xff\n \xed\xa0\x80 \xe0\x80\x80 \xf4\x90\x80\x80 \xc3\xa9";
 const char kScaled[] = "_ZN3app6scaledIfEEvPT_i";
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 std::string Path(const std::string &name) {
     return Folder() + "/" + name;
 }
@@ -251,7 +247,7 @@ TEST(Jsonl, HasAnObjectForEachEvent) {
               "'step_end', None, 1), ('', 'break', None, None)]");
     // To standard output, the same.
     Result r = Cusplice({"export", "--jsonl", "-", Small()});
-    EXPECT_EQ(r.out, Read(out));
+    EXPECT_EQ(r.out, ReadFile(out));
 }
 
 TEST(Jsonl, IsWhatDumpPrints) {
@@ -260,7 +256,7 @@ TEST(Jsonl, IsWhatDumpPrints) {
         EXPECT_EQ(Cusplice({"export", "--force", "--jsonl", out, trace}).Exit(), 0);
         Result dump = Cusplice({"dump", trace});
         EXPECT_EQ(dump.Exit(), 0) << dump.err;
-        EXPECT_EQ(Read(out), dump.out);
+        EXPECT_EQ(ReadFile(out), dump.out);
         EXPECT_GT(dump.out.size(), 2000u);
     }
 }
@@ -395,7 +391,7 @@ TEST(Exports, AWaitIsOneCall) {
     EXPECT_EQ(Query(out, "SELECT what FROM CUSPLICE_CALL ORDER BY start"), "flush\nwaited\n");
     out = Path("waits.json");
     Export(trace, "--perfetto", out);
-    std::string text = Read(out);
+    std::string text = ReadFile(out);
     size_t n = 0;
     for (size_t at = text.find("\"name\":\"cuStreamSynchronize\""); at != std::string::npos;
          at = text.find("\"name\":\"cuStreamSynchronize\"", at + 1))
@@ -413,9 +409,9 @@ TEST(ExportVerb, WhatIsThereIsNotReplacedUnasked) {
         Result r = Cusplice({"export", format, out, trace});
         EXPECT_EQ(r.Exit(), 1);
         EXPECT_TRUE(Has(r.err, out + ": cannot be written: it is there already (--force")) << r.err;
-        EXPECT_EQ(Read(out), "mine");
+        EXPECT_EQ(ReadFile(out), "mine");
         EXPECT_EQ(Cusplice({"export", format, out, trace, "--force"}).Exit(), 0);
-        EXPECT_NE(Read(out), "mine");
+        EXPECT_NE(ReadFile(out), "mine");
         EXPECT_EQ(Cusplice({"export", format, Folder() + "/none/out", trace}).Exit(), 1);
     }
     EXPECT_EQ(FilesWith(".partial"), Strings{});
@@ -443,7 +439,7 @@ TEST(ExportVerb, AFullDiskLeavesNothing) {
 }
 
 TEST(ExportVerb, ATornTraceIsExportedAsFarAsItGoes) {
-    std::string whole = Read(Small()), trace = Path("torn.cst");
+    std::string whole = ReadFile(Small()), trace = Path("torn.cst");
     Write("torn.cst", whole.substr(0, whole.size() - 20));
     Result r = Cusplice({"export", "--jsonl", "-", trace});
     EXPECT_EQ(r.Exit(), 0) << r.err;

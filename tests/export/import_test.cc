@@ -2,32 +2,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <memory>
 #include <random>
 
 #include "tests/export/make.h"
 #include "tests/export/query.h"
 #include "tests/launcher/launcher.h"
+#include "tests/unit/trace/opened.h"
 #include "tools/trace/export.h"
-#include "tools/trace/reader.h"
 
 namespace {
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 std::string Path(const std::string &name) {
     return Folder() + "/" + name;
-}
-
-using Trace = std::unique_ptr<cst_trace, void (*)(cst_trace *)>;
-
-Trace Open(const std::string &path) {
-    char error[1024];
-    Trace trace(cst_open(path.c_str(), error, sizeof error), cst_free);
-    EXPECT_TRUE(trace) << error;
-    return trace;
 }
 
 std::string Number(uint64_t number) {
@@ -122,7 +108,7 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
     Result r = Import(database, back);
     ASSERT_EQ(r.Exit(), 0) << r.err;
     EXPECT_TRUE(Has(r.err, "500 ops, 30 calls")) << r.err;
-    Trace before = Open(trace), after = Open(back);
+    Trace before = OpenGood(trace), after = OpenGood(back);
     EXPECT_EQ(Ops(before.get()), Ops(after.get()));
     EXPECT_EQ(Calls(before.get()), Calls(after.get()));
     EXPECT_TRUE(after->closed);
@@ -155,7 +141,7 @@ TEST(Import, OldDatabasesAreRead) {
                  "(400,450,13,4,2,7,1,1,32,1,1);");
     Result r = Cusplice({"import", database}); // the name follows from that of the database
     ASSERT_EQ(r.Exit(), 0) << r.err;
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     EXPECT_EQ(Ops(trace.get(), false), "100+0 legacy 0/0/1 launch k e0 f0 8 1 1 64 1 1 0\n"
                                        "200+0 created 0/0/2 launch other e0 f0 7 1 1 32 1 1 0\n"
                                        "300+0 legacy 0/0/1 launch k e0 f0 9 1 1 64 1 1 0\n"
@@ -219,7 +205,7 @@ TEST(Import, NewDatabasesAreRead) {
     Database(database, New());
     Result r = Import(database, out);
     ASSERT_EQ(r.Exit(), 0) << r.err;
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     // The synchronous copy is no op; copies of pageable memory can be no node.
     EXPECT_EQ(Ops(trace.get()),
               "100+10 t80 legacy 0/1/1 launch _Z1kIfEvPT_ e0 f0 4 1 1 64 1 1 16\n"
@@ -252,7 +238,7 @@ TEST(Import, KernelsOfGraphsAreOpsWhereThatIsAskedFor) {
     std::string database = Path("new.sqlite"), out = Path("graphs.cst");
     Database(database, New());
     ASSERT_EQ(Import(database, out, {"--graphs"}).Exit(), 0);
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     EXPECT_TRUE(Has(Ops(trace.get()),
                     "800+0 t80 created 0/1/2 launch _Z1kIfEvPT_ e0 f0 6 1 1 32 1 1 0\n"
                     "800+0 t80 created 0/1/2 launch _Z5otherv e0 f0 6 1 1 32 1 1 0\n"))
@@ -283,7 +269,7 @@ TEST(Import, WhatNoCallAskedForIsNoOp) {
     EXPECT_TRUE(Has(r.err, ": 6 ops, 10 calls")) << r.err;
     EXPECT_TRUE(Has(r.err, "4 migrations of pages of managed memory are left out")) << r.err;
     EXPECT_TRUE(Has(r.err, "2 executions that no call asked for are left out")) << r.err;
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     EXPECT_TRUE(Has(trace->facts, "\"migrations_left_out\":4,\"ops_uncalled_left_out\":2"))
         << trace->facts;
 }
@@ -307,7 +293,7 @@ TEST(Import, TablesOfOlderExportsAreRead) {
                                "vmId INT, processId INT, contextId INT);"
                                "INSERT INTO TARGET_INFO_CUDA_NULL_STREAM VALUES (9,0,0,77,1)");
     ASSERT_EQ(Import(database, out).Exit(), 0);
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     for (const char *fact : {"\"exporter\":\"NVIDIA Nsight Systems\"", "\"schema\":\"3.24.14\"",
                              "\"stream_kinds\":\"known\""})
         EXPECT_TRUE(Has(trace->facts, fact)) << fact << " in " << trace->facts;
@@ -354,7 +340,7 @@ TEST(Import, OddTimesAreBorne) {
                  "(-9,9223372036854775807,9,11);");
     Result r = Import(database, out);
     ASSERT_EQ(r.Exit(), 0) << r.err;
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     EXPECT_EQ(Ops(trace.get(), false), "0+5 legacy 0/0/1 launch k e0 f0 1 1 1 1 1 1 0\n"
                                        "2305843009213694012+0 legacy 0/0/1 launch other e0 f0 2 1 "
                                        "1 1 1 1 0\n");
@@ -377,7 +363,7 @@ TEST(Import, OneProcessIsChosen) {
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "no kernels of process 98, but of 77")) << r.err;
     ASSERT_EQ(Import(database, out, {"--pid=99"}).Exit(), 0);
-    Trace trace = Open(out);
+    Trace trace = OpenGood(out);
     EXPECT_EQ(Ops(trace.get()), "900+0 t99 legacy 0/1/1 launch _Z1kIfEvPT_ e0 f0 77 1 1 1 1 1 0\n");
 }
 
@@ -402,7 +388,7 @@ TEST(Import, BadFilesAreRefused) {
         EXPECT_TRUE(Has(r.err, database + ": ") && Has(r.err, error)) << r.err;
     }
     Database(Path("cut.sqlite"), New());
-    std::string whole = Read(Path("cut.sqlite"));
+    std::string whole = ReadFile(Path("cut.sqlite"));
     const std::pair<std::string, const char *> files[] = {
         {"", "not an SQLite file"},
         {"text that is longer than its head", "not an SQLite file"},
@@ -465,7 +451,7 @@ TEST(Import, RowsThatAFileCannotHoldAreCorrupt) {
                                "FROM r WHERE n < 103000) INSERT INTO StringIds SELECT n, 'x' FROM "
                                "r");
     ASSERT_EQ(Import(database, out).Exit(), 0);
-    std::string bytes = Read(database);
+    std::string bytes = ReadFile(database);
     auto number = [&](size_t at, int n) {
         uint32_t value = 0;
         for (int i = 0; i < n; i++)
@@ -495,7 +481,7 @@ TEST(Import, WhatIsThereIsNotReplacedUnaskedAndAFullDiskLeavesNothing) {
     Result r = Cusplice({"import", "-o", out, database});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, out + ": cannot be written: it is there already (--force")) << r.err;
-    EXPECT_EQ(Read(out), "mine");
+    EXPECT_EQ(ReadFile(out), "mine");
     for (const char *force : {"--force", "--graphs"}) {
         std::string to = *force == '-' && force[2] == 'f' ? out : Path("full.cst");
         r = RunProgram({"/bin/sh", "-c", "ulimit -f 1; exec \"$@\"", "sh", CuspliceProgram(),
@@ -505,14 +491,14 @@ TEST(Import, WhatIsThereIsNotReplacedUnaskedAndAFullDiskLeavesNothing) {
     }
     // Full at the last byte.
     ASSERT_EQ(Import(database, Path("whole.cst")).Exit(), 0);
-    size_t last = Read(Path("whole.cst")).size() - 1;
+    size_t last = ReadFile(Path("whole.cst")).size() - 1;
     r = RunProgram({"/usr/bin/env", "python3", "-c",
                     "import os,resource,sys; resource.setrlimit(resource.RLIMIT_FSIZE, "
                     "(int(sys.argv[1]), ) * 2); os.execv(sys.argv[2], sys.argv[2:])",
                     std::to_string(last), CuspliceProgram(), "import", "-o", Path("full.cst"),
                     database});
     EXPECT_TRUE(Has(r.err, "full.cst: cannot be written: File too large")) << r.err;
-    EXPECT_EQ(Read(out), "mine");
+    EXPECT_EQ(ReadFile(out), "mine");
     EXPECT_NE(access(Path("full.cst").c_str(), F_OK), 0);
     EXPECT_EQ(FilesWith(".partial"), Strings{});
 }

@@ -1,13 +1,11 @@
-// Writes traces record by record, as the library's recorder would.
+// Traces as tests of export and import want them: each record says when it was and of which thread.
 #ifndef CUSPLICE_TESTS_EXPORT_MAKE_H
 #define CUSPLICE_TESTS_EXPORT_MAKE_H
 
 #include <array>
-#include <map>
 #include <string>
-#include <vector>
 
-#include "shim/trace/file.h"
+#include "tests/unit/trace/synth.h"
 
 class Maker {
   public:
@@ -15,14 +13,13 @@ class Maker {
     // Closes in good order.
     void Close(bool end_block = true);
 
-    uint32_t String(const std::string &text); // defined once
     uint32_t Thread(uint32_t tid, const std::string &name = "");
     uint32_t Stream(uint32_t kind = CST_STREAM_CREATED, uint32_t context = 1, uint32_t device = 0,
                     int32_t priority = 0);
     uint32_t Kernel(const std::string &mangled, uint32_t flags = 0, uint32_t param_bytes = 8);
     uint32_t Memset(const std::string &call, uint32_t elem);
     uint32_t Copy(const std::string &call, uint32_t form);
-    void Facts(const std::string &json);
+    void Facts(const std::string &json) { synth_.Facts(json); }
 
     using Dims = std::array<uint32_t, 7>;
     void Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
@@ -41,16 +38,9 @@ class Maker {
     void GpuStream(uint32_t stream, uint32_t gpu_stream);
 
   private:
-    template <class T> T *Add(cst_type type, uint64_t ns, uint32_t thread, size_t more = 0);
-    uint32_t Kind(uint32_t op, const std::string &name, uint32_t flags, uint32_t param_bytes,
-                  uint32_t elem, uint32_t form);
+    Synth &At(uint64_t ns, uint32_t thread);
 
-    cst_out out_;
-    std::vector<uint8_t> buffer_;
-    cst_sink sink_;
-    std::map<std::string, uint32_t> strings_;
-    std::vector<uint32_t> param_bytes_; // by kind
-    uint32_t threads_ = 0, streams_ = 0;
+    Synth synth_;
 };
 
 #endif

@@ -137,10 +137,10 @@ TEST(Planted, ADroppedNodeIsFoundAndTheProgramIsSmall) {
     ASSERT_NE(at, std::string::npos);
     std::string file = r.out.substr(at, r.out.find(".txt", at) + 4 - at);
     fuzz::Case c;
-    ASSERT_EQ(fuzz::FromText(sim::ReadFile(file), &c), "");
+    ASSERT_EQ(fuzz::FromText(ReadFile(file), &c), "");
     EXPECT_EQ(c.programs.size(), 1u);
-    EXPECT_LE(c.programs.back().n_ops, 8u) << sim::ReadFile(file);
-    EXPECT_NE(sim::ReadFile(file.substr(0, file.size() - 3) + "c").find("int main(void)"),
+    EXPECT_LE(c.programs.back().n_ops, 8u) << ReadFile(file);
+    EXPECT_NE(ReadFile(file.substr(0, file.size() - 3) + "c").find("int main(void)"),
               std::string::npos);
     // The saved program differs again where the error is, and nowhere else.
     EXPECT_EQ(Fuzz({"--replay", file}, {{"FUZZ_PLANT", "drop:3"}}).status, 1);
@@ -163,7 +163,7 @@ TEST(Planted, ALibraryWithoutGraphsIsNotTakenForAGoodOne) {
 }
 
 TEST(Printed, EveryVerbCompilesAndRunsAlike) {
-    std::string text = sim::ReadFile(sim::Runfile("tests/fuzz/every_verb.txt"));
+    std::string text = ReadFile(sim::Runfile("tests/fuzz/every_verb.txt"));
     for (unsigned v = 0; v < FUZZ_VERBS; v++) {
         EXPECT_NE(text.find(std::string("op ") + fuzz::VerbName(v) + " "), std::string::npos)
             << fuzz::VerbName(v);
@@ -195,7 +195,7 @@ TEST(Differential, ProgramsRunAlikeWithASignatureCache) {
         EXPECT_EQ(r.status, 0) << r.out << r.err;
         EXPECT_NE(r.out.find(" programs, 0 differences"), std::string::npos) << r.out;
     }
-    EXPECT_GT(sim::ReadFile(folder + "/cusplice.cache").size(), 1000u);
+    EXPECT_GT(ReadFile(folder + "/cusplice.cache").size(), 1000u);
 }
 
 TEST(Help, NamesEveryOption) {

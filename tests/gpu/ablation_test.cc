@@ -3,40 +3,13 @@
  * left nothing out is not counted, and what was measured is on disk whatever comes next. A shell
  * script stands in for the host loop; no GPU is involved.
  */
-#include <gtest/gtest.h>
-
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <string>
+#include "tests/gpu/stand_ins.h"
 
 namespace {
 
-class Ablation : public ::testing::Test {
+class Ablation : public StandIns {
   protected:
-    void SetUp() override {
-        char name[] = "/tmp/ablation_test_XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        dir_ = name;
-        mkdir((dir_ + "/bin").c_str(), 0755);
-        mkdir((dir_ + "/carry").c_str(), 0755);
-        Script("bin/nvidia-smi", "echo 'Some GPU, 1.2'");
-        /* An object that the loader takes, so that LD_PRELOAD is silent. */
-        ASSERT_EQ(std::system(("cp /lib/x86_64-linux-gnu/libm.so.6 " + dir_ +
-                               "/carry/libcusplice-ablation.so")
-                                  .c_str()),
-                  0);
-    }
-
-    void TearDown() override { EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0); }
-
-    void Script(const std::string &name, const std::string &body) {
-        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
-        chmod((dir_ + "/" + name).c_str(), 0755);
-    }
+    void SetUp() override { Furnish("Some GPU", kAnyLibrary, "libcusplice-ablation.so"); }
 
     /* A host loop of so many ns with everything, in its second run of a turn `again`, and without
      * lenders, repeat and the second exec. It stops where it is to take turns. */
@@ -61,26 +34,13 @@ class Ablation : public ::testing::Test {
                                      "echo '{\"wall_ns\": '$ns', \"checksum\": \"'$sum'\"}'");
     }
 
-    int Run(const std::string &arguments) {
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 tests/gpu/ablation.py --carry " +
-                              dir_ + "/carry " + arguments + " > " + dir_ + "/log 2>&1";
-        int status = std::system(command.c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    int Run(const std::string &arguments, const std::string &out = "out") {
+        return Python("ablation.py", arguments, out);
     }
 
     int Measure(const std::string &out, const std::string &more = "") {
-        return Run("--out " + dir_ + "/" + out +
-                   " --without twins,repeat,second_exec --only 'hostloop endless' " + more);
+        return Run("--without twins,repeat,second_exec --only 'hostloop endless' " + more, out);
     }
-
-    std::string Read(const std::string &name) {
-        std::ifstream in(dir_ + "/" + name);
-        std::stringstream text;
-        text << in.rdbuf();
-        return text.str();
-    }
-
-    std::string dir_;
 };
 
 /* Equal runs differ by 0.020, and the median with everything is 1010. */
@@ -99,8 +59,7 @@ TEST_F(Ablation, MarksWhatDiffersBeyondTheSpread) {
 
 TEST_F(Ablation, ProgramsThatStopTakeTurns) {
     Loop();
-    EXPECT_EQ(Run("--out " + dir_ + "/out --without repeat --only 'hostloop 240' --turns 1"), 0)
-        << Read("log");
+    EXPECT_EQ(Run("--without repeat --only 'hostloop 240' --turns 1"), 0) << Read("log");
     EXPECT_NE(Read("out/ablation.md").find("| hostloop 240 launches | 1 | 0.0"), std::string::npos)
         << Read("out/ablation.md");
 }
@@ -140,8 +99,7 @@ TEST_F(Ablation, TurnsOfSeveralRunsAreAddedUp) {
     Loop();
     EXPECT_EQ(Measure("a", "--turns 1"), 0) << Read("log");
     EXPECT_EQ(Measure("b", "--turns 2"), 0) << Read("log");
-    EXPECT_EQ(Run("--out " + dir_ + "/all --merge " + dir_ + "/a " + dir_ + "/b"), 0)
-        << Read("log");
+    EXPECT_EQ(Run("--merge " + dir_ + "/a " + dir_ + "/b", "all"), 0) << Read("log");
     EXPECT_NE(Read("all/ablation.md").find("| hostloop endless | 3 | 0.020 | 1.025 |"),
               std::string::npos)
         << Read("all/ablation.md");

@@ -4,16 +4,9 @@
  * time is said, and each plot shows each point. The programs here are shell scripts that stand in
  * for the built ones; no GPU is involved.
  */
-#include <gtest/gtest.h>
+#include "tests/gpu/stand_ins.h"
 
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
-#include <fstream>
 #include <regex>
-#include <sstream>
-#include <string>
 
 namespace {
 
@@ -25,28 +18,11 @@ struct Said {
     std::string ns, checksum = "ab";
 };
 
-class Bench : public ::testing::Test {
+class Bench : public StandIns {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/bench_test_XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        dir_ = name;
-        mkdir((dir_ + "/bin").c_str(), 0755);
-        mkdir((dir_ + "/carry").c_str(), 0755);
-        Script("bin/nvidia-smi", "echo 'Some GPU, 1.2'");
-        /* An object that the loader takes, so that LD_PRELOAD is silent. */
-        ASSERT_EQ(
-            std::system(
-                ("cp /lib/x86_64-linux-gnu/libm.so.6 " + dir_ + "/carry/libcusplice.so").c_str()),
-            0);
+        StandIns::SetUp();
         Hostloop({"3000"}, {"900"}, {"1000"}, {"1200"});
-    }
-
-    void TearDown() override { EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0); }
-
-    void Script(const std::string &name, const std::string &body) {
-        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
-        chmod((dir_ + "/" + name).c_str(), 0755);
     }
 
     /* Writes one digit more at each run, so that there is a range: 900, 901, ... */
@@ -76,28 +52,8 @@ class Bench : public ::testing::Test {
                    "echo '{\"wall_ns\": '$ns', \"issued\": 1051, \"checksum\": \"'$sum'\"}'");
     }
 
-    static std::string Tree() {
-        const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
-        return root ? std::string(root) + "/" + workspace : ".";
-    }
-
     int Run(const std::string &options, const std::string &out = "out") {
-        return RunIn(Tree(), "--out " + dir_ + "/" + out + " " + options);
-    }
-
-    int RunIn(const std::string &tree, const std::string &options) {
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + tree +
-                              "/tests/gpu/bench.py --quick --carry " + dir_ + "/carry " + options +
-                              " > " + dir_ + "/log 2>&1";
-        int status = std::system(command.c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
-
-    std::string Read(const std::string &name) {
-        std::ifstream in(dir_ + "/" + name);
-        std::stringstream text;
-        text << in.rdbuf();
-        return text.str();
+        return Python("bench.py", "--quick " + options, out);
     }
 
     /* The first line of the report that begins so. */
@@ -108,8 +64,6 @@ class Bench : public ::testing::Test {
                 return line;
         return "no row " + begin + "\n" + Read(out + "/BENCH.md") + Read("log");
     }
-
-    std::string dir_;
 };
 
 const char kWhole[] = "| host loop, preloaded / whole hand-written graph |";
@@ -313,10 +267,10 @@ TEST_F(Bench, WhatHadNoTimeIsSaid) {
 TEST_F(Bench, NoRunWritesIntoTheFoldersOfTheTree) {
     std::string tree = dir_ + "/tree";
     std::string copy = "mkdir -p " + tree + "/tests/gpu " + tree + "/harness/bench && cp -L " +
-                       Tree() + "/tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
-                       "/harness/bench/plot.py " + tree + "/harness/bench";
+                       "tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
+                       "harness/bench/plot.py " + tree + "/harness/bench";
     ASSERT_EQ(std::system(copy.c_str()), 0);
-    EXPECT_EQ(RunIn(tree, "--only loop-whole"), 0) << Read("log");
+    EXPECT_EQ(PythonIn(tree, "bench.py", "--quick --only loop-whole"), 0) << Read("log");
     EXPECT_NE(Read("tree/.carry/bench/BENCH.md").find("| 0.900 |"), std::string::npos);
     EXPECT_NE(Read("tree/.carry/bench/bench.json"), "");
     EXPECT_EQ(Read("tree/tests/gpu/bench/BENCH.md"), "");

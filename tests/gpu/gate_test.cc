@@ -9,7 +9,6 @@
 
 #include <glob.h>
 
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "shim/api/api.h"
+#include "tests/text.h"
 
 namespace {
 
@@ -221,11 +221,6 @@ class Judge {
     std::set<const Exception *> used_;
 };
 
-std::string Contents(const std::string &path) {
-    std::ifstream file(path);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 std::vector<std::string> Tables() {
     std::vector<std::string> paths;
     glob_t found;
@@ -261,7 +256,7 @@ TEST(GateTable, ClassesAgreeWithWhatDriversDo) {
     ASSERT_FALSE(Tables().empty());
     std::set<const Exception *> used;
     for (const std::string &path : Tables()) {
-        Judge judge(Contents(path), kExceptions);
+        Judge judge(ReadFile(path), kExceptions);
         for (const std::string &complaint : judge.Complaints())
             ADD_FAILURE() << path << ": " << complaint;
         used.insert(judge.Used().begin(), judge.Used().end());

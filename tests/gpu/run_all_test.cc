@@ -4,15 +4,8 @@
  * on disk in any case. The programs here are shell scripts that stand in for the built ones; no GPU
  * is involved.
  */
-#include <gtest/gtest.h>
+#include "tests/gpu/stand_ins.h"
 
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <string>
 #include <utility>
 
 namespace {
@@ -20,28 +13,11 @@ namespace {
 const char kStats[] = R"({"ops": {"launches": 1051, "memsets": 0, "copies": 0},
 "issued": {"in_graphs": 1000, "eager": %EAGER%}, "eager_by": {"rule": 101}, "signatures": {}, "fallbacks": {}})";
 
-class RunAll : public ::testing::Test {
+class RunAll : public StandIns {
   protected:
     void SetUp() override {
-        char name[] = "/tmp/run_all_test_XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        dir_ = name;
-        mkdir((dir_ + "/bin").c_str(), 0755);
-        mkdir((dir_ + "/carry").c_str(), 0755);
-        Script("bin/nvidia-smi", "echo 'Some GPU, 1.2'");
-        /* An object that the loader takes, so that LD_PRELOAD is silent. */
-        ASSERT_EQ(
-            std::system(
-                ("cp /lib/x86_64-linux-gnu/libm.so.6 " + dir_ + "/carry/libcusplice.so").c_str()),
-            0);
+        StandIns::SetUp();
         Hostloop("900", "ab", "51");
-    }
-
-    void TearDown() override { EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0); }
-
-    void Script(const std::string &name, const std::string &body) {
-        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
-        chmod((dir_ + "/" + name).c_str(), 0755);
     }
 
     /* A hostloop that takes 3000 ns a kernel as it is and `ns` preloaded. */
@@ -89,31 +65,7 @@ echo '{}')";
 
     int RunOperators() { return Run("--only op-db --python " + dir_ + "/python"); }
 
-    static std::string Tree() {
-        const char *root = std::getenv("TEST_SRCDIR"), *workspace = std::getenv("TEST_WORKSPACE");
-        return root ? std::string(root) + "/" + workspace : ".";
-    }
-
-    int Run(const std::string &options) {
-        return RunIn(Tree(), "--quick --out " + dir_ + "/out " + options);
-    }
-
-    int RunIn(const std::string &tree, const std::string &options) {
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + tree +
-                              "/tests/gpu/run_all.py --carry " + dir_ + "/carry " + options +
-                              " > " + dir_ + "/log 2>&1";
-        int status = std::system(command.c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
-
-    std::string Read(const std::string &name) {
-        std::ifstream in(dir_ + "/" + name);
-        std::stringstream text;
-        text << in.rdbuf();
-        return text.str();
-    }
-
-    std::string dir_;
+    int Run(const std::string &options) { return Python("run_all.py", "--quick " + options); }
 };
 
 TEST_F(RunAll, AllBoundsHoldGivesZero) {
@@ -218,10 +170,10 @@ TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
 TEST_F(RunAll, NoRunWritesIntoTheFoldersOfTheTree) {
     std::string tree = dir_ + "/tree";
     std::string copy = "mkdir -p " + tree + "/tests/gpu " + tree + "/harness/bench && cp -L " +
-                       Tree() + "/tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
-                       "/harness/bench/plot.py " + tree + "/harness/bench";
+                       "tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
+                       "harness/bench/plot.py " + tree + "/harness/bench";
     ASSERT_EQ(std::system(copy.c_str()), 0);
-    EXPECT_EQ(RunIn(tree, "--deadline -1"), 1) << "a full run, all of whose cases come too late";
+    EXPECT_EQ(PythonIn(tree, "run_all.py", "--deadline -1"), 1) << "a full run, all of whose cases come too late";
     EXPECT_NE(Read("tree/.carry/results/RESULTS.md").find("not begun after"), std::string::npos)
         << Read("log");
     EXPECT_NE(Read("tree/.carry/results/results.json"), "");

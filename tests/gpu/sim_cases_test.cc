@@ -3,16 +3,9 @@
  * does what it says, plain and preloaded, and where a graph loses a kernel the cases say so. What a
  * GPU's driver does with the lines that kernels print is not simulated: there is no buffer.
  */
-#include <gtest/gtest.h>
+#include "tests/gpu/stand_ins.h"
 
 #include <limits.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <string>
 
 namespace {
 
@@ -24,76 +17,37 @@ std::string Path(const char *variable) {
     return file && realpath(file, path) ? path : "";
 }
 
-class SimCases : public ::testing::Test {
+class SimCases : public StandIns {
   protected:
     void SetUp() override {
         if (std::getenv("CUS_TEST_SANITIZER"))
             GTEST_SKIP() << "the programs are run as anybody would, without a sanitizer's runtime";
-        char name[] = "/tmp/sim_cases_test_XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        dir_ = name;
-        mkdir((dir_ + "/bin").c_str(), 0755);
-        mkdir((dir_ + "/carry").c_str(), 0755);
-        Script("bin/nvidia-smi", "echo 'Simulated GPU, 1.2'");
-        ASSERT_EQ(
-            std::system(("cp " + Path("LIBRARY") + " " + dir_ + "/carry/libcusplice.so").c_str()),
-            0);
+        Furnish("Simulated GPU", Path("LIBRARY"));
     }
 
-    void TearDown() override {
-        if (!dir_.empty()) {
-            EXPECT_EQ(std::system(("rm -rf " + dir_).c_str()), 0);
-        }
-    }
-
-    void Script(const std::string &name, const std::string &body) {
-        std::ofstream(dir_ + "/" + name) << "#!/bin/sh\n" << body << "\n";
-        chmod((dir_ + "/" + name).c_str(), 0755);
+    /* A program of the carried folder that runs on the simulated driver. */
+    void Simulated(const std::string &name, const std::string &settings,
+                   const std::string &program) {
+        std::string sim = Path("SIMULATOR");
+        Script("carry/" + name, "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
+                                    " CUSIM_DELAY_US=0 " + settings + " " + Path(program.c_str()) +
+                                    " \"$@\"");
     }
 
     /* The exit status of run_all.py; `settings` of the simulator. */
     int Run(const std::string &only, const std::string &settings) {
-        std::string sim = Path("SIMULATOR");
-        Script("carry/hazards", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
-                                    " CUSIM_KERNELS=" + Path("KERNELS") + " CUSIM_DELAY_US=0 " +
-                                    settings + " " + Path("PROGRAM") + " \"$@\"");
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + Path("RUN_ALL") +
-                              " --carry " + dir_ + "/carry --out " + dir_ + "/out --only " + only +
-                              " > " + dir_ + "/log 2>&1";
-        int status = std::system(command.c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        Simulated("hazards", "CUSIM_KERNELS=" + Path("KERNELS") + " " + settings, "PROGRAM");
+        return Python("run_all.py", "--only " + only);
     }
 
     /* The decode host in place of the one for a GPU. */
-    void CarryDecode() {
-        std::string sim = Path("SIMULATOR");
-        Script("carry/decode", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
-                                   " CUSIM_DELAY_US=0 CUSIM_GRAPH_RULES=measured " +
-                                   Path("DECODE") + " \"$@\"");
-    }
+    void CarryDecode() { Simulated("decode", "CUSIM_GRAPH_RULES=measured", "DECODE"); }
 
     /* The exit status of bench.py, whose host loop runs on the simulator. */
     int Bench(const std::string &only, const std::string &settings) {
-        std::string sim = Path("SIMULATOR");
-        Script("carry/hostloop", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
-                                     " CUSIM_KERNELS=" + Path("LOOP_KERNELS") +
-                                     " CUSIM_DELAY_US=0 " + settings + " " + Path("LOOP") +
-                                     " \"$@\"");
-        std::string command = "PATH=" + dir_ + "/bin:$PATH python3 " + Path("BENCH") +
-                              " --quick --carry " + dir_ + "/carry --out " + dir_ + "/out --only " +
-                              only + " > " + dir_ + "/log 2>&1";
-        int status = std::system(command.c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        Simulated("hostloop", "CUSIM_KERNELS=" + Path("LOOP_KERNELS") + " " + settings, "LOOP");
+        return Python("bench.py", "--quick --only " + only);
     }
-
-    std::string Read(const std::string &name) {
-        std::ifstream in(dir_ + "/" + name);
-        std::stringstream text;
-        text << in.rdbuf();
-        return text.str();
-    }
-
-    std::string dir_;
 };
 
 TEST_F(SimCases, AllHold) {

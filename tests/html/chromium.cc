@@ -1,22 +1,15 @@
 #include "tests/html/chromium.h"
+#include "tests/text.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <sstream>
 
 namespace {
-
-std::string Read(const std::string &path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 std::string Replaced(std::string text, const std::string &what, const std::string &with) {
     for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
@@ -60,8 +53,8 @@ Rendered Render(const std::string &page, bool offline, unsigned limit_s) {
     std::string setup = "mkdir -p " + own + " && ";
     Rendered rendered;
     int status = system((setup + command).c_str());
-    rendered.dom = Read(own + ".dom");
-    rendered.log = Read(own + ".log");
+    rendered.dom = ReadFile(own + ".dom");
+    rendered.log = ReadFile(own + ".log");
     EXPECT_EQ(status, 0) << command << "\n" << rendered.log;
     std::stringstream lines(rendered.log);
     for (std::string line; std::getline(lines, line);)

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <fstream>
 #include <future>
-#include <sstream>
 
 #include "tests/html/chromium.h"
 #include "tests/html/synthetic.h"
+#include "tests/text.h"
 
 extern "C" {
 #include "tools/trace/html.h"
@@ -20,13 +20,6 @@ namespace {
 
 std::string Temp(const std::string &name) {
     return testing::TempDir() + "/" + name;
-}
-
-std::string Read(const std::string &path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
 }
 
 // "1 234 ns", as the page writes a time's title.
@@ -198,7 +191,7 @@ std::string WithoutOps() {
 TEST_F(Chromium, CanBeUsed) {
     NEEDS_CHROMIUM();
     ASSERT_NO_FATAL_FAILURE(Make(6, HostileNames()));
-    std::string text = Read(page_), used = Temp("used.html");
+    std::string text = ReadFile(page_), used = Temp("used.html");
     size_t end = text.rfind("</body>");
     ASSERT_NE(end, std::string::npos);
     std::ofstream(used) << text.substr(0, end) << kUse << text.substr(end + strlen("</body>"));
@@ -245,7 +238,7 @@ TEST_F(Chromium, DISABLED_AMillionOps) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     ASSERT_NO_FATAL_FAILURE(Make(31250, {"gemm", "norm", "rope", "add", "softmax"}));
-    std::string text = Read(page_), used = Temp("used.html");
+    std::string text = ReadFile(page_), used = Temp("used.html");
     printf("%lu ops: trace and page made in %.1f s, page of %.1f MB\n", counts_.ops, passed(),
            static_cast<double>(text.size()) / 1e6);
     EXPECT_LT(text.size(), 25000000u);

@@ -7,9 +7,9 @@
 
 #include <csignal>
 #include <fstream>
-#include <sstream>
 
 #include "tests/html/synthetic.h"
+#include "tests/text.h"
 
 extern "C" {
 #include "tools/trace/html.h"
@@ -21,23 +21,9 @@ std::string Temp(const std::string &name) {
     return testing::TempDir() + "/" + name;
 }
 
-std::string Read(const std::string &path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 bool Exists(const std::string &path) {
     struct stat there;
     return lstat(path.c_str(), &there) == 0;
-}
-
-size_t Count(const std::string &text, const std::string &what) {
-    size_t n = 0;
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
-        n++;
-    return n;
 }
 
 // What stands between the tags of the script element of that id.
@@ -70,7 +56,7 @@ class Page : public testing::Test {
 
 TEST_F(Page, HoldsTheTotalsUnderTheNamesOfTheReports) {
     ASSERT_EQ(Make(), 0) << error_;
-    std::string totals = Element(Read(out_), "totals");
+    std::string totals = Element(ReadFile(out_), "totals");
     const std::pair<const char *, unsigned long> expected[] = {
         {"ops", counts_.ops},
         {"in_graphs", counts_.in_graphs},
@@ -93,7 +79,7 @@ TEST_F(Page, HoldsTheTotalsUnderTheNamesOfTheReports) {
 
 TEST_F(Page, NoTextOfTheTraceEndsTheElementThatItStandsIn) {
     ASSERT_EQ(Make(), 0) << error_;
-    std::string hostile = Read(out_);
+    std::string hostile = ReadFile(out_);
     ASSERT_NE(hostile.find("dataset.harm='script'"), std::string::npos);
     ASSERT_NE(hostile.find("onerror="), std::string::npos);
     // The same trace with tame names has as many tags.
@@ -101,14 +87,14 @@ TEST_F(Page, NoTextOfTheTraceEndsTheElementThatItStandsIn) {
     WriteSynthetic(trace_, 5, std::vector<std::string>(1, "tame"));
     ASSERT_TRUE(look_open(&look_, trace_.c_str(), NAMES_BASE, error_, sizeof error_)) << error_;
     ASSERT_EQ(Make(true), 0) << error_;
-    std::string tame = Read(out_);
+    std::string tame = ReadFile(out_);
     for (const char *tag : {"<script", "</script", "<!--", "<img", "</style", "<b"})
         EXPECT_EQ(Count(hostile, tag), Count(tame, tag)) << tag;
 }
 
 TEST_F(Page, NamesNoOtherPlaceThanItself) {
     ASSERT_EQ(Make(), 0) << error_;
-    std::string page = Read(out_);
+    std::string page = ReadFile(out_);
     for (const char *elsewhere : {"http://", "https://", "src=\"", "@import", "url(", "import("})
         EXPECT_EQ(Count(page, elsewhere), 0u) << elsewhere;
     EXPECT_EQ(Count(page, "default-src 'none'"), 1u);
@@ -120,9 +106,9 @@ TEST_F(Page, GoesOverNoFileUnlessTold) {
     EXPECT_NE(std::string(error_).find(out_ + ": cannot be written: it is there already"),
               std::string::npos)
         << error_;
-    EXPECT_EQ(Read(out_), "precious");
+    EXPECT_EQ(ReadFile(out_), "precious");
     ASSERT_EQ(Make(true), 0) << error_;
-    EXPECT_NE(Read(out_).find("id=\"totals\""), std::string::npos);
+    EXPECT_NE(ReadFile(out_).find("id=\"totals\""), std::string::npos);
     EXPECT_FALSE(Exists(out_ + "." + std::to_string(getpid()) + ".partial"));
 }
 
@@ -134,8 +120,8 @@ TEST_F(Page, IsNotWrittenThroughALinkThatIsThere) {
     ASSERT_EQ(symlink(other.c_str(), out_.c_str()), 0);
     EXPECT_EQ(Make(), 1);
     ASSERT_EQ(Make(true), 0) << error_;
-    EXPECT_EQ(Read(other), "precious");
-    EXPECT_NE(Read(out_).find("id=\"totals\""), std::string::npos);
+    EXPECT_EQ(ReadFile(other), "precious");
+    EXPECT_NE(ReadFile(out_).find("id=\"totals\""), std::string::npos);
     EXPECT_FALSE(Exists(partial));
 }
 
@@ -178,7 +164,7 @@ TEST(EmptyPage, IsWritten) {
     char error[9000];
     ASSERT_TRUE(look_open(&look, trace.c_str(), NAMES_BASE, error, sizeof error)) << error;
     EXPECT_EQ(trace_html(&look, out.c_str(), false, error, sizeof error), 0) << error;
-    EXPECT_NE(Element(Read(out), "totals").find("\"ops\": 1,"), std::string::npos);
+    EXPECT_NE(Element(ReadFile(out), "totals").find("\"ops\": 1,"), std::string::npos);
     look_close(&look);
 }
 

@@ -9,10 +9,6 @@
 
 namespace {
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 void Script(const std::string &name, const std::string &text) {
     ASSERT_EQ(chmod(Write(name, "#!/bin/sh\n" + text).c_str(), 0755), 0);
 }

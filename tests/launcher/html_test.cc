@@ -8,7 +8,7 @@ TEST(Html, TotalsAreThoseOfTheOtherReports) {
     std::string page = Folder() + "/page.html";
     unlink(page.c_str());
     EXPECT_EQ(Says({"report", "--html", page, golden}), "");
-    std::string text = ReadAll(page), begin = "id=\"totals\">";
+    std::string text = ReadFile(page), begin = "id=\"totals\">";
     size_t from = text.find(begin);
     ASSERT_NE(from, std::string::npos);
     from += begin.size();
@@ -26,9 +26,9 @@ TEST(Html, ErrorsAreOneLine) {
     std::string page = Write("there.html", "precious");
     EXPECT_TRUE(Has(Fails(1, {"report", "--html", page, golden}),
                     page + ": cannot be written: it is there already"));
-    EXPECT_EQ(ReadAll(page), "precious");
+    EXPECT_EQ(ReadFile(page), "precious");
     Says({"report", "--html=" + page, "--force", golden});
-    EXPECT_NE(ReadAll(page), "precious");
+    EXPECT_NE(ReadFile(page), "precious");
     EXPECT_TRUE(Has(Fails(2, {"report", "--html", page}), "TRACE is missing"));
     EXPECT_TRUE(Has(Fails(2, {"report", golden, "--html"}), "--html: FILE is missing"));
     EXPECT_TRUE(Has(Fails(2, {"report", "--html", page, "--forse", golden}), "is --force"));

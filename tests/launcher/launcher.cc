@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 
 extern char **environ;
 
@@ -123,13 +122,6 @@ std::string Write(const std::string &name, const std::string &text) {
     return path;
 }
 
-std::string Read(const std::string &path) {
-    std::ifstream in(path);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
-
 Result RunProgram(const Strings &argv, const Environment &more, const std::string &input) {
     Result result;
     std::string in = Write("stdin", input), out = Write("stdout", ""), err = Write("stderr", "");
@@ -146,8 +138,8 @@ Result RunProgram(const Strings &argv, const Environment &more, const std::strin
     struct rusage used = {};
     wait4(pid, &result.status, 0, &used);
     result.peak_kib = used.ru_maxrss;
-    result.out = Read(out);
-    result.err = Read(err);
+    result.out = ReadFile(out);
+    result.err = ReadFile(err);
     return result;
 }
 

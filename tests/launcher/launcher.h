@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/text.h"
+
 struct Result {
     int status = 0;    // of waitpid
     long peak_kib = 0; // of memory, at most
@@ -24,7 +26,6 @@ std::string StaticTarget(); // the same, statically linked
 std::string Library();      // the stand-in, as the launcher finds it
 std::string Write(const std::string &name,
                   const std::string &text); // into Folder(); returns its path
-std::string Read(const std::string &path);
 
 // Under a sanitizer, whose memory is nobody's to bound?
 bool Sanitized();

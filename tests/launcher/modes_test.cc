@@ -22,7 +22,7 @@ const std::pair<Strings, Strings> kVerbs[] = {
 std::string Copy(const std::string &name, mode_t mode) {
     std::string path = Folder() + "/" + name;
     unlink(path.c_str());
-    WriteAll(path, ReadAll(golden));
+    WriteAll(path, ReadFile(golden));
     EXPECT_EQ(chmod(path.c_str(), mode), 0);
     return path;
 }
@@ -67,7 +67,7 @@ TEST(Modes, OutputsHaveTheModeOfTheirInput) {
 
 TEST(Modes, TheInputIsNotReplacedByForceEither) {
     std::string trace = Copy("in.cst", 0600), database = Database(trace, 0600);
-    std::string before = ReadAll(trace), before_database = ReadAll(database);
+    std::string before = ReadFile(trace), before_database = ReadFile(database);
     std::string link = Folder() + "/link";
     unlink(link.c_str());
     for (const auto &verb : kVerbs) {
@@ -83,8 +83,8 @@ TEST(Modes, TheInputIsNotReplacedByForceEither) {
                 << verb.first[1];
         }
     }
-    EXPECT_EQ(ReadAll(trace), before);
-    EXPECT_EQ(ReadAll(database), before_database);
+    EXPECT_EQ(ReadFile(trace), before);
+    EXPECT_EQ(ReadFile(database), before_database);
 }
 
 } // namespace

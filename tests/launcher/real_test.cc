@@ -6,10 +6,6 @@
 
 namespace {
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 TEST(Demo, RunsWholeOnTheSimulator) {
     const char *sanitizer = getenv("CUS_TEST_SANITIZER");
     if (sanitizer && std::string(sanitizer) == "tsan")
@@ -37,7 +33,7 @@ TEST(RealLibrary, AProgramWithLaunchesIsLeftInPeaceAndCounted) {
                           "harness/decode/decode", "--tokens", "8"});
     EXPECT_EQ(r.Exit(), 0) << r.err;
     EXPECT_FALSE(Has(r.err, "cusplice")) << r.err;
-    EXPECT_TRUE(Has(Read(stats), "\"mode\": \"piecewise\"")) << Read(stats);
+    EXPECT_TRUE(Has(ReadFile(stats), "\"mode\": \"piecewise\"")) << ReadFile(stats);
 }
 
 TEST(RealLibrary, WhySaysWhatBrokeAndNothingElse) {
@@ -88,7 +84,7 @@ TEST(RealLibrary, AProgramWithTheAddressSanitizerRunsAsEver) {
         EXPECT_EQ(r.Exit(), 0);
         EXPECT_EQ(r.out, plain.out);
         EXPECT_EQ(r.err, "");
-        EXPECT_FALSE(Has(Read(stats), "\"graph_launches\": 0,")) << Read(stats);
+        EXPECT_FALSE(Has(ReadFile(stats), "\"graph_launches\": 0,")) << ReadFile(stats);
     }
     Result r = Simulated({"--set", "eager=x", "--", program, "leak"});
     EXPECT_TRUE(Has(r.err, "Direct leak of 77 byte(s) in 1 object(s)")) << r.err;
@@ -120,8 +116,8 @@ TEST(VerifyVerb, SaysThatAllIsEqual) {
                          "harness/decode/decode", "--prompt", "A", "--tokens", "8"});
     EXPECT_EQ(r.Exit(), 0) << r.err;
     EXPECT_TRUE(Has(r.err, "graph launches verified, all equal")) << r.err;
-    EXPECT_TRUE(Has(Read(report), "\"different\": 0")) << Read(report);
-    EXPECT_FALSE(Has(Read(report), "\"verified\": 0,")) << Read(report);
+    EXPECT_TRUE(Has(ReadFile(report), "\"different\": 0")) << ReadFile(report);
+    EXPECT_FALSE(Has(ReadFile(report), "\"verified\": 0,")) << ReadFile(report);
 }
 
 TEST(VerifyVerb, EndsWithOneWhereAGraphDiffers) {

@@ -20,10 +20,6 @@ Environment Says(const std::string &says) {
     return {{"FAKE_SAYS", says}};
 }
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 TEST(Run, StreamsAndStatusPassThroughAndNothingIsAdded) {
     Result r =
         Cusplice({"run", "--", Target(), "out=hello", "cat", "exit=7"}, kFine, "from stdin\n");

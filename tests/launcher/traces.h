@@ -15,10 +15,6 @@ namespace {
 
 const char golden[] = "tests/golden/trace-v1.cst";
 
-inline bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 // stdout of a call that has to succeed and to be silent on stderr.
 inline std::string Says(const Strings &arguments) {
     Result r = Cusplice(arguments);
@@ -35,6 +31,15 @@ inline std::string Fails(int status, const Strings &arguments) {
     EXPECT_EQ(r.err.compare(0, 10, "cusplice: "), 0) << r.err;
     EXPECT_EQ(r.err.find('\n'), r.err.size() - 1) << r.err;
     return r.err;
+}
+
+// What Python's reader of JSON, which is a strict one, says of each line.
+inline void ExpectJsonLines(const std::string &text) {
+    Result r =
+        RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
+                    "import json,sys\nfor l in sys.stdin.buffer: json.loads(l.decode('utf-8'))"},
+                   {}, text);
+    EXPECT_EQ(r.Exit(), 0) << r.err;
 }
 
 inline sim::Json Parse(const std::string &text) {

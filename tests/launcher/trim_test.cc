@@ -71,9 +71,9 @@ TEST(Trim, BareTracesTellNothingOfTheProgram) {
     for (int i = 0; i < 3; i++)
         made.Eager(stream, kernel, "observing", "observing");
     ASSERT_EQ(made.Close(), 0);
-    EXPECT_NE(Read(from).find(secret), std::string::npos);
+    EXPECT_NE(ReadFile(from).find(secret), std::string::npos);
     EXPECT_TRUE(Has(Says({"trim", "--bare", "-o", out, from}), ": 3 of 3 ops, "));
-    EXPECT_EQ(Read(out).find(secret), std::string::npos);
+    EXPECT_EQ(ReadFile(out).find(secret), std::string::npos);
     sim::Json j = Parse(Says({"info", "--json", out}));
     EXPECT_EQ(j.Number("ops"), 3);
     EXPECT_EQ(j.text["facts.gpu"], "H");
@@ -198,10 +198,10 @@ TEST(Trim, LaunchesSpeakOfTheOpsThatAreLeft) {
 TEST(Trim, NothingIsOverwritten) {
     std::string out = Write("mine.cst", "mine");
     EXPECT_TRUE(Has(Fails(1, {"trim", "--steps", "1", "-o", out, golden}), "is there already"));
-    EXPECT_EQ(ReadAll(out), "mine");
+    EXPECT_EQ(ReadFile(out), "mine");
     // The name that is used without -o.
     std::string copy = Write("copy.cst", "");
-    WriteAll(copy, ReadAll(golden));
+    WriteAll(copy, ReadFile(golden));
     out = Out("copy.trim.cst");
     Says({"trim", "--steps", "1", copy});
     EXPECT_EQ(access(out.c_str(), R_OK), 0);

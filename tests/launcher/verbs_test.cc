@@ -12,10 +12,6 @@
 
 namespace {
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 // What Python's reader of JSON makes of a text: an expression of it, d.
 std::string Json(const std::string &text, const std::string &expression) {
     Result r = RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
@@ -48,7 +44,7 @@ TEST(Verbs, HelpAndVersionGoToStdout) {
 // In the table of the verbs, and in no list by hand.
 TEST(Verbs, EachIsInTheReadmeAndHasHelp) {
     std::istringstream help(Cusplice({"--help"}).out);
-    std::string line, readme = Read("tools/README.md");
+    std::string line, readme = ReadFile("tools/README.md");
     size_t at = readme.find("## The verbs"), end = readme.find("\n## ", at + 1);
     ASSERT_LT(at, end);
     readme = readme.substr(at, end - at);
@@ -120,13 +116,13 @@ TEST(CacheVerb, ListsAndClears) {
                               "0000000000001000  1024        450        900      1\n"
                               "0000000000000abc    12          0          5      1\n");
     EXPECT_EQ(Cusplice({"cache", "--list"}, {{"CUSPLICE_CACHE_DIR", folder}}).out, r.out);
-    std::string file = Read(folder + "/cusplice.cache");
+    std::string file = ReadFile(folder + "/cusplice.cache");
     Write("cache/cusplice.cache", file.substr(0, 50));
     r = Cusplice({"cache", folder, "--list"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "its size is not what it says")) << r.err;
     EXPECT_EQ(Cusplice({"cache", folder, "--clear"}).Exit(), 0);
-    EXPECT_EQ(Read(folder + "/cusplice.cache"), "");
+    EXPECT_EQ(ReadFile(folder + "/cusplice.cache"), "");
     r = Cusplice({"cache", folder, "--clear"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "there is no such file")) << r.err;
@@ -143,12 +139,12 @@ TEST(CacheVerb, WhatIsMissingOrTooMuchIsSaid) {
 TEST(ConfigVerb, TheCheckedInFileIsFresh) {
     Result r = Cusplice({"config", "--template"});
     EXPECT_EQ(r.Exit(), 0);
-    EXPECT_EQ(r.out, Read("config/cusplice.conf"))
+    EXPECT_EQ(r.out, ReadFile("config/cusplice.conf"))
         << "run: bazel-bin/tools/cusplice config --template > config/cusplice.conf";
 }
 
 TEST(ConfigVerb, TheTemplateIsAConfigurationWithEveryKey) {
-    std::string text = Read("config/cusplice.conf"), all;
+    std::string text = ReadFile("config/cusplice.conf"), all;
     for (unsigned i = 0; cus_options_row(i); i++) {
         std::string key = std::string("\n#") + cus_options_row(i)->key + " =";
         ASSERT_TRUE(Has(text, key)) << key;

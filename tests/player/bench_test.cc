@@ -19,10 +19,6 @@ namespace {
 
 using Row = std::map<std::string, std::string>;
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 Result OnSimulator(Strings arguments, Environment more = {}) {
     Strings argv = {"/bin/sh", "tools/sim-run", "--", "tools/cusplice"};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
@@ -133,16 +129,16 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
     ASSERT_EQ(r.Exit(), 0) << r.err;
     EXPECT_EQ(r.out, "");
     EXPECT_EQ(r.err, "");
-    std::vector<Row> rows = ParseCsv(Read(out + ".csv"));
+    std::vector<Row> rows = ParseCsv(ReadFile(out + ".csv"));
     std::string cells;
     for (const Row &row : rows)
         cells += Cell(row) + "|";
     EXPECT_EQ(cells, "eager 0 |piecewise 4 none|piecewise 16 none|piecewise 4 chain|"
                      "piecewise 16 chain|piecewise 4 copy_words;mangled:copy_wor*|"
                      "piecewise 16 copy_words;mangled:copy_wor*|full 4 |full 16 |as-recorded 0 |");
-    sim::Json json = sim::ParseJson(Read(out + ".json"));
+    sim::Json json = sim::ParseJson(ReadFile(out + ".json"));
     ASSERT_TRUE(json.valid);
-    std::string md = Read(out + ".md"), table = Read(out + ".txt");
+    std::string md = ReadFile(out + ".md"), table = ReadFile(out + ".txt");
     for (size_t i = 0; i < rows.size(); i++) {
         std::string at = "rows." + std::to_string(i) + ".";
         for (const auto &[key, value] : rows[i])
@@ -166,7 +162,7 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
     }
     EXPECT_FALSE(json.Has("rows." + std::to_string(rows.size()) + ".cell"));
     EXPECT_EQ(PlotOf(out + ".svg"), ExpectedPlot(rows));
-    EXPECT_LT(Read(out + ".svg").size(), 20000u);
+    EXPECT_LT(ReadFile(out + ".svg").size(), 20000u);
     // Facts above, break lists below, in each.
     EXPECT_EQ(json.text["about.gpu"], "Simulated H200");
     EXPECT_EQ(json.text["about.driver"], "CUDA 13.0");
@@ -362,7 +358,7 @@ TEST(BenchWords, BadOnesAreRefused) {
         EXPECT_EQ(r.out, "");
         EXPECT_TRUE(Has(r.err, refusal.says)) << "wanted: " << refusal.says << "\n" << r.err;
     }
-    EXPECT_EQ(Read(there), "mine");
+    EXPECT_EQ(ReadFile(there), "mine");
 }
 
 // ---- a player that is a script ----
@@ -420,7 +416,7 @@ TEST(BenchFigures, EachCellIsComparedWithThePlainDriverOfItsBatch) {
     EXPECT_EQ(Number(rows[0], "of_eager"), 100);
     EXPECT_EQ(Number(rows[0], "passes"), 40);
     EXPECT_EQ(PlotOf(svg), ExpectedPlot(rows));
-    std::string plot = Read(svg);
+    std::string plot = ReadFile(svg);
     EXPECT_TRUE(Has(plot, ">&lt;G&amp;&quot;&gt;, driver CUDA 12.4, cusplice ")) << plot;
     EXPECT_TRUE(Has(plot, ">time of a step (us)<") && Has(plot, "(segment_max)<")) << plot;
 }
@@ -431,7 +427,7 @@ TEST(BenchFigures, WrongSumsAreAFailureThatIsShown) {
                         {"--strategy=full", "--segments=4", "--rounds=1", "-o", out}, 1);
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "cusplice: full, segments of 4: 1 of 1 sums of the memory")) << r.err;
-    std::vector<Row> rows = ParseCsv(Read(out));
+    std::vector<Row> rows = ParseCsv(ReadFile(out));
     ASSERT_EQ(rows.size(), 2u);
     EXPECT_EQ(Number(rows[1], "wrong_sums"), 1);
 }

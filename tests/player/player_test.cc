@@ -14,10 +14,6 @@
 
 namespace {
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 std::vector<std::string> Lines(const std::string &text) {
     std::vector<std::string> lines;
     for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
@@ -53,7 +49,7 @@ std::string Refused(const std::string &trace, const Environment &more = {}) {
     Result r = Play(trace, "check\nrun 1\nquit\n", with);
     EXPECT_EQ(r.Exit(), 3) << r.out << r.err;
     EXPECT_EQ(Lines(r.out).size(), 1u) << r.out;
-    sim::Json json = Answer(r, 0), called = sim::ParseJson(Read(calls));
+    sim::Json json = Answer(r, 0), called = sim::ParseJson(ReadFile(calls));
     EXPECT_EQ(json.text["ready"], "false") << r.out;
     EXPECT_TRUE(called.valid);
     for (const auto &[path, number] : called.number)
@@ -190,7 +186,7 @@ TEST(Player, EverySortOfWorkIsDone) {
     ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
     EXPECT_EQ(Answer(r, 0).Number("steps"), 3); // a download that waits, a wait, the end
     EXPECT_EQ(Answer(r, 1).Number("wrong"), 0) << r.out;
-    std::string text = ReadAll(log);
+    std::string text = ReadFile(log);
     EXPECT_TRUE(Has(text, "memset2d 0x")) << text;
     EXPECT_TRUE(Has(text, " cooperative")) << text;
 }
@@ -221,7 +217,7 @@ TEST(Player, FunctionsAreNamedAsTheProgramNamedThem) {
         ASSERT_EQ(m.Close(), 0);
         Result r = Play(path, "check\n", {{"CUSIM_STATS", calls}});
         EXPECT_EQ(r.Exit(), 0) << r.out;
-        sim::Json called = sim::ParseJson(Read(calls));
+        sim::Json called = sim::ParseJson(ReadFile(calls));
         std::map<std::string, double> of;
         for (const auto &[where, number] : called.number)
             of[where.substr(where.rfind('.') + 1)] += number;
@@ -266,7 +262,7 @@ TEST(Player, SettingsAreThoseOfEachLaunch) {
     Result r = Play(path, "check\nrun 2\n", {{"CUSIM_STATS", calls}});
     EXPECT_EQ(r.Exit(), 0) << r.out;
     double set = 0;
-    for (const auto &[where, number] : sim::ParseJson(Read(calls)).number)
+    for (const auto &[where, number] : sim::ParseJson(ReadFile(calls)).number)
         if (where.substr(where.rfind('.') + 1) == "cuKernelSetAttribute")
             set += number;
     EXPECT_EQ(set, 2 + 3 * 3); // when it is loaded; and at the first launch, and at each change
@@ -276,7 +272,7 @@ TEST(Player, EachLaneIsAStreamOfItsOwn) {
     std::string trace = MakeSteps("lanes.cst", 1), log = Fresh("lanes.log");
     Result r = Play(trace, "check\n", {{"CUSIM_LOG", log}});
     EXPECT_EQ(r.Exit(), 0) << r.out;
-    std::string text = ReadAll(log);
+    std::string text = ReadFile(log);
     EXPECT_TRUE(Has(text, "\nS1 kernel copy_words")) << text; // S0: the player's own copies
     EXPECT_TRUE(Has(text, "\nS2 memset ")) << text;
 }
@@ -299,7 +295,7 @@ TEST(Player, HostMemoryIsPinnedWhereItWas) {
         Result r = Play(path, "check\n", {{"CUSIM_STATS", calls}});
         EXPECT_EQ(Answer(r, 1).Number("wrong"), 0) << r.out;
         double allocated = 0;
-        for (const auto &[where, number] : sim::ParseJson(Read(calls)).number)
+        for (const auto &[where, number] : sim::ParseJson(ReadFile(calls)).number)
             if (where.substr(where.rfind('.') + 1) == "cuMemHostAlloc")
                 allocated += number;
         EXPECT_EQ(allocated, pinned ? 4 : 1); // one is the player's own
@@ -467,7 +463,7 @@ TEST(Refuses, FilesThatAreNotWhatTheyWere) {
         Has(Refused(with("/nowhere/libx.so", 0, 200, check, "")),
             "/nowhere/libx.so: its code was launched, and it cannot be read: No such file"));
     // A file with a build id: the player's own.
-    std::string self = "harness/player/player", all = ReadAll(self);
+    std::string self = "harness/player/player", all = ReadFile(self);
     std::string why = Refused(with(self, 0, 64, XXH3_64bits(all.data(), 64), "ffff"));
     EXPECT_TRUE(Has(why, self + ": not the file that was recorded: its build id is ")) << why;
     size_t at = why.find("its build id is ") + 16;
@@ -555,7 +551,7 @@ TEST(Refuses, SizesThatDoNotFitIntoANumber) {
 
 TEST(Refuses, ADataBlockThatWasChanged) {
     for (bool packed : {false, true}) {
-        std::string path = MakeSteps("flipped.cst", 2, packed), bytes = ReadAll(path);
+        std::string path = MakeSteps("flipped.cst", 2, packed), bytes = ReadFile(path);
         // The last byte of the last input: behind it only records and the end.
         cst_block block;
         size_t at = sizeof(cst_file), last = 0;
@@ -572,7 +568,7 @@ TEST(Refuses, ADataBlockThatWasChanged) {
 }
 
 TEST(Refuses, ARecordingThatWasCutShort) {
-    std::string path = MakeSteps("torn.cst", 2), bytes = ReadAll(path);
+    std::string path = MakeSteps("torn.cst", 2), bytes = ReadFile(path);
     WriteAll(path, bytes.substr(0, bytes.size() - sizeof(cst_block) - 8));
     EXPECT_TRUE(Has(Refused(path), "did not end in good order"));
 }

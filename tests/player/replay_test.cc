@@ -13,10 +13,6 @@
 
 namespace {
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 Result Replay(Strings arguments, Environment more = {}) {
     Strings argv = {"/bin/sh", "tools/sim-run", "--", "tools/cusplice", "replay"};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
@@ -268,7 +264,8 @@ TEST(TrimOfReplayable, APartSaysThatItIsNone) {
 }
 
 TEST(TrimOfReplayable, BrokenDataDoesNotBecomeWhole) {
-    std::string path = WithOps("broken.cst"), out = Fresh("broken.trim.cst"), bytes = ReadAll(path);
+    std::string path = WithOps("broken.cst"), out = Fresh("broken.trim.cst"),
+                bytes = ReadFile(path);
     bytes[bytes.find(std::string("\7\0\0\0\7\0\0\0", 8)) + 4000] ^= 1;
     WriteAll(path, bytes);
     Result r = Cusplice({"trim", "--pack", "-o", out, path});
@@ -322,7 +319,7 @@ TEST(ReplayRefuses, WhatIsNotWholeBeforeAPlayerIsStarted) {
         return r.err;
     };
     for (bool packed : {false, true}) {
-        std::string path = MakeSteps("whole.cst", 2, packed), bytes = ReadAll(path);
+        std::string path = MakeSteps("whole.cst", 2, packed), bytes = ReadFile(path);
         WriteAll(path, bytes.substr(0, bytes.size() - sizeof(cst_block)));
         EXPECT_TRUE(Has(refused(path), "  the recording did not end in good order"));
         cst_block block;

@@ -20,7 +20,7 @@ std::string ModeOfRun(const Environment &more, unsigned user, Result *result) {
     env["CUSPLICE_STATS"] = stats;
     *result = Ran(Preloaded(Small(), env, user));
     EXPECT_TRUE(AsPlain(*result));
-    sim::Json json = sim::ParseJson(sim::ReadFile(stats));
+    sim::Json json = sim::ParseJson(ReadFile(stats));
     EXPECT_TRUE(json.valid) << result->err;
     return json.text["mode"];
 }
@@ -81,7 +81,7 @@ TEST(FilesRead, ARootProcessReadsNoSettingsInAUsersFolder) {
             Result result;
             Environment env = {{"XDG_CONFIG_HOME", by_home ? "" : config}, {"HOME", home}};
             EXPECT_EQ(ModeOfRun(env, 0, &result), "piecewise") << result.err;
-            EXPECT_FALSE(sim::FileExists(victim)) << sim::ReadFile(victim);
+            EXPECT_FALSE(sim::FileExists(victim)) << ReadFile(victim);
             EXPECT_FALSE(Has(result.err, "bad line")) << result.err;
             Result list = Ran(Launcher({"config", "--list"}, env));
             EXPECT_TRUE(Ended(list));

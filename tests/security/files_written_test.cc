@@ -45,7 +45,7 @@ TEST_P(OutputOf, IsWrittenForTheUserAlone) {
         Write(path, "", 0, 0600); // the launcher makes it
     EXPECT_TRUE(AsPlain(To(path)));
     EXPECT_EQ(ModeOf(path), 0600u);
-    EXPECT_NE(sim::ReadFile(path), "");
+    EXPECT_NE(ReadFile(path), "");
 }
 
 TEST_P(OutputOf, FollowsNoLink) {
@@ -55,7 +55,7 @@ TEST_P(OutputOf, FollowsNoLink) {
     Link(nowhere, fresh);
     EXPECT_TRUE(AsPlain(To(there)));
     EXPECT_TRUE(AsPlain(To(nowhere)));
-    EXPECT_EQ(sim::ReadFile(victim), "keep");
+    EXPECT_EQ(ReadFile(victim), "keep");
     EXPECT_FALSE(sim::FileExists(fresh));
 }
 
@@ -66,20 +66,20 @@ TEST_P(OutputOf, FollowsNoLinkBelowDev) {
     Link(link, victim);
     for (const std::string &path : {link, "/dev/../dev/shm/" + name, "/dev/shm/../shm/" + name}) {
         EXPECT_TRUE(AsPlain(To(path))) << path;
-        EXPECT_EQ(sim::ReadFile(victim), "keep") << path;
+        EXPECT_EQ(ReadFile(victim), "keep") << path;
     }
     unlink(link.c_str());
     std::string around = Folder() + "/around";
     Link(around, victim);
     EXPECT_TRUE(AsPlain(To("/dev/.." + around)));
-    EXPECT_EQ(sim::ReadFile(victim), "keep");
+    EXPECT_EQ(ReadFile(victim), "keep");
 }
 
 TEST_P(OutputOf, GoesIntoNoFileWithASecondName) {
     std::string victim = Write(Folder() + "/victim", "keep", 0, 0600), path = Folder() + "/out";
     ASSERT_EQ(link(victim.c_str(), path.c_str()), 0);
     EXPECT_TRUE(AsPlain(To(path)));
-    EXPECT_EQ(sim::ReadFile(victim), "keep");
+    EXPECT_EQ(ReadFile(victim), "keep");
 }
 
 TEST_P(OutputOf, IsNotWaitedForAtAFifo) {
@@ -100,9 +100,9 @@ TEST_P(OutputOf, GoesIntoNoFileOfAnotherUser) {
     int fd = open(path.c_str(), O_RDONLY);
     std::string theirs = "/proc/self/fd/" + std::to_string(fd);
     EXPECT_TRUE(AsPlain(To(path, kUser)));
-    EXPECT_EQ(sim::ReadFile(theirs), "keep");
+    EXPECT_EQ(ReadFile(theirs), "keep");
     EXPECT_TRUE(AsPlain(To(path)));
-    EXPECT_EQ(sim::ReadFile(theirs), "keep") << "root's writing";
+    EXPECT_EQ(ReadFile(theirs), "keep") << "root's writing";
     close(fd);
     std::string fifo = folder + "/fifo";
     ASSERT_EQ(mkfifo(fifo.c_str(), 0666), 0);
@@ -120,7 +120,7 @@ TEST_P(OutputOf, FollowsNoLinkOfAnotherUser) {
     Link(path, victim, kOther);
     EXPECT_TRUE(AsPlain(To(path, kUser)));
     EXPECT_TRUE(AsPlain(To(path)));
-    EXPECT_EQ(sim::ReadFile(victim), "keep");
+    EXPECT_EQ(ReadFile(victim), "keep");
 }
 
 TEST_P(OutputOf, OfDevicesIsNoneButKnownOnes) {
@@ -133,9 +133,9 @@ TEST_P(OutputOf, OfDevicesIsNoneButKnownOnes) {
     for (const char *path : {"/dev/fd/9", "/proc/self/fd/9"}) {
         Child child = Preloaded(Small(), {{"CUSPLICE_LOG", "debug"}, {"CUSPLICE_LOG_FILE", path}});
         child.descriptors[9] = fd;
-        std::string before = sim::ReadFile(log);
+        std::string before = ReadFile(log);
         EXPECT_TRUE(AsPlain(Ran(child)));
-        EXPECT_GT(sim::ReadFile(log).size(), before.size()) << path;
+        EXPECT_GT(ReadFile(log).size(), before.size()) << path;
     }
     close(fd);
     EXPECT_TRUE(Has(To("/dev/stderr").err, "cusplice["));
@@ -148,7 +148,7 @@ TEST(FilesWritten, AnOwnFileIsWrittenBehindWhatIsThere) {
     std::string path = Write(Folder() + "/log", "before\n", 0, 0600);
     EXPECT_TRUE(
         AsPlain(Ran(Preloaded(Small(), {{"CUSPLICE_LOG", "debug"}, {"CUSPLICE_LOG_FILE", path}}))));
-    std::string text = sim::ReadFile(path);
+    std::string text = ReadFile(path);
     EXPECT_EQ(text.compare(0, 7, "before\n"), 0);
     EXPECT_GT(text.size(), 7u);
 }
@@ -156,11 +156,11 @@ TEST(FilesWritten, AnOwnFileIsWrittenBehindWhatIsThere) {
 TEST(FilesWritten, ATraceReplacesNothing) {
     std::string path = Write(Folder() + "/t.cst", "keep", 0, 0600);
     EXPECT_TRUE(AsPlain(Ran(Preloaded(Small(), {{"CUSPLICE_RECORD", path}}))));
-    EXPECT_EQ(sim::ReadFile(path), "keep");
+    EXPECT_EQ(ReadFile(path), "keep");
     std::string fresh = Folder() + "/t.cst", victim = Write(Folder() + "/victim", "keep");
     Link(fresh + ".partial", victim);
     EXPECT_TRUE(AsPlain(Ran(Preloaded(Small(), {{"CUSPLICE_RECORD", fresh}}))));
-    EXPECT_EQ(sim::ReadFile(victim), "keep");
+    EXPECT_EQ(ReadFile(victim), "keep");
 }
 
 // The launcher removes the file when the program has ended; children that live on would make it
@@ -169,7 +169,7 @@ TEST(FilesWritten, AHandshakeFileThatIsGoneIsNotMadeAgain) {
     std::string path = Write(Folder() + "/handshake", "", 0, 0600);
     Result result = Ran(Preloaded({"guest", "handshake", path}, {{"CUSPLICE_HANDSHAKE", path}}));
     EXPECT_EQ(result.status, 0) << result.out << result.err;
-    EXPECT_FALSE(sim::FileExists(path)) << sim::ReadFile(path);
+    EXPECT_FALSE(sim::FileExists(path)) << ReadFile(path);
 }
 
 // ---- descriptors of the program's ----
@@ -179,7 +179,7 @@ std::string Database() {
 }
 
 testing::AssertionResult IsAsItWas(const std::string &path) {
-    std::string now = sim::ReadFile(path);
+    std::string now = ReadFile(path);
     return now == Database() ? testing::AssertionSuccess()
                              : testing::AssertionFailure() << now.substr(0, 200);
 }
@@ -220,8 +220,8 @@ TEST(FilesWritten, NoFileOfTheLibraryIsADescriptorThatTheProgramWritesTo) {
     EXPECT_TRUE(Has(result.out, "descriptor 0\n")) << "the lowest, as without the library";
     EXPECT_TRUE(IsAsItWas(path));
     for (const std::string &file : {trace, log}) {
-        EXPECT_NE(sim::ReadFile(file), "") << file;
-        EXPECT_FALSE(Has(sim::ReadFile(file), "guest: a word for standard error")) << file;
+        EXPECT_NE(ReadFile(file), "") << file;
+        EXPECT_FALSE(Has(ReadFile(file), "guest: a word for standard error")) << file;
     }
     EXPECT_EQ(Ran(Launcher({"info", trace})).status, 0);
 }

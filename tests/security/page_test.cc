@@ -16,19 +16,10 @@
 
 #include "shim/base/process.h"
 #include "shim/stats/page.h"
+#include "tests/within.h"
 
 namespace security {
 namespace {
-
-bool Within(int seconds, const std::function<bool()> &condition) {
-    auto start = std::chrono::steady_clock::now();
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() - start > std::chrono::seconds(seconds))
-            return false;
-        usleep(1000);
-    }
-    return true;
-}
 
 std::string Private(unsigned user = 0) {
     std::string folder = Folder(user);
@@ -115,7 +106,7 @@ TEST(Page, PutAwayItIsNotMadeThroughALink) {
         usleep(100000);
         close(fd);
     });
-    EXPECT_EQ(sim::ReadFile(victim), std::string(CUS_PAGE_BYTES, 'k'));
+    EXPECT_EQ(ReadFile(victim), std::string(CUS_PAGE_BYTES, 'k'));
 }
 
 // The number of a process can be guessed.
@@ -133,7 +124,7 @@ TEST(Page, ALinkInItsPlaceIsNotFollowed) {
             folder};
         Result result = Ran(child);
         EXPECT_EQ(result.status, 0) << result.out << result.err;
-        EXPECT_EQ(sim::ReadFile(victim), "keep");
+        EXPECT_EQ(ReadFile(victim), "keep");
         EXPECT_FALSE(sim::FileExists(fresh));
     }
 }

@@ -194,10 +194,6 @@ testing::AssertionResult Refused(const Result &result, const std::string &part) 
     return testing::AssertionSuccess();
 }
 
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
 bool Is(const std::string &path, struct stat *info) {
     return lstat(path.c_str(), info) == 0;
 }

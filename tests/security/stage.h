@@ -61,7 +61,6 @@ testing::AssertionResult AsPlain(const Result &result);
 // The launcher said no, in one line that has `part`.
 testing::AssertionResult Refused(const Result &result, const std::string &part);
 
-bool Has(const std::string &text, const std::string &part);
 // Of the file itself, not of what it leads to. False where there is nothing.
 bool Is(const std::string &path, struct stat *info);
 unsigned ModeOf(const std::string &path); // 0 where there is nothing

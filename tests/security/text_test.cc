@@ -177,7 +177,7 @@ TEST(Text, NoElementOfAPlotIsATracesOwn) {
                                   "none", "--break", "chai[n<script>&\"']", "--rounds", "1",
                                   "--pace", "none", "--svg", svg, name}));
     EXPECT_TRUE(Ended(result));
-    std::string text = sim::ReadFile(svg);
+    std::string text = ReadFile(svg);
     EXPECT_TRUE(Has(text, "</svg>")) << result.err;
     EXPECT_FALSE(Has(text, "<script")) << text;
     EXPECT_EQ(Raw(text), std::string::npos);

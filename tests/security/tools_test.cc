@@ -225,7 +225,7 @@ TEST(Tools, WhatIsMadeOfATraceGoesThroughNoLink) {
         Result result = Verb({"export", option, link, trace});
         EXPECT_EQ(result.status, 1) << option;
         Verb({"export", "--force", option, link, trace});
-        EXPECT_EQ(sim::ReadFile(victim), "keep") << option;
+        EXPECT_EQ(ReadFile(victim), "keep") << option;
     }
 }
 

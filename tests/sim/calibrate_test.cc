@@ -4,9 +4,9 @@
 
 #include <fstream>
 #include <regex>
-#include <sstream>
 
 #include "tests/sim/cases.h"
+#include "tests/text.h"
 
 namespace sim {
 namespace {
@@ -17,12 +17,6 @@ std::string Folder() {
         testing::TempDir() + "calibrate_" + std::to_string(getpid()) + "_" + std::to_string(n++);
     mkdir(path.c_str(), 0755);
     return path;
-}
-
-std::string Read(const std::string &path) {
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
 }
 
 void Write(const std::string &path, const std::string &text) {
@@ -51,7 +45,7 @@ TEST(Calibrate, WritesAWholeFileThatWhatIfReads) {
     ASSERT_EQ(r.status, 0) << r.err;
     EXPECT_EQ(r.out, "");
     EXPECT_EQ(Listing(folder), "here.cost\n");
-    std::string text = Read(path);
+    std::string text = ReadFile(path);
     EXPECT_NE(text.find("# GPU: Simulated H200, CUDA 13.0\n"), std::string::npos) << text;
     for (const char *what : {"# Machine: ", "# Driver: ", "# When: 20", "CUPTI was not found"})
         EXPECT_NE(text.find(what), std::string::npos) << what;
@@ -116,11 +110,11 @@ TEST(Calibrate, ReplacesAFileOnlyWhenAskedTo) {
     EXPECT_EQ(r.status, 1);
     EXPECT_NE(r.err.find("here.cost: it is there already (--force replaces it)"), std::string::npos)
         << r.err;
-    EXPECT_EQ(Read(path), "mine");
+    EXPECT_EQ(ReadFile(path), "mine");
     EXPECT_EQ(Listing(folder), "here.cost\n");
     r = Calibrate({"--force", "--output=" + path});
     EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_NE(Read(path).find("[recorder]"), std::string::npos);
+    EXPECT_NE(ReadFile(path).find("[recorder]"), std::string::npos);
 }
 
 TEST(Calibrate, WhereTheDriverFailsNothingIsWritten) {

@@ -255,6 +255,13 @@ Outcome RunProgram(const std::vector<std::string> &command, const Setting &setti
     return outcome;
 }
 
+std::vector<std::string> DecodeHost(const std::vector<std::string> &args) {
+    std::vector<std::string> command = {Runfile("harness/decode/decode"), "--model",
+                                        Runfile("harness/decode/model/austen.bin")};
+    command.insert(command.end(), args.begin(), args.end());
+    return command;
+}
+
 Outcome RunCase(const Case &c, const Setting &setting) {
     std::vector<std::string> command = {Runfile(setting.binary), c.name};
     command.insert(command.end(), c.args.begin(), c.args.end());

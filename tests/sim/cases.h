@@ -53,6 +53,8 @@ struct Outcome {
 
 Outcome RunCase(const Case &c, const Setting &setting);
 Outcome RunProgram(const std::vector<std::string> &command, const Setting &setting);
+// The decode host with its model and these arguments.
+std::vector<std::string> DecodeHost(const std::vector<std::string> &args);
 
 // "" if `actual` is as `expected`: output, exit status, log.
 std::string Compare(const Case &c, const Outcome &expected, const Outcome &actual);

@@ -13,9 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
-
 namespace sim {
 
 namespace {
@@ -122,13 +119,6 @@ Result Run(const Child &child) {
     return result;
 }
 
-std::string ReadFile(const std::string &path) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return file ? text.str() : "";
-}
-
 bool FileExists(const std::string &path) {
     return access(path.c_str(), F_OK) == 0;
 }
@@ -137,6 +127,10 @@ std::string TempDir() {
     std::string base = Env("TEST_TMPDIR");
     std::string name = (base.empty() ? "/tmp" : base) + "/sim-XXXXXX";
     return mkdtemp(name.data()) ? name : "";
+}
+
+std::string NewPath() {
+    return TempDir() + "/recorded.cst";
 }
 
 std::string Runfile(const std::string &path) {

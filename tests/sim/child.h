@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/text.h"
+
 namespace sim {
 
 struct Child {
@@ -30,9 +32,9 @@ struct Result {
 // `env` names it.
 Result Run(const Child &child);
 
-std::string ReadFile(const std::string &path); // "" if there is none
 bool FileExists(const std::string &path);
 std::string TempDir(); // fresh for each call, under TEST_TMPDIR
+std::string NewPath(); // of a trace to come: in such a folder
 
 // A file of the build, by its path from the root of the tree.
 std::string Runfile(const std::string &path);

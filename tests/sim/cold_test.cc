@@ -123,13 +123,7 @@ TEST(Cold, EachOfSeveralStepsIsInGraphsWhenItComesAgain) {
 // Its matrix products are from a library, its copies are nodes, its grids change.
 TEST(Cold, TheDecodeHostIsFasterThereWithTheSameText) {
     const std::string folder = TempDir();
-    std::vector<std::string> command = {Runfile("harness/decode/decode"),
-                                        "--model",
-                                        Runfile("harness/decode/model/austen.bin"),
-                                        "--prompt",
-                                        "A",
-                                        "--tokens",
-                                        "24"};
+    std::vector<std::string> command = DecodeHost({"--prompt", "A", "--tokens", "24"});
     Setting plain_setting;
     Outcome plain = RunProgram(command, plain_setting);
     Outcome first = RunIn(folder, command), second = RunIn(folder, command);

@@ -10,16 +10,13 @@
 namespace sim {
 namespace {
 
-Outcome Decode(std::vector<std::string> args, bool preload,
+Outcome Decode(const std::vector<std::string> &args, bool preload,
                std::map<std::string, std::string> env = {}) {
     Setting setting;
     setting.preload = preload;
     setting.env = std::move(env);
     setting.timeout_s = 120;
-    std::vector<std::string> command = {Runfile("harness/decode/decode"), "--model",
-                                        Runfile("harness/decode/model/austen.bin")};
-    command.insert(command.end(), args.begin(), args.end());
-    return RunProgram(command, setting);
+    return RunProgram(DecodeHost(args), setting);
 }
 
 const Case kDecode = {"decode", 60, "", "", {}};

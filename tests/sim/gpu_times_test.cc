@@ -3,47 +3,18 @@
 // is whole. CUPTI is the stand-in of tests/cupti: the n-th record of a stream says 1000 + n
 // nanoseconds.
 #include "tests/sim/cases.h"
-
-#include "tools/trace/model.h"
-#include "tools/trace/reader.h"
+#include "tests/sim/recording.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <map>
-#include <memory>
 #include <set>
 
 namespace sim {
 namespace {
 
 enum { LONG = 1000 };
-
-struct Trace {
-    ~Trace() {
-        model_free(model);
-        cst_free(trace);
-    }
-    cst_trace *trace = nullptr;
-    ::model *model = nullptr;
-    char error[1024] = "";
-};
-
-std::unique_ptr<Trace> Read(const std::string &path) {
-    auto read = std::make_unique<Trace>();
-    read->trace = cst_open(path.c_str(), read->error, sizeof read->error);
-    read->model = read->trace ? model_make(read->trace) : nullptr;
-    return read;
-}
-
-std::string NewPath() {
-    static int n;
-    std::string path = testing::TempDir() + "gpu_times_" + std::to_string(getpid()) + "_" +
-                       std::to_string(n++) + ".cst";
-    unlink(path.c_str());
-    return path;
-}
 
 std::string Folder(const std::string &file) {
     std::string path = Runfile(file);
@@ -63,7 +34,7 @@ Setting Recorded(const std::string &path, const std::string &cupti = "whole") {
 }
 
 // The number of the record that each op of the stream has; -1: none.
-std::vector<long> Numbers(const Trace &t, uint32_t stream) {
+std::vector<long> Numbers(const Recording &t, uint32_t stream) {
     std::vector<long> numbers;
     const model_stream &s = t.model->streams[stream];
     for (uint32_t i = 0; i < s.n_ops; i++) {

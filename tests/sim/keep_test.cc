@@ -2,25 +2,13 @@
 // played again by another process, plain and under the library, and leaves the same in memory; and
 // where it cannot be, the trace says why.
 #include "tests/sim/cases.h"
-
-#include "tools/trace/reader.h"
+#include "tests/sim/recording.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <memory>
-
 namespace sim {
 namespace {
-
-using Trace = std::unique_ptr<cst_trace, void (*)(cst_trace *)>;
-
-Trace Read(const std::string &path) {
-    char error[1024] = "";
-    Trace trace(cst_open(path.c_str(), error, sizeof error), cst_free);
-    EXPECT_TRUE(trace) << error;
-    return trace;
-}
 
 Setting Plain() {
     Setting setting;
@@ -74,10 +62,6 @@ void ExpectReplayed(const std::string &path) {
     }
 }
 
-std::string NewPath() {
-    return TempDir() + "/kept.cst";
-}
-
 // ---- programs that can be replayed ----
 
 class Replayed : public testing::TestWithParam<const char *> {};
@@ -88,7 +72,7 @@ TEST_P(Replayed, LeavesTheSameInMemory) {
     Outcome plain = RunCase(c, Plain()), kept = RunCase(c, Kept(path));
     EXPECT_EQ(kept.result.out, plain.result.out);
     EXPECT_EQ(kept.result.status, plain.result.status);
-    Trace trace = Read(path);
+    Trace trace = OpenGood(path);
     ASSERT_TRUE(trace);
     EXPECT_TRUE(trace->closed);
     EXPECT_EQ(trace->replay.n_obstacles, 0u);
@@ -123,7 +107,7 @@ TEST(Keep, TheDecodeHostAndItsLibraryOfMatrices) {
 TEST(Keep, TheWorkIsWhatTheProgramAskedFor) {
     std::string path = NewPath();
     RunCase(CaseOf("decode_loop"), Kept(path));
-    Trace trace = Read(path);
+    Trace trace = OpenGood(path);
     ASSERT_TRUE(trace);
     std::vector<std::string> ops, work;
     for (size_t i = 0; i < trace->n_events; i++) {
@@ -150,7 +134,7 @@ TEST(Keep, FormsOfLaunches) {
     std::string path = NewPath(), other = NewPath();
     RunCase(CaseOf("cooperative"), Kept(path));
     RunCase(CaseOf("launch_ex"), Kept(other));
-    Trace cooperative = Read(path), ex = Read(other);
+    Trace cooperative = OpenGood(path), ex = OpenGood(other);
     ASSERT_TRUE(cooperative && ex);
     size_t n = 0, attributes = 0;
     for (size_t i = 0; i < cooperative->replay.n_works; i++)
@@ -173,7 +157,7 @@ TEST(Keep, StepsInTheMidst) {
     Outcome plain = RunCase(c, Plain()), kept = RunCase(c, setting);
     RunCase(c, Kept(whole));
     EXPECT_EQ(kept.result.out, plain.result.out);
-    Trace all = Read(whole), some = Read(part);
+    Trace all = OpenGood(whole), some = OpenGood(part);
     ASSERT_TRUE(all && some);
     EXPECT_LT(some->replay.n_works, all->replay.n_works / 2);
     EXPECT_GT(some->replay.n_works, 100u);

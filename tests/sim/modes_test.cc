@@ -24,15 +24,13 @@ std::string Config(int uniform, const char *policy, const char *more = "") {
     return path;
 }
 
-Outcome DecodeWith(std::vector<std::string> args, bool preload,
+Outcome DecodeWith(const std::vector<std::string> &args, bool preload,
                    const std::map<std::string, std::string> &env) {
     Setting setting;
     setting.preload = preload;
     setting.timeout_s = 120;
     setting.env = env;
-    args.insert(args.begin(), {Runfile("harness/decode/decode"), "--model",
-                               Runfile("harness/decode/model/austen.bin")});
-    return RunProgram(args, setting);
+    return RunProgram(DecodeHost(args), setting);
 }
 
 Outcome Decode(int batch, bool preload, const std::string &mode, const std::string &config) {

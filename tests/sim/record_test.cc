@@ -2,9 +2,7 @@
 // became of it: as many of each sort, in graphs and by themselves and for the same reasons, as the
 // stats file counts.
 #include "tests/sim/cases.h"
-
-#include "tools/trace/model.h"
-#include "tools/trace/reader.h"
+#include "tests/sim/recording.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,41 +11,10 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <set>
 
 namespace sim {
 namespace {
-
-struct Trace {
-    ~Trace() {
-        model_free(model);
-        cst_free(trace);
-    }
-    cst_trace *trace = nullptr;
-    ::model *model = nullptr;
-    std::string error;
-};
-
-std::unique_ptr<Trace> Read(const std::string &path) {
-    auto read = std::make_unique<Trace>();
-    char error[1024];
-    read->trace = cst_open(path.c_str(), error, sizeof error);
-    read->error = error;
-    if (read->trace) {
-        read->model = model_make(read->trace);
-    }
-    return read;
-}
-
-std::string NewPath() {
-    static int n;
-    std::string path = testing::TempDir() + "record_" + std::to_string(getpid()) + "_" +
-                       std::to_string(n++) + ".cst";
-    unlink(path.c_str());
-    unlink((path + ".partial").c_str());
-    return path;
-}
 
 Setting Recorded(const std::string &path) {
     Setting setting;
@@ -109,7 +76,7 @@ TEST_P(Record, TraceSaysWhatTheStatsSay) {
     }
     ASSERT_STATS(recorded);
     ASSERT_EQ(read->trace->lost_records, 0u);
-    Counts counts = Count(read->trace);
+    Counts counts = Count(read->trace.get());
     const Json &s = recorded.stats;
     EXPECT_EQ(counts.ops[CST_OP_LAUNCH], s.Number("ops.launches"));
     EXPECT_EQ(counts.ops[CST_OP_MEMSET], s.Number("ops.memsets"));
@@ -168,11 +135,11 @@ TEST(Recording, KeepsShapesAndParams) {
     for (uint32_t i = 0; i < read->model->n_ops; i++) {
         const cst_op *op = read->model->ops[i].op;
         const cst_kind *kind = read->trace->kinds[op->kind];
-        EXPECT_EQ(kind->flags & CST_KIND_OPAQUE, 0u) << cst_string(read->trace, kind->name);
+        EXPECT_EQ(kind->flags & CST_KIND_OPAQUE, 0u) << cst_string(read->trace.get(), kind->name);
         if (kind->op != CST_OP_LAUNCH) {
             continue;
         }
-        grids[cst_string(read->trace, kind->name)].push_back(op->dims[0]);
+        grids[cst_string(read->trace.get(), kind->name)].push_back(op->dims[0]);
         ASSERT_GT(kind->n_arguments, 0u);
         uint64_t pointer = 0;
         memcpy(&pointer, cst_op_params(op) + cst_kind_arguments(kind)[0].offset, 8);

@@ -99,13 +99,7 @@ double Launches(const Outcome &plain, const std::string &kernel) {
 
 // The program matches by the name of its file, the matrix products by that of their library.
 TEST(Rules, DecodeHostAndItsLibrary) {
-    std::vector<std::string> command = {Runfile("harness/decode/decode"),
-                                        "--model",
-                                        Runfile("harness/decode/model/austen.bin"),
-                                        "--prompt",
-                                        "A",
-                                        "--tokens",
-                                        "20"};
+    std::vector<std::string> command = DecodeHost({"--prompt", "A", "--tokens", "20"});
     Outcome plain = RunWith(command, "");
     double all = Launches(plain, ""), library = Launches(plain, "cublas");
     ASSERT_GT(library, 0);

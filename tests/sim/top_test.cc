@@ -7,31 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
-#include <functional>
 
 #include "shim/base/process.h"
 #include "shim/stats/page.h"
 #include "tests/sim/child.h"
 #include "tests/sim/json.h"
+#include "tests/text.h"
+#include "tests/within.h"
 
 namespace sim {
 namespace {
-
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-}
-
-bool Within(int seconds, const std::function<bool()> &condition) {
-    auto start = std::chrono::steady_clock::now();
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() - start > std::chrono::seconds(seconds))
-            return false;
-        usleep(5000);
-    }
-    return true;
-}
 
 // A child that runs while the test goes on.
 class Background {

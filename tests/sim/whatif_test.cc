@@ -1,6 +1,5 @@
 // Promise: cusplice whatif counts exactly what a real run with that configuration counts, where
 // sizes of graphs do not follow the pace of the host; and what a recording says of itself.
-#include <unistd.h>
 
 #include "tests/sim/cases.h"
 
@@ -19,14 +18,6 @@ const Env kFixed = {{"CUSPLICE_SEGMENT_FIRST", "16"},
 
 // So few that graphs are not yet made anew where the host has become faster.
 const char *const kSteps = "7";
-
-std::string NewPath() {
-    static int n;
-    std::string path = testing::TempDir() + "whatif_" + std::to_string(getpid()) + "_" +
-                       std::to_string(n++) + ".cst";
-    unlink(path.c_str());
-    return path;
-}
 
 Outcome RunWith(const Case &c, Env env) {
     Setting setting;

@@ -9,19 +9,13 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 #include <string>
+
+#include "tests/text.h"
 
 inline std::string TempPath(const std::string &name) {
     const char *folder = getenv("TEST_TMPDIR");
     return std::string(folder ? folder : "/tmp") + "/" + std::to_string(getpid()) + "." + name;
-}
-
-inline std::string ReadFile(const std::string &path) {
-    std::ifstream in(path);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
 }
 
 inline std::string WriteFile(const std::string &path, const std::string &text) {
@@ -42,13 +36,6 @@ template <class Function> std::string Captured(Function function) {
     int status = 0;
     waitpid(pid, &status, 0);
     return ReadFile(path) + (WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : "(died)");
-}
-
-inline size_t Count(const std::string &text, const std::string &word) {
-    size_t n = 0;
-    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-        n++;
-    return n;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/base/captured.h"
+#include "tests/unit/base/config_files.h"
 
 namespace {
 
@@ -26,10 +26,9 @@ void TakeSetting(void *context, const cus_setting *s) {
                                                         "/" + s->key + "=" + s->value);
 }
 
-void TakeProblem(void *context, const cus_problem *p) {
-    char text[1200];
-    cus_problem_show(p, text, sizeof text);
-    std::string shown = text, file = p->file;
+// Without the name of the file.
+void TakePlace(void *context, const cus_problem *p) {
+    std::string shown = Shown(p), file = p->file;
     EXPECT_EQ(shown.compare(0, file.size(), file), 0);
     static_cast<Got *>(context)->problems.push_back(shown.substr(file.size()));
 }
@@ -40,12 +39,10 @@ Got Read(const std::string &text) {
     fchmod(fd, 0600); // settings that others may write are not believed
     EXPECT_EQ(write(fd, text.data(), text.size()), (ssize_t)text.size());
     std::string path = "/proc/self/fd/" + std::to_string(fd);
-    cus_config_read_file(path.c_str(), false, TakeSetting, TakeProblem, &got);
+    cus_config_read_file(path.c_str(), false, TakeSetting, TakePlace, &got);
     close(fd);
     return got;
 }
-
-using Strings = std::vector<std::string>;
 
 TEST(Config, SettingsThenRulesWithTheirLines) {
     Got got =
@@ -133,15 +130,15 @@ TEST(Config, BinaryLinesAreTold) {
 
 TEST(Config, AFileThatIsNotThereIsAProblemOnlyIfItMustBe) {
     Got got;
-    cus_config_read_file("/nowhere/x.conf", true, TakeSetting, TakeProblem, &got);
+    cus_config_read_file("/nowhere/x.conf", true, TakeSetting, TakePlace, &got);
     EXPECT_EQ(got.problems, Strings{});
-    cus_config_read_file("/nowhere/x.conf", false, TakeSetting, TakeProblem, &got);
+    cus_config_read_file("/nowhere/x.conf", false, TakeSetting, TakePlace, &got);
     EXPECT_EQ(got.problems, (Strings{": cannot be opened: No such file or directory"}));
 }
 
 TEST(Config, AFolderIsAProblem) {
     Got got;
-    cus_config_read_file("/", false, TakeSetting, TakeProblem, &got);
+    cus_config_read_file("/", false, TakeSetting, TakePlace, &got);
     ASSERT_EQ(got.problems.size(), 1u);
     EXPECT_NE(got.problems[0].find("not believed: it is no regular file"), std::string::npos);
 }

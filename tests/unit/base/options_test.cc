@@ -11,44 +11,16 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "shim/base/log.h"
-#include "tests/unit/base/captured.h"
-
-extern char **environ;
+#include "tests/unit/base/config_files.h"
 
 namespace {
 
-using Strings = std::vector<std::string>;
-
-void TakeProblem(void *context, const cus_problem *p) {
-    char text[1200];
-    cus_problem_show(p, text, sizeof text);
-    static_cast<Strings *>(context)->push_back(text);
-}
-
-class Options : public testing::Test {
+class Options : public ConfigFiles {
   protected:
-    void SetUp() override {
-        Strings ours;
-        for (char **entry = environ; *entry; entry++)
-            if (std::string(*entry).compare(0, 8, "CUSPLICE") == 0)
-                ours.push_back(std::string(*entry).substr(0, std::string(*entry).find('=')));
-        for (const std::string &name : ours)
-            unsetenv(name.c_str());
-        home = TempPath("home");
-        mkdir(home.c_str(), 0700);
-        mkdir((home + "/cusplice").c_str(), 0700);
-        unlink(User().c_str());
-        setenv("XDG_CONFIG_HOME", home.c_str(), 1);
-        system_file = TempPath("system.conf");
-        unlink(system_file.c_str());
-        cus_config_system_file = system_file.c_str();
-    }
     void TearDown() override { cus_options_free(&options); }
 
-    std::string User() const { return home + "/cusplice/cusplice.conf"; }
     void Load(bool secure = false) {
         cus_options_free(&options);
         problems.clear();
@@ -66,8 +38,6 @@ class Options : public testing::Test {
     }
 
     struct cus_options options = {};
-    Strings problems;
-    std::string home, system_file;
 };
 
 TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
@@ -190,8 +160,7 @@ TEST_F(Options, AnOldNameWorksAndTheNewOneIsTold) {
 TEST_F(Options, ALaterPlaceWins) {
     WriteFile(system_file, "hold_us = 101\nwarmup = 11\nvariants = 1\nsegment_max = 9\n");
     WriteFile(User(), "hold_us = 102\nwarmup = 12\nvariants = 2\n");
-    std::string named = WriteFile(TempPath("named.conf"), "hold_us = 103\nwarmup = 13\n");
-    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    std::string named = Named("hold_us = 103\nwarmup = 13\n");
     setenv("CUSPLICE_HOLD_US", "104", 1);
     Load();
     EXPECT_EQ(problems, Strings{});
@@ -235,20 +204,19 @@ TEST_F(Options, KillSwitchBeatsEverything) {
 
 TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
     WriteFile(User(), "hold_us = 200\n");
-    std::string named = WriteFile(TempPath("bad.conf"), "hold_us = 49\n"
-                                                        "warmup = two\n"
-                                                        "mode = peicewise\n"
-                                                        "demote = maybe\n"
-                                                        "log = loud\n"
-                                                        "segment_max = 64x\n"
-                                                        "variants = 99999999999\n"
-                                                        "graph_mb = -1\n"
-                                                        "hold = 3\n"
-                                                        "eager = x\n"
-                                                        "uniform = x\n"
-                                                        "marker = x\n"
-                                                        "build_nodes = 64\n");
-    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    std::string named = Named("hold_us = 49\n"
+                              "warmup = two\n"
+                              "mode = peicewise\n"
+                              "demote = maybe\n"
+                              "log = loud\n"
+                              "segment_max = 64x\n"
+                              "variants = 99999999999\n"
+                              "graph_mb = -1\n"
+                              "hold = 3\n"
+                              "eager = x\n"
+                              "uniform = x\n"
+                              "marker = x\n"
+                              "build_nodes = 64\n");
     Load();
     EXPECT_EQ(options.hold_us, 200u);
     EXPECT_EQ(options.warmup, 2u);
@@ -278,10 +246,8 @@ TEST_F(Options, BadValuesKeepTheWeakerOneAndAreToldWithFileAndLine) {
 }
 
 TEST_F(Options, OtherSectionsAreNoneOfTheirBusiness) {
-    std::string named = WriteFile(TempPath("steps.conf"),
-                                  "warmup = 7\n[step a]\nmarker = x\nnonsense = 1\nwarmup = 8\n"
-                                  "[rules]\neager = [\n[stepp]\nwarmup = 9\n");
-    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    std::string named = Named("warmup = 7\n[step a]\nmarker = x\nnonsense = 1\nwarmup = 8\n"
+                              "[rules]\neager = [\n[stepp]\nwarmup = 9\n");
     Load();
     EXPECT_EQ(problems, (Strings{named + ":8: unknown section [stepp] (nearest: step)"}));
     EXPECT_EQ(options.warmup, 7u);
@@ -327,8 +293,7 @@ TEST_F(Options, RaisedPrivilegesReadNothingAndTurnOff) {
 }
 
 TEST_F(Options, ARunningProgramIsWarnedOnceAndGoesOn) {
-    std::string named = WriteFile(TempPath("warn.conf"), "hold_uss = 100\nwarmup = 3\n");
-    setenv("CUSPLICE_CONFIG", named.c_str(), 1);
+    std::string named = Named("hold_uss = 100\nwarmup = 3\n");
     std::string text = Captured([] {
         errno = ENOENT;
         const struct cus_options *loaded = cus_options();

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/text.h"
+
 namespace {
 
 const plot_point kLine[] = {{4, 4000, 0}, {16, 2000, 100}, {64, 1000, 0}};
@@ -26,13 +28,6 @@ std::string Draw(const std::vector<plot_series> &series, const char *title = "pr
 
 const std::vector<plot_series> kSeries = {{"eager", kLevel, 1, true, true},
                                           {"piecewise", kLine, 3, false, false}};
-
-size_t Count(const std::string &text, const std::string &part) {
-    size_t n = 0;
-    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at++)
-        n++;
-    return n;
-}
 
 TEST(Plot, SameNumbersSameBytes) {
     std::string svg = Draw(kSeries);

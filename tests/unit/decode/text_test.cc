@@ -34,7 +34,7 @@ std::vector<std::string> with(std::vector<std::string> args, const std::vector<s
 }
 
 std::string golden() {
-    return sim::ReadFile(sim::Runfile("tests/unit/decode/golden.txt"));
+    return ReadFile(sim::Runfile("tests/unit/decode/golden.txt"));
 }
 
 TEST(Text, IsTheReferences) {
@@ -70,12 +70,12 @@ TEST(Text, IsTheSameForASeedAndAnotherForAnother) {
 // golden_context.txt: reference.py --context 40 --prompt Marianne --tokens 90, closest choice
 // 0.051.
 TEST(Text, GoesOnBehindTheContext) {
-    std::string model = sim::ReadFile(sim::Runfile("harness/decode/austen.bin"));
+    std::string model = ReadFile(sim::Runfile("harness/decode/austen.bin"));
     ASSERT_EQ(model.substr(36, 4), std::string("\0\2\0\0", 4));
     model.replace(36, 4, std::string("\50\0\0\0", 4));
     std::string path = sim::TempDir() + "/short.bin";
     std::ofstream(path, std::ios::binary) << model;
-    std::string text = sim::ReadFile(sim::Runfile("tests/unit/decode/golden_context.txt"));
+    std::string text = ReadFile(sim::Runfile("tests/unit/decode/golden_context.txt"));
     Result result = decode({"--model", path, "--prompt", "Marianne", "--tokens", "90"});
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.out, text);
@@ -142,8 +142,8 @@ TEST(Text, IsTheSameHoweverThePromptIsTaken) {
         std::string steps = "\"prefill_steps\": " + std::to_string(way.prefill_steps) +
                             ", \"mixed_steps\": " + std::to_string(way.mixed_steps) +
                             ", \"decode_steps\": " + std::to_string(way.decode_steps) + ",";
-        EXPECT_NE(sim::ReadFile(report).find(steps), std::string::npos)
-            << name << ": " << sim::ReadFile(report);
+        EXPECT_NE(ReadFile(report).find(steps), std::string::npos)
+            << name << ": " << ReadFile(report);
     }
 }
 
@@ -157,7 +157,7 @@ TEST(Report, HasTheFigures) {
     std::string path = sim::TempDir() + "/report.json";
     Result result = decode({"--prompt", "He", "--tokens", "6", "--batch", "2", "--report", path});
     ASSERT_EQ(result.status, 0) << result.err;
-    std::istringstream text(sim::ReadFile(path));
+    std::istringstream text(ReadFile(path));
     std::string line, more;
     std::getline(text, line);
     EXPECT_FALSE(std::getline(text, more));

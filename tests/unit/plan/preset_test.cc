@@ -5,16 +5,13 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "shim/base/options.h"
 #include "shim/plan/pattern.h"
 #include "shim/plan/rules.h"
-#include "tests/unit/base/captured.h"
+#include "tests/unit/base/config_files.h"
 
 namespace {
-
-using Strings = std::vector<std::string>;
 
 const char folder[] = "config/presets/";
 const size_t names_each = 5; // of a family, at least
@@ -61,12 +58,6 @@ const std::map<std::string, Strings> bundles = {
 
 // For the decode host of harness/decode alone.
 const std::set<std::string> demos = {"decode", "decode-modes"};
-
-void TakeProblem(void *context, const cus_problem *p) {
-    char text[1200];
-    cus_problem_show(p, text, sizeof text);
-    static_cast<Strings *>(context)->push_back(text);
-}
 
 struct File {
     struct cus_rules *rules;

@@ -2,62 +2,23 @@
 #include "shim/plan/rules.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <string>
-#include <vector>
 
-#include "tests/unit/base/captured.h"
+#include "tests/unit/plan/rule_files.h"
 
 namespace {
 
-using Strings = std::vector<std::string>;
-
-void TakeProblem(void *context, const cus_problem *p) {
-    char text[1200];
-    cus_problem_show(p, text, sizeof text);
-    static_cast<Strings *>(context)->push_back(text);
-}
-
-class Rules : public testing::Test {
+class Rules : public RuleFiles {
   protected:
-    void SetUp() override {
-        for (const char *name : {"CUSPLICE_EAGER", "CUSPLICE_CONFIG", "CUSPLICE", "CUSPLICE_MODE"})
-            unsetenv(name);
-        home = TempPath("home");
-        mkdir(home.c_str(), 0700);
-        mkdir((home + "/cusplice").c_str(), 0700);
-        unlink((home + "/cusplice/cusplice.conf").c_str());
-        setenv("XDG_CONFIG_HOME", home.c_str(), 1);
-        system_file = TempPath("system.conf");
-        unlink(system_file.c_str());
-        cus_config_system_file = system_file.c_str();
-    }
-    void TearDown() override { cus_rules_free(rules); }
-    void Load(bool secure = false) {
-        int n = 0;
-        problems.clear();
-        cus_rules_free(rules);
-        rules = cus_rules_load(secure, TakeProblem, &problems, &n);
-        EXPECT_EQ((size_t)n, problems.size());
-    }
-    std::string Named(const std::string &text) {
-        std::string path = WriteFile(TempPath("named.conf"), text);
-        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
-        return path;
-    }
     std::string Decide(const char *name) {
         cus_verdict verdict = cus_rules_decide(rules, name);
         return std::string(cus_policy_name(verdict.policy)) + " " + std::to_string(verdict.rule);
     }
-
-    struct cus_rules *rules = nullptr;
-    Strings problems;
-    std::string home, system_file;
 };
 
 TEST_F(Rules, WithoutAnyEveryKernelMayBeInAGraph) {
-    Load();
+    LoadAll();
     EXPECT_EQ(cus_rules_count(rules), 0u);
     EXPECT_EQ(Decide("anything"), "graph -1");
     EXPECT_EQ(Decide(nullptr), "graph -1");
@@ -66,7 +27,7 @@ TEST_F(Rules, WithoutAnyEveryKernelMayBeInAGraph) {
 TEST_F(Rules, TheFirstThatMatchesDecides) {
     Named("mode = eager\n[rules]\ngraph = flash_combine*\neager = flash*\nnever_defer = spin_*\n"
           "graph = *\neager = never_reached\n");
-    Load();
+    LoadAll();
     EXPECT_EQ(problems, Strings{});
     EXPECT_EQ(cus_rules_count(rules), 5u);
     EXPECT_EQ(Decide("flash_combine_f32"), "graph 0");
@@ -80,7 +41,7 @@ TEST_F(Rules, ALibraryAndACallAreAskedInTheSameOrder) {
     std::string named = Named(
         "[rules]\ngraph = safe_*\nnever_defer = lib:libnccl*\neager = all_*\n"
         "graph = api:cuMemsetD8Async\neager = api:cuMemset*\nuniform = api:cuMemcpyDtoDAsync\n");
-    Load();
+    LoadAll();
     EXPECT_EQ(problems, Strings{});
     auto ask = [&](const char *name, const char *lib, const char *call, int behind = -1) {
         cus_subject subject = {name, lib, call};
@@ -102,7 +63,7 @@ TEST_F(Rules, ALibraryAndACallAreAskedInTheSameOrder) {
     for (cus_pattern_sort sort : {CUS_PATTERN_NAME, CUS_PATTERN_LIB, CUS_PATTERN_API})
         EXPECT_TRUE(cus_rules_have(rules, sort));
     Named("[rules]\neager = a\n");
-    Load();
+    LoadAll();
     EXPECT_FALSE(cus_rules_have(rules, CUS_PATTERN_LIB));
     EXPECT_FALSE(cus_rules_have(rules, CUS_PATTERN_API));
 }
@@ -110,7 +71,7 @@ TEST_F(Rules, ALibraryAndACallAreAskedInTheSameOrder) {
 TEST_F(Rules, ACallThatThereIsNotIsToldWithTheNearest) {
     std::string named = Named("[rules]\neager = api:cuMemcpyDtoDAsnc\neager = api:cudaMemcpy*\n"
                               "eager = api:cuMemAlloc\neager = lib:/lib/libx.so\n");
-    Load();
+    LoadAll();
     ASSERT_EQ(problems.size(), 3u);
     EXPECT_EQ(problems[0], named + ":2: eager = api:cuMemcpyDtoDAsnc: the driver has no such call "
                                    "(nearest: cuMemcpyDtoDAsync)");
@@ -126,7 +87,7 @@ TEST_F(Rules, ACallThatThereIsNotIsToldWithTheNearest) {
 TEST_F(Rules, AMarkerIsAKernel) {
     std::string named =
         Named("[step]\nmarker = lib:libx.so\n[step]\nmarker = api:cuMemsetD8Async\n");
-    Load();
+    LoadAll();
     ASSERT_EQ(problems.size(), 2u);
     EXPECT_EQ(problems[0], named + ":2: [step] marker = lib:libx.so: bad pattern: a marker is "
                                    "named by its kernel");
@@ -135,9 +96,9 @@ TEST_F(Rules, AMarkerIsAKernel) {
 
 TEST_F(Rules, StrongerPlacesAreAskedFirst) {
     WriteFile(system_file, "[rules]\neager = k\neager = system\n");
-    WriteFile(home + "/cusplice/cusplice.conf", "[rules]\nnever_defer = k\neager = user\n");
+    WriteFile(User(), "[rules]\nnever_defer = k\neager = user\n");
     std::string named = Named("[rules]\ngraph = k\neager = named\n");
-    Load();
+    LoadAll();
     EXPECT_EQ(Decide("k"), "graph 0");
     EXPECT_EQ(Decide("user"), "eager 3");
     EXPECT_EQ(Decide("system"), "eager 5");
@@ -145,7 +106,7 @@ TEST_F(Rules, StrongerPlacesAreAskedFirst) {
     EXPECT_EQ(cus_rules_get(rules, 1)->line, 3);
     EXPECT_EQ(cus_rules_get(rules, 6), nullptr);
     setenv("CUSPLICE_EAGER", " k ;; other*\nthird;", 1);
-    Load();
+    LoadAll();
     EXPECT_EQ(Decide("k"), "eager 0");
     EXPECT_EQ(Decide("other_kernel"), "eager 1");
     EXPECT_EQ(Decide("third"), "eager 2");
@@ -157,7 +118,7 @@ TEST_F(Rules, StrongerPlacesAreAskedFirst) {
 TEST_F(Rules, BadOnesAreToldAndTheOthersCount) {
     std::string named =
         Named("[rules]\neager = re:(\neagr = a\nmode = off\neager = [x\neager = good\n");
-    Load();
+    LoadAll();
     ASSERT_EQ(problems.size(), 4u);
     EXPECT_EQ(problems[0].find(named + ":2: eager = re:(: bad pattern: "), 0u) << problems[0];
     EXPECT_EQ(problems[1], named + ":3: unknown kind of rule 'eagr' (nearest: eager)");
@@ -168,7 +129,7 @@ TEST_F(Rules, BadOnesAreToldAndTheOthersCount) {
 
 TEST_F(Rules, RaisedPrivilegesReadNone) {
     Named("[rules]\neager = a\n");
-    Load(true);
+    LoadAll(true);
     EXPECT_EQ(cus_rules_count(rules), 0u);
 }
 

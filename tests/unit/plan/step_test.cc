@@ -3,48 +3,19 @@
 #include "shim/plan/step.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <string>
 #include <vector>
 
 #include "shim/plan/step_read.h"
-#include "tests/unit/base/captured.h"
+#include "tests/unit/plan/rule_files.h"
 
 namespace {
 
-using Strings = std::vector<std::string>;
-
-void TakeProblem(void *context, const cus_problem *p) {
-    char text[1200];
-    cus_problem_show(p, text, sizeof text);
-    static_cast<Strings *>(context)->push_back(text);
-}
-
 // ---- sections ----
 
-class Step : public testing::Test {
+class Step : public RuleFiles {
   protected:
-    void SetUp() override {
-        for (const char *name : {"CUSPLICE_EAGER", "CUSPLICE_CONFIG", "CUSPLICE", "CUSPLICE_MODE"})
-            unsetenv(name);
-        home = TempPath("home");
-        mkdir(home.c_str(), 0700);
-        mkdir((home + "/cusplice").c_str(), 0700);
-        unlink((home + "/cusplice/cusplice.conf").c_str());
-        setenv("XDG_CONFIG_HOME", home.c_str(), 1);
-        system_file = TempPath("system.conf");
-        unlink(system_file.c_str());
-        cus_config_system_file = system_file.c_str();
-    }
-    void TearDown() override { cus_rules_free(rules); }
-    void LoadAll(bool secure = false) {
-        int n = 0;
-        problems.clear();
-        cus_rules_free(rules);
-        rules = cus_rules_load(secure, TakeProblem, &problems, &n);
-        EXPECT_EQ((size_t)n, problems.size());
-    }
     // One file; problems are told without its name.
     void Load(const std::string &text) {
         int n = 0;
@@ -79,9 +50,7 @@ class Step : public testing::Test {
         return rule ? rule->name : "(none)";
     }
 
-    struct cus_rules *rules = nullptr;
-    Strings problems;
-    std::string home, system_file, file;
+    std::string file;
 };
 
 TEST_F(Step, SectionIsReadWithAllItsKeys) {
@@ -170,9 +139,8 @@ TEST_F(Step, FirstSectionWhoseMarkerMatchesDecides) {
 
 TEST_F(Step, StrongerPlacesAreAskedFirst) {
     WriteFile(system_file, "[step system]\nmarker = k\n[step]\nmarker = s\n");
-    WriteFile(home + "/cusplice/cusplice.conf", "[step user]\nmarker = k*\n[step bad]\ntokens = x");
-    setenv("CUSPLICE_CONFIG",
-           WriteFile(TempPath("named.conf"), "[step named]\nmarker = k\n").c_str(), 1);
+    WriteFile(User(), "[step user]\nmarker = k*\n[step bad]\ntokens = x");
+    Named("[step named]\nmarker = k\n");
     LoadAll();
     EXPECT_EQ(problems, (Strings{home + "/cusplice/cusplice.conf:3: [step bad] has no marker"}));
     EXPECT_EQ(cus_rules_steps(rules), 4u);

@@ -1,6 +1,6 @@
 // What the recorder promises to threads that record at full speed: every record is in the file,
 // whole and in its thread's order, or counted as lost; what is defined is never lost; nobody waits.
-#include "tools/trace/reader.h"
+#include "tests/unit/trace/opened.h"
 
 extern "C" {
 #include "shim/base/clock.h"
@@ -39,13 +39,6 @@ template <typename Work> void InChild(Work work) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
 }
-
-struct Read {
-    explicit Read(const std::string &path) : trace(cst_open(path.c_str(), error, sizeof error)) {}
-    ~Read() { cst_free(trace); }
-    char error[512];
-    cst_trace *trace;
-};
 
 void Call(uint64_t value, uint64_t ns) {
     auto *call = (cst_call *)cus_record_begin(CST_CALL, sizeof(cst_call), ns);
@@ -105,20 +98,20 @@ TEST(Record, EveryRecordIsThereOrCountedAsLost) {
             thread.join();
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    EXPECT_TRUE(read.trace->closed);
-    EXPECT_EQ(read.trace->ops + read.trace->lost_ops, (uint64_t)THREADS * RECORDS);
-    EXPECT_GT(read.trace->ops, (uint64_t)THREADS * RECORDS / 100);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    EXPECT_TRUE(trace->closed);
+    EXPECT_EQ(trace->ops + trace->lost_ops, (uint64_t)THREADS * RECORDS);
+    EXPECT_GT(trace->ops, (uint64_t)THREADS * RECORDS / 100);
     std::map<uint32_t, uint64_t> last;
-    for (size_t i = 0; i < read.trace->n_events; i++) {
-        if (read.trace->events[i]->type != CST_OP)
+    for (size_t i = 0; i < trace->n_events; i++) {
+        if (trace->events[i]->type != CST_OP)
             continue;
-        auto *op = (const cst_op *)read.trace->events[i];
+        auto *op = (const cst_op *)trace->events[i];
         ASSERT_EQ(op->head.ns, op->dims[0] + 1u);
         ASSERT_GT(op->head.ns, last[op->head.thread]) << "once, and in order";
         last[op->head.thread] = op->head.ns;
-        uint32_t bytes = read.trace->kinds[op->kind]->param_bytes;
+        uint32_t bytes = trace->kinds[op->kind]->param_bytes;
         const uint8_t *params = cst_op_params(op);
         ASSERT_TRUE(std::all_of(params, params + bytes,
                                 [&](uint8_t b) { return b == (op->dims[0] & 0xff); }));
@@ -179,16 +172,16 @@ TEST(Record, NothingIsLostWhereTheRingBeginsAgain) {
         EXPECT_GT(by_short, RECORDS / 10 * 8u) << "the writer is woken four times a round";
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    ASSERT_TRUE(read.trace->closed);
-    ASSERT_EQ(read.trace->ops, (uint64_t)RECORDS);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    ASSERT_TRUE(trace->closed);
+    ASSERT_EQ(trace->ops, (uint64_t)RECORDS);
     for (uint32_t i = 0; i < RECORDS; i++) {
-        auto *op = (const cst_op *)read.trace->events[i];
+        auto *op = (const cst_op *)trace->events[i];
         ASSERT_EQ(op->dims[0], i);
         ASSERT_EQ(op->head.ns, i + 1u);
         ASSERT_EQ(op->head.flags, CST_DEFERRED);
-        uint32_t bytes = read.trace->kinds[op->kind]->param_bytes;
+        uint32_t bytes = trace->kinds[op->kind]->param_bytes;
         const uint8_t *params = cst_op_params(op);
         ASSERT_TRUE(
             std::all_of(params, params + bytes, [&](uint8_t b) { return b == (i & 0xff); }));
@@ -240,13 +233,13 @@ TEST(Record, MomentsComeOutAsTheClock) {
         }
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    ASSERT_EQ(read.trace->n_events, (size_t)EVENTS);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    ASSERT_EQ(trace->n_events, (size_t)EVENTS);
     for (uint32_t i = 0; i < EVENTS; i++) {
         Times t;
         ASSERT_EQ(::read(pipe_ends[0], &t, sizeof t), (ssize_t)sizeof t);
-        auto *call = (const cst_call *)read.trace->events[i];
+        auto *call = (const cst_call *)trace->events[i];
         EXPECT_EQ(call->head.flags, 0u);
         EXPECT_GE(call->head.ns + NEAR_NS, t.before);
         EXPECT_LE(call->head.ns, t.after + NEAR_NS);
@@ -290,11 +283,11 @@ TEST(Record, NestedRecordsAreHeldBackUntilTheOuterOneEnds) {
         cus_record_commit();
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    ASSERT_EQ(read.trace->n_events, 2u);
-    EXPECT_EQ(((const cst_call *)read.trace->events[0])->value, 1u);
-    EXPECT_EQ(((const cst_call *)read.trace->events[1])->value, 2u);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    ASSERT_EQ(trace->n_events, 2u);
+    EXPECT_EQ(((const cst_call *)trace->events[0])->value, 1u);
+    EXPECT_EQ(((const cst_call *)trace->events[1])->value, 2u);
 }
 
 // 100 MiB: less than a program may be ahead of the writer, and much more than it has written by
@@ -325,9 +318,9 @@ TEST(Record, StepsAreChosen) {
         }
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    EXPECT_EQ(read.trace->n_events, 0u);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    EXPECT_EQ(trace->n_events, 0u);
 }
 
 TEST(Record, StringsAreDefinedOnce) {
@@ -343,11 +336,11 @@ TEST(Record, StringsAreDefinedOnce) {
         Call(7, 1);
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    EXPECT_STREQ(read.trace->facts, "{\"a\":1}");
-    EXPECT_STREQ(cst_string(read.trace, 1), "text 0");
-    EXPECT_STREQ(cst_string(read.trace, many), "text 4999");
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    EXPECT_STREQ(trace->facts, "{\"a\":1}");
+    EXPECT_STREQ(cst_string(trace.get(), 1), "text 0");
+    EXPECT_STREQ(cst_string(trace.get(), many), "text 4999");
 }
 
 TEST(Record, RingsOfThreadsThatEndedAreGivenBack) {
@@ -369,10 +362,10 @@ TEST(Record, RingsOfThreadsThatEndedAreGivenBack) {
         EXPECT_LT(mapped(), before + (100ul << 20)) << "a hundred rings are 400 MiB";
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    EXPECT_EQ(read.trace->n_events, 100u);
-    EXPECT_EQ(read.trace->lost_records, 0u);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    EXPECT_EQ(trace->n_events, 100u);
+    EXPECT_EQ(trace->lost_records, 0u);
 }
 
 TEST(Record, ChildOfAForkRecordsNothing) {
@@ -388,9 +381,9 @@ TEST(Record, ChildOfAForkRecordsNothing) {
         Call(2, 2);
         cus_record_end();
     });
-    Read read(path);
-    ASSERT_TRUE(read.trace) << read.error;
-    EXPECT_EQ(read.trace->n_events, 2u);
+    Trace trace = Open(path);
+    ASSERT_TRUE(trace) << open_error;
+    EXPECT_EQ(trace->n_events, 2u);
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 // The log and the statistics, and how a process ends: each case runs this program again as a child
 // with an environment.
+#include "tests/text.h"
 #include "tests/unit/sim/sim.h"
 
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <sys/wait.h>
@@ -95,13 +95,6 @@ std::string TempName(const std::string &name) {
     return std::string(dir ? dir : "/tmp") + "/cusim_log_test." + std::to_string(getpid()) + name;
 }
 
-std::string Slurp(const std::string &path) {
-    std::ifstream in(path);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
-
 int RunChild(const std::string &what, const std::map<std::string, std::string> &env) {
     pid_t child = fork();
     if (child == 0) {
@@ -120,7 +113,7 @@ std::string LogOf(const std::string &what, std::map<std::string, std::string> en
     std::string path = TempName(".log");
     env["CUSIM_LOG"] = path;
     EXPECT_EQ(0, RunChild(what, env));
-    std::string text = Slurp(path);
+    std::string text = ReadFile(path);
     unlink(path.c_str());
     return text;
 }
@@ -201,7 +194,7 @@ TEST(Log, AForkedChildIsToldThatNothingIsInitialized) {
 TEST(Log, StatisticsCountCallsByExportedName) {
     std::string path = TempName(".json");
     EXPECT_EQ(0, RunChild("basic", {{"CUSIM_STATS", path}}));
-    std::string text = Slurp(path);
+    std::string text = ReadFile(path);
     unlink(path.c_str());
     EXPECT_NE(std::string::npos, text.find("\"cuLaunchKernel\": 2"));
     EXPECT_NE(std::string::npos, text.find("\"cuMemcpyDtoHAsync_v2\": 1"));

@@ -6,7 +6,9 @@
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
+using fake::ExpectBalance;
 
 class AdverseCalls : public Adverse, public ::testing::WithParamInterface<const char *> {};
 
@@ -221,7 +223,7 @@ TEST_F(Adverse, OpAppendedToAnotherThreadsSegmentGoesBeforeThisThreadsNextStream
     std::thread([&] { Launch(0); }).join();
     Launch(1);
     EXPECT_TRUE(driver().journal.empty());
-    Launch(functions_[7], 7, 7, 1, other);
+    fake::Launch(other, functions_[7], 7, 7);
     ASSERT_EQ(driver().journal.size(), 3u);
     EXPECT_EQ(driver().journal[0], Line(0, 0));
     EXPECT_EQ(driver().journal[1], Line(1, 0));

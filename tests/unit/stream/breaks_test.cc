@@ -28,11 +28,8 @@ TEST_F(Breaks, GraphsEndWhereTheThreadGoesToAnotherStream) {
                     stream_ = i % 40 < 30 ? here : there;
                     Launch(Fixed(i), i);
                 }
-                for (CUstream stream : {here, there}) {
-                    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-                    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-                    cus_engine_step_end(&ref);
-                }
+                for (CUstream stream : {here, there})
+                    fake::Sync(stream);
                 Wait();
             }
         };

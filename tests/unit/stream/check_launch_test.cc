@@ -1,11 +1,10 @@
 // What mode verify promises before it verifies anything: a graph's launch is left as it is, and
 // counted, where looking closer could disturb the program; its graph is launched all the same.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -38,8 +37,7 @@ class Prove : public ::testing::Test {
         };
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         other_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        for (int i = 0; i < kOps; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions_ = fake::MakeFunctions(kOps);
         cus_gate_enter();
         for (int step = 0; step < 12; step++)
             Step();
@@ -55,17 +53,8 @@ class Prove : public ::testing::Test {
 
     // Not by the hot path: a hook that goes through the gate does not take it.
     CUresult Launch(CUfunction f, CUstream on) {
-        uint64_t a = 1;
-        uint32_t b = 2;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = {on, CUS_ABI_LEGACY};
-        launch.f = f;
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        return cus_engine_launch(&launch);
+        fake::Call call(on, f, 1, 2);
+        return cus_engine_launch(&call.launch);
     }
 
     // A step whose graphs are launched while `meanwhile` holds, which is said once the first op is
@@ -76,9 +65,7 @@ class Prove : public ::testing::Test {
                 meanwhile();
             ASSERT_EQ(Launch(functions_[i], stream_), CUDA_SUCCESS);
         }
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
+        fake::Sync(stream_);
     }
     void Step() {
         Step([] {});

@@ -1,7 +1,7 @@
 // What the stream engine promises, with a driver that tells all: issue order is program order
 // within a stream and, for one thread, across streams; errors come from the call that they belong
 // to; whatever a graph call refuses, the ops still run once.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -12,9 +12,11 @@
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
+using fake::ExpectBalance;
 
-class Engine : public ::testing::Test {
+class Engine : public fake::ProgramTest {
   protected:
     static void SetUpTestSuite() {
         if (std::exchange(started_, true))
@@ -28,89 +30,26 @@ class Engine : public ::testing::Test {
 
     static inline bool started_ = false;
 
-    void SetUp() override {
-        fake::Reset();
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        for (int i = 0; i < 12; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
-    }
-
     void TearDown() override {
-        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
-        cus_engine_code_gone();
+        ProgramTest::TearDown();
         // What ran on per-thread streams, which nobody else can ask, is over.
         cus_engine_wait_ended(cus_engine_wait_begins());
     }
 
-    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid = 1, unsigned block = 32,
-                    CUstream stream = nullptr, bool use_default = true,
-                    cus_abi abi = CUS_ABI_LEGACY) {
-        CUstream on = use_default ? stream_ : stream;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.form = CUS_LAUNCH_PLAIN;
-        launch.stream = {on, abi};
-        launch.f = f;
-        const uint32_t dims[7] = {grid, 1, 1, block, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        return fake::Issue(launch);
-    }
-
-    void Sync(CUstream stream = nullptr) {
-        cus_stream_ref ref = {stream ? stream : stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-    }
-
-    std::string Line(const std::string &name, uint64_t a, uint32_t b, unsigned grid = 1) {
-        return "S" + std::to_string(fake::Of(stream_)->id) + " " + name + "(" +
-               std::to_string(grid) + "," + std::to_string(a) + "," + std::to_string(b) + ")";
-    }
-
-    // `steps` steps of 12 launches, checked against the journal.
-    void Steps(int steps, uint32_t grow = 0) {
-        for (int step = 0; step < steps; step++) {
-            driver().journal.clear();
-            std::vector<std::string> expected;
-            for (int i = 0; i < 12; i++) {
-                ASSERT_EQ(Launch(functions_[i], 100 + i, step * grow), CUDA_SUCCESS);
-                expected.push_back(Line("k" + std::to_string(i), 100 + i, step * grow));
-            }
-            Sync();
-            ASSERT_EQ(driver().journal, expected) << "step " << step;
-        }
+    using ProgramTest::Launch;
+    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid = 1, unsigned block = 32) {
+        return fake::Issue(fake::Call(stream_, f, a, b, grid, block).launch);
     }
 
     // The same steps on any stream, unchecked.
     void Teach(CUstream on) {
         for (int step = 0; step < 6; step++) {
             for (int i = 0; i < 12; i++)
-                Launch(functions_[i], 100 + i, 0, 1, 32, on, false);
-            Sync(on);
+                fake::Launch(on, functions_[i], 100 + i, 0);
+            fake::Sync(on);
         }
         driver().journal.clear();
     }
-
-    cus_counters Counters() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
-        return counters;
-    }
-
-    void ExpectBalance() {
-        cus_counters c = Counters();
-        uint64_t ops = 0, issued = c.in_graphs;
-        for (uint64_t n : c.ops)
-            ops += n;
-        for (uint64_t n : c.eager_by)
-            issued += n;
-        EXPECT_EQ(ops, issued);
-    }
-
-    CUstream stream_;
-    std::vector<CUfunction> functions_;
 };
 
 TEST_F(Engine, RepeatedStepsRunInGraphs) {
@@ -161,7 +100,7 @@ TEST_F(Engine, OpOnAnotherStreamIssuesWhatThisThreadDeferred) {
     driver().journal.clear();
     Launch(functions_[0], 100, 0);
     EXPECT_TRUE(driver().journal.empty());
-    Launch(functions_[1], 5, 5, 1, 32, other, false);
+    fake::Launch(other, functions_[1], 5, 5);
     ASSERT_EQ(driver().journal.size(), 2u);
     EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
 }
@@ -173,7 +112,7 @@ TEST_F(Engine, LegacyStreamOrdersAgainstBlockingOnesBothWays) {
     driver().journal.clear();
     Launch(functions_[0], 100, 0);
     EXPECT_TRUE(driver().journal.empty());
-    std::thread([&] { Launch(functions_[1], 5, 5, 1, 32, nullptr, false); }).join();
+    std::thread([&] { fake::Launch(nullptr, functions_[1], 5, 5); }).join();
     ASSERT_EQ(driver().journal.size(), 2u);
     EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
     EXPECT_EQ(driver().journal[1], "L k1(1,5,5)");
@@ -183,7 +122,7 @@ TEST_F(Engine, NonBlockingStreamIsNotTiedToTheLegacyOne) {
     Steps(4);
     driver().journal.clear();
     Launch(functions_[0], 100, 0);
-    std::thread([&] { Launch(functions_[1], 5, 5, 1, 32, nullptr, false); }).join();
+    std::thread([&] { fake::Launch(nullptr, functions_[1], 5, 5); }).join();
     ASSERT_EQ(driver().journal.size(), 1u);
     EXPECT_EQ(driver().journal[0], "L k1(1,5,5)");
 }
@@ -192,29 +131,29 @@ TEST_F(Engine, PerThreadStreamsDeferNothing) {
     for (int step = 0; step < 6; step++) {
         driver().journal.clear();
         for (int i = 0; i < 12; i++)
-            Launch(functions_[i], i, 0, 1, 32, CU_STREAM_PER_THREAD, false);
+            fake::Launch(CU_STREAM_PER_THREAD, functions_[i], i, 0);
         EXPECT_EQ(driver().journal.size(), 12u) << "before the synchronise, too";
-        Sync(CU_STREAM_PER_THREAD);
+        fake::Sync(CU_STREAM_PER_THREAD);
         EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
     }
 }
 
 TEST_F(Engine, PerThreadStreamGoesBehindTheLegacyOne) {
     Teach(CU_STREAM_LEGACY);
-    Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false);
+    fake::Launch(CU_STREAM_LEGACY, functions_[0], 100, 0);
     EXPECT_TRUE(driver().journal.empty());
-    std::thread([&] { Launch(functions_[1], 5, 5, 1, 32, CU_STREAM_PER_THREAD, false); }).join();
+    std::thread([&] { fake::Launch(CU_STREAM_PER_THREAD, functions_[1], 5, 5); }).join();
     ASSERT_EQ(driver().journal.size(), 2u);
     EXPECT_EQ(driver().journal[0], "L k0(1,100,0)");
 }
 
 TEST_F(Engine, NullAndTheLegacyHandleAreOneStream) {
     Teach(CU_STREAM_LEGACY);
-    Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false);
-    Launch(functions_[1], 101, 0, 1, 32, nullptr, false);
-    Launch(functions_[2], 102, 0, 1, 32, CU_STREAM_LEGACY, false, CUS_ABI_PTSZ);
+    fake::Launch(CU_STREAM_LEGACY, functions_[0], 100, 0);
+    fake::Launch(nullptr, functions_[1], 101, 0);
+    fake::Launch(CU_STREAM_LEGACY, functions_[2], 102, 0, 1, CUS_ABI_PTSZ);
     EXPECT_TRUE(driver().journal.empty()) << "the steps taught are followed";
-    Launch(functions_[3], 103, 0, 1, 32, nullptr, false, CUS_ABI_PTSZ);
+    fake::Launch(nullptr, functions_[3], 103, 0, 1, CUS_ABI_PTSZ);
     EXPECT_EQ(driver().journal.size(), 4u) << "the stream of the thread is another one";
 }
 
@@ -226,21 +165,21 @@ TEST_F(Engine, CallOnOneSideOfLegacyOrderIssuesWhatTheOtherDefers) {
         CUstream on = legacy ? CU_STREAM_LEGACY : blocking;
         cus_stream_ref named = {legacy ? blocking : CU_STREAM_LEGACY, CUS_ABI_LEGACY};
         driver().journal.clear();
-        Launch(functions_[0], 100, 0, 1, 32, on, false);
+        fake::Launch(on, functions_[0], 100, 0);
         EXPECT_TRUE(driver().journal.empty());
         std::thread([&] { cus_engine_flush(CUS_SCOPE_S, &named, 5); }).join();
         EXPECT_EQ(driver().journal.size(), 1u);
-        Sync(on);
+        fake::Sync(on);
     }
 }
 
 TEST_F(Engine, SyncOfAnotherStreamIssuesWhatThisThreadDeferred) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Launch(functions_[1], 5, 5, 1, 32, other, false);
+    fake::Launch(other, functions_[1], 5, 5);
     Teach(stream_);
     Launch(functions_[0], 100, 0);
     EXPECT_TRUE(driver().journal.empty());
-    Sync(other);
+    fake::Sync(other);
     EXPECT_EQ(driver().journal.size(), 1u);
 }
 
@@ -366,10 +305,10 @@ TEST_F(Engine, StreamThatCapturesIsAskedNothingElse) {
         return CUDA_SUCCESS;
     };
     fake::Of(capturing)->program_captures = true;
-    Launch(functions_[0], 100, 0, 1, 32, capturing, false);
+    fake::Launch(capturing, functions_[0], 100, 0);
     EXPECT_FALSE(asked);
     fake::Of(capturing)->program_captures = false;
-    Launch(functions_[0], 100, 0, 1, 32, capturing, false);
+    fake::Launch(capturing, functions_[0], 100, 0);
     EXPECT_TRUE(asked);
 }
 
@@ -499,14 +438,12 @@ class Hold : public Engine {
     }
     // Its ops never repeat.
     void LeaveAlone(CUstream stream) {
-        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
         for (int step = 0; step < 40; step++) {
             for (int i = 0; i < 400; i++) {
                 random_ = random_ * 1664525 + 1013904223;
                 fake::Launch(stream, functions_[random_ >> 24 & 7], random_, i);
             }
-            cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-            cus_engine_step_end(&ref);
+            fake::Sync(stream);
         }
     }
     unsigned random_ = 1;
@@ -553,15 +490,15 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     for (CUstream on : {CU_STREAM_LEGACY, blocking})
         for (int round = 0; round < 6; round++) {
             for (int i = 0; i < 12; i++)
-                Launch(functions_[i], 100 + i, 0, 1, 32, on, false);
-            Sync(on);
+                fake::Launch(on, functions_[i], 100 + i, 0);
+            fake::Sync(on);
         }
     driver().journal.clear();
     static std::function<void()> meanwhile;
     static CUstream where;
     where = blocking;
     meanwhile = [&] {
-        std::thread([&] { Launch(functions_[0], 100, 0, 1, 32, CU_STREAM_LEGACY, false); }).join();
+        std::thread([&] { fake::Launch(CU_STREAM_LEGACY, functions_[0], 100, 0); }).join();
     };
     driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
         *status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -574,7 +511,7 @@ TEST_F(Hold, LegacyWorkThatBeganMeanwhileGoesFirst) {
     ASSERT_TRUE(driver().journal.empty()) << "both are deferred";
     Launch(functions_[1], 101, 0);
     EXPECT_EQ(driver().journal, (std::vector<std::string>{"L k0(1,100,0)"}));
-    Sync(blocking);
+    fake::Sync(blocking);
     ExpectBalance();
 }
 
@@ -596,12 +533,7 @@ TEST_F(Hold, TakesAnotherGrid) {
 
 // A launch with attributes: whether it may be given the grid depends on these as well.
 TEST_F(Hold, TakesAnotherGridThatItsAttributesAllow) {
-    driver().table.cuLaunchKernelEx = [](const CUlaunchConfig *c, CUfunction f, void **params,
-                                         void **extra) {
-        return driver().table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
-                                             c->blockDimY, c->blockDimZ, c->sharedMemBytes,
-                                             c->hStream, params, extra);
-    };
+    driver().table.cuLaunchKernelEx = fake::LaunchEx;
     static CUlaunchAttribute of[3];
     of[0].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
     of[1].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -788,8 +720,7 @@ TEST_F(Hold, StreamsInTurnThatDoNotPayArePassed) {
     std::vector<std::string> expected;
     for (unsigned i = 0; i < streams.size(); i++) {
         fake::Launch(streams[i], functions_[0], i);
-        expected.push_back("S" + std::to_string(fake::Of(streams[i])->id) + " k0(1," +
-                           std::to_string(i) + ",0)");
+        expected.push_back(fake::Line(streams[i], "k0", i));
     }
     EXPECT_EQ(driver().journal, expected);
     ExpectBalance();

@@ -3,18 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <thread>
 
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 // Each test is run with graphs, and where there are none (BUILD).
-class Failing : public testing::Test {
+class Failing : public fake::ProgramTest {
   protected:
     static void SetUpTestSuite() {
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
@@ -22,7 +22,7 @@ class Failing : public testing::Test {
         ASSERT_TRUE(cus_engine_start(&driver().table));
     }
     void SetUp() override {
-        fake::Reset();
+        ProgramTest::SetUp();
         driver().fail = [this](const std::string &name) {
             const auto *meanwhile = failing_;
             if (name != "cuLaunchKernel" || !meanwhile)
@@ -31,32 +31,12 @@ class Failing : public testing::Test {
             (*meanwhile)();
             return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         };
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        for (int i = 0; i < 12; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
         for (int i = 0; i < 12; i++)
             Launch(i);
         Sync();
         before_ = Counters();
     }
-    void TearDown() override {
-        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
-        cus_engine_code_gone();
-    }
 
-    CUresult Launch(int i) {
-        uint64_t a = 100 + i;
-        uint32_t b = 0;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = {stream_, CUS_ABI_LEGACY};
-        launch.f = functions_[i];
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        return fake::Issue(launch);
-    }
     // The launch fails; while it is in the driver, `meanwhile` happens.
     CUresult Fail(
         int i, const std::function<void()> &meanwhile = [] {}) {
@@ -65,51 +45,23 @@ class Failing : public testing::Test {
         failing_ = nullptr;
         return result;
     }
-    void Sync() {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-    }
-    static cus_counters Counters() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
-        return counters;
-    }
-    uint64_t Steps() { return Counters().steps - before_.steps; }
+    uint64_t Ended() { return Counters().steps - before_.steps; }
     // Steps of all functions run in graphs, unless there are none, and as they were asked for.
     void ExpectRight() {
-        for (int step = 0; step < 6; step++) {
-            driver().journal.clear();
-            std::vector<std::string> expected;
-            for (int i = 0; i < 12; i++) {
-                ASSERT_EQ(Launch(i), CUDA_SUCCESS);
-                expected.push_back("S" + std::to_string(fake::Of(stream_)->id) + " k" +
-                                   std::to_string(i) + "(1," + std::to_string(100 + i) + ",0)");
-            }
-            Sync();
-            ASSERT_EQ(driver().journal, expected) << "step " << step;
-        }
+        ASSERT_NO_FATAL_FAILURE(Steps(6));
         EXPECT_EQ(driver().calls["cuGraphLaunch"] > 0, !without_graphs_);
-        cus_counters c = Counters();
-        uint64_t ops = 0, issued = c.in_graphs;
-        for (uint64_t n : c.ops)
-            ops += n;
-        for (uint64_t n : c.eager_by)
-            issued += n;
-        EXPECT_EQ(ops, issued);
+        fake::ExpectBalance();
     }
 
     const bool without_graphs_ = getenv("CUSPLICE_MODE");
     const std::function<void()> *failing_ = nullptr;
-    CUstream stream_;
-    std::vector<CUfunction> functions_;
     cus_counters before_;
 };
 
 TEST_F(Failing, AnErrorComesBackAndIsNoStep) {
     EXPECT_EQ(Fail(3), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     Sync();
-    EXPECT_EQ(Steps(), 0u);
+    EXPECT_EQ(Ended(), 0u);
     ExpectRight();
 }
 
@@ -121,7 +73,7 @@ TEST_F(Failing, AStepThatEndsMeanwhileIsOne) {
                    }),
               CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     Sync();
-    EXPECT_EQ(Steps(), 1u);
+    EXPECT_EQ(Ended(), 1u);
     ExpectRight();
 }
 
@@ -129,7 +81,7 @@ TEST_F(Failing, AnotherFailsMeanwhile) {
     EXPECT_EQ(Fail(0, [&] { EXPECT_EQ(Fail(0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES); }),
               CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     Sync();
-    EXPECT_EQ(Steps(), 0u);
+    EXPECT_EQ(Ended(), 0u);
     ExpectRight();
 }
 
@@ -158,7 +110,7 @@ TEST_F(Failing, TheStreamGoesMeanwhileAndItsObjectIsAnothers) {
                    }),
               CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     Sync();
-    EXPECT_EQ(Steps(), 1u);
+    EXPECT_EQ(Ended(), 1u);
     ExpectRight();
 }
 

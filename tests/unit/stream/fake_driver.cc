@@ -43,9 +43,7 @@ std::string Text(CUstream stream, const Node &node) {
     uint32_t b;
     memcpy(&a, node.params.data(), 8);
     memcpy(&b, node.params.data() + 8, 4);
-    std::string where = Of(stream) == &legacy_stream ? "L" : "S" + std::to_string(Of(stream)->id);
-    return where + " " + function->name + "(" + std::to_string(node.dims[0]) + "," +
-           std::to_string(a) + "," + std::to_string(b) + ")";
+    return Line(stream, function->name, a, b, node.dims[0]);
 }
 
 Node MakeNode(CUfunction f, std::vector<unsigned> dims, void **params) {
@@ -84,30 +82,10 @@ Stream *Of(CUstream stream) {
     return reinterpret_cast<Stream *>(stream);
 }
 
-CUresult Issue(const cus_launch &launch) {
-    if (launch.form == CUS_LAUNCH_PLAIN) {
-        if (hot_passes(launch.stream.handle, launch.stream.abi, launch.f))
-            return driver().table.cuLaunchKernel(launch.f, launch.dims[0], launch.dims[1],
-                                                 launch.dims[2], launch.dims[3], launch.dims[4],
-                                                 launch.dims[5], launch.dims[6],
-                                                 launch.stream.handle, launch.params, launch.extra);
-        if (hot_launch(launch.f, launch.dims, launch.stream.handle, launch.stream.abi,
-                       launch.params, launch.extra))
-            return CUDA_SUCCESS;
-    }
-    return cus_engine_launch(&launch);
-}
-
-CUresult Launch(CUstream stream, CUfunction f, uint64_t a, uint32_t b, unsigned grid) {
-    void *params[2] = {&a, &b};
-    const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
-    cus_launch launch = {};
-    launch.stream = {stream, CUS_ABI_LEGACY};
-    launch.f = f;
-    memcpy(launch.dims, dims, sizeof dims);
-    launch.params = params;
-    launch.real = (void *)driver().table.cuLaunchKernel;
-    return Issue(launch);
+std::string Line(CUstream stream, const std::string &name, uint64_t a, uint32_t b, unsigned grid) {
+    std::string where = Of(stream) == &legacy_stream ? "L" : "S" + std::to_string(Of(stream)->id);
+    return where + " " + name + "(" + std::to_string(grid) + "," + std::to_string(a) + "," +
+           std::to_string(b) + ")";
 }
 
 CUstream MakeStream(unsigned flags) {
@@ -122,6 +100,36 @@ CUfunction MakeFunction(const std::string &name) {
     functions.back()->name = name;
     functions.back()->params = {{0, 8}, {8, 4}};
     return reinterpret_cast<CUfunction>(functions.back().get());
+}
+
+CUresult LaunchEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
+    return driver().table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
+                                         c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream,
+                                         params, extra);
+}
+
+CUfunction CopyFunction() {
+    static CUfunction f = MakeFunction("copy");
+    return f;
+}
+
+CUfunction FillFunction() {
+    static CUfunction f = MakeFunction("fill");
+    return f;
+}
+
+CUresult AsLaunch(CUfunction f, size_t size, uint64_t a, uint32_t b, CUstream stream) {
+    void *params[2] = {&a, &b};
+    return driver().table.cuLaunchKernel(f, (unsigned)size, 1, 1, 1, 1, 1, 0, stream, params,
+                                         nullptr);
+}
+
+CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+    return AsLaunch(CopyFunction(), bytes, dst, (uint32_t)src, stream);
+}
+
+CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
+    return AsLaunch(FillFunction(), n, dst, value, stream);
 }
 
 /* The same graphs are built in the same steps, however slow the machine is. */

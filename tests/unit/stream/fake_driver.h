@@ -55,10 +55,19 @@ void Reset();
 CUstream MakeStream(unsigned flags);
 CUfunction MakeFunction(const std::string &name);
 Stream *Of(CUstream stream);
-// As the hooks do: the hot path first.
-CUresult Issue(const cus_launch &launch);
-// A launch of one of MakeFunction's, with blocks of 32 threads.
-CUresult Launch(CUstream stream, CUfunction f, uint64_t a, uint32_t b = 0, unsigned grid = 1);
+// The journal's line of a launch of one of MakeFunction's.
+std::string Line(CUstream stream, const std::string &name, uint64_t a, uint32_t b = 0,
+                 unsigned grid = 1);
+
+// Entries that Reset leaves out of the table, for tests of launches with a config and of memory
+// ops. The journal has those as launches of `copy` (bytes, to, from) and `fill` (elements, to,
+// value).
+CUresult LaunchEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
+CUfunction CopyFunction();
+CUfunction FillFunction();
+CUresult AsLaunch(CUfunction f, size_t size, uint64_t a, uint32_t b, CUstream stream);
+CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
 
 // The calling thread's, as cuThreadExchangeStreamCaptureMode left it.
 extern thread_local CUstreamCaptureMode capture_mode;

@@ -1,7 +1,7 @@
 // A large program costs no more for each op than a small one: many different steps are learned, a
 // long one is built in a few steps, who is idle gives up memory for who works. Counted, with a
 // clock that stands still unless a test moves it.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -14,13 +14,8 @@ uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
-
-cus_counters Counters() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters;
-}
 
 class Growth : public ::testing::Test {
   protected:
@@ -32,8 +27,7 @@ class Growth : public ::testing::Test {
         fake::Reset();
         cus_virtual_ns = 1000000;
         ASSERT_TRUE(cus_engine_start(&driver().table));
-        for (int i = 0; i < 64; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions_ = fake::MakeFunctions(64);
     }
     void SetUp() override { stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING); }
     void TearDown() override {
@@ -45,50 +39,26 @@ class Growth : public ::testing::Test {
     unsigned Step(unsigned which, unsigned ops) { return Step(which, ops, stream_); }
     unsigned Step(unsigned which, unsigned ops, CUstream stream) {
         std::mt19937 random(which);
-        uint64_t before = Counters().in_graphs;
-        driver().journal.clear();
-        for (unsigned i = 0; i < ops; i++) {
-            uint64_t a = i;
-            uint32_t b = which;
-            void *params[2] = {&a, &b};
-            cus_launch launch = {};
-            launch.form = CUS_LAUNCH_PLAIN;
-            launch.stream = {stream, CUS_ABI_LEGACY};
-            launch.f = functions_[random() % functions_.size()];
-            const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-            memcpy(launch.dims, dims, sizeof dims);
-            launch.params = params;
-            launch.real = (void *)driver().table.cuLaunchKernel;
-            EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
-        }
-        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-        EXPECT_EQ(driver().journal.size(), ops);
-        return (unsigned)(Counters().in_graphs - before);
+        return StepOf(which, ops, stream, [&](unsigned) { return random() % functions_.size(); });
     }
 
     // A step whose first two kernels say which one it is; then the same kernels for all, with
     // arguments of its own.
     unsigned AlikeStep(unsigned which, unsigned ops) {
+        return StepOf(which, ops, stream_, [&](unsigned i) {
+            return i == 0 ? which % 64 : i == 1 ? which / 64 : i * 7919 % 64;
+        });
+    }
+
+    // Which function op `i` launches, `function` says.
+    template <typename Function>
+    unsigned StepOf(unsigned which, unsigned ops, CUstream stream, Function function) {
         uint64_t before = Counters().in_graphs;
-        for (unsigned i = 0; i < ops; i++) {
-            uint64_t a = i;
-            uint32_t b = which;
-            void *params[2] = {&a, &b};
-            cus_launch launch = {};
-            launch.form = CUS_LAUNCH_PLAIN;
-            launch.stream = {stream_, CUS_ABI_LEGACY};
-            launch.f = functions_[i == 0 ? which % 64 : i == 1 ? which / 64 : i * 7919 % 64];
-            const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-            memcpy(launch.dims, dims, sizeof dims);
-            launch.params = params;
-            launch.real = (void *)driver().table.cuLaunchKernel;
-            EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS);
-        }
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
+        driver().journal.clear();
+        for (unsigned i = 0; i < ops; i++)
+            EXPECT_EQ(fake::Launch(stream, functions_[function(i)], i, which), CUDA_SUCCESS);
+        fake::Sync(stream);
+        EXPECT_EQ(driver().journal.size(), ops);
         return (unsigned)(Counters().in_graphs - before);
     }
 
@@ -151,13 +121,11 @@ TEST_F(Growth, StepsBeyondTheBudgetBorrowTheGraphsOfTheirLike) {
     uint64_t built = 0;
     for (int round = 0; round < 16; round++) {
         in_graphs = 0;
-        driver().journal.clear();
         for (unsigned which = 0; which < kSteps; which++)
             in_graphs += AlikeStep(which, kOps);
         if (round == 7)
             built = Counters().built;
     }
-    EXPECT_EQ(driver().journal.size(), kSteps * kOps);
     EXPECT_EQ(Counters().built, built) << "nothing is built again and again";
     EXPECT_GT(in_graphs, kSteps * kOps * 9 / 10);
     EXPECT_GT(Counters().borrowed - before.borrowed, kSteps * 10u);

@@ -1,14 +1,12 @@
 // The page of a process: it comes with the first deferred launch, is written when somebody asks and
 // not otherwise, also while nothing is deferred, and goes at the end.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
-#include <functional>
 
 #include "shim/stats/page.h"
 
@@ -25,16 +23,6 @@ namespace {
 
 using fake::driver;
 
-bool Within20s(const std::function<bool()> &condition) {
-    auto start = std::chrono::steady_clock::now();
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() - start > std::chrono::seconds(20))
-            return false;
-        usleep(1000);
-    }
-    return true;
-}
-
 TEST(Live, IsWrittenForThoseWhoAsk) {
     std::string folder = testing::TempDir() + "/live-XXXXXX";
     ASSERT_TRUE(mkdtemp(folder.data()));
@@ -46,27 +34,12 @@ TEST(Live, IsWrittenForThoseWhoAsk) {
     fake::Reset();
     ASSERT_TRUE(cus_engine_start(&driver().table));
     CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    CUfunction functions[5];
-    for (int i = 0; i < 4; i++)
-        functions[i] = fake::MakeFunction("k" + std::to_string(i));
-    functions[4] = fake::MakeFunction("rule");
+    std::vector<CUfunction> functions = fake::MakeFunctions(4);
+    functions.push_back(fake::MakeFunction("rule"));
     auto step = [&] {
-        for (CUfunction f : functions) {
-            uint64_t a = 1;
-            uint32_t b = 2;
-            void *params[2] = {&a, &b};
-            cus_launch launch = {};
-            launch.stream = ref;
-            launch.f = f;
-            const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-            memcpy(launch.dims, dims, sizeof dims);
-            launch.params = params;
-            launch.real = (void *)driver().table.cuLaunchKernel;
-            ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
-        }
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
+        for (CUfunction f : functions)
+            ASSERT_EQ(fake::Launch(stream, f, 1, 2), CUDA_SUCCESS);
+        fake::Sync(stream);
     };
     char path[CUS_PAGE_PATH];
     ASSERT_TRUE(cus_page_path(folder.c_str(), geteuid(), getpid(), path));
@@ -77,22 +50,21 @@ TEST(Live, IsWrittenForThoseWhoAsk) {
     step();
     const char *why;
     int fd = -1;
-    ASSERT_TRUE(Within20s([&] {
+    ASSERT_TRUE(Within(20, [&] {
         struct stat info; // the file is there a moment before it is a page
         return stat(path, &info) == 0 && info.st_size == CUS_PAGE_BYTES &&
                (fd = cus_page_open(path, &why)) >= 0;
     }));
     cus_page page;
-    ASSERT_TRUE(Within20s([&] { return cus_page_read(fd, &page, &why); })) << why;
+    ASSERT_TRUE(Within(20, [&] { return cus_page_read(fd, &page, &why); })) << why;
     EXPECT_EQ(page.answers, 0u) << "nobody asked";
     EXPECT_EQ(asked_by, gettid());
 
     // Three times: by the third the watchdog sleeps for good, and has to be woken.
     for (uint32_t round = 1; round <= 3; round++) {
-        cus_counters counters;
-        cus_engine_counters(&counters);
+        cus_counters counters = fake::Counters();
         cus_page_ask(fd, &page);
-        ASSERT_TRUE(Within20s([&] {
+        ASSERT_TRUE(Within(20, [&] {
             return cus_page_read(fd, &page, &why) && page.answers == round;
         })) << round;
         EXPECT_EQ(page.facts.ops, counters.ops[CUS_OP_LAUNCH]);

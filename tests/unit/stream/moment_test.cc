@@ -1,6 +1,6 @@
 // What goes wrong in one moment costs little, and says nothing of the next one.
 #include "tests/unit/stream/engines.h"
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 enum { OPS = 12, SHAPES = 100 };
@@ -21,9 +22,7 @@ CUstream NewStream() {
 void Turn(CUstream stream, unsigned shape) {
     for (int i = 0; i < OPS; i++)
         ASSERT_EQ(fake::Launch(stream, functions[i], i, 0, 1 + shape), CUDA_SUCCESS);
-    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-    cus_engine_step_end(&ref);
+    fake::Sync(stream);
 }
 
 void Rounds(CUstream stream, int rounds) {
@@ -38,12 +37,6 @@ void Gone(CUstream stream) {
     cus_engine_stream_gone(&ref);
 }
 
-cus_counters Counters() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters;
-}
-
 class Moment : public testing::Test {
   protected:
     // One segment is a step.
@@ -53,8 +46,7 @@ class Moment : public testing::Test {
         setenv("CUSPLICE_HOLD_US", "1000000", 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
-        for (int i = 0; i < OPS; i++)
-            functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions = fake::MakeFunctions(OPS);
     }
     void SetUp() override {
         NothingFails();

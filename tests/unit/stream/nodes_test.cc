@@ -1,7 +1,7 @@
 // What may become a node of a graph and what may not; which graphs a stream has, and until when.
 // Memory is as a table of ranges says, copies and memsets are written into the journal as kernels
 // "copy" (bytes, to, from) and "fill" (elements, to, value).
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,7 @@
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 struct Range {
@@ -40,8 +41,6 @@ const Range kRanges[] = {
 const Range kReservation = {0x50000, 0x8000, CU_MEMORYTYPE_DEVICE, false, 0};
 const uint64_t kDevice = 0x10000, kPinned = 0x20000, kOtherPinned = 0x30000, kManaged = 0x40000,
                kVirtual = 0x50000, kUnmapped = 0x52000, kReadOnly = 0x53000, kPageable = 0x90000;
-
-CUfunction copy_function, fill_function;
 
 CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **values,
                               CUdeviceptr address) {
@@ -91,13 +90,6 @@ CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **value
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-// A memory op as a launch of the function that stands for it.
-CUresult AsLaunch(CUfunction f, size_t size, uint64_t a, uint32_t b, CUstream stream) {
-    void *params[2] = {&a, &b};
-    return driver().table.cuLaunchKernel(f, (unsigned)size, 1, 1, 1, 1, 1, 0, stream, params,
-                                         nullptr);
-}
-
 CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t size, uint64_t a,
                 uint32_t b) {
     void *params[2] = {&a, &b};
@@ -109,68 +101,52 @@ CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t size, u
     return driver().table.cuGraphExecKernelNodeSetParams_v2(exec, node, &kernel);
 }
 
-CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    return AsLaunch(copy_function, bytes, dst, (uint32_t)src, stream);
-}
-CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
-    return AsLaunch(fill_function, n, dst, value, stream);
-}
 CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
-    return AsLaunch(fill_function, n, dst, value, stream);
+    return fake::AsLaunch(fake::FillFunction(), n, dst, value, stream);
 }
 CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
-    return AsLaunch(copy_function, bytes, dst, (uint32_t)(uintptr_t)src, stream);
+    return fake::AsLaunch(fake::CopyFunction(), bytes, dst, (uint32_t)(uintptr_t)src, stream);
 }
 CUresult Fill2D(CUdeviceptr dst, size_t, unsigned char value, size_t width, size_t height,
                 CUstream stream) {
-    return AsLaunch(fill_function, width * height, dst, value, stream);
+    return fake::AsLaunch(fake::FillFunction(), width * height, dst, value, stream);
 }
-CUresult LaunchEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
-    return driver().table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
-                                         c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream,
-                                         params, extra);
-}
-
 // Of calls and libraries that the other tests have nothing to do with.
 const char *const kRules = "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
                            "eager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemsetD16Async_ptsz\n"
                            "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n";
 
-class Nodes : public ::testing::Test {
+class Nodes : public fake::ProgramTest {
   protected:
     static void SetUpTestSuite() {
         if (std::exchange(started_, true))
-            return; // of a suite that is derived from this one
-        setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv(
-            "CUSPLICE_SEGMENT_MAX", "4",
-            1); // the same segments at any pace of the host // the watchdog has a test of its own
+            return;                               // of a suite that is derived from this one
+        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
+        setenv("CUSPLICE_SEGMENT_MAX", "4", 1);   // the same segments at any pace of the host
         setenv("CUSPLICE_GRAPH_MB", "1", 1);
         std::string path = ::testing::TempDir() + "nodes.conf";
         std::ofstream(path) << kRules;
         setenv("CUSPLICE_CONFIG", path.c_str(), 1);
         fake::Reset();
         ASSERT_TRUE(cus_engine_start(&driver().table));
-        copy_function = fake::MakeFunction("copy");
-        fill_function = fake::MakeFunction("fill");
     }
 
     static inline bool started_ = false;
 
     void SetUp() override {
-        fake::Reset();
+        ProgramTest::SetUp();
         cus_driver &t = driver().table;
         t.cuCtxGetDevice = [](CUdevice *device) {
             *device = 0;
             return CUDA_SUCCESS;
         };
         t.cuPointerGetAttributes = PointerGetAttributes;
-        t.cuMemcpyAsync = Copy;
-        t.cuMemsetD8Async = Fill;
+        t.cuMemcpyAsync = fake::Copy;
+        t.cuMemsetD8Async = fake::Fill;
         t.cuMemsetD16Async = Fill16;
-        t.cuMemcpyDtoDAsync_v2 = Copy;
+        t.cuMemcpyDtoDAsync_v2 = fake::Copy;
         t.cuMemcpyHtoDAsync_v2 = CopyIn;
-        t.cuLaunchKernelEx = LaunchEx;
+        t.cuLaunchKernelEx = fake::LaunchEx;
         t.cuGraphMemcpyNodeGetParams = [](CUgraphNode handle, CUDA_MEMCPY3D *params) {
             const auto *node = reinterpret_cast<const fake::Node *>(handle);
             uint32_t src;
@@ -186,7 +162,7 @@ class Nodes : public ::testing::Test {
         t.cuGraphExecMemcpyNodeSetParams = [](CUgraphExec exec, CUgraphNode node,
                                               const CUDA_MEMCPY3D *params, CUcontext) {
             driver().calls["cuGraphExecMemcpyNodeSetParams"]++;
-            return AsNode(exec, node, copy_function, params->WidthInBytes, params->dstDevice,
+            return AsNode(exec, node, fake::CopyFunction(), params->WidthInBytes, params->dstDevice,
                           (uint32_t)params->srcDevice);
         };
         t.cuGraphMemsetNodeGetParams = [](CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *params) {
@@ -200,31 +176,11 @@ class Nodes : public ::testing::Test {
         };
         t.cuGraphExecMemsetNodeSetParams = [](CUgraphExec exec, CUgraphNode node,
                                               const CUDA_MEMSET_NODE_PARAMS *params, CUcontext) {
-            return AsNode(exec, node, fill_function, params->width, params->dst, params->value);
+            return AsNode(exec, node, fake::FillFunction(), params->width, params->dst,
+                          params->value);
         };
         cus_engine_memory_gone();
-        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        for (int i = 0; i < 12; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
     }
-
-    void TearDown() override {
-        cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
-        cus_engine_code_gone();
-    }
-
-    CUresult Launch(CUfunction f, uint64_t a, uint32_t b, CUstream stream) {
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = {stream, CUS_ABI_LEGACY};
-        launch.f = f;
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        return fake::Issue(launch);
-    }
-    CUresult Launch(int i, uint32_t b = 0) { return Launch(functions_[i], 100 + i, b, stream_); }
 
     CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true) {
         uint64_t a = 1;
@@ -248,7 +204,7 @@ class Nodes : public ::testing::Test {
         launch.attrs = config.attrs;
         launch.params = params;
         launch.config = &config;
-        launch.real = (void *)LaunchEx;
+        launch.real = (void *)fake::LaunchEx;
         return cus_engine_launch(&launch);
     }
 
@@ -260,7 +216,7 @@ class Nodes : public ::testing::Test {
         copy.dst = dst;
         copy.src = src;
         copy.bytes = bytes;
-        copy.real = form == CUS_COPY_HTOD ? (void *)CopyIn : (void *)Copy;
+        copy.real = form == CUS_COPY_HTOD ? (void *)CopyIn : (void *)fake::Copy;
         return cus_engine_copy(&copy);
     }
 
@@ -274,7 +230,7 @@ class Nodes : public ::testing::Test {
         memset.height = height;
         memset.pitch = height > 1 ? 64 : 0;
         memset.two_d = height > 1;
-        memset.real = height > 1 ? (void *)Fill2D : (void *)Fill;
+        memset.real = height > 1 ? (void *)Fill2D : (void *)fake::Fill;
         return cus_engine_memset(&memset);
     }
 
@@ -290,29 +246,10 @@ class Nodes : public ::testing::Test {
         return cus_engine_memset(&memset);
     }
 
-    void Sync(CUstream stream = nullptr) {
-        cus_stream_ref ref = {stream ? stream : stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-    }
-
-    std::string Line(const std::string &name, size_t size, uint64_t a, uint32_t b) {
-        return "S" + std::to_string(fake::Of(stream_)->id) + " " + name + "(" +
-               std::to_string(size) + "," + std::to_string(a) + "," + std::to_string(b) + ")";
-    }
-
-    // `steps` steps of 12 launches, checked against the journal.
+    // Steps that are alike.
     void Steps(int steps, uint32_t b = 0) {
-        for (int step = 0; step < steps; step++) {
-            driver().journal.clear();
-            std::vector<std::string> expected;
-            for (int i = 0; i < 12; i++) {
-                ASSERT_EQ(Launch(i, b), CUDA_SUCCESS);
-                expected.push_back(Line("k" + std::to_string(i), 1, 100 + i, b));
-            }
-            Sync();
-            ASSERT_EQ(driver().journal, expected) << "step " << step;
-        }
+        for (; steps; steps--)
+            ASSERT_NO_FATAL_FAILURE(Step(b));
     }
 
     // Is this op, between launches that repeat, deferred in the end? Another one may follow it.
@@ -335,15 +272,6 @@ class Nodes : public ::testing::Test {
         }
         return deferred;
     }
-
-    cus_counters Counters() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
-        return counters;
-    }
-
-    CUstream stream_;
-    std::vector<CUfunction> functions_;
 };
 
 // ---- which ops ----
@@ -531,7 +459,7 @@ TEST_F(Nodes, CopyNodeIsNotPatchedToMemoryOfAnotherFamily) {
                 Launch(i);
             Sync();
             ASSERT_EQ(driver().journal.size(), 9u);
-            EXPECT_EQ(driver().journal[4], Line("copy", 64, kDevice, (uint32_t)from));
+            EXPECT_EQ(driver().journal[4], Line("copy", kDevice, (uint32_t)from, 64));
             if (step == LAST - 1) {
                 EXPECT_GT(driver().calls["cuGraphExecMemcpyNodeSetParams"], 0);
             }
@@ -588,7 +516,7 @@ TEST_F(Nodes, CopyThatIsNeverDeferredComesBehindEverything) {
         return driver().journal.size();
     };
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPinned, 64, CUS_COPY_HTOD); }), 2u);
-    EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
+    EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
     // Of memory that nobody knows, which is no op at all; and by a rule that is about speed alone.
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPageable, 64, CUS_COPY_HTOD); }), 2u);
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kDevice + 64, 64, CUS_COPY_DTOD); }), 1u);
@@ -628,9 +556,9 @@ TEST_F(Nodes, KernelOfALibraryThatIsNeverDeferredComesBehindEverything) {
     driver().journal.clear();
     std::thread([&] { Launch(0); }).join();
     EXPECT_TRUE(driver().journal.empty());
-    Launch(functions_[11], 1, 2, fake::MakeStream(CU_STREAM_NON_BLOCKING));
+    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[11], 1, 2);
     ASSERT_EQ(driver().journal.size(), 2u);
-    EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
+    EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
     EXPECT_FALSE(Deferred([&] { return Launch(11); }));
     cus_engine_code_unloaded((const void *)0x500);
 }
@@ -652,11 +580,12 @@ TEST_F(Nodes, EachStreamHasGraphsOfItsOwn) {
         CUstream stream = streams[step % 2];
         driver().journal.clear();
         for (int i = 0; i < 12; i++)
-            Launch(functions_[i], 100 + i, 0, stream);
-        Sync(stream);
-        std::string id = "S" + std::to_string(fake::Of(stream)->id) + " ";
-        for (const std::string &line : driver().journal)
-            ASSERT_EQ(line.compare(0, id.size(), id), 0) << line;
+            fake::Launch(stream, functions_[i], 100 + i);
+        fake::Sync(stream);
+        std::vector<std::string> expected;
+        for (int i = 0; i < kOps; i++)
+            expected.push_back(fake::Line(stream, "k" + std::to_string(i), 100 + i));
+        ASSERT_EQ(driver().journal, expected);
     }
     std::set<CUstream> seen;
     for (const auto &entry : launched) {
@@ -715,8 +644,8 @@ TEST_F(Nodes, AttributesOfTheLegacyStreamAreKeptToo) {
         copied_from = nullptr;
         for (int step = 0; step < 5; step++) {
             for (int i = 0; i < 12; i++)
-                Launch(functions_[i], 100 + i, 0, CU_STREAM_LEGACY);
-            Sync(CU_STREAM_LEGACY);
+                fake::Launch(CU_STREAM_LEGACY, functions_[i], 100 + i);
+            fake::Sync(CU_STREAM_LEGACY);
         }
         return driver().calls["cuGraphLaunch"];
     };
@@ -769,8 +698,7 @@ TEST_F(Nodes, GraphsOfCodeThatGoesAreDestroyedFirst) {
 TEST_F(Nodes, GraphsStayWithinTheirBudget) {
     uint64_t before = Counters().graph_bytes;
     for (int phrase = 0; phrase < 60; phrase++) {
-        for (int i = 0; i < 12; i++)
-            functions_[i] = fake::MakeFunction("k" + std::to_string(i));
+        functions_ = fake::MakeFunctions(kOps);
         Steps(4);
         if (HasFatalFailure())
             return;
@@ -784,9 +712,9 @@ TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsDefer) {
     driver().journal.clear();
     std::thread([&] { Launch(0); }).join();
     EXPECT_TRUE(driver().journal.empty());
-    Launch(fake::MakeFunction("fresh"), 1, 2, fake::MakeStream(CU_STREAM_NON_BLOCKING));
+    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunction("fresh"), 1, 2);
     ASSERT_EQ(driver().journal.size(), 2u);
-    EXPECT_EQ(driver().journal[0], Line("k0", 1, 100, 0));
+    EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
 }
 
 // The last one: it holds for the rest of the process.

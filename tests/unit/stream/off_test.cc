@@ -1,11 +1,10 @@
 // Once deferring is switched off nothing remains deferred, though a thread was about to begin.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 namespace {
@@ -41,30 +40,10 @@ TEST(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {
         return CUDA_SUCCESS;
     };
     ASSERT_TRUE(cus_engine_start(&driver().table));
-    cus_stream_ref ref = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
-    std::vector<CUfunction> functions;
-    for (int i = 0; i < 8; i++)
-        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
-    auto launch = [&](int i) {
-        uint64_t a = 1;
-        uint32_t b = 2;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = ref;
-        launch.f = functions[i];
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
-    };
-    for (int step = 0; step < 4; step++) {
-        for (int i = 0; i < 8; i++)
-            launch(i);
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-    }
-    ASSERT_GT(driver().calls["cuGraphLaunch"], 0);
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    std::vector<CUfunction> functions = fake::MakeFunctions(8);
+    auto launch = [&](int i) { ASSERT_EQ(fake::Launch(stream, functions[i], 1, 2), CUDA_SUCCESS); };
+    ASSERT_NO_FATAL_FAILURE(fake::Learn(stream, functions));
 
     driver().journal.clear();
     pause_at_query = true;
@@ -75,7 +54,7 @@ TEST(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {
     });
     launch(0);
     off.join();
-    cus_engine_flush(CUS_SCOPE_T, &ref, 7); // a synchronise
+    fake::Sync(stream);
     EXPECT_EQ(driver().journal.size(), 1u);
     launch(1);
     EXPECT_EQ(driver().journal.size(), 2u);

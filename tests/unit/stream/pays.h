@@ -3,9 +3,7 @@
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_PAYS_H
 #define CUSPLICE_TESTS_UNIT_STREAM_PAYS_H
 
-#include "tests/unit/stream/fake_driver.h"
-
-#include <gtest/gtest.h>
+#include "tests/unit/stream/program.h"
 
 #include <random>
 #include <string>
@@ -17,6 +15,7 @@ uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
@@ -27,12 +26,6 @@ uint64_t begin_ns; // what a graph waits for other threads until it is begun
 uint64_t eager_ns; // what a launch by itself takes
 decltype(cus_driver::cuLaunchKernel) real_launch;
 unsigned built; // nodes
-
-cus_counters Counters() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters;
-}
 
 class Pays : public ::testing::Test {
   protected:
@@ -57,8 +50,7 @@ class Pays : public ::testing::Test {
             built += nodes;
         };
         ASSERT_TRUE(cus_engine_start(&driver().table));
-        for (int i = 0; i < FUNCTIONS; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions_ = fake::MakeFunctions(FUNCTIONS);
     }
     void SetUp() override {
         node_ns = 2500;
@@ -78,22 +70,10 @@ class Pays : public ::testing::Test {
         expected_.push_back(function);
     }
     CUresult Issue(unsigned function, uint64_t a) {
-        uint32_t b = 0;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.form = CUS_LAUNCH_PLAIN;
-        launch.stream = {stream_, CUS_ABI_LEGACY};
-        launch.f = functions_[function];
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        return fake::Issue(launch);
+        return fake::Launch(stream_, functions_[function], a);
     }
     void Wait() {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
+        fake::Sync(stream_);
         ASSERT_EQ(driver().journal.size(), expected_.size()) << "each op once";
         driver().journal.clear();
         expected_.clear();

@@ -1,11 +1,11 @@
 // What does not pay is demoted and costs next to nothing from then on; what paid before is known
 // again at once; building is spread over steps by time.
+#include "tests/text.h"
 #include "tests/unit/stream/pays.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <thread>
@@ -75,11 +75,8 @@ TEST_F(Pays, StreamsInTurnAreLeftAlone) {
                 stream_ = streams[i % streams.size()];
                 Launch(Fixed(i), i);
             }
-            for (CUstream stream : streams) {
-                cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-                cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-                cus_engine_step_end(&ref);
-            }
+            for (CUstream stream : streams)
+                fake::Sync(stream);
             Wait();
         }
     };
@@ -335,8 +332,7 @@ TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
 
 // Does that thread of this process wait for something?
 bool Waits(int tid) {
-    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
-    std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::string text = ReadFile("/proc/self/task/" + std::to_string(tid) + "/stat");
     size_t end = text.rfind(')');
     return end != std::string::npos && text.compare(end, 3, ") S") == 0;
 }

@@ -1,7 +1,7 @@
 // A build has priority: a thread that is about to issue an op or a graph waits for it, also on a
 // stream that is demoted, but never for long, whatever the build waits for. Where nobody waits
 // builds have no way any more, until one is held up.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -27,22 +27,14 @@ void Launch(CUstream stream, unsigned place, uint64_t a) {
     EXPECT_EQ(fake::Launch(stream, functions[place % functions.size()], a), CUDA_SUCCESS);
 }
 
-void End(CUstream stream) {
-    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-    cus_engine_step_end(&ref);
-}
-
 void Step(CUstream stream, unsigned ops = kOps) {
     for (unsigned place = 0; place < ops; place++)
         Launch(stream, place, 100 + place);
-    End(stream);
+    fake::Sync(stream);
 }
 
 uint64_t GraphLaunches() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters.graph_launches;
+    return fake::Counters().graph_launches;
 }
 
 double MsOf(const std::function<void()> &what) {
@@ -74,8 +66,7 @@ class Way : public testing::Test {
         fake::Reset();
         driver().fail = Building;
         ASSERT_TRUE(cus_engine_start(&driver().table));
-        for (int i = 0; i < 16; i++)
-            functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions = fake::MakeFunctions(16);
     }
     Way() {
         build_as_at_start();
@@ -110,7 +101,7 @@ TEST_F(Way, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
                 for (unsigned place = 0; place < kSegment; place++)
                     Launch(graphs, place, 100 + place);
             }));
-            End(graphs);
+            fake::Sync(graphs);
         }).join();
     };
     for (int step = 0; step < 6; step++)
@@ -132,7 +123,7 @@ TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
         random = random * 1664525 + 1013904223;
         Launch(alone, random >> 24, i);
         if (i % 400 == 399)
-            End(alone);
+            fake::Sync(alone);
     }
     // Another thread, which knows that the stream is demoted.
     std::promise<void> ready, builds, looked;
@@ -201,14 +192,14 @@ TEST_F(Way, WhatWasDeferredForLongEnoughWaitsForNoBuild) {
         std::thread([&] {
             segment();
             waited[0] = last();
-            End(graphs);
+            fake::Sync(graphs);
         }).join();
         std::thread([&] {
             segment();
             hold_gate(
                 [] { std::this_thread::sleep_for(std::chrono::milliseconds(kHoldMs + 100)); });
             waited[1] = last();
-            End(graphs);
+            fake::Sync(graphs);
         }).join();
     };
     uint64_t launches = GraphLaunches();

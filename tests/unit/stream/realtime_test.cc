@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "shim/base/thread.h"
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 namespace {
 
@@ -68,8 +68,7 @@ class Realtime : public testing::Test {
             return CUDA_SUCCESS;
         };
         ASSERT_TRUE(cus_engine_start(&fake::driver().table));
-        for (int i = 0; i < kOps; i++)
-            functions_[i] = fake::MakeFunction("k" + std::to_string(i));
+        functions_ = fake::MakeFunctions(kOps);
         Turn();
     }
     // To a new stream, whose step is known then and goes out as a graph.
@@ -86,11 +85,7 @@ class Realtime : public testing::Test {
             Launch(i);
         Wait();
     }
-    void Wait() {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
-    }
+    void Wait() { fake::Sync(stream_); }
     // Does the first op of a step reach the driver at once?
     bool GoesOut() {
         int before = g_issued;
@@ -110,14 +105,10 @@ class Realtime : public testing::Test {
         EXPECT_NE(g_issued, before) << "stuck";
         Wait();
     }
-    uint64_t Counted() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
-        return counters.fallbacks[CUS_FALLBACK_REALTIME];
-    }
+    uint64_t Counted() { return fake::Counters().fallbacks[CUS_FALLBACK_REALTIME]; }
 
     CUstream stream_;
-    CUfunction functions_[kOps];
+    std::vector<CUfunction> functions_;
 };
 
 TEST_F(Realtime, WatchdogRunsAboveAThreadThatPolls) {

@@ -1,9 +1,9 @@
 // A program that is recorded leaves the same records whether its ops take the hot path or the long
 // way: the same kinds, streams, shapes, params, results and fates, in the same order, among the
 // same calls, flushes and graph launches.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
-#include "tools/trace/reader.h"
+#include "tests/unit/trace/opened.h"
 
 extern "C" {
 #include "shim/trace/record.h"
@@ -15,7 +15,6 @@ extern "C" {
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
 namespace {
 
@@ -52,19 +51,6 @@ CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
     return launch_by_pointers(f, gx, gy, gz, bx, by, bz, shared, stream, params, nullptr);
 }
 
-CUfunction copy_function, fill_function;
-CUresult AsLaunch(CUfunction f, size_t size, uint64_t a, uint32_t b, CUstream stream) {
-    void *params[2] = {&a, &b};
-    return driver().table.cuLaunchKernel(f, (unsigned)size, 1, 1, 1, 1, 1, 0, stream, params,
-                                         nullptr);
-}
-CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
-    return AsLaunch(copy_function, bytes, dst, (uint32_t)src, stream);
-}
-CUresult Fill(CUdeviceptr dst, unsigned char value, size_t width, CUstream stream) {
-    return AsLaunch(fill_function, width, dst, value, stream);
-}
-
 // One way of going on.
 struct Program {
     bool hot;
@@ -84,7 +70,6 @@ struct Program {
     }
     void Launch(CUfunction f, uint64_t a, uint32_t b, unsigned grid = 1, bool packed = false,
                 bool ex = false, CUstream on = nullptr) {
-        void *params[2] = {&a, &b};
         uint8_t buffer[12];
         size_t bytes = sizeof buffer;
         memcpy(buffer, &a, 8);
@@ -92,16 +77,13 @@ struct Program {
         void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
                          &bytes, CU_LAUNCH_PARAM_END};
         CUlaunchConfig config = {};
-        cus_launch launch = {};
-        launch.stream = {on ? on : stream, abi};
-        launch.f = f;
-        const uint32_t dims[7] = {grid, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        if (packed)
+        fake::Call call(on ? on : stream, f, a, b, grid);
+        cus_launch &launch = call.launch;
+        launch.stream.abi = abi;
+        if (packed) {
             launch.extra = extra;
-        else
-            launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
+            launch.params = nullptr;
+        }
         if (ex) {
             config.gridDimX = grid;
             config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
@@ -121,7 +103,7 @@ struct Program {
         memset.elem = 1;
         memset.width = 64;
         memset.height = 1;
-        memset.real = (void *)Fill;
+        memset.real = (void *)fake::Fill;
         Do(recorded_memset, cus_engine_memset, memset);
     }
     void Memcpy() {
@@ -131,13 +113,8 @@ struct Program {
         copy.dst = kDevice;
         copy.src = kDevice + 512;
         copy.bytes = 96;
-        copy.real = (void *)Copy;
+        copy.real = (void *)fake::Copy;
         Do(recorded_copy, cus_engine_copy, copy);
-    }
-    void Sync(CUstream on) {
-        cus_stream_ref ref = {on, abi};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
     }
     void Run() {
         for (unsigned step = 0; step < 24; step++) {
@@ -158,18 +135,11 @@ struct Program {
             if (step % 7 == 6) {
                 cus_engine_memory_gone();
                 Launch(functions[0], 1, 1, 1, false, false, other);
-                Sync(other);
+                fake::Sync(other, abi);
             }
-            Sync(stream);
+            fake::Sync(stream, abi);
         }
     }
-};
-
-struct Read {
-    explicit Read(const std::string &path) : trace(cst_open(path.c_str(), error, sizeof error)) {}
-    ~Read() { cst_free(trace); }
-    char error[512];
-    cst_trace *trace;
 };
 
 // Everything but when it was.
@@ -199,8 +169,8 @@ class Recorded : public ::testing::TestWithParam<bool> {
         launch_by_pointers = t.cuLaunchKernel;
         t.cuLaunchKernel = LaunchKernel;
         t.cuPointerGetAttributes = PointerGetAttributes;
-        t.cuMemcpyAsync = Copy;
-        t.cuMemsetD8Async = Fill;
+        t.cuMemcpyAsync = fake::Copy;
+        t.cuMemsetD8Async = fake::Fill;
         // No graph can be changed: where memory went, ops go out one by one.
         t.cuGraphMemcpyNodeGetParams = [](CUgraphNode, CUDA_MEMCPY3D *) {
             return CUDA_ERROR_NOT_SUPPORTED;
@@ -212,23 +182,15 @@ class Recorded : public ::testing::TestWithParam<bool> {
             *device = 0;
             return CUDA_SUCCESS;
         };
-        t.cuLaunchKernelEx = [](const CUlaunchConfig *c, CUfunction f, void **params,
-                                void **extra) {
-            return driver().table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ,
-                                                 c->blockDimX, c->blockDimY, c->blockDimZ,
-                                                 c->sharedMemBytes, c->hStream, params, extra);
-        };
-        copy_function = fake::MakeFunction("copy");
-        fill_function = fake::MakeFunction("fill");
+        t.cuLaunchKernelEx = fake::LaunchEx;
         program_.stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         program_.other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        for (int i = 0; i < 12; i++)
-            program_.functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        program_.functions = fake::MakeFunctions(12);
         program_.eager = fake::MakeFunction("eager_one");
     }
 
     // In a process of its own.
-    std::unique_ptr<Read> Run(bool hot) {
+    Trace Run(bool hot) {
         std::string path = testing::TempDir() + "recorded" + std::to_string(getpid()) +
                            (hot ? "hot" : "long") + ".cst";
         unlink(path.c_str());
@@ -253,7 +215,7 @@ class Recorded : public ::testing::TestWithParam<bool> {
         int status = 1;
         EXPECT_EQ(waitpid(child, &status, 0), child);
         EXPECT_EQ(status, 0);
-        return std::make_unique<Read>(path);
+        return OpenGood(path);
     }
 
     Program program_ = {};
@@ -261,19 +223,19 @@ class Recorded : public ::testing::TestWithParam<bool> {
 
 TEST_P(Recorded, SameByTheHotPathAndByTheLongWay) {
     auto hot = Run(true), slow = Run(false);
-    ASSERT_TRUE(hot->trace) << hot->error;
-    ASSERT_TRUE(slow->trace) << slow->error;
-    ASSERT_EQ(hot->trace->n_kinds, slow->trace->n_kinds);
-    for (uint32_t i = 0; i < hot->trace->n_kinds; i++) {
-        const cst_kind *a = hot->trace->kinds[i], *b = slow->trace->kinds[i];
+    ASSERT_TRUE(hot);
+    ASSERT_TRUE(slow);
+    ASSERT_EQ(hot->n_kinds, slow->n_kinds);
+    for (uint32_t i = 0; i < hot->n_kinds; i++) {
+        const cst_kind *a = hot->kinds[i], *b = slow->kinds[i];
         ASSERT_EQ(!a, !b);
         if (a) {
-            EXPECT_STREQ(cst_string(hot->trace, a->name), cst_string(slow->trace, b->name));
+            EXPECT_STREQ(cst_string(hot.get(), a->name), cst_string(slow.get(), b->name));
         }
     }
-    ASSERT_EQ(hot->trace->n_events, slow->trace->n_events);
-    for (size_t i = 0; i < hot->trace->n_events; i++) {
-        const cst_record *a = hot->trace->events[i], *b = slow->trace->events[i];
+    ASSERT_EQ(hot->n_events, slow->n_events);
+    for (size_t i = 0; i < hot->n_events; i++) {
+        const cst_record *a = hot->events[i], *b = slow->events[i];
         ASSERT_EQ(a->type, b->type) << "event " << i;
         ASSERT_EQ(Timeless(a), Timeless(b)) << "event " << i << " of type " << (int)a->type;
         if (a->type == CST_OP) {
@@ -281,8 +243,8 @@ TEST_P(Recorded, SameByTheHotPathAndByTheLongWay) {
             EXPECT_LT(((const cst_op *)a)->host_ns, 4000000000u);
         }
     }
-    EXPECT_EQ(hot->trace->ops, slow->trace->ops);
-    EXPECT_EQ(hot->trace->lost_records + slow->trace->lost_records, 0u);
+    EXPECT_EQ(hot->ops, slow->ops);
+    EXPECT_EQ(hot->lost_records + slow->lost_records, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Moments, Recorded, ::testing::Bool(), [](const auto &given) {

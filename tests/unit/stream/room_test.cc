@@ -13,6 +13,7 @@ extern "C" {
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 class Room : public Adverse {
@@ -63,7 +64,7 @@ TEST_F(Room, NothingIsBuiltBesideAKernelThatStays) {
     Steps(4);
     int built = driver().calls["cuGraphInstantiateWithFlags"];
     no_room();
-    Launch(spin, 1, 1, 1, other); // its first launch counts too
+    fake::Launch(other, spin, 1, 1); // its first launch counts too
     fake::Of(other)->busy = true;
     Regrow(2);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
@@ -77,13 +78,13 @@ TEST_F(Room, NothingIsBuiltBesideAKernelThatStays) {
 TEST_F(Room, AKernelOfASuspendedThreadMaySpinToo) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Launch(spin, 1, 1, 1, other); // it is known from here on, and over
+    fake::Launch(other, spin, 1, 1); // it is known from here on, and over
     Steps(4);
     no_room();
     int built = driver().calls["cuGraphInstantiateWithFlags"];
     ASSERT_GT(built, 0);
     cus_engine_suspend(true);
-    Launch(spin, 1, 1, 1, other);
+    fake::Launch(other, spin, 1, 1);
     cus_engine_suspend(false);
     fake::Of(other)->busy = true;
     Regrow(2);
@@ -154,10 +155,10 @@ class FirstLaunch : public Room {
 
 TEST_F(FirstLaunch, BySuspendedThreadIsNoticed) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Launch(functions_[1], 1, 1, 1, other);
+    fake::Launch(other, functions_[1], 1, 1);
     Check(other, [&](CUfunction f) {
         cus_engine_suspend(true);
-        EXPECT_EQ(Launch(f, 1, 1, 1, other), CUDA_SUCCESS);
+        EXPECT_EQ(fake::Launch(other, f, 1, 1), CUDA_SUCCESS);
         cus_engine_suspend(false);
     });
 }
@@ -168,34 +169,26 @@ TEST_F(FirstLaunch, OnAStreamThatIsLeftAloneIsNoticed) {
     unsigned random = 1;
     for (int i = 0; i < 16000; i++) {
         random = random * 1664525 + 1013904223;
-        Launch(functions_[random >> 24 & 7], random, i, 1, other);
+        fake::Launch(other, functions_[random >> 24 & 7], random, i);
         if (i % 400 == 399) {
             cus_engine_flush(CUS_SCOPE_T, &ref, 7);
             cus_engine_step_end(&ref);
         }
     }
     uint64_t passed = Counters().eager_by[CUS_EAGER_PASSTHROUGH];
-    Launch(functions_[1], 1, 1, 1, other);
+    fake::Launch(other, functions_[1], 1, 1);
     ASSERT_EQ(Counters().eager_by[CUS_EAGER_PASSTHROUGH], passed + 1) << "not left alone";
-    Check(other, [&](CUfunction f) { EXPECT_EQ(Launch(f, 1, 1, 1, other), CUDA_SUCCESS); });
+    Check(other, [&](CUfunction f) { EXPECT_EQ(fake::Launch(other, f, 1, 1), CUDA_SUCCESS); });
 }
 
 // Nobody can be asked when a kernel on a per-thread stream ends: nothing is built behind one that
 // may spin. Until then first launches there are noticed as elsewhere.
 TEST_F(FirstLaunch, OnAPerThreadStreamIsNoticed) {
     auto quietly = [](CUfunction f) {
-        uint64_t a = 1;
-        uint32_t b = 2;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = {CU_STREAM_PER_THREAD, CUS_ABI_PTSZ};
-        launch.f = f;
-        const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.real = (void *)driver().table.cuLaunchKernel;
+        fake::Call call(CU_STREAM_PER_THREAD, f, 1, 2);
+        call.launch.stream.abi = CUS_ABI_PTSZ;
         // By another thread: its own might ask it.
-        std::thread([&] { EXPECT_EQ(fake::Issue(launch), CUDA_SUCCESS); }).join();
+        std::thread([&] { EXPECT_EQ(fake::Issue(call.launch), CUDA_SUCCESS); }).join();
     };
     uint64_t passed = Counters().eager_by[CUS_EAGER_PASSTHROUGH];
     uint64_t fallen = Counters().fallbacks[CUS_FALLBACK_ROOM];
@@ -225,7 +218,7 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     };
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
-    Launch(functions_[1], 1, 1, 1, other);
+    fake::Launch(other, functions_[1], 1, 1);
     int alive = driver().calls["cuGraphInstantiateWithFlags"];
     ASSERT_GT(alive, 0);
     EXPECT_FALSE(cus_engine_give_memory_back(4ull << 30))
@@ -279,7 +272,7 @@ TEST_F(Room, IsMadeNoFurtherOnceSomethingRuns) {
     static int made;
     made = 0;
     Launch(0);
-    Launch(functions_[1], 1, 1, 1, other);
+    fake::Launch(other, functions_[1], 1, 1);
     Sync();
     no_room();
     fake::Of(stream_)->busy = true;
@@ -375,9 +368,9 @@ TEST_F(Room, PerThreadStreamOfAThreadThatEndedIsNotTheNextOnes) {
     Launch(0);
     Sync();
     no_room();
-    std::thread([&] { Launch(functions_[1], 1, 1, 1, CU_STREAM_PER_THREAD); }).join();
+    std::thread([&] { fake::Launch(CU_STREAM_PER_THREAD, functions_[1], 1, 1); }).join();
     std::thread([&] {
-        Launch(functions_[1], 1, 1, 1, CU_STREAM_PER_THREAD);
+        fake::Launch(CU_STREAM_PER_THREAD, functions_[1], 1, 1);
         Steps(6);
     }).join();
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
@@ -464,8 +457,8 @@ TEST_F(Room, TwoSpinnersAreOverWhenBothAre) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream one = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     CUstream two = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Launch(spin, 1, 1, 1, one);
-    Launch(spin, 1, 1, 1, two);
+    fake::Launch(one, spin, 1, 1);
+    fake::Launch(two, spin, 1, 1);
     no_room();
     fake::Of(one)->busy = true;
     Steps(6);
@@ -478,7 +471,7 @@ TEST_F(Room, TwoSpinnersAreOverWhenBothAre) {
 TEST_F(Room, SpinnersStreamIsNotQueriedWhileItCaptures) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Launch(spin, 1, 1, 1, other);
+    fake::Launch(other, spin, 1, 1);
     no_room();
     fake::Of(other)->program_captures = true; // a query would spoil the capture
     static CUstream captures;
@@ -502,7 +495,7 @@ TEST_F(Room, ASynchronisedEventIsNoProofThatASpinnerEnded) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(2);
     no_room();
-    Launch(spin, 1, 1, 1, other);
+    fake::Launch(other, spin, 1, 1);
     fake::Of(other)->busy = true;
     cus_engine_step_end(nullptr);
     EXPECT_EQ(cus_engine_take_error(nullptr, 0), CUDA_SUCCESS);
@@ -522,7 +515,7 @@ TEST_F(Room, ASynchronisedEventIsNoProofThatASpinnerEnded) {
 TEST_F(Room, AKernelThatMaySpinIsOneAlsoWhereItsArgumentsCannotBeRead) {
     CUfunction spin = fake::MakeFunction("spin_allreduce");
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Launch(spin, 1, 1, 1, other);
+    fake::Launch(other, spin, 1, 1);
     Steps(4);
     no_room();
     int built = driver().calls["cuGraphInstantiateWithFlags"];
@@ -531,7 +524,9 @@ TEST_F(Room, AKernelThatMaySpinIsOneAlsoWhereItsArgumentsCannotBeRead) {
     EXPECT_TRUE(driver().journal.empty());
     void *extra[] = {CU_LAUNCH_PARAM_END};
     fake::Of(other)->busy = true;
-    Launch(spin, 1, 1, 1, other, extra); // as NCCL does: a buffer that is not as the layout says
+    fake::Call call(other, spin, 1, 1);
+    call.launch.extra = extra; // as NCCL does: a buffer that is not as the layout says
+    EXPECT_EQ(fake::Issue(call.launch), CUDA_SUCCESS);
     ASSERT_EQ(driver().journal.size(), 2u);
     EXPECT_EQ(driver().journal[0], Line(0, 0));
     Sync();

@@ -4,7 +4,7 @@
 // the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECKS)
 // holds each op to one lock, its engine's, whatever else there may be. A stream on which nothing is
 // ever deferred costs no lock at all.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +19,7 @@ extern "C" {
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 constexpr unsigned kThreads = 8, kOps = 256;
@@ -86,21 +87,13 @@ void Launch(CUstream stream, unsigned place) {
     EXPECT_EQ(fake::Launch(stream, functions[place % functions.size()], 100 + place), CUDA_SUCCESS);
 }
 
-cus_counters Counters() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters;
-}
-
 // Steps until a whole one goes out in graphs that are there already.
 bool Teach(CUstream stream) {
-    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
     for (int step = 0; step < 40; step++) {
         cus_counters before = Counters();
         for (unsigned place = 0; place < kOps; place++)
             Launch(stream, place);
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
+        fake::Sync(stream);
         cus_counters after = Counters();
         if (after.in_graphs - before.in_graphs == kOps && after.built == before.built)
             return true;
@@ -145,8 +138,7 @@ void Start() {
     table.cuStreamGetGreenCtx = GetGreenCtx;
     ASSERT_TRUE(cus_engine_start(&table));
     table.cuCtxGetCurrent(&context);
-    for (int i = 0; i < 16; i++)
-        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    functions = fake::MakeFunctions(16);
 }
 
 // Its ops and calls go on while the registry's lock is held; the answer is asked for again once

@@ -7,6 +7,7 @@ uint64_t cus_virtual_ns = 1, cus_virtual_unseen_ns; // of the engine under test
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 TEST_F(Adverse, RoomIsNotWaitedForWithoutEnd) {

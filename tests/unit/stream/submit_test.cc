@@ -12,10 +12,11 @@
 #include <thread>
 
 #include "tests/unit/stream/engines.h"
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 constexpr int kOps = 12;
@@ -37,8 +38,7 @@ class Submitted : public testing::Test {
         fake::Reset();
         driver().fail = [this](const std::string &name) { return Meet(name); };
         stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
-        for (int i = 0; i < kOps; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions_ = fake::MakeFunctions(kOps);
         other_ = fake::MakeFunction("other");
         LaunchOther(stream_); // no function's first time any more
         for (int step = 0; step < 8; step++) {
@@ -90,27 +90,18 @@ class Submitted : public testing::Test {
     }
     void Op(int i, uint64_t value, unsigned grid = 1) {
         ASSERT_EQ(fake::Launch(stream_, functions_[i], value, 0, grid), CUDA_SUCCESS);
-        expected_.push_back(Text(stream_, "k" + std::to_string(i), value, grid));
-    }
-    static std::string Text(CUstream stream, const std::string &name, uint64_t value,
-                            unsigned grid = 1) {
-        return "S" + std::to_string(fake::Of(stream)->id) + " " + name + "(" +
-               std::to_string(grid) + "," + std::to_string(value) + ",0)";
+        expected_.push_back(fake::Line(stream_, "k" + std::to_string(i), value, 0, grid));
     }
     void LaunchOther(CUstream stream) {
         value_++;
         ASSERT_EQ(fake::Launch(stream, other_, value_), CUDA_SUCCESS);
-        expected_.push_back(Text(stream, "other", value_));
+        expected_.push_back(fake::Line(stream, "other", value_));
     }
     void StepEnd() {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
         cus_engine_step_end(&ref);
     }
-    void Sync() {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        StepEnd();
-    }
+    void Sync() { fake::Sync(stream_); }
     // The ops of a step, one by one, until some have been submitted, and the thread that has them
     // is stopped. Nothing else of the step has been issued then. Returns how many there were.
     int UntilSubmitted() {
@@ -127,11 +118,6 @@ class Submitted : public testing::Test {
     }
     static uint64_t Reshaped(int i) {
         return cus_tally_of(("k" + std::to_string(i)).c_str(), true)->reshaped;
-    }
-    static cus_counters Counters() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
-        return counters;
     }
     void ExpectAllOut() {
         Join();
@@ -178,13 +164,7 @@ class Submitted : public testing::Test {
             ASSERT_EQ(driver().journal, expected_) << "step " << step;
         }
         EXPECT_GT(Counters().submitted, submit);
-        cus_counters now = Counters();
-        uint64_t ops = 0, went = now.in_graphs;
-        for (uint64_t n : now.ops)
-            ops += n;
-        for (uint64_t n : now.eager_by)
-            went += n;
-        EXPECT_EQ(ops, went);
+        fake::ExpectBalance();
     }
 
     CUstream stream_;

@@ -1,7 +1,7 @@
 // Threads that share streams, while streams, code and contexts come and go and graph calls fail:
 // each thread's ops are issued once, and in the order in which it asked for them, across streams
 // too.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -134,9 +134,8 @@ class Worker {
             Sync(own_[1]);
             break;
         case 7: {
-            cus_counters counters;
             char text[512];
-            cus_engine_counters(&counters);
+            fake::Counters();
             cus_engine_segment_list(text, sizeof text);
             break;
         }
@@ -174,8 +173,7 @@ TEST(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
         {fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeStream(CU_STREAM_DEFAULT), nullptr},
         {},
         fake::MakeFunction("spin_x")};
-    for (int i = 0; i < 21; i++)
-        shared.functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    shared.functions = fake::MakeFunctions(21);
 
     std::vector<std::unique_ptr<Worker>> workers;
     std::vector<std::thread> threads;
@@ -200,16 +198,8 @@ TEST(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
         ASSERT_EQ(sscanf(line.c_str() + line.find('('), "(%*u,%llu,%u)", &op, &thread), 2) << line;
         ASSERT_EQ(op, next[thread]++) << line;
     }
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    uint64_t ops = 0, issued = counters.in_graphs;
-    for (uint64_t n : counters.ops)
-        ops += n;
-    for (uint64_t n : counters.eager_by)
-        issued += n;
-    EXPECT_EQ(ops, total);
-    EXPECT_EQ(issued, total);
-    EXPECT_GT(counters.in_graphs, 0u);
+    EXPECT_EQ(fake::ExpectBalance(), total);
+    EXPECT_GT(fake::Counters().in_graphs, 0u);
 }
 
 } // namespace

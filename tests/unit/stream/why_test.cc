@@ -1,7 +1,7 @@
 // What the engine counts for the reports: each op that goes out by itself, and each run of graphs
 // that ends, under the kernel or the call that made it so; and that these sum up to what was
 // issued.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -45,8 +45,7 @@ class Why : public ::testing::Test {
 
     // Ops issued one by one, and those that the report has a reason for.
     std::pair<uint64_t, uint64_t> Sums() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
+        cus_counters counters = fake::Counters();
         cus_engine_report(&report_, &counters, cus_api_name);
         std::pair<uint64_t, uint64_t> sums = {0, report_.more_launches};
         for (uint64_t n : counters.eager_by)
@@ -69,8 +68,7 @@ class Why : public ::testing::Test {
 
     // "name reason" -> launches, runs
     Counts Breaks() {
-        cus_counters counters;
-        cus_engine_counters(&counters);
+        cus_counters counters = fake::Counters();
         cus_engine_report(&report_, &counters, cus_api_name);
         Counts all;
         for (unsigned i = 0; i < report_.n_breaks; i++)
@@ -98,18 +96,9 @@ class Why : public ::testing::Test {
 
     void Launch(const std::string &name, unsigned grid = 1, unsigned block = 32,
                 CUstream on = nullptr, void **extra = nullptr) {
-        uint64_t a = 1;
-        uint32_t b = 2;
-        void *params[2] = {&a, &b};
-        cus_launch launch = {};
-        launch.stream = {on ? on : stream_, CUS_ABI_LEGACY};
-        launch.f = F(name);
-        const uint32_t dims[7] = {grid, 1, 1, block, 1, 1, 0};
-        memcpy(launch.dims, dims, sizeof dims);
-        launch.params = params;
-        launch.extra = extra;
-        launch.real = (void *)driver().table.cuLaunchKernel;
-        ASSERT_EQ(fake::Issue(launch), CUDA_SUCCESS);
+        fake::Call call(on ? on : stream_, F(name), 1, 2, grid, block);
+        call.launch.extra = extra;
+        ASSERT_EQ(fake::Issue(call.launch), CUDA_SUCCESS);
     }
 
     void Sync() {

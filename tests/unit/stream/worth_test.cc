@@ -1,7 +1,7 @@
 // Programs made from a seed, on a clock that each call of the driver moves by what it takes on an
 // H200 and each op by what the library takes: whatever a program does, what is learned of it is
 // worth what it costs, and nothing is built again and again.
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@ uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
 
 namespace {
 
+using fake::Counters;
 using fake::driver;
 
 // In ns of the host (tests/gpu/RESULTS.md); of the library for an op in a graph, one that is looked
@@ -71,12 +72,6 @@ struct Program {
     }
 };
 
-cus_counters Counters() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters;
-}
-
 // What the library took since the counters were like this.
 uint64_t Own(const cus_counters &before, uint64_t ops) {
     cus_counters now = Counters();
@@ -113,8 +108,7 @@ class Worth : public testing::Test {
             built += nodes;
         };
         ASSERT_TRUE(cus_engine_start(&driver().table));
-        for (int i = 0; i < FUNCTIONS; i++)
-            functions_.push_back(fake::MakeFunction("k" + std::to_string(i)));
+        functions_ = fake::MakeFunctions(FUNCTIONS);
     }
     // Another program: nothing is known of it.
     void Begin() {
@@ -159,9 +153,7 @@ class Worth : public testing::Test {
         asked_++;
     }
     void Wait() {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-        cus_engine_step_end(&ref);
+        fake::Sync(stream_);
         ASSERT_EQ(driver().journal.size(), asked_) << "each op once";
         driver().journal.clear();
         asked_ = 0;

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
+
+#include "tests/text.h"
 
 namespace {
 
@@ -22,12 +23,6 @@ std::string Input(const std::string &name, mode_t mode) {
     std::ofstream(path) << "input";
     EXPECT_EQ(chmod(path.c_str(), mode), 0);
     return path;
-}
-
-std::string Read(const std::string &path) {
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
 }
 
 mode_t Mode(const std::string &path) {
@@ -91,7 +86,7 @@ TEST_F(Beside, AFileThatIsReplacedLendsNoMode) {
     const char *from[] = {in.c_str(), nullptr};
     EXPECT_EQ(beside_write(out.c_str(), false, from, Fill, nullptr), EEXIST);
     EXPECT_EQ(beside_write(out.c_str(), true, from, Fill, nullptr), 0);
-    EXPECT_EQ(Read(out), "whole");
+    EXPECT_EQ(ReadFile(out), "whole");
     EXPECT_EQ(Mode(out), 0600u);
 }
 
@@ -104,7 +99,7 @@ TEST_F(Beside, TheInputIsNeverReplaced) {
     for (const std::string &out : {in, hard, soft})
         for (bool force : {false, true})
             EXPECT_EQ(beside_write(out.c_str(), force, from, Fill, nullptr), BESIDE_INPUT) << out;
-    EXPECT_EQ(Read(in), "input");
+    EXPECT_EQ(ReadFile(in), "input");
     EXPECT_STREQ(beside_why(BESIDE_INPUT), "it is what is read: name another file");
 }
 
@@ -113,8 +108,8 @@ TEST_F(Beside, ALinkIsReplacedAndNotFollowed) {
     ASSERT_EQ(symlink(target.c_str(), soft.c_str()), 0);
     const char *from[] = {in.c_str(), nullptr};
     EXPECT_EQ(beside_write(soft.c_str(), true, from, Fill, nullptr), 0);
-    EXPECT_EQ(Read(target), "input");
-    EXPECT_EQ(Read(soft), "whole");
+    EXPECT_EQ(ReadFile(target), "input");
+    EXPECT_EQ(ReadFile(soft), "whole");
     EXPECT_EQ(Mode(soft), 0600u);
 }
 

@@ -57,9 +57,9 @@ TEST(Golden, TheWriterStillMakesTheSameBytes) {
     Synth s(path);
     WriteGolden(&s);
     ASSERT_EQ(s.Close(), 0);
-    std::string made = ReadAll(path);
+    std::string made = ReadFile(path);
     EXPECT_LT(made.size(), 20000u);
-    EXPECT_TRUE(made == ReadAll(golden));
+    EXPECT_TRUE(made == ReadFile(golden));
 }
 
 } // namespace

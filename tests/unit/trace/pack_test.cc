@@ -7,20 +7,12 @@
 
 #include <csignal>
 #include <fstream>
-#include <sstream>
 
 #include "tests/unit/trace/synth.h"
 #include "tools/trace/pack.h"
 #include "tools/trace/reader.h"
 
 namespace {
-
-std::string Bytes(const std::string &path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
 
 bool There(const std::string &path) {
     return access(path.c_str(), F_OK) == 0;
@@ -57,9 +49,9 @@ std::string Pack(const std::string &path) {
 
 TEST(Pack, SaysTheSameInLessRoom) {
     std::string path = Made("whole.cst");
-    size_t before = Bytes(path).size();
+    size_t before = ReadFile(path).size();
     EXPECT_EQ(Pack(path), "");
-    EXPECT_LT(Bytes(path).size(), before / 10);
+    EXPECT_LT(ReadFile(path).size(), before / 10);
     EXPECT_FALSE(There(path + ".packed"));
     char error[512];
     cst_trace *trace = cst_open(path.c_str(), error, sizeof error);
@@ -75,18 +67,18 @@ TEST(Pack, SaysTheSameInLessRoom) {
     EXPECT_EQ(got, std::string(300000, 'x'));
     cst_free(trace);
     // Again: what is packed stays packed.
-    std::string packed = Bytes(path);
+    std::string packed = ReadFile(path);
     EXPECT_EQ(Pack(path), "");
-    EXPECT_EQ(Bytes(path), packed);
+    EXPECT_EQ(ReadFile(path), packed);
 }
 
 TEST(Pack, WhatCannotBePackedIsAsItWas) {
     std::string torn = Made("torn.cst", true);
-    std::string whole = Bytes(torn);
+    std::string whole = ReadFile(torn);
     ASSERT_EQ(truncate(torn.c_str(), static_cast<off_t>(whole.size() - 100)), 0);
-    std::string before = Bytes(torn);
+    std::string before = ReadFile(torn);
     EXPECT_NE(Pack(torn).find("is not a whole trace"), std::string::npos);
-    EXPECT_EQ(Bytes(torn), before);
+    EXPECT_EQ(ReadFile(torn), before);
     EXPECT_FALSE(There(torn + ".packed") || There(torn + ".packed.partial"));
 
     std::string other = testing::TempDir() + "pack_other_" + std::to_string(getpid());
@@ -95,15 +87,15 @@ TEST(Pack, WhatCannotBePackedIsAsItWas) {
 
     std::string taken = Made("taken.cst");
     std::ofstream(taken + ".packed") << "somebody's";
-    before = Bytes(taken);
+    before = ReadFile(taken);
     EXPECT_NE(Pack(taken).find(".packed: "), std::string::npos);
-    EXPECT_EQ(Bytes(taken), before);
-    EXPECT_EQ(Bytes(taken + ".packed"), "somebody's");
+    EXPECT_EQ(ReadFile(taken), before);
+    EXPECT_EQ(ReadFile(taken + ".packed"), "somebody's");
     EXPECT_NE(Pack("/nowhere/x.cst").find("/nowhere/x.cst: No such file"), std::string::npos);
 }
 
 TEST(Pack, NoRoomOnTheDisk) {
-    std::string path = Made("full.cst"), before = Bytes(path);
+    std::string path = Made("full.cst"), before = ReadFile(path);
     rlimit limit, was;
     getrlimit(RLIMIT_FSIZE, &was);
     limit = was;
@@ -113,7 +105,7 @@ TEST(Pack, NoRoomOnTheDisk) {
     std::string error = Pack(path);
     setrlimit(RLIMIT_FSIZE, &was);
     EXPECT_NE(error.find("File too large"), std::string::npos) << error;
-    EXPECT_EQ(Bytes(path), before);
+    EXPECT_EQ(ReadFile(path), before);
     EXPECT_FALSE(There(path + ".packed") || There(path + ".packed.partial"));
 }
 

@@ -137,7 +137,7 @@ const std::map<std::string, size_t> sizes = {
 
 std::map<std::string, std::vector<Field>> Tables() {
     std::map<std::string, std::vector<Field>> tables;
-    std::istringstream text(ReadAll("shim/trace/README.md"));
+    std::istringstream text(ReadFile("shim/trace/README.md"));
     std::string line, current;
     while (std::getline(text, line)) {
         if (line.compare(0, 11, "### struct ") == 0)
@@ -175,7 +175,7 @@ TEST(Readme, FieldsFillTheirStructs) {
 }
 
 TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
-    std::string text = ReadAll("shim/trace/README.md");
+    std::string text = ReadFile("shim/trace/README.md");
     const std::pair<int, const char *> types[] = {{CST_STRING, "cst_string"},
                                                   {CST_THREAD, "cst_thread"},
                                                   {CST_STREAM, "cst_stream"},

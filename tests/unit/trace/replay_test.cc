@@ -5,23 +5,11 @@
 #include <zstd.h>
 
 #include <functional>
-#include <memory>
 
 #include "tests/player/made.h"
-#include "tools/trace/reader.h"
+#include "tests/unit/trace/opened.h"
 
 namespace {
-
-using Trace = std::unique_ptr<cst_trace, void (*)(cst_trace *)>;
-
-std::string error;
-
-Trace Open(const std::string &path) {
-    char text[4096] = "";
-    cst_trace *trace = cst_open(path.c_str(), text, sizeof text);
-    error = text;
-    return Trace(trace, cst_free);
-}
 
 // "" where the bytes are what the file says.
 std::string Load(const Trace &trace, const cst_part *part, std::string *bytes) {
@@ -79,7 +67,7 @@ std::string Small(const std::string &name, bool packed = false,
 TEST(ReplayReader, EverythingComesBackAsItWasWritten) {
     for (bool packed : {false, true}) {
         Trace trace = Open(Small("back.cst", packed));
-        ASSERT_TRUE(trace) << error;
+        ASSERT_TRUE(trace) << open_error;
         const cst_replay &r = trace->replay;
         ASSERT_EQ(r.n_modules, 3u);
         EXPECT_EQ(r.modules[0], nullptr);
@@ -145,14 +133,14 @@ TEST(ReplayReader, WorkIsInTheOrderOfTime) {
         m->s.now = 100;
         m->Event(CST_WORK_SYNC, 0, 5);
     }));
-    ASSERT_TRUE(trace) << error;
+    ASSERT_TRUE(trace) << open_error;
     EXPECT_EQ(trace->replay.works[0]->event, 5u);
     EXPECT_EQ(trace->replay.works[1]->head.ns, 1500u);
 }
 
 TEST(ReplayReader, ChangedDataIsFoundWhenItIsWanted) {
     for (bool packed : {false, true}) {
-        std::string path = Small("changed.cst", packed), bytes = ReadAll(path);
+        std::string path = Small("changed.cst", packed), bytes = ReadFile(path);
         unsigned blocks = 0, refused = 0, found = 0;
         for (size_t at = sizeof(cst_file); at + sizeof(cst_block) <= bytes.size();) {
             cst_block block;
@@ -165,9 +153,10 @@ TEST(ReplayReader, ChangedDataIsFoundWhenItIsWanted) {
                 blocks++;
                 if (!trace) { // what it says of itself makes no sense
                     refused++;
-                    EXPECT_NE(error.find("corrupt: the data block at byte " + std::to_string(at)),
-                              std::string::npos)
-                        << error;
+                    EXPECT_NE(
+                        open_error.find("corrupt: the data block at byte " + std::to_string(at)),
+                        std::string::npos)
+                        << open_error;
                     continue;
                 }
                 bool told = false;
@@ -188,18 +177,18 @@ TEST(ReplayReader, ChangedDataIsFoundWhenItIsWanted) {
 
 TEST(ReplayReader, AFileCutOrChangedAnywhereIsToldOrHarmless) {
     for (bool packed : {false, true}) {
-        std::string path = Small("any.cst", packed), bytes = ReadAll(path);
+        std::string path = Small("any.cst", packed), bytes = ReadFile(path);
         uint64_t sum = 0;
         for (size_t i = 0; i < bytes.size(); i += 3) {
             WriteAll(path, bytes.substr(0, i));
             Trace cut = Open(path);
-            sum += cut ? Touch(cut) : error.size();
+            sum += cut ? Touch(cut) : open_error.size();
             EXPECT_TRUE(!cut || !cut->closed);
             std::string broken = bytes;
             broken[i] = static_cast<char>(broken[i] + 1 + static_cast<char>(i % 250));
             WriteAll(path, broken);
             Trace flipped = Open(path);
-            sum += flipped ? Touch(flipped) : error.size();
+            sum += flipped ? Touch(flipped) : open_error.size();
         }
         EXPECT_GT(sum, 0u);
     }
@@ -221,9 +210,9 @@ TEST(ReplayReader, WhatRefersToNothingIsRefused) {
     };
     for (const auto &more : bad) {
         EXPECT_FALSE(Open(Small("nothing.cst", false, more)));
-        EXPECT_NE(error.find("refers to what is not defined, or is too short for it"),
+        EXPECT_NE(open_error.find("refers to what is not defined, or is too short for it"),
                   std::string::npos)
-            << error << " of " << &more - bad;
+            << open_error << " of " << &more - bad;
     }
 }
 
@@ -240,7 +229,7 @@ TEST(ReplayReader, FunctionsThatDoNotHoldTogetherAreRefused) {
             *argument = {what == 3 ? 4u : 0u, 8};
         });
         EXPECT_FALSE(Open(path)) << what;
-        EXPECT_NE(error.find("makes no sense (type 65"), std::string::npos) << error;
+        EXPECT_NE(open_error.find("makes no sense (type 65"), std::string::npos) << open_error;
     }
 }
 
@@ -257,8 +246,9 @@ TEST(ReplayReader, ArgumentsThatOverlapAreRefused) {
             arguments[0] = {0, 4};
             arguments[1] = {second, second ? 4u : 8u};
         }));
-        EXPECT_EQ(trace != nullptr, second == 4) << error;
-        EXPECT_EQ(error.find("makes no sense (type 65") == std::string::npos, second == 4) << error;
+        EXPECT_EQ(trace != nullptr, second == 4) << open_error;
+        EXPECT_EQ(open_error.find("makes no sense (type 65") == std::string::npos, second == 4)
+            << open_error;
     }
 }
 
@@ -272,11 +262,12 @@ TEST(ReplayReader, DataOfAnotherLengthThanItSaysIsRefused) {
             cst_out_block(&m->s.out, CST_BLOCK_DATA, 0, raw.data(), raw.size(), raw.size());
         });
         EXPECT_FALSE(Open(path)) << what;
-        EXPECT_NE(error.find("corrupt: the data block at byte "), std::string::npos) << error;
+        EXPECT_NE(open_error.find("corrupt: the data block at byte "), std::string::npos)
+            << open_error;
     }
     // Of a newer version: left out.
     Trace trace = Open(Small("newer.cst", false, [](Made *m) { m->Data(9, 0, 0, "x"); }));
-    ASSERT_TRUE(trace) << error;
+    ASSERT_TRUE(trace) << open_error;
     EXPECT_EQ(trace->replay.n_parts, 4u);
 }
 
@@ -315,7 +306,7 @@ TEST(ReplayWhole, PartsFollowEachOther) {
             m->Data(it.of, id, 0, std::string(100, 'a'));
             m->Data(it.of, id, it.second, std::string(50, 'b'));
         }));
-        ASSERT_TRUE(trace) << error;
+        ASSERT_TRUE(trace) << open_error;
         std::string lacks = Lacks(trace.get());
         EXPECT_EQ(lacks.empty(), !*it.says) << lacks;
         EXPECT_NE(lacks.find(it.says), std::string::npos) << lacks;
@@ -324,7 +315,7 @@ TEST(ReplayWhole, PartsFollowEachOther) {
 
 TEST(ReplayWhole, ContentsAreLookedAtWhereThatIsAsked) {
     for (bool packed : {false, true}) {
-        std::string path = Small("contents.cst", packed, [](Made *) {}), bytes = ReadAll(path);
+        std::string path = Small("contents.cst", packed, [](Made *) {}), bytes = ReadFile(path);
         EXPECT_EQ(Lacks(Open(path).get()), "");
         cst_block block;
         for (size_t at = sizeof(cst_file); at + sizeof block <= bytes.size();
@@ -335,7 +326,7 @@ TEST(ReplayWhole, ContentsAreLookedAtWhereThatIsAsked) {
         }
         WriteAll(path, bytes);
         Trace trace = Open(path);
-        ASSERT_TRUE(trace) << error;
+        ASSERT_TRUE(trace) << open_error;
         EXPECT_EQ(Lacks(trace.get(), false), "");
         EXPECT_NE(Lacks(trace.get()).find("does not match its checksum"), std::string::npos);
     }
@@ -351,7 +342,7 @@ TEST(ReplayWhole, AFrameThatSaysMoreThanItHoldsIsFound) {
         cst_out_block(&m->s.out, CST_BLOCK_DATA, CST_BLOCK_ZSTD, frame.data(), frame.size(),
                       sizeof head + 2000);
     }));
-    ASSERT_TRUE(trace) << error;
+    ASSERT_TRUE(trace) << open_error;
     EXPECT_EQ(Lacks(trace.get(), false), "");
     EXPECT_NE(Lacks(trace.get()).find("does not unpack"), std::string::npos);
 }
@@ -362,7 +353,7 @@ TEST(ReplayWhole, DataUnpackToSoMuchInAll) {
             m->Data(CST_DATA_INPUT, 90, static_cast<uint64_t>(i) * (30 << 20),
                     std::string(30 << 20, 0));
     }));
-    ASSERT_TRUE(trace) << error;
+    ASSERT_TRUE(trace) << open_error;
     EXPECT_NE(Lacks(trace.get(), false).find("code, memory and input unpack to more than 64 MiB"),
               std::string::npos);
 }
@@ -373,7 +364,7 @@ TEST(ReplayReader, ATraceThatIsNotReplayableHasNone) {
     s.Thread(1, "");
     ASSERT_EQ(s.Close(), 0);
     Trace trace = Open(path);
-    ASSERT_TRUE(trace) << error;
+    ASSERT_TRUE(trace) << open_error;
     EXPECT_EQ(trace->replay.n_works + trace->replay.n_parts + trace->replay.n_spans, 0u);
     size_t n;
     cst_data_of(trace.get(), CST_DATA_MEMORY, 0, &n);

@@ -6,7 +6,6 @@
 #include <zstd.h>
 
 #include <fstream>
-#include <sstream>
 
 Synth::Synth(const std::string &path, bool packed) : buffer_(CST_SINK), packed_(packed) {
     cst_out_open(&out, path.c_str());
@@ -65,6 +64,8 @@ uint32_t Synth::Stream(uint32_t kind, uint64_t handle, int32_t priority) {
     cst_stream *record = Add<cst_stream>(CST_STREAM);
     record->id = ++streams_;
     record->context = context;
+    record->device = device;
+    record->flags = stream_flags;
     record->handle = handle;
     record->kind = kind;
     record->priority = priority;
@@ -98,11 +99,13 @@ uint32_t Synth::Kind(uint32_t op, const std::string &name, uint32_t param_bytes,
 uint32_t Synth::Kernel(const std::string &mangled, uint32_t param_bytes, uint32_t flags) {
     return Kind(CST_OP_LAUNCH, mangled, param_bytes, flags, 0, 0);
 }
-uint32_t Synth::Memset(uint32_t elem) {
-    return Kind(CST_OP_MEMSET, "cuMemsetD" + std::to_string(8 * elem) + "Async", 24, 0, elem, 0);
+uint32_t Synth::Memset(uint32_t elem, const std::string &call) {
+    std::string usual = "cuMemsetD" + std::to_string(8 * elem) + "Async";
+    return Kind(CST_OP_MEMSET, call.empty() ? usual : call, 24, 0, elem, 0);
 }
-uint32_t Synth::Copy(uint32_t form) {
-    return Kind(CST_OP_COPY, form == 1 ? "cuMemcpyDtoDAsync" : "cuMemcpyAsync", 16, 0, 0, form);
+uint32_t Synth::Copy(uint32_t form, const std::string &call) {
+    std::string usual = form == 1 ? "cuMemcpyDtoDAsync" : "cuMemcpyAsync";
+    return Kind(CST_OP_COPY, call.empty() ? usual : call, 16, 0, 0, form);
 }
 
 cst_op *Synth::Op(uint32_t stream, uint32_t kind) {
@@ -242,13 +245,6 @@ void Synth::Tear() {
     open_ = false;
     close(out.fd);
     rename(out.partial, out.path);
-}
-
-std::string ReadAll(const std::string &path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
 }
 
 void WriteAll(const std::string &path, const std::string &bytes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shim/trace/file.h"
+#include "tests/text.h"
 
 class Synth {
   public:
@@ -19,8 +20,10 @@ class Synth {
     uint32_t Thread(uint32_t tid, const std::string &name);
     uint32_t Stream(uint32_t kind, uint64_t handle, int32_t priority = 0);
     uint32_t Kernel(const std::string &mangled, uint32_t param_bytes = 8, uint32_t flags = 0);
-    uint32_t Memset(uint32_t elem);
-    uint32_t Copy(uint32_t form);
+    // By the driver's name for it, where a test says no other call.
+    uint32_t Memset(uint32_t elem, const std::string &call = "");
+    uint32_t Copy(uint32_t form, const std::string &call = "");
+    uint32_t Params(uint32_t kind) const { return param_bytes_[kind]; } // bytes
 
     // What the next records say, until it is changed.
     uint32_t thread = 1;
@@ -28,7 +31,7 @@ class Synth {
     uint32_t host_ns = 100;
     uint32_t grid = 1, block = 32; // of launches; elements and bytes of memsets and copies: grid
     uint64_t param = 0;            // first 8 bytes of the params
-    uint32_t context = 1;          // of streams
+    uint32_t context = 1, device = 0, stream_flags = 0; // of streams
 
     cst_op *Op(uint32_t stream, uint32_t kind); // deferred
     cst_op *Eager(uint32_t stream, uint32_t kind, const std::string &eager, const std::string &why);
@@ -67,7 +70,6 @@ class Synth {
     bool packed_, open_ = true;
 };
 
-std::string ReadAll(const std::string &path);
 void WriteAll(const std::string &path, const std::string &bytes);
 // A path in the test's folder at which there is nothing.
 std::string Fresh(const std::string &name);

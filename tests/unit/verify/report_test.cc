@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
+
+#include "tests/text.h"
 
 extern "C" {
 #include "shim/verify/report.h"
@@ -30,14 +30,9 @@ struct Held {
 std::string Written() {
     std::string path = testing::TempDir() + "/report." + std::to_string(getpid());
     cus_report_end(path.c_str());
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
+    std::string text = ReadFile(path);
     unlink(path.c_str());
-    return text.str();
-}
-
-bool Has(const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
+    return text;
 }
 
 // One process, one report: the tests of it are one.

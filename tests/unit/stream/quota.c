@@ -1,19 +1,19 @@
-#include "tests/unit/stream/shares.h"
+#include "tests/unit/stream/quota.h"
 
 #include "shim/stream/state.h"
 
 static struct cus_engine engine;
 
-void shares_step(void) {
+void quota_step(void) {
     cus_build_allow(&engine);
 }
 
-void shares_ops(uint32_t ops, bool in_graphs) {
+void quota_ops(uint32_t ops, bool in_graphs) {
     engine.counters.ops[CUS_OP_LAUNCH] += ops;
     engine.counters.in_graphs += in_graphs ? ops : 0;
 }
 
-uint32_t shares_segment(void) {
+uint32_t quota_segment(void) {
     return engine.plan.build_quota;
 }
 
@@ -24,14 +24,14 @@ static bool build(uint32_t nodes, uint64_t ns, uint64_t waited_ns, bool advised)
     return fits;
 }
 
-bool shares_build(uint32_t nodes, uint64_t ns, bool advised) {
+bool quota_build(uint32_t nodes, uint64_t ns, bool advised) {
     return build(nodes, ns, 0, advised);
 }
 
-bool shares_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns) {
+bool quota_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns) {
     return build(nodes, ns, waited_ns, false);
 }
 
-void shares_fail(uint32_t nodes, uint64_t ns) {
+void quota_fail(uint32_t nodes, uint64_t ns) {
     cus_build_failed(&engine, nodes, ns, false);
 }

@@ -3,17 +3,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <thread>
 
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 namespace {
 
 using fake::driver;
-using Clock = std::chrono::steady_clock;
 
 constexpr int kOps = 8;
 
@@ -24,16 +23,8 @@ void Step(CUstream stream, const std::vector<CUfunction> &functions, uint64_t va
         ASSERT_EQ(fake::Launch(stream, functions[i], value + i), CUDA_SUCCESS);
 }
 
-void Sync(CUstream stream) {
-    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-    cus_engine_step_end(&ref);
-}
-
 uint64_t WatchdogFlushes() {
-    cus_counters counters;
-    cus_engine_counters(&counters);
-    return counters.flushes[CUS_CAUSE_WATCHDOG];
+    return fake::Counters().flushes[CUS_CAUSE_WATCHDOG];
 }
 
 TEST(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
@@ -58,21 +49,17 @@ TEST(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
     };
     CUstream stuck = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     CUstream free = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    std::vector<CUfunction> functions;
-    for (int i = 0; i < kOps; i++)
-        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    std::vector<CUfunction> functions = fake::MakeFunctions(kOps);
     uint64_t value = 0;
     for (int step = 0; step < 8; step++)
         for (CUstream stream : {stuck, free}) {
             Step(stream, functions, value += 100);
-            Sync(stream);
+            fake::Sync(stream);
         }
     stops = true;
-    Step(stuck, functions, value += 100, 4); // a segment
-    auto begin = Clock::now();
-    while (!asleep && Clock::now() - begin < std::chrono::seconds(20))
-        usleep(1000);
-    ASSERT_TRUE(asleep);
+    const uint64_t on_its_way = value += 100;
+    Step(stuck, functions, on_its_way, 4); // a segment
+    ASSERT_TRUE(Within(20, [] { return asleep.load(); }));
     usleep(100 * 1000); // it is overdue by now
 
     // Another thread's launch that nobody asks for goes out in time,
@@ -80,42 +67,33 @@ TEST(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
     std::thread([&] {
         other = std::this_thread::get_id();
         Step(free, functions, value += 100, 2);
-        auto begin = Clock::now();
-        while (WatchdogFlushes() == before && Clock::now() - begin < std::chrono::seconds(20))
-            usleep(1000);
+        Within(20, [&] { return WatchdogFlushes() != before; });
         EXPECT_EQ(WatchdogFlushes(), before + 1);
         // and so do whole steps of it, by its own thread, which nobody has to ask.
-        Sync(free);
+        fake::Sync(free);
         for (int step = 0; step < 4; step++) {
             size_t out = driver().journal.size();
             Step(free, functions, value += 100, 4); // a segment
             EXPECT_EQ(driver().journal.size(), out + 4);
-            Sync(free);
+            fake::Sync(free);
         }
     }).join();
     EXPECT_FALSE(awake);
 
     std::atomic<bool> drained{false};
-    begin = Clock::now();
     std::thread leaver([&] {
         cus_engine_drain();
         drained = true;
     });
-    while (!drained && Clock::now() - begin < std::chrono::seconds(20))
-        usleep(1000);
-    EXPECT_TRUE(drained);
+    EXPECT_TRUE(Within(20, [&] { return drained.load(); }));
     awake = true;
     leaver.join();
     // What was on its way arrives, once.
-    std::string last = "S" + std::to_string(fake::Of(stuck)->id) + " k3(1,";
-    auto arrived = [&] {
-        int n = 0;
-        for (const std::string &line : driver().journal)
-            n += line.rfind(last, 0) == 0;
-        return n;
-    };
-    Sync(stuck);
-    EXPECT_EQ(arrived(), 9);
+    fake::Sync(stuck);
+    for (uint64_t step = 100; step <= on_its_way; step += 200) // the other stream's come between
+        EXPECT_EQ(std::count(driver().journal.begin(), driver().journal.end(),
+                             fake::Line(stuck, "k3", step + 3)),
+                  1);
 }
 
 } // namespace

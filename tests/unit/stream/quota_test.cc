@@ -1,5 +1,5 @@
 // No step is held up by building for longer than its share, whoever says what is to be built.
-#include "tests/unit/stream/shares.h"
+#include "tests/unit/stream/quota.h"
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ Step Build(uint32_t launches, uint64_t node_ns, bool advised = true) {
     Step step;
     uint64_t ns = 30000 + SEGMENT * node_ns, saved = SEGMENT * 2400 - 2000;
     for (uint32_t at = 0; at + SEGMENT <= launches; at += SEGMENT) {
-        bool fits = shares_build(SEGMENT, ns, advised);
-        shares_ops(SEGMENT, fits);
+        bool fits = quota_build(SEGMENT, ns, advised);
+        quota_ops(SEGMENT, fits);
         if (fits) {
             step.built += SEGMENT;
             step.late_us += ((double)ns - (double)saved) / 1000;
         }
     }
-    shares_step();
+    quota_step();
     return step;
 }
 
@@ -38,7 +38,7 @@ void Settle() {
         Build(1000, 2500);
 }
 
-TEST(Shares, AStepByAdviceIsInGraphsAtOnce) {
+TEST(Quota, AStepByAdviceIsInGraphsAtOnce) {
     Settle();
     for (uint64_t node_ns : {1000u, 2500u, 6000u, 10000u})
         for (uint32_t launches : {1000u, 10000u}) {
@@ -50,22 +50,22 @@ TEST(Shares, AStepByAdviceIsInGraphsAtOnce) {
 }
 
 // What is large comes early in a step: the share is that of all of it.
-TEST(Shares, AdviceHasTheShareOfTheWholeStepFromItsBeginning) {
+TEST(Quota, AdviceHasTheShareOfTheWholeStepFromItsBeginning) {
     enum { LARGE = 1024, NODE_NS = 11000 };
     for (int step = 0; step < 3; step++)
         Build(10000, NODE_NS); // what a node takes is measured
     for (int i = 0; i < 9; i++) {
-        EXPECT_TRUE(shares_build(LARGE, 30000 + LARGE * NODE_NS, true)) << i;
-        shares_ops(LARGE, true);
+        EXPECT_TRUE(quota_build(LARGE, 30000 + LARGE * NODE_NS, true)) << i;
+        quota_ops(LARGE, true);
     }
-    shares_step();
+    quota_step();
 }
 
-TEST(Shares, WhereBuildingIsVerySlowAdviceIsSpread) {
+TEST(Quota, WhereBuildingIsVerySlowAdviceIsSpread) {
     for (uint64_t node_ns : {20000u, 50000u})
         for (uint32_t launches : {1000u, 10000u}) {
             for (int step = 0; step < 40; step++) // longer ones are forgotten
-                shares_step();
+                quota_step();
             Build(launches, node_ns);
             Build(launches, node_ns);
             Step step = Build(launches, node_ns);
@@ -78,77 +78,77 @@ TEST(Shares, WhereBuildingIsVerySlowAdviceIsSpread) {
 }
 
 // The first graph of a process may take a millisecond, however small it is: the step goes on.
-TEST(Shares, AFirstBuildThatSetsThingsUpIsNotTheWholeShare) {
+TEST(Quota, AFirstBuildThatSetsThingsUpIsNotTheWholeShare) {
     Settle();
-    EXPECT_TRUE(shares_build(4, 5000000, true));
-    EXPECT_TRUE(shares_build(SEGMENT, 340000, true));
-    EXPECT_TRUE(shares_build(SEGMENT, 340000, true));
+    EXPECT_TRUE(quota_build(4, 5000000, true));
+    EXPECT_TRUE(quota_build(SEGMENT, 340000, true));
+    EXPECT_TRUE(quota_build(SEGMENT, 340000, true));
 }
 
 // Not more nodes than the step has launches, however fast they are built.
-TEST(Shares, AdviceBuildsNoMoreThanTheStep) {
+TEST(Quota, AdviceBuildsNoMoreThanTheStep) {
     unsigned built = 0;
     Settle();
-    shares_ops(4000, false);
+    quota_ops(4000, false);
     for (int i = 0; i < 100; i++)
-        built += shares_build(SEGMENT, SEGMENT * 100, true) ? SEGMENT : 0;
+        built += quota_build(SEGMENT, SEGMENT * 100, true) ? SEGMENT : 0;
     EXPECT_GE(built, 4000u);
     EXPECT_LE(built, 4000u + SEGMENT);
-    shares_step();
+    quota_step();
 }
 
 // What advice took is not there for others.
-TEST(Shares, OneShareForAll) {
+TEST(Quota, OneShareForAll) {
     Settle();
-    EXPECT_TRUE(shares_build(SEGMENT, 1000000, true));
-    EXPECT_FALSE(shares_build(SEGMENT, 300000, false));
-    EXPECT_FALSE(shares_build(20, 80000, false));
-    shares_step();
-    EXPECT_TRUE(shares_build(20, 80000, false));
-    shares_step();
+    EXPECT_TRUE(quota_build(SEGMENT, 1000000, true));
+    EXPECT_FALSE(quota_build(SEGMENT, 300000, false));
+    EXPECT_FALSE(quota_build(20, 80000, false));
+    quota_step();
+    EXPECT_TRUE(quota_build(20, 80000, false));
+    quota_step();
 }
 
 // A program that waits for a copy before each of its long steps has a share for each thousand
 // launches of the long one all the same, and does not spend it in the short one.
-TEST(Shares, AreOfTheRunningStepWhateverTheLastOneWas) {
+TEST(Quota, AreOfTheRunningStepWhateverTheLastOneWas) {
     Settle();
     for (int turn = 0; turn < 3; turn++) {
         EXPECT_EQ(Build(8000, 2500, false).built,
                   2000u); // 256 of each thousand, in segments of 125
         unsigned built = 0;
-        while (shares_build(SEGMENT, 300000, false))
+        while (quota_build(SEGMENT, 300000, false))
             built += SEGMENT;
         EXPECT_EQ(built, 250u);
-        shares_step();
+        quota_step();
     }
 }
 
 // Beside many threads each graph waits before it is begun, small ones as long as large ones: that
 // makes none smaller, and fewer of them are built in a step.
-TEST(Shares, SegmentsAreNotSmallerForWhatIsWaitedFor) {
+TEST(Quota, SegmentsAreNotSmallerForWhatIsWaitedFor) {
     enum { SMALL = 20, NODE_NS = 2500, WAITED_NS = 150000, NS = 30000 + SMALL * NODE_NS };
     auto built = [](uint64_t waited) {
         unsigned n = 0;
         for (int step = 0; step < 40; step++) {
-            for (n = 0; n < 12 && shares_build_behind(SMALL, NS + waited, waited); n++)
-                shares_ops(SMALL, true);
-            shares_ops(1000 - n * SMALL, false);
-            shares_step();
+            for (n = 0; n < 12 && quota_build_behind(SMALL, NS + waited, waited); n++)
+                quota_ops(SMALL, true);
+            quota_ops(1000 - n * SMALL, false);
+            quota_step();
         }
         return n;
     };
     Settle();
     unsigned usual = built(0);
-    uint32_t segment = shares_segment();
+    uint32_t segment = quota_segment();
     EXPECT_EQ(usual, 12u);
     EXPECT_EQ(built(WAITED_NS), 2u) << "500 us, and what is saved";
-    EXPECT_EQ(shares_segment(), segment);
+    EXPECT_EQ(quota_segment(), segment);
     EXPECT_EQ(built(0), usual) << "nobody is waited for any more";
 }
 
 // What fails, for want of memory for instance, fails at once, or after long: it says nothing of how
 // long a graph takes, and what it took is taken from the step's share all the same.
-TEST(Shares, WhatFailsIsSpentAndNotMeasured) {
+TEST(Quota, WhatFailsIsSpentAndNotMeasured) {
     auto built = [] {
         unsigned n = Build(1000, 2500, false).built;
         Build(1000, 2500, false);
@@ -156,83 +156,83 @@ TEST(Shares, WhatFailsIsSpentAndNotMeasured) {
     };
     Settle();
     for (int i = 0; i < 40; i++)
-        shares_step();
+        quota_step();
     unsigned usual = built();
     EXPECT_EQ(usual, 250u) << "256 nodes of a thousand launches";
-    uint32_t segment = shares_segment();
+    uint32_t segment = quota_segment();
     for (uint64_t ns : {1000u, 20000000u}) {
         for (int i = 0; i < 20; i++) {
-            shares_fail(SEGMENT, ns);
-            shares_step();
+            quota_fail(SEGMENT, ns);
+            quota_step();
         }
-        EXPECT_EQ(shares_segment(), segment) << ns;
+        EXPECT_EQ(quota_segment(), segment) << ns;
         EXPECT_EQ(built(), usual) << ns;
     }
-    EXPECT_TRUE(shares_build(20, 80000, false));
-    shares_fail(SEGMENT, 1000000);
-    EXPECT_FALSE(shares_build(20, 80000, false)) << "the share is spent";
-    shares_step();
+    EXPECT_TRUE(quota_build(20, 80000, false));
+    quota_fail(SEGMENT, 1000000);
+    EXPECT_FALSE(quota_build(20, 80000, false)) << "the share is spent";
+    quota_step();
 }
 
 // Nor do short steps make the segments of the long ones small.
-TEST(Shares, SegmentsHaveTheShareOfTheLongestStepLately) {
+TEST(Quota, SegmentsHaveTheShareOfTheLongestStepLately) {
     Settle();
     for (int i = 0; i < 40; i++)
-        shares_step();
-    uint32_t least = shares_segment();
+        quota_step();
+    uint32_t least = quota_segment();
     EXPECT_EQ(least, 256u);
     for (int i = 0; i < 2; i++) {
-        shares_ops(8000, false);
-        shares_step();
-        EXPECT_EQ(shares_segment(), 8 * least);
-        shares_ops(1, false);
-        shares_step();
-        EXPECT_GE(shares_segment(), 6 * least);
+        quota_ops(8000, false);
+        quota_step();
+        EXPECT_EQ(quota_segment(), 8 * least);
+        quota_ops(1, false);
+        quota_step();
+        EXPECT_GE(quota_segment(), 6 * least);
     }
     for (int i = 0; i < 40; i++)
-        shares_step();
-    EXPECT_EQ(shares_segment(), least);
+        quota_step();
+    EXPECT_EQ(quota_segment(), least);
     for (uint32_t ops = 900; ops;
          ops = ops * 9 / 10) { // each longer than what the last one faded to
-        shares_ops(ops, false);
-        shares_step();
-        EXPECT_EQ(shares_segment(), least) << ops;
+        quota_ops(ops, false);
+        quota_step();
+        EXPECT_EQ(quota_segment(), least) << ops;
     }
 }
 
 // Beside other load a node may take a hundred times as long. What is formed then is large enough to
 // be measured, and where nothing is built any more that moment is forgotten.
-TEST(Shares, OneBadMomentDoesNotKeepSegmentsSmall) {
+TEST(Quota, OneBadMomentDoesNotKeepSegmentsSmall) {
     Settle();
-    uint32_t usual = shares_segment();
+    uint32_t usual = quota_segment();
     for (int i = 0; i < 40; i++) {
-        shares_build(20, 20 * 250000, false);
-        shares_step();
+        quota_build(20, 20 * 250000, false);
+        quota_step();
     }
-    EXPECT_EQ(shares_segment(), 8u);
+    EXPECT_EQ(quota_segment(), 8u);
     for (int i = 0; i < 40; i++) {
-        EXPECT_TRUE(shares_build(8, 8 * 250000, false)) << "one fits always";
-        shares_step();
+        EXPECT_TRUE(quota_build(8, 8 * 250000, false)) << "one fits always";
+        quota_step();
     }
-    EXPECT_EQ(shares_segment(), 8u) << "it is slow still";
+    EXPECT_EQ(quota_segment(), 8u) << "it is slow still";
     for (int i = 0; i < 1000; i++)
-        shares_step();
-    EXPECT_EQ(shares_segment(), usual);
+        quota_step();
+    EXPECT_EQ(quota_segment(), usual);
 }
 
 // What graphs save in a step may be spent on more of them: it takes no longer than without any.
-TEST(Shares, AStepThatIsInGraphsMayBuildMore) {
+TEST(Quota, AStepThatIsInGraphsMayBuildMore) {
     for (int i = 0; i < 40; i++)
         Build(1000, 8000);
     unsigned before = 0, behind = 0;
-    shares_ops(1000, false);
-    while (shares_build(40, 350000, false))
+    quota_ops(1000, false);
+    while (quota_build(40, 350000, false))
         before += 40;
-    shares_step();
-    shares_ops(1000, true);
-    while (shares_build(40, 350000, false))
+    quota_step();
+    quota_ops(1000, true);
+    while (quota_build(40, 350000, false))
         behind += 40;
-    shares_step();
+    quota_step();
     EXPECT_EQ(before, 40u);  // 500 us
     EXPECT_EQ(behind, 240u); // all that 1000 launches may build
 }

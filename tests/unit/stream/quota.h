@@ -1,6 +1,6 @@
 /* What a step may build, of an engine that nobody else has. */
-#ifndef CUSPLICE_TESTS_UNIT_STREAM_SHARES_H
-#define CUSPLICE_TESTS_UNIT_STREAM_SHARES_H
+#ifndef CUSPLICE_TESTS_UNIT_STREAM_QUOTA_H
+#define CUSPLICE_TESTS_UNIT_STREAM_QUOTA_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,17 +10,17 @@ extern "C" {
 #endif
 
 /* A step ends, and another one begins. */
-void shares_step(void);
+void quota_step(void);
 /* So many ops of the running step were issued. */
-void shares_ops(uint32_t ops, bool in_graphs);
+void quota_ops(uint32_t ops, bool in_graphs);
 /* Ops that a segment may have, of those that are formed now. */
-uint32_t shares_segment(void);
+uint32_t quota_segment(void);
 /* A graph of so many nodes is built, which takes so long, if it fits. */
-bool shares_build(uint32_t nodes, uint64_t ns, bool advised);
+bool quota_build(uint32_t nodes, uint64_t ns, bool advised);
 /* The same where so much of that was waited for other threads. */
-bool shares_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns);
+bool quota_build_behind(uint32_t nodes, uint64_t ns, uint64_t waited_ns);
 /* One is to be built, of which nothing comes after so long. */
-void shares_fail(uint32_t nodes, uint64_t ns);
+void quota_fail(uint32_t nodes, uint64_t ns);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 namespace {
 
@@ -22,20 +22,15 @@ TEST(SubmittedAlone, ManyShapesHaveAGraphEach) {
     fake::Reset();
     ASSERT_TRUE(cus_engine_start(&fake::driver().table));
     CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    std::vector<CUfunction> functions;
-    for (unsigned i = 0; i < 4; i++)
-        functions.push_back(fake::MakeFunction("k" + std::to_string(i)));
+    std::vector<CUfunction> functions = fake::MakeFunctions(4);
     for (int round = 0; round < 40; round++)
         for (unsigned grid = 1; grid <= kShapes; grid++) {
             for (unsigned i = 0; i < 4; i++)
                 ASSERT_EQ(fake::Launch(stream, functions[i], 100 * grid + i, 0, grid),
                           CUDA_SUCCESS);
-            cus_engine_flush(CUS_SCOPE_T, &ref, 7);
-            cus_engine_step_end(&ref);
+            fake::Sync(stream);
         }
-    cus_counters counters;
-    cus_engine_counters(&counters);
+    cus_counters counters = fake::Counters();
     EXPECT_EQ(counters.submitted, 0u);
     EXPECT_GE(counters.built, kShapes);
 }

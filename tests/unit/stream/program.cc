@@ -1,0 +1,117 @@
+#include "tests/unit/stream/program.h"
+
+#include <cstring>
+
+namespace fake {
+
+Call::Call(CUstream stream, CUfunction f, uint64_t a, uint32_t b, unsigned grid, unsigned block)
+    : a_(a), b_(b) {
+    const uint32_t dims[7] = {grid, 1, 1, block, 1, 1, 0};
+    memcpy(launch.dims, dims, sizeof dims);
+    launch.stream = {stream, CUS_ABI_LEGACY};
+    launch.f = f;
+    launch.params = params_;
+    launch.real = (void *)driver().table.cuLaunchKernel;
+}
+
+CUresult Issue(const cus_launch &launch) {
+    if (launch.form == CUS_LAUNCH_PLAIN) {
+        if (hot_passes(launch.stream.handle, launch.stream.abi, launch.f))
+            return driver().table.cuLaunchKernel(launch.f, launch.dims[0], launch.dims[1],
+                                                 launch.dims[2], launch.dims[3], launch.dims[4],
+                                                 launch.dims[5], launch.dims[6],
+                                                 launch.stream.handle, launch.params, launch.extra);
+        if (hot_launch(launch.f, launch.dims, launch.stream.handle, launch.stream.abi,
+                       launch.params, launch.extra))
+            return CUDA_SUCCESS;
+    }
+    return cus_engine_launch(&launch);
+}
+
+CUresult Launch(CUstream stream, CUfunction f, uint64_t a, uint32_t b, unsigned grid, cus_abi abi) {
+    Call call(stream, f, a, b, grid);
+    call.launch.stream.abi = abi;
+    return Issue(call.launch);
+}
+
+void Sync(CUstream stream, cus_abi abi) {
+    cus_stream_ref ref = {stream, abi};
+    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+    cus_engine_step_end(&ref);
+}
+
+std::vector<CUfunction> MakeFunctions(unsigned n) {
+    std::vector<CUfunction> made;
+    for (unsigned i = 0; i < n; i++)
+        made.push_back(MakeFunction("k" + std::to_string(i)));
+    return made;
+}
+
+void Learn(CUstream stream, const std::vector<CUfunction> &functions) {
+    for (int step = 0; step < 4; step++) {
+        for (CUfunction f : functions)
+            ASSERT_EQ(Launch(stream, f, 1, 2), CUDA_SUCCESS);
+        Sync(stream);
+    }
+    ASSERT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
+cus_counters Counters() {
+    cus_counters counters;
+    cus_engine_counters(&counters);
+    return counters;
+}
+
+uint64_t ExpectBalance() {
+    cus_counters counters = Counters();
+    uint64_t ops = 0, issued = counters.in_graphs;
+    for (uint64_t n : counters.ops)
+        ops += n;
+    for (uint64_t n : counters.eager_by)
+        issued += n;
+    EXPECT_EQ(ops, issued);
+    return ops;
+}
+
+void ProgramTest::SetUp() {
+    Reset();
+    stream_ = MakeStream(CU_STREAM_NON_BLOCKING);
+    functions_ = MakeFunctions(kOps);
+}
+
+void ProgramTest::TearDown() {
+    cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+    cus_engine_code_gone();
+}
+
+CUresult ProgramTest::Launch(int i, uint32_t b, unsigned grid) {
+    return fake::Launch(stream_, functions_[i], 100 + i, b, grid);
+}
+
+std::string ProgramTest::Line(const std::string &name, uint64_t a, uint32_t b, unsigned grid) {
+    return fake::Line(stream_, name, a, b, grid);
+}
+
+std::string ProgramTest::Line(int i, uint32_t b, unsigned grid) {
+    return Line("k" + std::to_string(i), 100 + i, b, grid);
+}
+
+void ProgramTest::Step(uint32_t b, unsigned grid) {
+    driver().journal.clear();
+    std::vector<std::string> expected;
+    for (int i = 0; i < kOps; i++) {
+        ASSERT_EQ(Launch(i, b, grid), CUDA_SUCCESS);
+        expected.push_back(Line(i, b, grid));
+    }
+    Sync();
+    ASSERT_EQ(driver().journal, expected);
+}
+
+void ProgramTest::Steps(int steps, uint32_t grow, unsigned grid) {
+    for (int step = 0; step < steps; step++) {
+        SCOPED_TRACE("step " + std::to_string(step));
+        ASSERT_NO_FATAL_FAILURE(Step(step * grow, grid));
+    }
+}
+
+} // namespace fake
