@@ -4,7 +4,7 @@
  * than they save, the library lets ops pass, for longer each time. Two signs end that early: the
  * ops repeat (plan/repeat.h), or a step begins like one whose graphs paid. cus_demotion_decide runs
  * on program threads under the engine's lock, after an op that was issued eagerly. The functions
- * that see passed ops run without a lock; nothing here calls the driver.
+ * that see passed ops run without a lock and never call the driver.
  */
 #include "shim/base/pays.h"
 #include "shim/plan/account.h"
@@ -45,7 +45,7 @@ enum {
      * | new                            | CREDIT                                               |
      * | that pays                      | grows with the gain up to CREDIT_PAID, plus the cost |
      * |                                | of building all its graphs once more                 |
-     * | tried again because it repeats | CREDIT, halved for each demotion since it paid last  |
+     * | tried again because it repeats | CREDIT, halved for each earlier failed try           |
      * | on trial                       | CREDIT / CREDIT_PART, halved likewise                |
      *
      * A loss does not reduce the credit while the share of ops in graphs grows; so a trial can be
