@@ -196,7 +196,7 @@ static int64_t credit_most(struct cus_engine *engine) {
 }
 
 /* Do known ops lead to no graphs? True if at least half of the window's ops were warm, but none was
- * in a graph, none was built, and no build was put off lately that could happen later. */
+ * in a graph, none was built, and no build was put off lately. */
 static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
     return CUS_PAYS(PATIENCE_WASTED) && !window->in_graphs && !window->built &&
            window->warm_ops * 2 >= window->ops && !cus_plan_put_off_lately(&engine->plan);
