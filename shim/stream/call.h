@@ -1,6 +1,6 @@
 /*
  * A call of the program that may be deferred (a launch, memset or copy), and functions that make it
- * as the program asked. Used by engine.c, pass.c and trace.c on program threads.
+ * as the program asked. For engine.c, pass.c and trace.c, on program threads.
  */
 #ifndef CUSPLICE_STREAM_CALL_H
 #define CUSPLICE_STREAM_CALL_H

@@ -127,7 +127,8 @@ static bool streams_idle(const struct cus_engine *engine) {
     return true;
 }
 
-/* Streams without an engine are included: per-thread streams, and streams that no call named. */
+/* Does nothing run in the context? Streams without an engine are included: per-thread streams of
+ * other threads, and streams that no call named. */
 static bool idle(const struct cus_engine *engine) {
     return streams_idle(engine) && cus_room_idle(engine->context) &&
            cus_process.driver->cuCtxSynchronize &&

@@ -1,8 +1,8 @@
 /*
- * Issues what an engine defers: op by op, or as the segment's graph. The thread that completes a
- * segment or flushes calls this file, or the watchdog, with the engine's lock held and its context
- * current. It calls the driver and never takes another engine's lock. A segment that was submitted
- * (submit.h) is issued before anything else here.
+ * Issues what an engine defers: op by op, or as the segment's graph. The watchdog, or the thread
+ * that completes a segment or flushes, calls this file with the engine's lock held and the engine's
+ * context current. The file calls the driver and never takes another engine's lock. A segment that
+ * was submitted (submit.h) is issued before anything else here.
  */
 #include <string.h>
 
@@ -287,7 +287,8 @@ struct found {
     enum cus_choice choice;
     bool advised, tried, built; /* tried: a build was started; built: it succeeded */
     uint64_t patched, build_ns; /* counters before */
-    /* Of a graph that was built: time until the driver began it, and time from fire to launch. */
+    /* Of a graph that was built: time until the driver began the build, and time up to the
+     * launch. */
     uint64_t waited_ns, took_ns;
 };
 
@@ -327,7 +328,7 @@ static bool is_slow(const struct cus_engine *engine) {
 static bool hand_over(struct cus_engine *engine, const struct found *found, uint64_t now) {
     struct cus_plan *plan = &engine->plan;
     struct cus_submit *submit = &engine->submit;
-    /* A real-time thread would wait for a thread that is not. */
+    /* A real-time thread would wait for a thread that is not real-time. */
     if (cus_thread_self.urgency || !cus_submit_pays(submit) || !cus_submit_claim(engine))
         return false;
     memcpy(submit->shapes, plan->reshapes, (plan->segment->n + 63) / 64 * sizeof *submit->shapes);

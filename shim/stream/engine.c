@@ -471,7 +471,8 @@ static CUresult carry_out(struct cus_call *call) {
         engine = state == CUS_DEFER ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
             return cus_pass_by(thread, call, current, state == CUS_DEFER);
-        /* With nothing deferred elsewhere and no legacy ordering, nothing goes first. */
+        /* If nothing is deferred elsewhere and legacy ordering does not apply, nothing goes
+         * first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
         arrives = thread->last != engine || thread->away;
@@ -507,8 +508,8 @@ static CUresult carry_out(struct cus_call *call) {
     CUresult result;
     engine->counters.ops[call->type]++;
     engine->arrived += arrives;
-    /* The thread comes back from another stream. What it had deferred here was issued when it left.
-     * If it had deferred nothing, the plan is only told of the break now. */
+    /* The thread comes back from another stream. Ops that the thread had deferred here were issued
+     * when it left. If there were none, the plan is told of the break only now. */
     if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread)
         take_over(thread, engine);
     else if (arrives && !engine->pending)

@@ -122,9 +122,8 @@ void cus_engine_stream_gone(const struct cus_stream_ref *stream);
 void cus_engine_context_gone(void); /* any context may die: drops everything */
 /* This context has died already: its objects are not touched. */
 void cus_engine_context_ended(CUcontext context);
-void cus_engine_code_gone(
-    /* Any module or library may be unloaded: drops functions, graphs and trees. */
-    void);
+/* Any module or library may be unloaded: drops functions, graphs and trees. */
+void cus_engine_code_gone(void);
 /* Any range may be freed, unmapped or unregistered: forgets all ranges. */
 void cus_engine_memory_gone(void);
 /* For mode verify, which keeps a list of device memory: the program allocated memory at this
@@ -157,7 +156,7 @@ void cus_engine_function_changed(const void *handle);
  * graphs. */
 void cus_engine_stream_changed(const struct cus_stream_ref *stream);
 /* Launches of this function are never deferred from now on (old launch API, texture references).
- * NULL: of no function. */
+ * NULL: launches of any function. */
 void cus_engine_taint(const void *handle);
 
 /* Captures of the program. began: after a begin-capture succeeded; ended: after any end-capture

@@ -149,8 +149,8 @@ static bool begins_work(unsigned row) {
            strncmp(cus_api_rows[row].name, "cuStreamWaitEvent", 17) != 0;
 }
 
-/* Does the call launch on streams that are not looked up? Calls that are in no table are taken not
- * to launch, as few do. */
+/* Does the call launch on streams that are not looked up? A call that is in no table is assumed not
+ * to launch, because few such calls do. */
 static bool launches_elsewhere(unsigned row) {
     return row < CUS_API_ROWS && cus_api_rows[row].kind == CUS_CLASS_BARRIER &&
            strncmp(cus_api_rows[row].name, "cuLaunch", 8) == 0;
@@ -188,8 +188,8 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
      * yet what this call must see issued. */
     if (scope == CUS_SCOPE_NONE || __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
-    /* In mode verify a stream without an op gets an engine too. It may wait for the host, and only
-     * the wait for known streams has a time limit (check_launch.c). */
+    /* In mode verify a stream without an op gets an engine too. Such a stream may wait for the
+     * host, and only the wait for known streams has a time limit (check_launch.c). */
     if (stream && cus_check_on())
         cus_registry_find(thread, *stream, current_context());
     if (launches_elsewhere(row))

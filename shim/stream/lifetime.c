@@ -90,8 +90,9 @@ static bool give_up(void) {
     return false;
 }
 
-/* At exit, a thread may sleep in the driver for ever with its engine locked. It sleeps while it
- * issues what the engine deferred. The program ends without it, as it would without the library. */
+/* At exit, a thread may sleep in the driver for ever with its engine locked. That thread is issuing
+ * all that the engine deferred. The program ends without that thread, as it would without the
+ * library. */
 bool cus_engine_take_in_time(struct cus_engine *engine) {
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER) {
         cus_lock_take(&engine->lock);
@@ -188,7 +189,8 @@ void cus_engine_counters(struct cus_counters *out) {
     out->graph_bytes = __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED);
 }
 
-/* Includes closed engines, because a runtime destroys its streams before the program ends. */
+/* The list of the engine with the most ops in graphs. Closed engines are included, because a
+ * runtime destroys its streams before the program ends. */
 bool cus_engine_segment_list(char *text, size_t bytes) {
     struct cus_process *process = &cus_process;
     uint32_t n = __atomic_load_n(&process->n_engines, __ATOMIC_ACQUIRE);

@@ -1,9 +1,8 @@
 /*
  * The page of this process for `cusplice top`. All of it runs on the watchdog's thread, which holds
  * no lock then, except cus_live_place, cus_live_end and the samples. It takes one engine's lock at
- * a time, and gives up soon if the lock is held: its holder may sleep in the driver, and the
- * watchdog has other engines to look after. Without a reader it costs one system call per LOOK_NS,
- * and none while the watchdog sleeps.
+ * a time, and gives up soon if that lock is held, because the holder may sleep in the driver.
+ * Without a reader it costs one system call per LOOK_NS, and none while the watchdog sleeps.
  */
 #include <errno.h>
 #include <linux/futex.h>

@@ -5,9 +5,9 @@
  * allocated or registered, and that is not managed, is known. Other memory may be pageable, foreign
  * or invalid, and an op on it is issued at once (HAZARDS C4, C6, C10).
  *
- * Virtual memory belongs to no context. For it the driver names the whole reservation as the range,
- * holes included. So the mapping is used as the range. It must allow this device to write, and an
- * op may lie across mappings that touch.
+ * Virtual memory belongs to no context. For virtual memory the driver names the whole reservation
+ * as the range, holes included. So the mapping is used as the range. The mapping must allow this
+ * device to write, and an op may lie across mappings that touch.
  */
 #include <string.h>
 

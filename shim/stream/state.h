@@ -133,8 +133,8 @@ struct cus_engine {
         uint32_t unmeasured;
     } building;
     uint64_t built_nodes; /* lock: nodes built so far, on all graphs */
-    /* Lock: the build that this lock's holder last waited for. Its wait holds up all threads of the
-     * stream. */
+    /* Lock: the build that a holder of the lock last waited for. That wait holds up all threads of
+     * the stream. */
     struct cus_build_waits build_waits;
     bool askable; /* build lock: the stream exists, so it may be asked if it is busy */
     /* Lock: graphs destroyed while the stream may still have been running them. */
@@ -154,9 +154,10 @@ struct cus_engine {
         uint64_t patience;       /* ops for which the stream is not demoted */
         /* Ops of the stream at the last demotion, passed ops not counted. */
         uint64_t left_at;
-        uint64_t learned;    /* ops that learning the last repeat needs */
-        uint64_t tried;      /* ops of patience that the last repeat was given */
-        uint64_t sleep;      /* ops to let pass at the last demotion; 0: none since it paid */
+        uint64_t learned; /* ops that learning the last repeat needs */
+        uint64_t tried;   /* ops of patience that the last repeat was given */
+        uint64_t
+            sleep; /* ops to let pass at the last demotion; 0: no demotion since the stream paid */
         uint32_t unpaid;     /* demotions since the stream paid last */
         uint32_t head_tries; /* of these, demotions after a try because of a step's head */
         uint32_t woken_by;   /* enum cus_wake: why the stream is tried again */
@@ -328,7 +329,8 @@ static inline uint32_t *cus_group_pending(const struct cus_engine *engine) {
     return &cus_process.groups[engine->number % CUS_GROUPS].pending;
 }
 
-/* A walk over the engines that defer ops. Start with `n` set to the number of engines, rest 0. */
+/* A walk over the engines that defer ops. Start with `n` set to the number of engines, and the
+ * other fields 0. */
 struct cus_walk {
     uint32_t n, group, next;
 };
@@ -388,7 +390,7 @@ struct cus_context *cus_registry_context(CUcontext context);
 void cus_registry_forget_device(struct cus_context *context);
 /* All contexts seen so far, linked by `next`. Entries are never freed. */
 struct cus_context *cus_registry_contexts(void);
-/* Is the engine's stream still the one it was made for? Engine lock held. */
+/* Is the engine's stream still the one that the engine was made for? Engine lock held. */
 bool cus_registry_same(struct cus_engine *engine);
 static inline bool cus_ref_is_per_thread(struct cus_stream_ref ref) {
     return ref.handle == CU_STREAM_PER_THREAD || (!ref.handle && ref.abi == CUS_ABI_PTSZ);
@@ -416,8 +418,8 @@ void cus_demotion_start(struct cus_engine *engine);
 /* Demotes the stream if it is time to judge it and graphs do not pay. Called with the engine lock
  * held, after an op was issued alone and recorded. */
 void cus_demotion_decide(struct cus_engine *engine);
-/* A demoted stream's step began with these ops (`head`). A demoted stream's step has ended; engine
- * lock held. */
+/* cus_demoted_head: a step of a demoted stream began with these ops. cus_demoted_step_end: a step
+ * of a demoted stream has ended; engine lock held. */
 void cus_demoted_head(struct cus_engine *engine, uint64_t head);
 void cus_demoted_step_end(struct cus_engine *engine);
 /* A demoted stream's ops repeat. `left`: ops that it was to let pass still. */
@@ -443,7 +445,7 @@ cus_demoted_op(struct cus_engine *engine, uint64_t left, enum cus_op_type type, 
     if (CUS_PAYS(REPEAT) && __builtin_expect(cus_repeat_feed(&engine->repeat, op), 0))
         cus_demoted_repeats(engine, left);
 }
-/* The same without a call to a function. False: it needs a call, and nothing was done. */
+/* The same without a function call. False: a call is needed, and nothing was done. */
 static inline __attribute__((always_inline)) bool cus_demoted_op_only(struct cus_engine *engine,
                                                                       uint64_t left,
                                                                       enum cus_op_type type,
@@ -502,7 +504,7 @@ void cus_advice_load(void);
 bool cus_advice_on(void);
 /* NULL: no advice of earlier runs. */
 struct cus_advice *cus_advice_get(void);
-/* The first word of the signature of each path of a stream's plan. The context is current. */
+/* The seed of the path signatures of a stream's plan. The context is current. */
 uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limits *limits);
 /* A graph was built because of advice. */
 void cus_advice_built(void);
@@ -600,7 +602,7 @@ bool cus_graphs_fit(uint32_t nodes);
 /* Builds a graph of the complete segment from the ops that are being issued (HAZARDS A15). NULL:
  * failed; `no_room` tells if memory was missing. Build lock held. */
 struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
-/* Drops a graph. It is destroyed later if a thread may sleep in a copy now. */
+/* Drops a graph. The graph is destroyed later if a thread may sleep in a copy now. */
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
 /* Destroys the private stream on which graphs are captured. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
@@ -628,7 +630,8 @@ void cus_flush_everything(unsigned cause, enum cus_break reason);
 /* The same, but takes every lock whatever `pending` says. For use after a change that forbids
  * deferral: a thread may have decided to defer just before the change. */
 void cus_flush_for_certain(unsigned cause, enum cus_break reason);
-/* Makes a context current around driver calls if it is not. cus_context_leave undoes that. */
+/* Makes a context current around driver calls, if another one is current. cus_context_leave undoes
+ * that. */
 bool cus_context_enter(CUcontext wanted, bool *pushed);
 void cus_context_leave(bool pushed);
 /* Issues what must precede an op or call on `engine` by legacy ordering and program order (HAZARDS

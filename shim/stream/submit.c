@@ -133,8 +133,8 @@ static struct cus_submit *given_late(void) {
 
 static void *run(void *unused) {
     (void)unused;
-    /* As inside a hook: calls made by a driver callback, such as the program's log, pass the
-     * hooks. */
+    /* As inside a hook: calls from a driver callback, such as the program's log, go to the
+     * driver. */
     cus_thread_self.depth = 1;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
@@ -176,7 +176,7 @@ bool cus_submit_claim(struct cus_engine *engine) {
         !__atomic_compare_exchange_n(&second.has, &nobody, engine, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))
         return false;
-    /* Only the thread that reserved `second` is here. */
+    /* Only the thread that reserved the submit thread is here. */
     if (__atomic_load_n(&second.started, __ATOMIC_RELAXED) == NOT)
         start();
     if (second.started == STARTED)
@@ -213,7 +213,7 @@ static void sleep_on(struct cus_submit *submit) {
     __atomic_store_n(&submit->sleeps, 0, __ATOMIC_RELAXED);
 }
 
-/* The submit thread has not begun with it: the waiting thread does it. */
+/* The submit thread has not begun with the segment, so the waiting thread launches the segment. */
 static void do_it_here(struct cus_submit *submit) {
     struct cus_relaxed relaxed = cus_relax(cus_process.driver);
     work(submit);

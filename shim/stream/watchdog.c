@@ -64,7 +64,7 @@ static bool look(void) {
 
 static void *run(void *unused) {
     (void)unused;
-    cus_thread_self.depth = 1; /* as inside a hook: CUDA calls from driver callbacks pass */
+    cus_thread_self.depth = 1; /* as in a hook: calls from driver callbacks pass */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     unsigned idle = 0;

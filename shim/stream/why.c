@@ -41,8 +41,8 @@ void cus_why_keep_segments(struct cus_engine *engine) {
     cus_lock_give(&cus_process.list_lock);
 }
 
-/* Is this step the first of its kind? Most of its ops made new nodes, and not because the plan
- * forgot the path after another step. */
+/* Is this step the first of its sort? Most of its ops made new nodes, and the plan had not
+ * forgotten these nodes because of another step. */
 static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fresh) {
     return fresh * 2 >= ops && !engine->plan.again;
 }
