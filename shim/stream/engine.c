@@ -1,8 +1,8 @@
 /*
  * Ops: from the program's call to the plan's answer. Runs on program threads inside hooks. The
- * engine lock is held while an op is offered to the plan and while deferred ops are issued. It is
- * not held during the program's own call of an eager op. offer_op decides what becomes of an op;
- * the code before it flushes what other streams and captures demand.
+ * engine lock is held while an op is offered to the plan and while deferred ops are issued. The
+ * lock is not held during the program's own call of an eager op. offer_op decides what becomes of
+ * an op; the code before it flushes what other streams and captures demand.
  */
 #include <string.h>
 
@@ -150,7 +150,8 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
         __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
     }
     __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
-    /* Waking the watchdog takes as long as some ops, and is not the program's pace. */
+    /* Waking the watchdog takes as long as some ops. That time is not part of the program's
+     * pace. */
     if (cus_watchdog_kick())
         __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
 }
@@ -170,7 +171,7 @@ static struct reason forbidden(const struct cus_plan *plan, const struct cus_op 
                   op->kind->policy == CUS_POLICY_EAGER ? CUS_WHY_RULE : CUS_WHY_UNIFORM);
 }
 
-/* Why an op is issued eagerly to which the plan has no objection. */
+/* Why an op is issued eagerly although the plan does not object to it. */
 static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op) {
     if (!cus_process.may_build)
         return CUS_WHY_EAGER_MODE;
@@ -188,8 +189,8 @@ static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_cal
     return cus_kinds_tally(engine->context, call->launch->f, why);
 }
 
-/* The deferred ops were flushed because of this kernel: counts them there, not under the cause of
- * the flush. */
+/* The deferred ops were flushed because of this kernel: counts them under the kernel, not under the
+ * cause of the flush. */
 static void attribute(struct cus_engine *engine, unsigned cause, uint32_t ops,
                       struct cus_tally *tally, enum cus_why why) {
     if (!ops || !tally)

@@ -132,7 +132,7 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     return entry;
 }
 
-/* A hash that is equal in every process. It has neither handles nor numbers that are given out in
+/* A hash that is equal in every process. It covers no handles, and no numbers that are given out in
  * order of appearance. */
 static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key *key,
                           uint64_t code) {

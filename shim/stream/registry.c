@@ -124,7 +124,8 @@ static bool is_known_to_hang(void) {
     return false;
 }
 
-/* Asked once per context, and again after a context died whose address another one may have now. */
+/* Asked once per context, and again after a context died whose address another context may have
+ * now. */
 static bool graphs_hang(struct cus_context *context) {
     enum { UNKNOWN, NO, YES };
     int known = __atomic_load_n(&context->hangs, __ATOMIC_RELAXED);
@@ -310,7 +311,7 @@ static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcon
     return false;
 }
 
-/* Notes a look-up in the place of an outdated one, or in the first place. */
+/* Notes a look-up in a slot that is free or outdated, or else in the first slot of the handle. */
 static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
                        uint32_t epoch) {
     struct cus_known_stream *place = NULL;

@@ -1,10 +1,10 @@
 /*
  * Room: which graphs can be built without a wait for the GPU (HAZARDS A16, G5). A driver keeps the
- * streams and executable graphs of a context in pools. To enlarge a pool it waits until nothing
- * runs in the context, and meanwhile holds a lock that every launch needs. Runs on program threads
- * inside hooks. The build lock, which is innermost, guards room; the engine's lock guards `freed`.
- * Only a stream that is alive is asked: a thread that is about to let a stream die clears `askable`
- * first, under the build lock.
+ * streams and executable graphs of a context in pools. To enlarge a pool, the driver waits until
+ * nothing runs in the context, and meanwhile holds a lock that every launch needs. Runs on program
+ * threads inside hooks. The build lock, which is innermost, guards room; the engine's lock guards
+ * `freed`. Only a stream that is alive is asked: a thread that is about to let a stream die clears
+ * `askable` first, under the build lock.
  *
  * Beside a kernel that runs until the host stops it, a call that enlarges a pool never returns, and
  * no rule need name such a kernel. A call that finds room in a pool returns at once, whatever runs.
@@ -33,18 +33,19 @@
 #include "shim/graph/relax.h"
 #include "shim/stream/trace.h"
 
-/* Room in the pools of a new context: driver 580 has 32 graphs and 4000 nodes. */
+/* What the pools of a new context surely have room for. Driver 580 has room for 32 graphs and 4000
+ * nodes. */
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
     /* How long a thread waits for other streams to end, in ns, while other threads are held up.
-     * After each wait in vain it doubles, up to SETTLE_MAX_NS. */
+     * After each wait in vain this time doubles, up to SETTLE_MAX_NS. */
     SETTLE_NS = 500000,
     SETTLE_MAX_NS = 16000000,
     RESERVE_NS = 8000000, /* how long room is made at a time, in ns */
     /* The pause before the next try, as a multiple of the time waited: AGAIN after a success,
-     * IN_VAIN otherwise, and then at least IN_VAIN_NS. It doubles with each failure once the wait
-     * is at its longest, up to IN_VAIN_MAX_MS; then trying costs a 500th of the time. */
+     * IN_VAIN otherwise, and then at least IN_VAIN_NS. The pause doubles with each failure once the
+     * wait is at its longest, up to IN_VAIN_MAX_MS; then trying costs a 500th of the time. */
     AGAIN = 8,
     IN_VAIN = 16,
     IN_VAIN_NS = 2000000,
@@ -82,9 +83,9 @@ static bool complete(const struct cus_engine *engine) {
 
 /* ---- untracked streams: streams with work and without an engine ----
  *
- * A stream with a handle is asked if it is busy. Only its own thread can ask a per-thread stream,
- * and nobody a destroyed stream. The work of both counts as ended once the program waited: its
- * thread for the stream, or any thread for the context. */
+ * A stream with a handle is asked if it is busy. Only the stream's own thread can ask a per-thread
+ * stream, and nobody can ask a destroyed stream. Their work counts as ended once that thread waited
+ * for its per-thread stream, or the program waited for the context. */
 
 static struct cus_untracked_streams *untracked(void) {
     return &cus_process.untracked;
@@ -162,8 +163,8 @@ void cus_room_waited_own(CUcontext context) {
     cus_lock_give(&cus_process.build_lock);
 }
 
-/* The program waits for its context. Work that began before the wait has ended when it returns. A
- * thread that begins work meanwhile notices that `epoch` moved. */
+/* The program waits for its context. Work that began before the wait has ended when the wait
+ * returns. A thread that begins work meanwhile notices that `epoch` moved. */
 uint32_t cus_engine_wait_begins(void) {
     uint32_t number = __atomic_add_fetch(&untracked()->waits, 1, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
@@ -199,8 +200,8 @@ static bool untracked_idle(CUcontext context) {
     return true;
 }
 
-/* The stream with this handle, or any with a handle (NULL), may not exist after this call. It is
- * asked now for the last time. */
+/* The stream with this handle, or any with a handle (NULL), may not exist after this call. Each
+ * such stream is asked now for the last time. */
 void cus_room_untracked_destroyed(CUstream handle, CUcontext context) {
     struct cus_untracked_streams *all = untracked();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))

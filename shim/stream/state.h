@@ -642,10 +642,10 @@ void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
 
 /* A step begins: sets its build quota. Engine lock held. */
 void cus_build_allow(struct cus_engine *engine);
-/* Does the build quota of this step still allow this many nodes? The first build of a step always
- * may, however large. */
+/* Does the build quota of this step still allow this many nodes? The first build of a step is
+ * always allowed, whatever its size. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
-/* A graph was built and launched for the first time. It took `ns`, of which the build waited
+/* A graph was built and launched for the first time. The call took `ns`. Of these, the build waited
  * `waited_ns` before it could begin. Engine lock held. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
                     bool advised);
@@ -658,8 +658,8 @@ void cus_build_start(void);
 bool cus_build_takes_priority(uint32_t nodes);
 void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns);
 /* Lets a build with priority go first, before this thread issues an op or a graph. Waits at most
- * `most_ns`, and a few times for one build. No lock held, or the stream's own; `build_waits` is
- * then the thread's or the stream's. False: did not wait. */
+ * `most_ns`, and a few times for one build. A caller without a lock gives the thread's
+ * `build_waits`, a holder of an engine lock the engine's. False: did not wait. */
 bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns);
 static inline bool cus_build_yield(struct cus_build_waits *build_waits, uint64_t most_ns) {
     return __builtin_expect(__atomic_load_n(&cus_process.build_priority, __ATOMIC_RELAXED), 0) &&
@@ -681,7 +681,7 @@ void cus_room_waited(struct cus_engine *engine);
 /* The engine begins to serve a stream; the stream or its context is about to go. */
 void cus_room_stream_made(struct cus_engine *engine);
 void cus_room_stream_goes(struct cus_engine *engine);
-/* The program is about to destroy this stream, which may have work. */
+/* The program is about to destroy this stream, perhaps while work runs on it. */
 void cus_room_stream_destroyed(const struct cus_engine *engine);
 /* Work begins on an untracked stream of this context. Called both before and after the call that
  * begins it, because a wait for the context may begin in between. */
@@ -710,7 +710,7 @@ void cus_evict_idle(void);
 
 /* Is the watchdog's thread running, or could it be started? Without it nothing is deferred. */
 bool cus_watchdog_ready(void);
-/* A thread began to defer ops: wakes the watchdog if it sleeps. True: it slept. Cheap otherwise. */
+/* A thread began to defer ops: wakes the watchdog if it sleeps. True: the watchdog slept. */
 bool cus_watchdog_kick(void);
 /* Returns once the watchdog is outside the driver. It stays out until released (HAZARDS B14). */
 void cus_watchdog_hold(void);
