@@ -5,15 +5,6 @@
  * and no other. Allocates nothing and calls nothing that waits. Any other op goes to
  * cus_engine_launch, and nothing is left changed except perhaps the thread's look-up of the op's
  * stream.
- *
- * Process state, profilers and captures are not asked about here. They allowed the segment to begin
- * (may_defer in engine.c), and a thread that changes one of them issues the segment first. Only
- * what may change from op to op is checked.
- *
- * If the process is recorded, the same code runs with a `told` (cus_recorded_...). Before the op is
- * deferred, `told` reserves room for the op's record; without room the op goes to
- * cus_engine_launch. The record is written afterwards, from what the node now stands for. In a
- * process that is not recorded, `told` is a constant or NULL, so the compiler removes all of it.
  */
 #ifndef CUSPLICE_STREAM_HOT_H
 #define CUSPLICE_STREAM_HOT_H
@@ -21,6 +12,15 @@
 #include "shim/base/hazard.h"
 #include "shim/stream/state.h"
 #include "shim/trace/record.h"
+
+/* Process state, profilers and captures are not asked about here. They allowed the segment to begin
+ * (may_defer in engine.c), and a thread that changes one of them issues the segment first. Only
+ * what may change from op to op is checked.
+ *
+ * If the process is recorded, the same code runs with a `told` (cus_recorded_...). Before the op is
+ * deferred, `told` reserves room for the op's record; without room the op goes to
+ * cus_engine_launch. The record is written afterwards, from what the node now stands for. In a
+ * process that is not recorded, `told` is a constant or NULL, so the compiler removes all of it. */
 
 #define CUS_HOT static inline __attribute__((always_inline))
 
@@ -32,7 +32,7 @@ CUS_HOT bool cus_hot_same_context(const struct cus_thread *thread) {
     return !CUS_HAZARD(E5) || current == thread->context;
 }
 
-/* Does legacy ordering let an op on this engine go first? */
+/* True unless legacy ordering makes ops of other streams go before an op on this engine. */
 static inline bool cus_hot_untied(const struct cus_engine *engine) {
     const struct cus_context *context = engine->context;
     struct cus_engine *legacy = cus_context_legacy(context);

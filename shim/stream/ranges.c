@@ -4,10 +4,6 @@
  * until anything is freed, unmapped or unregistered (cus_ranges_forget). Only memory that CUDA
  * allocated or registered, and that is not managed, is known. Other memory may be pageable, foreign
  * or invalid, and an op on it is issued at once (HAZARDS C4, C6, C10).
- *
- * Virtual memory belongs to no context. For virtual memory the driver names the whole reservation
- * as the range, holes included. So the mapping is used as the range. The mapping must allow this
- * device to write, and an op may lie across mappings that touch.
  */
 #include <string.h>
 
@@ -37,7 +33,11 @@ void cus_ranges_forget(void) {
 }
 
 /* Replaces the reservation of an address by its mapping. True: the current context may read and
- * write the mapping. */
+ * write the mapping.
+ *
+ * Virtual memory belongs to no context. For virtual memory the driver names the whole reservation
+ * as the range, holes included. So the mapping is used as the range. The mapping must allow this
+ * device to write, and an op may lie across mappings that touch. */
 static bool ask_mapping(uint64_t address, CUdeviceptr *start, size_t *size) {
     unsigned mapped = 0;
     unsigned access = 0;

@@ -5,8 +5,18 @@
  * threads inside hooks. The build lock, which is innermost, guards room; the engine's lock guards
  * `freed`. Only a stream that is alive is asked: a thread that is about to let a stream die clears
  * `askable` first, under the build lock.
- *
- * Beside a kernel that runs until the host stops it, a call that enlarges a pool never returns, and
+ */
+#include <time.h>
+
+#include "shim/base/cancel.h"
+#include "shim/base/clock.h"
+#include "shim/base/hazard.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/graph/relax.h"
+#include "shim/stream/trace.h"
+
+/* Beside a kernel that runs until the host stops it, a call that enlarges a pool never returns, and
  * no rule need name such a kernel. A call that finds room in a pool returns at once, whatever runs.
  * What is destroyed stays in the pools (measured with driver 580: tests/gpu/RESULTS.md, "Room for
  * graphs").
@@ -21,19 +31,9 @@
  * |                                       | streams where that is possible              |
  *
  * Otherwise the build is put off. When the host has next waited for the stream and nothing runs,
- * room is made: graphs of the wanted sizes are built and destroyed.
- */
-#include <time.h>
+ * room is made: graphs of the wanted sizes are built and destroyed. */
 
-#include "shim/base/cancel.h"
-#include "shim/base/clock.h"
-#include "shim/base/hazard.h"
-#include "shim/base/log.h"
-#include "shim/base/options.h"
-#include "shim/graph/relax.h"
-#include "shim/stream/trace.h"
-
-/* What the pools of a new context surely have room for. Driver 580 has room for 32 graphs and 4000
+/* Room that is counted in the pools of a new context; driver 580 has room for 32 graphs and 4000
  * nodes. */
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 

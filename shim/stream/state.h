@@ -1,21 +1,6 @@
 /*
  * The state of the stream engine, by scope: process, context, stream (engine), thread. Private to
  * shim/stream.
- *
- * Locks, outermost first. No thread holds two engine locks (HAZARDS B5): a thread that must flush
- * another stream does so before it locks its own. No lock of the last row is taken while another
- * lock of that row is held (enum cus_rank in base/lock.h).
- *
- * | lock                                     | guards                               |
- * | ---------------------------------------- | ------------------------------------ |
- * | engine                                   | one stream's state                   |
- * | context                                  | kinds, captures                      |
- * | registry                                 | which contexts and engines there are |
- * | range, taint, noted, origin, list, build | one table each; room for graphs      |
- *
- * Driver calls under an engine lock only issue, build, patch and launch what that engine defers.
- * The program's own eager calls run without a lock, and so do the launches of the submit thread
- * (submit.h).
  */
 #ifndef CUSPLICE_STREAM_STATE_H
 #define CUSPLICE_STREAM_STATE_H
@@ -38,6 +23,21 @@
 #include "shim/stream/kinds.h"
 #include "shim/stream/submit.h"
 #include "shim/stream/thread.h"
+
+/* Locks, outermost first. No thread holds two engine locks (HAZARDS B5): a thread that must flush
+ * another stream does so before it locks its own. No lock of the last row is taken while another
+ * lock of that row is held (enum cus_rank in base/lock.h).
+ *
+ * | lock                                     | guards                               |
+ * | ---------------------------------------- | ------------------------------------ |
+ * | engine                                   | one stream's state                   |
+ * | context                                  | kinds, captures                      |
+ * | registry                                 | which contexts and engines there are |
+ * | range, taint, noted, origin, list, build | one table each; room for graphs      |
+ *
+ * Driver calls under an engine lock only issue, build, patch and launch what that engine defers.
+ * The program's own eager calls run without a lock, and so do the launches of the submit thread
+ * (submit.h). */
 
 enum {
     CUS_ENGINES_MAX = 4096,
