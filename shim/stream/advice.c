@@ -1,10 +1,9 @@
 /*
- * The signature cache of this process: read when the engine starts, gathered from the segments of
- * each stream when they go or the process ends, written at exit and now and then by a thread of its
- * own (hook/lifecycle.c). No file is touched on the path of a launch.
- *
- * Entries are gathered under the engine's lock of the stream that they are from, then under the
- * lock here, which is innermost. A lock of an engine is waited for at exit alone.
+ * The signature cache of this process. It is read when the engine starts and filled from each
+ * stream's segments when they go or the process ends. It is written at exit, and now and then by a
+ * thread of its own (hook/lifecycle.c). A launch never touches a file. Entries are collected under
+ * the engine's lock, then under kept_lock, which is innermost. Only at exit does this file wait for
+ * an engine's lock.
  */
 #include <string.h>
 
@@ -16,27 +15,27 @@
 #include "shim/stream/state.h"
 
 enum {
-    FEW = 1024, /* segments of a stream that are looked at while the program runs: it waits
-                   meanwhile */
+    /* Segments of a stream that are read while the program runs: the stream waits meanwhile. */
+    FEW = 1024,
     FIRST_ROOM = 1024,
     PATIENCE_NS = 2000000000
 };
 
-static bool on;                        /* set by the start */
-static struct cus_cache read_at_start; /* frozen then */
+static bool on;                        /* set at start */
+static struct cus_cache read_at_start; /* frozen after start */
 static enum cus_cache_state read_state = CUS_CACHE_NONE;
 static struct cus_advice advice; /* its marks and counts are atomics */
 static bool have_advice;
-static uint32_t built; /* atomic: graphs built because of it */
+static uint32_t built; /* atomic: graphs built because of advice */
 
 static struct cus_lock kept_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct cus_cache_entry *kept; /* kept_lock: for the next run */
+static struct cus_cache_entry *kept; /* kept_lock: entries for the next run */
 static uint32_t n_kept, kept_room;   /* kept_lock */
 static bool kept_full;               /* kept_lock */
 
-static struct cus_lock save_lock = CUS_LOCK_OF(CUS_RANK_STATS); /* one thread saves */
+static struct cus_lock save_lock = CUS_LOCK_OF(CUS_RANK_STATS); /* only one thread saves */
 static uint32_t saves;                                          /* atomic */
-static uint32_t in_file; /* atomic: entries, when written last */
+static uint32_t in_file; /* atomic: entries of the file when last written */
 
 static uint32_t room(void) {
     return cus_cache_room((uint64_t)cus_options()->cache_mb << 20);
@@ -74,7 +73,8 @@ void cus_advice_built(void) {
     __atomic_add_fetch(&built, 1, __ATOMIC_RELAXED);
 }
 
-/* Not the GPU itself: another one of the same model launches the same kernels. Context current. */
+/* Describes the model, not the one GPU: another one of the same model launches the same kernels.
+ * Context current. */
 static uint64_t describe_gpu(void) {
     static const CUdevice_attribute asked[] = {
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -114,13 +114,13 @@ uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limi
 
 /* ---- gathering ---- */
 
-/* Kept lock held. False: no more room. */
+/* False: the table is full. kept_lock held. */
 static bool have_room(void) {
     uint32_t most = room();
     if (n_kept < kept_room || kept_full)
         return n_kept < kept_room;
     if (kept_room) {
-        n_kept = cus_cache_sort(kept, n_kept); /* streams that come and go keep the same ones */
+        n_kept = cus_cache_sort(kept, n_kept); /* streams that come and go add equal entries */
         if (n_kept <= kept_room / 2)
             return true;
     }
@@ -129,7 +129,7 @@ static bool have_room(void) {
         more = most;
     struct cus_cache_entry *grown = more > kept_room ? cus_mem_alloc(more * sizeof *grown) : NULL;
     if (!grown) {
-        kept_full = true; /* and is not sorted at each entry */
+        kept_full = true; /* so it is not sorted at each entry */
         return n_kept < kept_room;
     }
     if (n_kept)
@@ -172,7 +172,7 @@ static void gather(bool ends) {
 
 /* ---- writing ---- */
 
-/* A copy, sorted; the next ones are added to what stays. NULL: there is none, or no memory. */
+/* A sorted copy of the kept entries, which stay. NULL: none, or no memory. */
 static struct cus_cache_entry *copy_kept(uint32_t *n) {
     struct cus_cache_entry *copy = NULL;
     cus_lock_take(&kept_lock);
@@ -185,8 +185,8 @@ static struct cus_cache_entry *copy_kept(uint32_t *n) {
     return copy;
 }
 
-/* Advice that was taken and came to nothing. What is only cut elsewhere now stays: another program
- * may have the same beginning. */
+/* Advice that was followed and led to nothing. Advice for segments that are only cut elsewhere now
+ * stays: another program may begin with the same ops. */
 static struct cus_cache_entry *find_bad(uint32_t *n) {
     struct cus_cache_entry *drop = NULL;
     *n = 0;
@@ -202,7 +202,7 @@ static struct cus_cache_entry *find_bad(uint32_t *n) {
 void cus_engine_cache_save(bool ends) {
     if (!on)
         return;
-    /* At exit a disk that answers no more is not waited for. */
+    /* At exit, a disk that no longer answers is not waited for. */
     if (!(ends ? cus_lock_take_for(&save_lock, PATIENCE_NS) : cus_lock_try(&save_lock)))
         return;
     gather(ends);

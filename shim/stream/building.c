@@ -1,8 +1,9 @@
 /*
- * How much is built when, and who goes first meanwhile. Whether it may be built at all without
- * waiting for the GPU is room.c's.
- *
- * Runs on program threads; the build lock is innermost.
+ * Build quota and build priority: how many nodes each step may build, and when other threads wait
+ * in front of the driver while a build runs. room.c decides whether a graph can be built without a
+ * wait for the GPU. Program threads call this file, with or without their engine's lock; the build
+ * lock is innermost. Gain of build priority: with 16 threads a graph took 80 ms to build without it
+ * (RESULTS.md).
  */
 #include <limits.h>
 
@@ -17,33 +18,45 @@ void cus_engine_copying(bool begins) {
     __atomic_add_fetch(&cus_process.copiers, begins ? 1u : ~0u, __ATOMIC_ACQ_REL);
 }
 
-/* ---- beside others ----
+/* ---- build priority ----
  *
- * Each call of a build waits for the driver's lock, beside threads that launch, and where these are
- * many it hardly ever gets it: with 16 threads on an H200 a graph took 80 ms to build, a step 3.4 s
- * at worst, and in 400 steps 13 of 100 ops got into graphs (tests/gpu/RESULTS.md). So threads that
- * are about to issue an op or a complete segment, of streams that are demoted as well, let a build
- * go first: not for long, whoever it is that they wait for, and with no lock but that of their own
- * stream, which whoever builds does not take. Where hardly anybody waited for any of many builds
- * they have it only once they take long: whoever finds that one does gives it way, and says so to
- * the others.
- */
+ * Each driver call of a build waits for the driver's lock. Beside many threads that launch, the
+ * build hardly ever gets that lock. Without build priority, on an H200 with 16 threads
+ * (tests/gpu/RESULTS.md):
+ *
+ * | measured                                 |  value |
+ * | ---------------------------------------- | -----: |
+ * | host time to build one graph             |  80 ms |
+ * | longest step                             |  3.4 s |
+ * | ops in graphs, over 400 steps            |   13 % |
+ *
+ * So a thread that is about to issue an op or a complete segment waits a moment for a build with
+ * priority; threads on demoted streams wait too. The wait is bounded, and the waiting thread holds
+ * no lock but its own stream's lock, which a build of another stream does not take.
+ *
+ * A build has priority from its start while few builds have passed since one that many threads
+ * waited for, or that took long. Any other build gets priority once it takes long: the first thread
+ * that notices this sets CUS_PRIORITY_NOW for all. */
 
 enum {
-    CONTENDED_NS = 7500,   /* for a node: no driver takes so long by itself */
-    CONTENDED_FROM = 8,    /* nodes of such a graph */
-    CONTENDED_BUILDS = 64, /* that have priority from then on, as they have to begin with, */
-    CROWD = 3,             /* and from the last one for which so many threads waited */
-    YIELD_NS = 1000000,    /* for which an op waits at most, */
-    YIELDS = 4             /* and so many ops of a thread, or graphs of a stream, for one build; all
-                            while room is made, which has a bound of its own (room.c) */
+    CONTENDED_NS = 7500, /* Per node, in ns: a driver without contention is always faster. */
+    CONTENDED_FROM = 8,  /* A smaller graph counts as one of this many nodes. */
+    /* Builds that have priority from their start: after the process start, after a build that CROWD
+     * threads waited for, and after a build that took long. */
+    CONTENDED_BUILDS = 64,
+    CROWD = 3, /* Threads that waited for one build */
+    /* The longest wait of one op, in ns. */
+    YIELD_NS = 1000000,
+    /* Waits of one thread, or of one stream's lock holder, for one build. Waits while room is made
+     * are not counted, because room.c bounds how long that takes. */
+    YIELDS = 4
 };
 
 void cus_build_start(void) {
     cus_process.contended = CONTENDED_BUILDS;
 }
 
-/* Longer than any driver takes by itself. */
+/* A build of `nodes` nodes that takes longer than this competes for the driver's lock. */
 static uint64_t long_ns(uint32_t nodes) {
     return (uint64_t)(nodes > CONTENDED_FROM ? nodes : CONTENDED_FROM) * CONTENDED_NS;
 }
@@ -52,7 +65,7 @@ bool cus_build_takes_priority(uint32_t nodes) {
     bool now = cus_process.contended > 0;
     cus_process.contended -= now;
     uint32_t next = cus_process.build_waits + CUS_PRIORITY_STEP;
-    cus_process.build_waits = next ? next : CUS_PRIORITY_STEP; /* 0 is none */
+    cus_process.build_waits = next ? next : CUS_PRIORITY_STEP; /* 0 means: no build has priority */
     __atomic_store_n(&cus_process.priority_from, cus_clock_ns() + long_ns(nodes), __ATOMIC_RELAXED);
     uint32_t flags = (now ? CUS_PRIORITY_NOW : 0) | (nodes ? 0 : CUS_PRIORITY_ROOM);
     __atomic_store_n(&cus_process.build_priority, cus_process.build_waits | flags,
@@ -68,7 +81,8 @@ void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns) {
         cus_process.contended = CONTENDED_BUILDS;
 }
 
-/* Has this build way by now? Whoever finds that it takes long gives it that, unless it ended. */
+/* Does the build in `*build_priority` have priority by now? If the build already takes long, the
+ * calling thread gives it priority, unless the build has ended. Updates `*build_priority`. */
 static bool has_priority(uint32_t *build_priority) {
     if (*build_priority & CUS_PRIORITY_NOW)
         return true;
@@ -97,39 +111,49 @@ bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns) {
     return true;
 }
 
-/* ---- how much ----
+/* ---- build quota ----
  *
- * A graph is built by the thread that completes its segment, in the call that does, since then its
- * ops are what they will be (HAZARDS A15). It is not built by a thread of its own: beside one that
- * launches each call waits for the driver's lock, 500 nodes take 2.1 ms to instantiate in place of
- * 0.9 and hold up the launches meanwhile (tests/gpu/RESULTS.md). So that none of the program's
- * steps is much longer than it would be without graphs, a step has a share of nodes and one of
- * time, to which is added what its graphs have saved so far, and from which is taken what looking
- * at its ops has cost; no segment is formed that would be more than the share of a step; and what
- * was built already is launched meanwhile.
+ * The thread that completes a segment builds its graph, in that same call: only then are all ops of
+ * the graph known (HAZARDS A15). A separate build thread would be slower: beside a thread that
+ * launches, 500 nodes take 2.1 ms to instantiate in place of 0.9 ms, and the launches wait
+ * meanwhile (tests/gpu/RESULTS.md).
  *
- * A host that is ahead of its GPU gains nothing by building elsewhere, in front of a wait, say: the
- * GPU has work while a graph is built in any call. One that is not has no time to spare anywhere.
- */
+ * To keep every step about as long as without graphs, a step may build a number of nodes (the build
+ * quota) and spend an amount of time. What the graphs of the step saved is added to that time, and
+ * what matching its ops cost is subtracted. No segment is formed that needs more than the quota of
+ * one step. Graphs that exist already are launched meanwhile.
+ *
+ * The time of the build within the step does not matter. A host that is ahead of its GPU loses
+ * nothing in any call, because the GPU has work meanwhile. A host that is behind has no spare time
+ * in any call. */
 
-/* On an H200 with driver 580 a graph of 500 nodes takes 0.31 ms to capture and 0.9 ms to
- * instantiate (tests/gpu/RESULTS.md). What it takes here is measured from there on. */
+/* On an H200 with driver 580, a graph of 500 nodes takes 0.31 ms to capture and 0.9 ms to
+ * instantiate (tests/gpu/RESULTS.md). The process measures its own times from its first build
+ * on. */
 enum {
-    STEP_OPS = 1000,   /* a step has a share for each so many of its ops, and one to begin with */
-    FADE = 8,          /* what is longest lately gets shorter by so much of it with each step */
-    NODE_NS = 2500,    /* the first estimate of what a node takes; */
-    NODE_NS_MIN = 500, /* never less, */
+    /* The quota options are per this many ops of a step; a shorter step counts as this long. */
+    STEP_OPS = 1000,
+    /* With each step, the remembered step length shrinks by 1/FADE, unless the step was longer. */
+    FADE = 8,
+    NODE_NS = 2500,    /* first estimate of the time per node, in ns */
+    NODE_NS_MIN = 500, /* the estimate stays between these two */
     NODE_NS_MAX = 1000000,
-    GRAPH_NS = 30000,   /* what a graph takes beside */
-    MEASURED_FROM = 8,  /* nodes of a graph that is measured: a step may always build so many */
-    STALE_STEPS = 64,   /* in which nothing was measured: what was is believed less from then on, or
-                           one bad moment would keep graphs small for good */
-    ADVISED_TIMES = 20, /* what an earlier run advises may take so many times the share of time: it
-                           is done once, behind a first step in which code is loaded */
-    PARTS = 4,          /* of the estimate: the last graph is one of them where it was faster, */
-    SLOWER_PARTS = 3,   /* and so many where it was slower, */
-    SLOWER_MAX = 4 /* which is not believed beyond so many times the estimate: a thread that had
-                      to wait for a processor says nothing of the driver */
+    GRAPH_NS = 30000, /* time per graph besides its nodes, in ns */
+    /* Smaller graphs are not measured. A step may always build this many nodes. */
+    MEASURED_FROM = 8,
+    /* After this many steps without a measurement, the estimate moves halfway back to NODE_NS.
+     * Otherwise one bad moment would keep graphs small for ever. */
+    STALE_STEPS = 64,
+    /* Advised builds may take this many times the step's build time. They happen once, after a
+     * first step in which the program loads code anyway. */
+    ADVISED_TIMES = 20,
+    /* The estimate is a mean in PARTS parts. A graph that was faster than the estimate counts as
+     * one part, a slower one as SLOWER_PARTS parts. */
+    PARTS = 4,
+    SLOWER_PARTS = 3,
+    /* A measurement counts as at most this many times the estimate. A thread that had to wait for a
+     * processor says nothing about the driver. */
+    SLOWER_MAX = 4
 };
 
 static uint64_t node_ns(void) {
@@ -137,27 +161,27 @@ static uint64_t node_ns(void) {
     return ns ? ns : NODE_NS;
 }
 
-/* As long as nothing was measured, it may be slower; where an earlier run says that it pays, that
- * is taken upon oneself. */
+/* Expected time of a build, in ns. Before the first measurement the build is expected to be slow,
+ * except if an earlier run advised it. */
 static uint64_t estimate(uint32_t nodes, bool advised) {
     bool unknown = !__atomic_load_n(&cus_process.build_node_ns, __ATOMIC_RELAXED);
     uint64_t wait = __atomic_load_n(&cus_process.build_wait_ns, __ATOMIC_RELAXED);
     return GRAPH_NS + wait + nodes * node_ns() * (unknown && !advised ? SLOWER_MAX : 1);
 }
 
-/* The graph is launched in the call that builds it: what that costs the step more than these ops by
- * themselves would have. */
+/* The call that builds a graph also launches it. Returns how much longer, in ns, the step takes
+ * because of that than if the program had issued the ops itself. */
 static uint64_t beyond(uint32_t nodes, uint64_t ns) {
     uint64_t saved = (uint64_t)nodes * (CUS_COST_LAUNCH - CUS_COST_MATCHED);
     return ns > saved ? ns - saved : 0;
 }
 
-/* Engine lock held, here and below. */
+/* Engine lock held, here and below. The build quota in nodes for this many ops. */
 static uint64_t nodes_of(uint64_t ops) {
     return cus_options()->build_nodes * ops / STEP_OPS;
 }
 
-/* Nodes of a graph that is the share of a step with so many ops. */
+/* The nodes of one graph that uses up the quota of a step with this many ops. */
 static uint32_t nodes_in(uint64_t ops) {
     uint64_t nodes = nodes_of(ops), ns = cus_options()->build_us * ops;
     uint64_t each = beyond(1, node_ns());
@@ -169,7 +193,7 @@ static uint32_t nodes_in(uint64_t ops) {
     return nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
 }
 
-/* It comes nearer to what it is taken for where nothing was measured. */
+/* Without measurements for STALE_STEPS steps, a slow estimate moves back towards NODE_NS. */
 static void doubt(struct cus_building *building) {
     uint64_t ns = node_ns();
     if (++building->unmeasured < STALE_STEPS || ns <= NODE_NS)
@@ -192,15 +216,16 @@ void cus_build_allow(struct cus_engine *engine) {
     engine->plan.build_quota = nodes_in(building->length);
 }
 
-/* What an earlier run says that it pays is beside the share: each op of a step may be built at
- * once, or it would pay late. Only where that takes many times the share is it spread, too. */
+/* Advised graphs have their own, larger quota: any op of the step may be built at once, or the
+ * advice would pay late. They are spread over steps only if they take ADVISED_TIMES the normal
+ * build time. */
 bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
     const struct cus_building *building = &engine->building;
     struct cus_account step = cus_account_since(cus_demotion_account(engine), building->began);
     uint64_t ops = step.ops < STEP_OPS ? STEP_OPS : step.ops;
     if (!building->nodes && !building->advised)
         return true;
-    step.built = step.anew = 0; /* its time is counted here */
+    step.built = step.anew = 0; /* build time is counted in building->ns */
     uint64_t whole = building->length > ops ? building->length : ops;
     uint64_t build_quota = cus_options()->build_us * (advised ? ADVISED_TIMES * whole : ops);
     int64_t ns = (int64_t)build_quota + cus_account_balance(&step);
@@ -217,7 +242,8 @@ static void note_wait(uint64_t waited) {
     __atomic_store_n(&cus_process.build_wait_ns, now, __ATOMIC_RELAXED);
 }
 
-/* One that takes much longer than is thought says nothing of this step. */
+/* Adds a build to the step's account. The time counts as at most SLOWER_MAX times the estimate,
+ * because a longer time was caused by something else than this step. */
 static void spend(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised) {
     struct cus_building *building = &engine->building;
     uint64_t most = SLOWER_MAX * estimate(nodes, true);
@@ -230,7 +256,8 @@ void cus_build_failed(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bo
     spend(engine, nodes, ns, advised);
 }
 
-/* One thread builds at a time; that two measure at once matters to nobody. */
+/* One thread builds at a time. Two threads that update the estimate at once may lose one update,
+ * which does no harm. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
                     bool advised) {
     uint64_t before = node_ns();

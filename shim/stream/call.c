@@ -1,8 +1,7 @@
 /*
- * A call of the program: what kind of op it is, and making it as it was asked for.
- *
- * Runs on program threads inside hooks. The engine lock is held while the kind is looked for, and
- * no lock while the call is made.
+ * A call of the program that is an op: finds the op's kind, and makes the call as the program
+ * asked. Runs on program threads inside hooks. The engine lock is held while the kind is looked up,
+ * and no lock while the call is made.
  */
 #include "shim/stream/call.h"
 
@@ -11,14 +10,15 @@
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 
-/* ---- what kind of op it is ---- */
+/* ---- the kind of an op ---- */
 
 static bool is_device(enum cus_family family) {
     return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL || family == CUS_FAMILY_VIRTUAL;
 }
 
-/* A 1-D memset must lie in memory that is known. A 2-D one is issued as it is: the driver patches
- * 1-D memset nodes only, so that no such node could outlive the next free (plan/choose.c). */
+/* The kind of a memset. A 1-D memset must lie in known memory. A 2-D memset has no kind: the driver
+ * patches 1-D memset nodes only, so a 2-D node would hold freed memory after the next free
+ * (plan/choose.c). */
 static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
     if ((CUS_HAZARD(A14) && m->two_d) || m->width == 0 || m->width > SIZE_MAX / m->elem ||
         m->dst % m->elem)
@@ -30,7 +30,8 @@ static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_
                             m->stream.abi);
 }
 
-/* Pinned and device memory only; host to host is synchronous and never an op (HAZARDS C6, C7). */
+/* The kind of a copy, between pinned and device memory only. A copy from host to host is
+ * synchronous and never an op (HAZARDS C6, C7). */
 static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_copy *c) {
     if (c->bytes == 0)
         return NULL;
@@ -49,7 +50,7 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_co
                             (uint8_t)src, c->stream.abi);
 }
 
-/* The packed buffer of the `extra` form; NULL where it is not well formed: the driver shall judge
+/* The packed buffer of the `extra` form. NULL if it is not well formed: then the driver judges
  * it. */
 static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
     const uint8_t *buffer = NULL;
@@ -64,11 +65,11 @@ static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t by
         } else
             return NULL;
     }
-    /* The driver refuses a size that counts the padding behind the last argument. */
+    /* The driver refuses a size that includes padding after the last argument. */
     return sized && size == bytes ? buffer : NULL;
 }
 
-/* Fills the op. False: its params cannot be read as the kind says. */
+/* Fills the op. False: its params do not fit the layout of the kind. */
 static bool launch_op(const struct cus_launch *launch, const struct cus_kind *kind,
                       struct cus_op *op) {
     memcpy(op->dims, launch->dims, sizeof op->dims);
@@ -128,7 +129,7 @@ static enum cus_policy policy_of(struct cus_context *context, const struct cus_c
     switch (call->type) {
     case CUS_OP_MEMSET:
         if (call->memset->two_d)
-            return CUS_POLICY_GRAPH; /* another call, which no rule decides on */
+            return CUS_POLICY_GRAPH; /* a call about which rules decide nothing */
         return cus_kinds_rule(CUS_OP_MEMSET, (uint8_t)call->memset->elem, 0, call->stream.abi)
             .policy;
     case CUS_OP_COPY:
@@ -147,7 +148,7 @@ void cus_call_met(struct cus_context *context, const struct cus_call *call) {
     cus_kinds_learn(context, call->launch);
 }
 
-/* ---- making it ---- */
+/* ---- making the call ---- */
 
 typedef CUresult launch_fn(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                            unsigned, CUstream, void **, void **);
@@ -215,7 +216,7 @@ CUresult cus_call_real(const struct cus_call *call) {
     case CUS_OP_MEMSET:
         return real_memset(call->memset);
     case CUS_OP_COPY:
-        cus_engine_copying(true); /* of pageable memory, for all we know */
+        cus_engine_copying(true); /* the memory may be pageable */
         result = real_copy(call->copy);
         cus_engine_copying(false);
         return result;

@@ -1,10 +1,8 @@
 /*
- * Mode verify, the engine's part: what the program asked for is kept apart from what the plan made
- * of it; where a graph is ready to be launched, all else is kept still and shim/verify does the
- * rest.
- *
- * Runs on program threads with the lock of the engine that fires; takes no other lock. In other
- * modes engine->shadow is NULL and nothing of this runs.
+ * Mode verify, the engine's part. Keeps what the program asked for apart from what the plan made of
+ * it. When a graph is ready to be launched, it stops all other work, and shim/verify does the rest.
+ * Runs on program threads with the lock of the engine that launches; takes no other engine's lock.
+ * In other modes engine->shadow is NULL and nothing here runs.
  */
 #include <string.h>
 #include <time.h>
@@ -22,12 +20,13 @@
 enum { IDLE_NS = 500000000, IDLE_SHORT_NS = 10000000, PATIENCE = 3, LOOK_NS = 50000 };
 
 struct cus_shadow {
-    uint32_t n;                  /* ops deferred now, as they were asked for */
-    bool broken;                 /* one could not be kept */
-    uint8_t *requested, *before; /* ops at rest, one behind the other; the variant's image before it
-                                was patched */
+    uint32_t n;  /* deferred ops that were kept */
+    bool broken; /* an op could not be kept */
+    /* The values of the requested ops, one after the other; the variant's image before it was
+     * patched. */
+    uint8_t *requested, *before;
     uint64_t used, requested_room, before_room;
-    bool built, patched; /* the variant has just been built; some of its nodes are patched */
+    bool built, patched; /* the variant was just built; some of its nodes are patched */
     uint64_t offset[CUS_SEGMENT_MAX];
     struct cus_verify_op ops[CUS_SEGMENT_MAX];
 };
@@ -85,9 +84,9 @@ void cus_check_ready(struct cus_engine *engine, const struct cus_variant *varian
         shadow->broken = true;
 }
 
-/* The first launch of each variant, then one in so many. */
+/* Is this launch to be verified? The first one of each variant, then one in `verify_every`. */
 static bool wanted(const struct cus_variant *variant) {
-    static uint64_t state = CUS_HASH_FACTOR; /* any thread; a number lost is as good */
+    static uint64_t state = CUS_HASH_FACTOR; /* written by any thread; a lost update does no harm */
     uint64_t x = __atomic_load_n(&state, __ATOMIC_RELAXED);
     x ^= x << 13;
     x ^= x >> 7;
@@ -96,8 +95,8 @@ static bool wanted(const struct cus_variant *variant) {
     return !variant->verified || x % cus_options()->verify_every == 0;
 }
 
-/* A stream that captures must not be asked how far it is, and waiting for a context with one in it
- * spoils its capture. */
+/* A stream that captures must not be asked about its work. A wait for a context with such a stream
+ * spoils the capture. */
 static bool anybody_captures(void) {
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
         if (cus_program_captures(context))
@@ -105,10 +104,10 @@ static bool anybody_captures(void) {
     return false;
 }
 
-/* Has all work of the streams that are known, in this context, ended? What does not end in time may
- * wait for what only comes behind this. */
+/* Has the work of all known streams of this context ended? Work that does not end in time may wait
+ * for something that the program does only after this call. */
 static bool streams_idle(const struct cus_engine *engine) {
-    static uint32_t late; /* atomic: times that it did not */
+    static uint32_t late; /* atomic: times that work did not end in time */
     uint64_t patience =
         __atomic_load_n(&late, __ATOMIC_RELAXED) < PATIENCE ? IDLE_NS : IDLE_SHORT_NS;
     uint64_t end = cus_clock_ns() + patience;
@@ -128,7 +127,8 @@ static bool streams_idle(const struct cus_engine *engine) {
     return true;
 }
 
-/* And of those that are not: other threads' per-thread ones, and what no call named. */
+/* Does nothing run in the context? Streams without an engine are included: per-thread streams of
+ * other threads, and streams that no call named. */
 static bool idle(const struct cus_engine *engine) {
     return streams_idle(engine) && cus_room_idle(engine->context) &&
            cus_process.driver->cuCtxSynchronize &&
@@ -178,7 +178,7 @@ enum cus_proof cus_check_launch(struct cus_engine *engine, struct cus_variant *v
             cus_report_skip(CUS_UNVERIFIED_RUNNING);
         } else {
             proof = verify(engine, variant, result);
-            variant->verified = 1; /* or it cannot be */
+            variant->verified = 1; /* or the launch cannot be verified */
         }
         cus_relax_end(cus_process.driver, relaxed);
         cus_gate_open();

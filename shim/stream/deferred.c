@@ -1,9 +1,8 @@
 /*
- * Issuing what an engine defers: one by one, or as the segment's graph.
- *
- * Runs on the thread that completes a segment or flushes (program thread or watchdog), with the
- * engine's lock held and its context current. Calls the driver; never takes another engine's lock.
- * A segment that was submitted (submit.h) comes before all that is issued here.
+ * Issues what an engine defers: op by op, or as the segment's graph. The watchdog, or the thread
+ * that completes a segment or flushes, calls this file with the engine's lock held and the engine's
+ * context current. The file calls the driver and never takes another engine's lock. A segment that
+ * was submitted (submit.h) is issued before anything else here.
  */
 #include <string.h>
 
@@ -17,7 +16,7 @@
 #include "shim/stream/check_launch.h"
 #include "shim/stream/trace.h"
 
-/* Nothing is deferred any more: whoever orders by `pending` may go on. */
+/* Nothing is deferred or submitted any more: a thread that looks at `pending` need not wait. */
 static void nothing_pends(struct cus_engine *engine) {
     bool was = engine->pending;
     if (was && engine->blocking && !engine->legacy)
@@ -34,7 +33,7 @@ static void turn_ended(struct cus_engine *engine) {
     cus_step_covered(engine);
 }
 
-/* An op that was reported as launched fails now: the program hears of it at its next launch or sync
+/* An op fails that was reported as launched. The program gets the error at its next launch or sync
  * of this stream (HAZARDS E4). */
 static void note_late(struct cus_engine *engine, CUresult result) {
     if (result == CUDA_SUCCESS)
@@ -46,7 +45,7 @@ static void note_late(struct cus_engine *engine, CUresult result) {
                  (int)result);
 }
 
-/* Issues deferred ops [0, n). The last one's result is returned, those before it are noted. */
+/* Issues the deferred ops [0, n). Returns the last op's result; errors of the others are noted. */
 static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; i < n; i++) {
@@ -57,9 +56,10 @@ static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     return result;
 }
 
-/* ---- what was submitted ---- */
+/* ---- the submitted segment ---- */
 
-/* What the second thread could not launch goes out now. It was counted as launched. */
+/* Issues the ops of a segment that the submit thread could not launch. It was counted as launched,
+ * so the counters are corrected. */
 static void issue_submitted(struct cus_engine *engine) {
     struct cus_submit *submit = &engine->submit;
     struct cus_variant *variant = submit->variant;
@@ -84,7 +84,8 @@ static void issue_submitted(struct cus_engine *engine) {
     engine->counters.runs++;
 }
 
-/* Waits for it. What was not launched is `broken` from here on, and nothing of it out yet. */
+/* Waits for the submitted segment. If it was not launched, its variant becomes `broken`, and none
+ * of its ops is issued yet. */
 static enum cus_submit_state take_back(struct cus_engine *engine) {
     struct cus_submit *submit = &engine->submit;
     if (!cus_submit_any(submit))
@@ -97,7 +98,8 @@ static enum cus_submit_state take_back(struct cus_engine *engine) {
     return state;
 }
 
-/* Behind it all that was submitted is issued. True where anything was. */
+/* Makes sure that all ops of the submitted segment are issued. True: there was a submitted
+ * segment. */
 static bool finish(struct cus_engine *engine) {
     enum cus_submit_state state = take_back(engine);
     if (state > CUS_SUBMIT_LAUNCHED)
@@ -105,7 +107,8 @@ static bool finish(struct cus_engine *engine) {
     return state != CUS_SUBMIT_NONE;
 }
 
-/* What it may hold in that node is not known (HAZARDS A28). Returns the node, or the first one. */
+/* It is unknown what the node that refused a patch holds now (HAZARDS A28). Returns the node, or 0
+ * if the launch failed instead. */
 static uint32_t note_refused(struct cus_engine *engine, struct cus_variant *broken) {
     uint32_t refused = engine->submit.refused;
     if (refused == broken->segment->n)
@@ -114,8 +117,8 @@ static uint32_t note_refused(struct cus_engine *engine, struct cus_variant *brok
     return refused;
 }
 
-/* The plan is told of a graph that did not do; not while the segment has begun again, what is
- * deferred of which would be lost. */
+/* Tells the plan of a graph that failed. Not while ops of its segment are deferred again: the plan
+ * would lose them. */
 static void mend(struct cus_engine *engine) {
     struct cus_variant *broken = engine->submit.broken;
     if (!broken || broken->segment == engine->plan.segment)
@@ -175,7 +178,7 @@ void cus_deferred_settle(struct cus_engine *engine) {
 void cus_deferred_lose(struct cus_engine *engine) {
     struct cus_plan *plan = &engine->plan;
     int cancel = cus_cancel_off();
-    if (take_back(engine) > CUS_SUBMIT_LAUNCHED) /* it stays counted as launched */
+    if (take_back(engine) > CUS_SUBMIT_LAUNCHED) /* the segment stays counted as launched */
         note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     cus_cancel_back(cancel);
     mend(engine);
@@ -192,9 +195,9 @@ void cus_deferred_lose(struct cus_engine *engine) {
     nothing_pends(engine);
 }
 
-/* ---- firing ---- */
+/* ---- launching a complete segment ---- */
 
-/* False: node `*refused` refused, and what it holds is unknown from now on (HAZARDS A28). */
+/* False: node `*refused` refused its patch, and what it holds is unknown now (HAZARDS A28). */
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
     struct cus_plan *plan = &engine->plan;
@@ -225,12 +228,12 @@ static bool patch(struct cus_engine *engine, struct cus_variant *variant, uint32
     return patched;
 }
 
-/* Why a segment has no graph although none was refused: it may only not be built now; or there was
- * no memory for it. */
+/* Why a segment has no graph. REFUSED: the driver refused it. LATER: it may not be built now.
+ * NO_ROOM: there is no memory for it. */
 enum put_off { REFUSED, LATER, NO_ROOM };
 
-/* The segment went out op by op after all. It is counted under the kernel of node `culprit`. True
- * where a turn ended with it. */
+/* Counts a complete segment whose ops were issued one by one, under the kernel of node `culprit`.
+ * True: a turn of a loop ended with it. */
 static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                           enum put_off put_off, enum cus_eager counted, enum cus_why why,
                           uint32_t culprit) {
@@ -247,7 +250,7 @@ static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                                 : cus_plan_refused(plan, broken);
 }
 
-/* The last op's result is that of the call being made. */
+/* Issues the complete segment op by op. Returns the result of the last op, whose call this is. */
 static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                              enum put_off put_off, enum cus_eager counted, enum cus_why why,
                              uint32_t culprit, bool *turned) {
@@ -256,8 +259,8 @@ static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *brok
     return result;
 }
 
-/* Building is spread over steps; one thread builds at a time, and none where the driver may make it
- * wait (HAZARDS A16, G5). */
+/* Builds the segment's graph if the step's build quota, the driver's room and other threads allow
+ * it. One thread builds at a time, and none while the driver may make it wait (HAZARDS A16, G5). */
 static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_off *put_off) {
     *put_off = LATER;
     const struct cus_segment *segment = engine->plan.segment;
@@ -277,14 +280,16 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
     return variant;
 }
 
-/* The graph of the complete segment, and what came of it. */
+/* The graph found for the complete segment. */
 struct found {
-    struct cus_variant *variant; /* NULL: it goes out op by op, */
-    enum put_off put_off;        /* for this reason */
+    struct cus_variant *variant; /* NULL: the ops are issued one by one, */
+    enum put_off put_off;        /* because of this */
     enum cus_choice choice;
-    bool advised, tried, built;  /* tried: a graph was to be built of it now */
-    uint64_t patched, build_ns;  /* counters before */
-    uint64_t waited_ns, took_ns; /* of a graph that was built: until that began; to its launch */
+    bool advised, tried, built; /* tried: a build was started; built: it succeeded */
+    uint64_t patched, build_ns; /* counters before */
+    /* Of a graph that was built: time until the driver began the build, and time up to the
+     * launch. */
+    uint64_t waited_ns, took_ns;
 };
 
 static struct found find_graph(struct cus_engine *engine) {
@@ -311,19 +316,19 @@ static struct found find_graph(struct cus_engine *engine) {
     return found;
 }
 
-/* Where the program itself takes longer from launch to launch than a small kernel does, it is what
- * everybody waits for: its segments are submitted. */
+/* Is the program's thread the slow part? True if it takes longer from launch to launch than
+ * `submit_ns`; then its segments are submitted. */
 static bool is_slow(const struct cus_engine *engine) {
     uint32_t from = cus_options()->submit_ns;
     return from && engine->plan.ns_per_op >= from && !cus_check_on() && !cus_recording();
 }
 
-/* It is patched and launched by the second thread, while this one goes on. From here on the image
- * says what its nodes will hold. */
+/* Submits the segment: the submit thread patches and launches its graph, while this thread goes on.
+ * From here on the image says what the nodes will hold. False: this thread must launch it. */
 static bool hand_over(struct cus_engine *engine, const struct found *found, uint64_t now) {
     struct cus_plan *plan = &engine->plan;
     struct cus_submit *submit = &engine->submit;
-    /* A real-time thread would wait for one that is not. */
+    /* A real-time thread would wait for a thread that is not real-time. */
     if (cus_thread_self.urgency || !cus_submit_pays(submit) || !cus_submit_claim(engine))
         return false;
     memcpy(submit->shapes, plan->reshapes, (plan->segment->n + 63) / 64 * sizeof *submit->shapes);
@@ -333,7 +338,8 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
     return true;
 }
 
-/* The graph was launched by what was begun at `now`, and at `moment` (0: nobody records). */
+/* Counts a graph launch that began at `now`, and writes its trace record. `moment`: the same time
+ * in trace ticks; 0: nobody records. */
 static void launched(struct cus_engine *engine, struct found *found, uint64_t now,
                      uint64_t moment) {
     struct cus_counters *counters = &engine->counters;
@@ -346,7 +352,7 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
         counters->sig_patched++;
     else
         counters->sig_missed++;
-    /* What a trace says that it took is what it is charged with: what-if builds by that. */
+    /* A what-if charges a launch with the time in its trace record. */
     uint32_t told = moment ? cus_ticks_since(moment) : 0;
     if (found->built)
         found->took_ns = cus_clock_ns() - now;
@@ -367,7 +373,8 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
                          });
 }
 
-/* The segment of `n` ops is out: what was built, or was to be, is taken from the step's share. */
+/* The segment of `n` ops is issued: takes a build, or the failed try, from the step's build
+ * quota. */
 static void charge(struct cus_engine *engine, const struct found *found, uint32_t n) {
     uint64_t took = found->took_ns + cus_clock_unseen_ns();
     if (took)
@@ -389,10 +396,11 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
     mend(engine);
     bool slow = is_slow(engine);
     plan->aside = cus_submit_mostly(&engine->submit);
-    struct cus_variant *broken = engine->submit.broken; /* of this very segment */
+    struct cus_variant *broken = engine->submit.broken; /* of this same segment */
     struct found found = broken ? (struct found){.put_off = REFUSED} : find_graph(engine);
     struct cus_variant *variant = found.variant;
-    /* Deferred no longer than it may be, and what is waited is not what launching takes. */
+    /* The wait ends before the ops are deferred for too long, and is not part of the launch
+     * time. */
     uint64_t left = now - since < cus_process.hold_ns ? cus_process.hold_ns - (now - since) : 0;
     if (!found.tried && cus_build_yield(&engine->build_waits, left)) {
         now = cus_clock_ns();
@@ -426,8 +434,8 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
         turned = fired_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_DIFFERS, 0);
     } else if (proof == CUS_PROOF_NONE &&
                cus_exec_launch(cus_process.driver, variant->exec, engine->handle) != CUDA_SUCCESS) {
-        /* With a healthy context a graph that failed to launch was not enqueued: op by op either
-         * works or gives the true error. */
+        /* If a graph launch failed and the context is healthy, nothing was enqueued. Issuing the
+         * ops one by one then works, or gives the true error. */
         cus_fallback(CUS_FALLBACK_GRAPH_LAUNCH);
         result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED, 0,
                               &turned);
@@ -444,7 +452,7 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
     }
     if (found.tried)
         charge(engine, &found, n);
-    if (turned) /* what was built belongs to the turn that ends */
+    if (turned) /* the build belongs to the turn that ends */
         turn_ended(engine);
     if (!submit)
         nothing_pends(engine);

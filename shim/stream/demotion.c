@@ -1,50 +1,65 @@
 /*
- * Leaving alone what does not pay (HAZARDS F11), and coming back to it.
- *
- * A stream is judged now and then by what became of its ops since the last time
- * (plan/account.h). One whose ops never repeat, or whose graphs cost more than they save, is left
- * alone for some ops, more each time. Meanwhile two things are looked for, with a few instructions
- * an op: that what it does comes round again (plan/repeat.h), and that a step begins as those did
- * whose graphs paid, which are kept. Either ends it with the running step.
- *
- * cus_demotion_decide runs on program threads under the engine's lock, behind an op that was issued
- * by itself: a stream all of whose ops are in graphs is not judged. The rest runs without a lock.
+ * Demotion: letting the ops of a stream pass where graphs do not pay (HAZARDS F11), and trying
+ * again. The account of a stream (plan/account.h) is judged from time to time. If graphs cost more
+ * than they save, the library lets ops pass, for longer each time. Two signs end that early: the
+ * ops repeat (plan/repeat.h), or a step begins like one whose graphs paid. cus_demotion_decide runs
+ * on program threads under the engine's lock, after an op that was issued eagerly. The functions
+ * that see passed ops run without a lock and never call the driver.
  */
 #include "shim/base/pays.h"
 #include "shim/plan/account.h"
 #include "shim/stream/state.h"
 
 enum {
-    /* Ops and steps (or, where steps do not end, ops) after which a stream is judged; ops of a
-     * stream that is looked at only because its time was over. */
+    /* A stream is judged after WINDOW_OPS ops and WINDOW_STEPS steps. If its steps do not end, it
+     * is judged after WINDOW_OPS_UNSYNCED ops. A stream whose demotion just ran out is on trial and
+     * judged after LOOK_OPS ops. */
     WINDOW_OPS = 4096,
     LOOK_OPS = 1024,
     WINDOW_STEPS = 4,
     WINDOW_OPS_UNSYNCED = 65536,
-    /* Ops for which it is demoted. */
+    /* The ops that a demoted stream lets pass: SLEEP_MIN the first time, then SLEEP_FACTOR times as
+     * many each time, up to SLEEP_MAX. */
     SLEEP_MIN = 65536,
     SLEEP_FACTOR = 4,
     SLEEP_MAX = 1 << 24,
-    SLEEP_LEARNED = 16, /* where so many ops were spent on learning what came to nothing: at least
-                           as many times */
-    WAKE_UNSYNCED = 16384, /* where it repeats itself and no step ends */
-    /* What repeats itself is learned for so long at least, and until it has come so often that it
-     * is built. Where it pays, that goes faster by as much. */
+    /* After learning that led to no paying graphs, the demotion lasts at least this many times the
+     * ops spent on learning. */
+    SLEEP_LEARNED = 16,
+    /* A demoted stream that repeats but ends no step is tried again after at most this many ops. */
+    WAKE_UNSYNCED = 16384,
+    /* Patience: ops for which a repeating stream is not demoted, because its graphs are not built
+     * yet. It lasts at least until every op came often enough to be built. In a window that pays,
+     * each op in a graph uses up PATIENCE_PAID ops of patience. */
     PATIENCE = 262144,
     PATIENCE_PAID = 8,
-    WASTED = 8,      /* times as fast where nothing can come of it */
-    ROOM_FACTOR = 4, /* what has room for a graph in one of so many of its ops is worth that */
-    /* What a stream may lose, in ns of host time by account, before it is demoted: when it is
-     * new; with what it gains from then on, at most, what its graphs took to build not counted.
-     * Where it repeats itself half as much for each time that it was demoted since it paid last;
-     * where its time is over, one part: as long as more of it gets into graphs that does not count,
-     * and so a look is short. */
+    /* Where no graphs can come of the ops, each op uses up so many ops of patience. */
+    WASTED = 8,
+    /* A repeating stream is tried again if the graph budget holds graphs for a fourth of its
+     * ops. */
+    ROOM_FACTOR = 4,
+    /* Credit: what a stream may lose by its account, in ns of host time, before it is demoted.
+     *
+     * | stream                         | credit                                               |
+     * | ------------------------------ | ---------------------------------------------------- |
+     * | new                            | CREDIT                                               |
+     * | that pays                      | grows with the gain up to CREDIT_PAID, plus the cost |
+     * |                                | of building all its graphs once more                 |
+     * | tried again because it repeats | CREDIT, halved for each earlier failed try           |
+     * | on trial                       | CREDIT / CREDIT_PART, halved likewise                |
+     *
+     * A loss does not reduce the credit while the share of ops in graphs grows; so a trial can be
+     * short. */
     CREDIT = 15000000,
     CREDIT_PAID = 8000000,
     CREDIT_PART = 128,
-    HALVED = 6,   /* times at most */
-    GROWING = 64, /* it is still learning where one in so many ops more is in graphs than before */
-    HEAD_TRIES = 3, /* times that its steps may begin well and not pay */
+    HALVED = 6, /* credit and patience are halved at most so often */
+    /* The share of ops in graphs grows if it is larger by one in so many ops than in the last
+     * window. */
+    GROWING = 64,
+    /* After so many demotions of a stream whose step had begun like a paying one, its plan is
+     * cleared. */
+    HEAD_TRIES = 3,
 };
 
 static uint64_t ops_of(const struct cus_engine *engine) {
@@ -84,7 +99,7 @@ static uint32_t halvings(uint32_t unpaid) {
     return unpaid < HALVED ? unpaid : HALVED;
 }
 
-/* A thread that lags behind may still look there. */
+/* Atomic stores: a thread that does not know yet that the heads change may be reading them. */
 static void note_heads(struct cus_engine *engine) {
     uint64_t heads[CUS_HEADS];
     uint32_t n = cus_plan_heads(&engine->plan, heads, CUS_HEADS);
@@ -93,10 +108,11 @@ static void note_heads(struct cus_engine *engine) {
     __atomic_store_n(&engine->n_heads, n, __ATOMIC_RELAXED);
 }
 
-/* What looked good and did not pay is not believed once more at once. */
+/* Demotes the stream. A sign that ended the last demotion early, and did not lead to paying graphs,
+ * is not believed again at once. */
 static void leave_alone(struct cus_engine *engine) {
     struct cus_demotion_state *demotion = &engine->demotion;
-    /* Where it was looked at only because its time was over, its ops may still come again. */
+    /* If the stream was on trial, its ops may still repeat: the history of ops is kept. */
     bool goes_on = demotion->woken_by == CUS_WAKE_NOT && engine->repeat.history;
     cus_repeat_passed(&engine->repeat, demotion->last.ops - demotion->left_at);
     demotion->left_at = demotion->last.ops;
@@ -131,9 +147,10 @@ static void leave_alone(struct cus_engine *engine) {
     __atomic_store_n(&engine->demoted, demotion->sleep, __ATOMIC_RELAXED);
 }
 
-/* It paid: it is as good as new. */
+/* The window paid. If half of its ops were in graphs, the stream counts as new again. */
 static void paid(struct cus_demotion_state *demotion, const struct cus_account *window) {
-    uint64_t patience = PATIENCE_PAID * window->in_graphs; /* what is being learned costs nothing */
+    uint64_t patience =
+        PATIENCE_PAID * window->in_graphs; /* ops that are being learned use up no patience */
     if (CUS_PAYS(PATIENCE_PAID))
         demotion->patience -= patience < demotion->patience ? patience : demotion->patience;
     if (window->in_graphs * 2 < window->ops)
@@ -157,7 +174,8 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
             demotion->patience = learning;
         demotion->learned = learning;
         demotion->tried = demotion->patience;
-        /* How long it is not believed again if it comes to nothing stays what it is. */
+        /* `tried` keeps its value in ablation builds, because it sets how long a repeat is not
+         * believed. */
         if (!CUS_PAYS(PATIENCE_LEAST))
             demotion->patience = CUS_PAYS(PATIENCE_TURNS) ? learning : 0;
         else if (!CUS_PAYS(PATIENCE_TURNS))
@@ -166,8 +184,9 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
     }
 }
 
-/* Whoever has much in graphs may make all of them anew once, which is not paid back before their
- * steps have come again. */
+/* The most credit that a stream may have. It includes the cost of building all its graphs once
+ * more: a program may change its steps once, and that pays back only after the new steps have
+ * repeated. */
 static int64_t credit_most(struct cus_engine *engine) {
     uint64_t nodes = engine->graph_bytes * 1000 / cus_exec_estimate(1000);
     if (engine->demotion.in_graphs < nodes)
@@ -176,14 +195,14 @@ static int64_t credit_most(struct cus_engine *engine) {
                                    (uint64_t)engine->plan.n_segments * CUS_COST_ANEW);
 }
 
-/* Do no graphs come of what is known for long? Neither now, nor will they where none was put off.
- */
+/* Do known ops lead to no graphs? True if at least half of the window's ops were warm, but none was
+ * in a graph, none was built, and no build was put off lately. */
 static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
     return CUS_PAYS(PATIENCE_WASTED) && !window->in_graphs && !window->built &&
            window->warm_ops * 2 >= window->ops && !cus_plan_put_off_lately(&engine->plan);
 }
 
-/* Does the stream lose too much? */
+/* Updates the stream's credit and patience by one window. True: the stream is to be demoted. */
 static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived) {
     struct cus_demotion_state *demotion = &engine->demotion;
     int64_t balance = cus_account_balance(window);
@@ -196,15 +215,16 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
     } else if (!growing) {
         demotion->credit += balance;
     }
-    /* Next to nothing of it repeats, or its threads come from another stream with every other op
-     * and so defer none for long: no need to wait for the account, nor to be patient. */
+    /* Two cases need neither the account nor patience. `barren`: hardly an op repeats. `in_turn`:
+     * the stream's threads come from another stream with every other op, so no op stays deferred
+     * for long. */
     bool barren = window->new_ops * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
     if (!barren && !in_turn && (demotion->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
     if (!demotion->patience || in_turn)
         return true;
-    /* What is built now cannot have come again yet. */
+    /* Ops whose nodes are built in this window cannot have repeated yet. */
     uint64_t built = CUS_PAYS(PATIENCE_BUILT) ? window->built : 0;
     uint64_t spent = window->ops - (built < window->ops ? built : window->ops);
     if (wasted(engine, window))
@@ -231,22 +251,22 @@ void cus_demotion_decide(struct cus_engine *engine) {
         (enum cus_wake)__atomic_exchange_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     if (woken_by)
         begin_again(engine, woken_by);
-    /* Where its time is over it is a look until it pays. */
+    /* A stream whose demotion ran out is on trial until it pays. */
     demotion->window = demotion->unpaid && !demotion->woken_by ? LOOK_OPS : WINDOW_OPS;
     bool left = loses(engine, &window, arrived);
     if (left && CUS_HAZARD(F11) && cus_options()->demote)
         leave_alone(engine);
 }
 
-/* Can so many ops be remembered, and can graphs have enough of them? Else what is learned of them
- * is forgotten before they come again. */
+/* Do this many ops fit into the launch tree, and enough of them into the graph budget? If not, the
+ * library would forget them before they come again. */
 static bool has_room(const struct cus_engine *engine, uint32_t ops) {
     uint64_t graphs = (uint64_t)cus_options()->graph_mb << 20;
     return ops <= engine->plan.limits.nodes_max && cus_exec_estimate(ops) / ROOM_FACTOR <= graphs;
 }
 
-/* What came to nothing lately is not believed again; something else is, once it was demoted for
- * long enough that another try costs little. */
+/* Is the repeat that was just found believed? A repeat that did not lead to paying graphs is not
+ * believed again. Another repeat is, once so many ops have passed that another try costs little. */
 static bool believed(const struct cus_engine *engine, uint64_t left) {
     if (!__atomic_load_n(&engine->ignores_repeats, __ATOMIC_RELAXED))
         return true;
@@ -272,7 +292,7 @@ void cus_demoted_head(struct cus_engine *engine, uint64_t head) {
             __atomic_store_n(&engine->waking, CUS_WAKE_HEAD, __ATOMIC_RELAXED);
 }
 
-/* The step's end, under the lock. */
+/* A step of a demoted stream ended. Engine lock held. */
 void cus_demoted_step_end(struct cus_engine *engine) {
     if (__atomic_load_n(&engine->waking, __ATOMIC_RELAXED)) {
         __atomic_store_n(&engine->demoted, 0, __ATOMIC_RELAXED);

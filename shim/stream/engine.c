@@ -1,10 +1,8 @@
 /*
- * Ops: from the program's call to the plan's answer.
- *
- * Runs on program threads inside hooks. The engine lock is held while the op is offered and while
- * deferred ops go out; the program's own call, when the op is eager, is made without any lock. The
- * op's outcome is decided in offer_op; everything before it is what other streams and captures
- * demand.
+ * Ops: from the program's call to the plan's answer. Runs on program threads inside hooks. The
+ * engine lock is held while an op is offered to the plan and while deferred ops are issued. The
+ * lock is not held during the program's own call of an eager op. offer_op decides what becomes of
+ * an op; the code before it flushes what other streams and captures demand.
  */
 #include <string.h>
 
@@ -27,7 +25,7 @@ static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call
 
 /* ---- may a segment begin? ---- */
 
-/* What is counted is a hint; each stream is asked (HAZARDS D5). */
+/* `captures` may be too high, so each stream in the list is asked (HAZARDS D5). */
 bool cus_program_captures(struct cus_context *context) {
     if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
         return false;
@@ -63,7 +61,7 @@ void cus_engine_check(const struct cus_engine *engine) {
 }
 #endif
 
-/* Another thread that builds is reason enough to wait. */
+/* May a graph of this many nodes be built now? Not while another thread builds. */
 static bool may_build(struct cus_engine *engine, uint32_t nodes) {
     if (!cus_lock_try(&cus_process.build_lock))
         return false;
@@ -72,7 +70,7 @@ static bool may_build(struct cus_engine *engine, uint32_t nodes) {
     return room;
 }
 
-/* Why an op goes out by itself: as eager_by counts it, and as the reports say it. */
+/* Why an op is issued eagerly: for the counters (eager_by), and for the reports. */
 struct reason {
     enum cus_eager eager;
     enum cus_why why;
@@ -84,8 +82,8 @@ static struct reason reason(enum cus_eager eager, enum cus_why why) {
 
 static bool may_defer(struct cus_engine *engine, struct reason *why_not) {
     *why_not = reason(CUS_EAGER_PASSTHROUGH, CUS_WHY_OFF);
-    /* Asked again under the lock: whoever switches deferring off takes each lock after that, so
-     * that nothing is deferred behind its back. */
+    /* The state is read again under the lock. A thread that switches deferral off changes the
+     * state, then takes each lock; so nothing is deferred behind its back. */
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER)
         return false;
     why_not->why = CUS_WHY_OPENING;
@@ -104,7 +102,8 @@ static bool may_defer(struct cus_engine *engine, struct reason *why_not) {
         return false;
     why_not->why = CUS_WHY_GONE;
     if (!cus_registry_same(engine)) {
-        /* The handle is that of another stream by now, with other flags: its next op finds out. */
+        /* The handle belongs to another stream by now, perhaps with other flags. Its next op finds
+         * out. */
         cus_deferred_settle(engine);
         cus_registry_close(engine);
         return false;
@@ -127,7 +126,7 @@ static bool may_defer(struct cus_engine *engine, struct reason *why_not) {
     return !cus_graphs_fit(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
-/* What is deferred already may go on as another segment, if a graph of it may be built. */
+/* May the deferred ops go on as another segment? Only if a graph of that segment may be built. */
 static bool may_turn(struct cus_engine *engine) {
     uint32_t to_build = cus_plan_other(&engine->plan)->n;
     return cus_graphs_fit(to_build) && cus_build_fits(engine, to_build, false) &&
@@ -144,22 +143,23 @@ static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_begin(&engine->plan, op);
     tell_segment(engine);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
-    if (!engine->pending) { /* nothing submitted */
+    if (!engine->pending) { /* nothing is submitted */
         if (engine->blocking && !engine->legacy)
             __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
-        /* Sequentially consistent, against the watchdog that is about to sleep. */
+        /* Sequentially consistent: the watchdog may be about to sleep. */
         __atomic_add_fetch(cus_group_pending(engine), 1, __ATOMIC_SEQ_CST);
     }
     __atomic_store_n(&engine->pending, 1, __ATOMIC_SEQ_CST);
-    /* Waking it takes as long as some ops, and is no pace of the program's. */
+    /* Waking the watchdog takes as long as some ops. That time is not part of the program's
+     * pace. */
     if (cus_watchdog_kick())
         __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
 }
 
 /* ---- the op ---- */
 
-/* Why an op may not be put into a graph of its step: a rule names it, the step's size does not
- * occur in [step], or the mode wants no graph in such steps. */
+/* Why an op may not be in a graph of its step. A rule names the op, the step's size is not in
+ * [step], or the mode allows no graph in such steps. */
 static struct reason forbidden(const struct cus_plan *plan, const struct cus_op *op) {
     if (op->kind->policy == CUS_POLICY_NEVER_DEFER)
         return reason(CUS_EAGER_RULE, CUS_WHY_NEVER_DEFER);
@@ -171,7 +171,7 @@ static struct reason forbidden(const struct cus_plan *plan, const struct cus_op 
                   op->kind->policy == CUS_POLICY_EAGER ? CUS_WHY_RULE : CUS_WHY_UNIFORM);
 }
 
-/* Why an op is issued by itself that the plan does not object to. */
+/* Why an op is issued eagerly although the plan does not object to it. */
 static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op) {
     if (!cus_process.may_build)
         return CUS_WHY_EAGER_MODE;
@@ -179,7 +179,7 @@ static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op
     return why == CUS_WHY_SHORT && !cus_kind_allows(op->kind, op->dims) ? CUS_WHY_SHAPE : why;
 }
 
-/* Where an op without a kind is counted, and why it has none; NULL for a function that did not run
+/* Where an op without a kind is counted, and why it has none. NULL: a function that did not run
  * yet. */
 static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_call *call,
                                  enum cus_why *why) {
@@ -189,8 +189,8 @@ static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_cal
     return cus_kinds_tally(engine->context, call->launch->f, why);
 }
 
-/* What was deferred went out since this kernel came: it is counted there and not under the cause of
- * the flush. */
+/* The deferred ops were flushed because of this kernel: counts them under the kernel, not under the
+ * cause of the flush. */
 static void attribute(struct cus_engine *engine, unsigned cause, uint32_t ops,
                       struct cus_tally *tally, enum cus_why why) {
     if (!ops || !tally)
@@ -200,17 +200,17 @@ static void attribute(struct cus_engine *engine, unsigned cause, uint32_t ops,
     cus_tally_cut(tally, why, ops);
 }
 
-/* What is found out about an op before it goes out by itself. */
+/* What is known of an op before it is issued eagerly. */
 struct offer {
     struct cus_op op;
-    struct cus_kind *kind; /* NULL: it has none */
-    bool first;            /* its function did not run here yet */
-    bool offered;          /* the plan has just been asked about it, and may record it */
+    struct cus_kind *kind; /* NULL: the op has no kind */
+    bool first;            /* the function did not run in this context yet */
+    bool offered;          /* the plan was asked about the op, and may record it */
     struct reason why;
     struct cus_tally *tally;
 };
 
-/* Without graphs nothing is asked of the plan (cus_process.learns). */
+/* Offers an op to the plan, unless nothing is learned (cus_process.learns). */
 static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_op *op) {
     if (!cus_process.learns)
         return CUS_OFFER_EAGER;
@@ -224,8 +224,8 @@ static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_
     return offer;
 }
 
-/* Offers the op until the plan is content. True: it is deferred or launched, `*result` is the
- * answer. False: it is to be issued now, counted under `asked->why`. Lock held. */
+/* Offers the op until the plan is content. True: the op is deferred or launched, and `*result` is
+ * the answer. False: the op must be issued now, counted under `offer->why`. Engine lock held. */
 static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struct cus_call *call,
                      struct offer *offer, CUresult *result) {
     struct cus_op *op = &offer->op;
@@ -314,9 +314,9 @@ static void record(struct cus_engine *engine, const struct cus_op *op) {
         cus_plan_count(&engine->plan);
 }
 
-/* After the program's own call succeeded: learns the function if it is `fresh`, records the op. An
- * op that had no kind for another reason has none now: it is not looked up again. Returns what a
- * fresh one is counted as. */
+/* Called after the program's own call succeeded: learns the function if it is the `first` launch,
+ * and records the op. An op that had no kind for another reason is not looked up again. Returns the
+ * reason under which a first launch is counted. */
 static enum cus_why learn(struct cus_engine *engine, struct cus_context *context,
                           struct cus_call *call, struct cus_kind *kind, bool first,
                           uint32_t generation) {
@@ -337,7 +337,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
             if (call->began)
                 cus_trace_op_is(call, engine, kind, &op);
             if (first && !cus_plan_allows(&engine->plan, &op)) {
-                /* Counted before its name was known. */
+                /* counted as OBSERVING before the function's name, and so its rule, was known */
                 engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
                 struct reason known = forbidden(&engine->plan, &op);
                 engine->counters.eager_by[known.eager]++;
@@ -351,9 +351,8 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
     return why;
 }
 
-/* An op about which nothing is left to learn from its success: a known function, with a shape that
- * ran before, which says nothing of its step. It is recorded before it is issued, while the lock is
- * held anyway. */
+/* May the op be recorded before it is issued, while the lock is held anyway? Only if nothing can be
+ * learned from its success: a known function, in a shape that ran before, that marks no step. */
 static bool may_record_now(const struct offer *offer) {
     return offer->offered && (!cus_process.learns ||
                               (!offer->kind->step && cus_kind_allows(offer->kind, offer->op.dims)));
@@ -370,7 +369,7 @@ static void record_now(struct cus_engine *engine, const struct offer *offer,
     cus_demotion_decide(engine);
 }
 
-/* It failed after all: it is no part of the path. */
+/* Takes back the record of an op that failed: it is not part of the path. */
 static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mark,
                       uint32_t generation) {
     cus_lock_take(&engine->lock);
@@ -383,14 +382,15 @@ static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mar
     cus_engine_unlock(engine);
 }
 
-/* `ended`: ops in graphs came before it. */
+/* Counts an eager op. `ended`: a run ended with it. */
 static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
     cus_tally_alone(tally, why);
     if (ended)
         cus_tally_cut(tally, why, 0);
 }
 
-/* As counters and the trace say it; returns whether ops in graphs came before it. Lock held. */
+/* Counts an eager op for the counters and the trace. True: a run ended with it. Engine lock
+ * held. */
 static bool count_eager(struct cus_engine *engine, struct cus_call *call, struct reason why) {
     if (why.eager == CUS_EAGER_RULE) {
         engine->counters.breaks[CUS_BREAK_RULE]++;
@@ -402,7 +402,8 @@ static bool count_eager(struct cus_engine *engine, struct cus_call *call, struct
     return cus_run_ended(engine);
 }
 
-/* The op goes out by the program's own call. Called with the lock held, returns without it. */
+/* Issues the op by the program's own call, with nothing left to learn. Called with the engine lock
+ * held, returns without it. */
 static CUresult issue_known(struct cus_engine *engine, struct cus_call *call,
                             const struct offer *offer) {
     uint32_t generation = engine->generation;
@@ -417,16 +418,16 @@ static CUresult issue_known(struct cus_engine *engine, struct cus_call *call,
     return result;
 }
 
-/* The same of an op of which something is to be learned, or around which nothing may be deferred.
- */
+/* Issues the op by the program's own call, and learns from its success. Flushes every engine first
+ * if nothing may be deferred meanwhile. Called with the engine lock held, returns without it. */
 static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
                           const struct offer *offer) {
     uint32_t generation = engine->generation;
     struct cus_context *context = engine->context;
     struct reason why = offer->why;
     bool first = offer->first;
-    /* Without a kind where this launch cannot be read (attributes, packed arguments): the rule is
-     * the function's. */
+    /* A launch that cannot be read (attributes, packed arguments) has no kind. Then the rule of its
+     * function counts. */
     bool never_defer =
         offer->kind ? offer->kind->policy == CUS_POLICY_NEVER_DEFER : cus_call_spins(context, call);
     if (!never_defer && !first && may_record_now(offer))
@@ -435,8 +436,8 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     cus_engine_unlock(engine);
     if (!first)
         count_alone(offer->tally, why.why, ended);
-    /* A kernel that may wait for others goes behind everything asked for so far (B7); the first
-     * touch of a function may wait itself. */
+    /* A kernel that may wait for other kernels goes after everything issued so far (B7). The first
+     * launch of a function may wait in the driver. */
     if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && first))
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
@@ -451,7 +452,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     return result;
 }
 
-/* What another thread defers becomes this thread's. */
+/* The thread takes over what another thread defers here, or flushes it if it may not defer. */
 __attribute__((noinline, cold)) static void take_over(struct cus_thread *thread,
                                                       struct cus_engine *engine) {
     if (engine->pending && !cus_realtime_allows(thread))
@@ -471,14 +472,16 @@ static CUresult carry_out(struct cus_call *call) {
         engine = state == CUS_DEFER ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine)
             return cus_pass_by(thread, call, current, state == CUS_DEFER);
-        /* Nothing deferred elsewhere, and no order with the legacy stream: nothing goes first. */
+        /* If nothing is deferred elsewhere and legacy ordering does not apply, nothing goes
+         * first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
         arrives = thread->last != engine || thread->away;
         thread->last = engine;
         thread->away = false;
         if (thread->suspended) {
-            /* Behind what other threads defer there; a kernel that may spin is still one. */
+            /* Flushes what other threads defer on this stream. A rule about never deferring still
+             * applies. */
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
             call->why = CUS_WHY_SUSPENDED;
             cus_tally_alone(&cus_tally_none, call->why);
@@ -486,14 +489,15 @@ static CUresult carry_out(struct cus_call *call) {
         }
         call->why = CUS_WHY_DEMOTED;
         if (__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED)) {
-            /* A thread that found it awake may defer the first ops of a segment that is kept. */
+            /* Before this demotion, another thread may have deferred the first ops of a segment
+             * that is kept. */
             cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_FOREIGN_THREAD,
                              CUS_CUT_OTHER);
             return cus_pass_left_alone(engine, call);
         }
         cus_lock_take(&engine->lock);
-        /* Until the lock was taken another thread may have closed the engine, for a context that
-         * dies elsewhere, and given the object to another stream. */
+        /* Before the lock was taken, another thread may have closed the engine because a context
+         * died, and given the object to another stream. */
         if (cus_registry_current(thread))
             break;
         cus_engine_unlock(engine);
@@ -505,8 +509,8 @@ static CUresult carry_out(struct cus_call *call) {
     CUresult result;
     engine->counters.ops[call->type]++;
     engine->arrived += arrives;
-    /* What it had deferred here before it went elsewhere was issued then; had it deferred nothing,
-     * the plan learns only now where that was. */
+    /* The thread comes back from another stream. Ops that the thread had deferred here were issued
+     * when it left. If there were none, the plan is told of the break only now. */
     if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread)
         take_over(thread, engine);
     else if (arrives && !engine->pending)
@@ -535,7 +539,7 @@ static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call
     return result;
 }
 
-/* Only what is read of them is set: they are made for each op. */
+/* Sets only the fields that are read, because this runs for each op. */
 CUresult cus_engine_launch(const struct cus_launch *launch) {
     struct cus_call call;
     call.type = CUS_OP_LAUNCH;

@@ -1,9 +1,7 @@
 /*
- * Memory for those who work: where a budget has no room for a graph or for a path, streams that
- * have had no op for a while, or are demoted, give theirs up.
- *
- * Runs on program threads at the end of a step, no lock held; takes one engine's lock at a time,
- * and only if it is free. Costs two loads while nobody wants memory.
+ * Eviction: if a memory budget has no room for a graph or a path, idle or demoted streams give up
+ * theirs. Runs on program threads at the end of a step, no lock held. It takes one engine's lock at
+ * a time, and only if the lock is free. It costs two loads while memory suffices.
  */
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
@@ -11,12 +9,12 @@
 #include "shim/stream/state.h"
 
 enum {
-    LOOK_NS = 10000000,   /* between two looks */
-    IDLE_NS = 1000000000, /* without an op */
-    SEGMENTS = 64         /* dropped at one look */
+    LOOK_NS = 10000000,   /* ns between two looks */
+    IDLE_NS = 1000000000, /* ns without an op that make a stream idle */
+    SEGMENTS = 64         /* segments dropped at one look */
 };
 
-/* Does anybody want memory, and is it time? One thread looks. */
+/* Is memory wanted and the time since the last look long enough? True for one thread only. */
 static bool may_look(uint64_t now) {
     uint64_t refused = cus_mem_refused();
     bool wanting = __atomic_load_n(&cus_process.wanting, __ATOMIC_RELAXED) ||
@@ -31,21 +29,21 @@ static bool may_look(uint64_t now) {
     return true;
 }
 
-/* Lock held. */
+/* Can the stream give up its graphs? Engine lock held. */
 static bool idle(struct cus_engine *engine, uint64_t now) {
     uint64_t ops = cus_engine_ops(engine);
     if (ops != engine->idle_ops || !engine->idle_since) {
         engine->idle_ops = ops;
         engine->idle_since = now;
     }
-    /* Nothing is destroyed while the program may capture there. */
+    /* A demoted stream counts as idle. Nothing is destroyed while the program may capture here. */
     bool alone = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     return !engine->closed && !engine->pending && (alone || now - engine->idle_since >= IDLE_NS) &&
            !__atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) &&
            (engine->plan.n_segments || engine->plan.tree.n_nodes);
 }
 
-/* Lock held. */
+/* Drops the segments not used for the longest time. Engine lock held. */
 static void shed(struct cus_engine *engine) {
     bool pushed;
     if (!cus_context_enter(engine->context->handle, &pushed))
@@ -54,7 +52,7 @@ static void shed(struct cus_engine *engine) {
     cus_advice_keep(engine);
     cus_plan_evict(&engine->plan, SEGMENTS);
     cus_context_leave(pushed);
-    /* There may be more, here or elsewhere. */
+    /* This stream or another one may hold more that can be dropped. */
     __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
 }
 

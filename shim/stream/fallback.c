@@ -1,7 +1,6 @@
 /*
- * Fallbacks: counted each time, said the first time.
- *
- * Any thread, with or without an engine's lock; calls no driver, allocates nothing.
+ * Fallbacks: each is counted, and logged the first time. Any thread calls this, with or without an
+ * engine's lock. It never calls the driver and never allocates.
  */
 #include "shim/base/log.h"
 #include "shim/stream/state.h"
@@ -27,7 +26,7 @@ void cus_fallback(enum cus_fallback why) {
     case CUS_FALLBACK_BUDGET:
         CUS_LOG_ONCE(CUS_INFO, "stream", "graphs are dropped for the memory budget");
         break;
-    default: /* said where it is met, with what is known there */
+    default: /* logged where it happens, with the details known there */
         break;
     }
 }

@@ -1,9 +1,7 @@
 /*
- * Flushing by scope: what must be issued before a call that is not an op, or before an op on
- * another stream.
- *
- * Runs on program threads inside hooks, with no engine lock held; takes one engine lock at a time
- * (HAZARDS B5).
+ * Flushing by scope: issues what must precede a call that is not an op, or an op on another stream.
+ * Runs on program threads inside hooks with no engine lock held, and takes one engine lock at a
+ * time (HAZARDS B5).
  */
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
@@ -11,8 +9,8 @@
 #include "shim/stream/check_launch.h"
 #include "shim/stream/trace.h"
 
-/* Makes the engine's context current around its driver calls. A background or foreign thread may
- * have another one, or none. */
+/* Makes the engine's context current around its driver calls. The watchdog or another thread may
+ * have another current context, or none. */
 bool cus_context_enter(CUcontext wanted, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;
@@ -50,15 +48,15 @@ void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break 
     cus_engine_unlock(engine);
 }
 
-/* A flush by a call of the thread that owns the stream's path is one that will come again; another
- * thread's is chance. */
+/* Flushes for a call. If the calling thread owns the stream's path, the same break will come again
+ * in later steps; with another thread it is chance. */
 static void flush_for_call(struct cus_engine *engine, unsigned row, enum cus_break reason) {
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
     cus_flush_engine(engine, row, own ? reason : CUS_BREAK_FOREIGN_THREAD,
                      own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
 }
 
-/* The same for the stream that the call names: what comes next on it begins a new segment. */
+/* Flushes the stream that the call names. The next op on it begins a new segment. */
 static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break reason) {
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
     if (!own) {
@@ -72,8 +70,8 @@ static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break 
     cus_engine_unlock(engine);
 }
 
-/* The same for the stream on which this thread worked last, by a call that covers it without naming
- * it. For what is learned and the reports: whoever holds the lock is not waited for. */
+/* Ends the run on the stream on which this thread worked last, for a call that covers the stream
+ * without naming it. Only for learning and reports, so it does not wait for the lock. */
 static void tell_end(struct cus_thread *thread, unsigned row) {
     struct cus_engine *engine = thread->last;
     if (!engine || __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread ||
@@ -112,7 +110,7 @@ void cus_flush_own(struct cus_thread *thread) {
     struct cus_engine *engine = thread->pending;
     if (!engine)
         return;
-    /* What is deferred there now may be another thread's: then it is chance that it goes. */
+    /* Another thread may have deferred these ops; then the flush is chance. */
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == thread;
     cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM,
                      own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
@@ -143,7 +141,7 @@ static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext cu
     return cus_registry_peek(&cus_thread_self, *stream, current);
 }
 
-/* May something run for long that this call begins on its stream? */
+/* Can the call begin work on its stream that runs for long? */
 static bool begins_work(unsigned row) {
     return row < CUS_API_ROWS && cus_api_rows[row].kind == CUS_CLASS_STREAM &&
            cus_api_rows[row].act != CUS_ACT_GONE &&
@@ -151,15 +149,15 @@ static bool begins_work(unsigned row) {
            strncmp(cus_api_rows[row].name, "cuStreamWaitEvent", 17) != 0;
 }
 
-/* Does it launch on streams that are not looked up? What a call does that is in no table is not
- * known: few launch. */
+/* Does the call launch on streams that are not looked up? A call that is in no table is assumed not
+ * to launch, because few such calls do. */
 static bool launches_elsewhere(unsigned row) {
     return row < CUS_API_ROWS && cus_api_rows[row].kind == CUS_CLASS_BARRIER &&
            strncmp(cus_api_rows[row].name, "cuLaunch", 8) == 0;
 }
 
-/* The named stream and what legacy ordering ties to it. A per-thread stream, or one that had no op
- * yet, has no engine; what could be tied to it is flushed all the same. */
+/* Flushes the named stream and what legacy ordering ties to it. A per-thread stream, or a stream
+ * without an op so far, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
     CUcontext current = current_context();
     struct cus_engine *engine = peek(stream, current);
@@ -175,7 +173,7 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
     if (engine->legacy) {
         flush_all(engine->context, true, row, reason);
     } else if (engine->blocking) {
-        /* Read once: another thread may be closing it. */
+        /* read once, because another thread may be closing it */
         struct cus_engine *legacy = cus_context_legacy(engine->context);
         if (legacy)
             flush_for_call(legacy, row, reason);
@@ -186,12 +184,12 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
     struct cus_thread *thread = &cus_thread_self;
     CUS_TRACE(.what = CST_CALL_FLUSH, .scope = scope, .stream = stream,
               .name = cus_trace_cause(row));
-    /* Not the state alone: another thread may be switching deferring off, and not have issued yet
-     * what this call must see issued. */
+    /* Goes on in state CUS_COUNT_ONLY: a thread that is switching deferral off may not have issued
+     * yet what this call must see issued. */
     if (scope == CUS_SCOPE_NONE || __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
-    /* In mode verify a stream is waited for that never had an op, and may itself wait for the host.
-     */
+    /* In mode verify a stream without an op gets an engine too. Such a stream may wait for the
+     * host, and only the wait for known streams has a time limit (check_launch.c). */
     if (stream && cus_check_on())
         cus_registry_find(thread, *stream, current_context());
     if (launches_elsewhere(row))

@@ -1,8 +1,7 @@
 /*
- * What a function is: its name, its rule, the layout of its parameters, its clusters. Asked of the
- * driver once, behind a launch that succeeded.
- *
- * Runs on program threads with the context current and no lock held; noted_lock is innermost.
+ * Learns a function: its name, rule, parameter layout and clusters. The driver is asked once, after
+ * a launch of the function succeeded. Runs on program threads with the context current and no lock
+ * held; noted_lock is innermost.
  */
 #include <string.h>
 
@@ -17,8 +16,8 @@
 
 enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
-/* Handles whose kind is known from the call that made them, so that no failing probe is needed
- * (HAZARDS E2). */
+/* Handles whose kind is known from the call that made them. For these no probe fails (HAZARDS
+ * E2). */
 struct noted {
     const void *handle;
     enum cus_handle kind;
@@ -56,7 +55,7 @@ void cus_func_forget_noted(void) {
     cus_lock_give(&noted_lock);
 }
 
-/* The name, from whichever of the two calls fits the handle: one probe at most fails. */
+/* The name, from the call that fits the handle. At most one probe fails. */
 static bool query_name(const void *handle, const char **name, enum cus_handle *kind) {
     const struct cus_driver *driver = cus_process.driver;
     struct noted *entry;
@@ -99,8 +98,8 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
             layout->bytes = (uint32_t)(offset + size);
         n++;
     }
-    /* The end of the list has an error of its own: any other would make a layout that is too short,
-     * and launches without their arguments. */
+    /* The end of the list has its own error. Any other error would give a layout that is too short,
+     * and launches without their last arguments. */
     if (n == PARAMS_MAX || result != CUDA_ERROR_INVALID_VALUE)
         return false;
     struct cus_argument *copy = cus_mem_alloc((n + 1) * sizeof *copy);
@@ -112,8 +111,8 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
     return true;
 }
 
-/* A kernel compiled with cluster dimensions: its grid must be divisible by them. Where that cannot
- * be told, the kernel is not deferred. */
+/* The cluster dimensions that a kernel was compiled with; its grid must be divisible by them.
+ * False: unknown, and the kernel is never deferred. */
 static bool query_cluster(const void *handle, enum cus_handle kind, uint32_t cluster[3]) {
     const struct cus_driver *driver = cus_process.driver;
     CUfunction f = (CUfunction)(uintptr_t)handle;

@@ -1,8 +1,7 @@
 /*
- * The graphs of an engine: built of what is deferred, kept within the budget, destroyed.
- *
- * Runs on the thread that completes a segment or flushes, with the engine's lock held and its
- * context current; a build with the build lock, too. Calls the driver.
+ * The graphs of an engine: built from deferred ops, kept within the memory budget, destroyed. Runs
+ * on the thread that completes a segment or flushes, with the engine's lock held and its context
+ * current; builds hold the build lock too. Calls the driver.
  */
 #include "shim/base/cancel.h"
 #include "shim/base/clock.h"
@@ -12,7 +11,7 @@
 #include "shim/graph/relax.h"
 #include "shim/stream/state.h"
 
-/* ---- the budget ---- */
+/* ---- the memory budget ---- */
 
 bool cus_graphs_fit(uint32_t nodes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
@@ -21,7 +20,7 @@ bool cus_graphs_fit(uint32_t nodes) {
                limit;
 }
 
-/* Drops graphs until `bytes` more fit. */
+/* Drops this engine's graphs until `bytes` more fit. False: they do not fit. */
 static bool make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
     while (CUS_HAZARD(A19) &&
@@ -44,7 +43,7 @@ void cus_graphs_drop_stream(struct cus_engine *engine) {
         cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
         cus_relax_end(cus_process.driver, relaxed);
         cus_cancel_back(cancel);
-        engine->freed.graphs++; /* streams and graphs are in one pool */
+        engine->freed.graphs++; /* the driver keeps streams and graphs in one pool */
     }
     engine->capture_stream = NULL;
     engine->capture_refused = false;
@@ -61,8 +60,8 @@ static bool have_capture_stream(struct cus_engine *engine) {
                                                    CUS_HAZARD(D1) ? CU_STREAM_NON_BLOCKING
                                                                   : CU_STREAM_DEFAULT,
                                                    CUS_HAZARD(A6) ? priority : 0) == CUDA_SUCCESS;
-    /* Whether a driver copies them from the legacy stream is not known: it is not asked to where
-     * there are none. */
+    /* It is unknown whether drivers can copy attributes from the legacy stream. So the driver is
+     * asked for that only if the program has set attributes there. */
     bool attributes =
         !engine->legacy || __atomic_load_n(&engine->context->legacy_attributes, __ATOMIC_ACQUIRE);
     if (CUS_HAZARD(A7) && made && attributes && driver->cuStreamCopyAttributes &&
@@ -91,7 +90,7 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
         ops[i].values = cus_plan_values(plan, i);
     }
     bool advised = plan->segment->advised;
-    plan->segment->advised = false; /* one try */
+    plan->segment->advised = false; /* advice is tried once */
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();
@@ -106,7 +105,7 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     engine->counters.build_ns += cus_clock_ns() - start;
     *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);
     if (!built) {
-        if (why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
+        if (why != CUS_FALLBACK_NO_MEMORY) /* a lack of memory counts itself */
             cus_fallback(why);
         return NULL;
     }
@@ -130,9 +129,9 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     return variant;
 }
 
-/* ---- room ---- */
+/* ---- room in the driver's pools ---- */
 
-/* The kind of kernel with the most params that a graph may hold in any segment; NULL: none. */
+/* The kind of kernel with the most params that any graph may hold; NULL: none. */
 static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
     const struct cus_kind *largest = NULL;
     for (const struct cus_segment *segment = plan->segments; segment; segment = segment->next) {
@@ -147,7 +146,7 @@ static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
     return largest;
 }
 
-/* One launch of it that is captured and never made: the least grid, params of zeros. */
+/* Values of a launch that is captured and never issued: the smallest grid, params of zeros. */
 static struct cus_values *never_launched(const struct cus_kind *kind) {
     struct cus_values *values = cus_mem_alloc(cus_values_bytes(kind));
     if (!values)
@@ -158,7 +157,8 @@ static struct cus_values *never_launched(const struct cus_kind *kind) {
     return values;
 }
 
-/* Whoever destroys or builds then may sleep as well (HAZARDS A16). */
+/* A thread that destroys or builds while another one sleeps in a copy may sleep too (HAZARDS
+ * A16). */
 static bool somebody_copies(void) {
     return CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE);
 }
@@ -184,7 +184,7 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
                 cus_exec_build(cus_process.driver, engine->capture_stream, ops, nodes[i], NULL,
                                &made[room.graphs], &why);
         cus_mem_free(ops);
-        if (!going && why != CUS_FALLBACK_NO_MEMORY) /* which counts itself */
+        if (!going && why != CUS_FALLBACK_NO_MEMORY) /* a lack of memory counts itself */
             cus_fallback(why);
         room.graphs += going;
         room.nodes += going ? nodes[i] : 0;
@@ -197,14 +197,14 @@ struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *n
         else
             cus_exec_destroy(cus_process.driver, made[i]);
     }
-    if (copies) { /* there is room once they are gone, which is counted then */
+    if (copies) { /* destroyed later; their room is counted then */
         engine->context->room.graphs = engine->context->room.nodes = 0;
         room = (struct cus_freed){0, 0};
     }
     cus_cancel_back(cancel);
     cus_mem_free(values);
     engine->counters.build_ns += cus_clock_ns() - start;
-    engine->built_nodes += room.nodes; /* it is judged by what that costs */
+    engine->built_nodes += room.nodes; /* the stream's account is charged */
     return room;
 }
 
@@ -218,8 +218,8 @@ void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
     cus_graphs_destroy_dropped(engine, false);
 }
 
-/* Whoever destroys while a thread sleeps in a copy would sleep as well, in the midst of a launch
- * (HAZARDS A16). */
+/* A thread that destroys a graph while another one sleeps in a copy would sleep too, in the middle
+ * of a launch (HAZARDS A16). */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
     if (!engine->dropped || (!must && somebody_copies()))
         return;

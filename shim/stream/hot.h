@@ -1,21 +1,10 @@
 /*
- * The hot paths: the op that is expected in the midst of a segment, from the hook to the plan and
- * back; and the op of a stream that is demoted, which may go straight to the driver.
- *
- * Inlined into the launch hooks; runs on program threads at depth 1. Takes the lock of the engine
- * on which the calling thread defers ops, and no other; allocates nothing, calls nothing that
- * waits. An op that is another one than expected by more than a launch's shape and params is left
- * to cus_engine_launch, without a trace but for the thread's look-up, which may be that of the op's
- * stream then.
- *
- * Where a segment has begun, the state of the process, profilers and captures allowed it, and
- * whoever changes one of them issues the segment first (may_defer in engine.c): so that all that is
- * asked here is what may change from op to op.
- *
- * In a process that is recorded the same code runs with a `told` (cus_recorded_...): the op's
- * record has its room before the op is deferred, or the op goes the long way, and is written
- * afterwards out of what the node now stands for. Elsewhere `told` is a constant, which begins
- * nothing, or is NULL, and leaves nothing behind.
+ * The two hot paths. The expected op in the middle of a segment goes from the hook to the plan and
+ * back. The op of a demoted stream may go straight to the driver. Inlined into the launch hooks;
+ * runs on program threads at depth 1. Takes the lock of the engine on which the thread defers ops,
+ * and no other. Allocates nothing and calls nothing that waits. Any other op goes to
+ * cus_engine_launch, and nothing is left changed except perhaps the thread's look-up of the op's
+ * stream.
  */
 #ifndef CUSPLICE_STREAM_HOT_H
 #define CUSPLICE_STREAM_HOT_H
@@ -24,16 +13,26 @@
 #include "shim/stream/state.h"
 #include "shim/trace/record.h"
 
+/* Process state, profilers and captures are not asked about here. They allowed the segment to begin
+ * (may_defer in engine.c), and a thread that changes one of them issues the segment first. Only
+ * what may change from op to op is checked.
+ *
+ * If the process is recorded, the same code runs with a `told` (cus_recorded_...). Before the op is
+ * deferred, `told` reserves room for the op's record; without room the op goes to
+ * cus_engine_launch. The record is written afterwards, from what the node now stands for. In a
+ * process that is not recorded, `told` is a constant or NULL, so the compiler removes all of it. */
+
 #define CUS_HOT static inline __attribute__((always_inline))
 
-/* Asked of the driver at every op: the runtime sets contexts by private tables too (HAZARDS E5). */
+/* The driver is asked at every op, because the runtime sets contexts through private tables too
+ * (HAZARDS E5). */
 CUS_HOT bool cus_hot_same_context(const struct cus_thread *thread) {
     CUcontext current = NULL;
     cus_process.driver->cuCtxGetCurrent(&current);
     return !CUS_HAZARD(E5) || current == thread->context;
 }
 
-/* Is there nothing that legacy ordering puts first? */
+/* True unless legacy ordering makes ops of other streams go before an op on this engine. */
 static inline bool cus_hot_untied(const struct cus_engine *engine) {
     const struct cus_context *context = engine->context;
     struct cus_engine *legacy = cus_context_legacy(context);
@@ -42,24 +41,25 @@ static inline bool cus_hot_untied(const struct cus_engine *engine) {
     return !legacy || !__atomic_load_n(&legacy->pending, __ATOMIC_ACQUIRE);
 }
 
-/* Is the calling thread in the midst of a segment of this stream? Then `found` is its `pending`,
- * and what is locked. Which context is current is for the caller to ask, before the op is deferred:
- * last of all, so that what is compared need not be kept over the call of the driver. */
+/* Is the calling thread in the middle of a segment of this stream? Then `cached_engine` is the
+ * thread's `pending`, and its lock is the one to take. The caller asks the driver for the
+ * current context last, just before the op is deferred: then no compared value must be kept over
+ * that call. */
 CUS_HOT bool cus_hot_aimed(CUstream handle, enum cus_abi abi) {
     return cus_thread_self.cached_stream[abi] == handle;
 }
-/* Takes the lock if nobody has it: whoever need not wait saves nothing for it. */
+/* Takes the lock only if it is free: a thread that need not wait saves no registers for a wait. */
 CUS_HOT bool cus_hot_try(struct cus_engine *engine) {
     cus_lock_check(&engine->lock);
     return __builtin_expect(cus_lock_try(&engine->lock), 1);
 }
-/* Is it still that stream's, and is there nothing that goes first? Lock held. */
+/* Does the engine still serve that stream, and does no other op go first? Engine lock held. */
 CUS_HOT bool cus_hot_good(const struct cus_engine *engine) {
     return __builtin_expect(cus_registry_current(&cus_thread_self), 1) &&
            __builtin_expect(!CUS_HAZARD(B4) || !engine->blocking || cus_hot_untied(engine), 1);
 }
 CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
-    /* What a signal handler changed before the depth was 1 is seen here. */
+    /* Makes a change visible that a signal handler made before the depth was 1. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (!cus_hot_aimed(handle, abi))
         return NULL;
@@ -71,13 +71,13 @@ CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     return NULL;
 }
 
-/* What becomes the record of an op, and what is counted with it. */
+/* An op's record to be, and what is counted with it. */
 struct cus_traced {
-    uint64_t began; /* a moment (trace/ticks.h); 0: nothing is recorded now */
+    uint64_t began; /* trace ticks (trace/ticks.h); 0: nothing is recorded now */
     const struct cus_values *values;
     struct cus_ring *ring;
     uint32_t bytes, kind, abi;
-    bool runtime; /* it was met before the CUDA runtime was entered */
+    bool runtime; /* the op was caught before it entered the CUDA runtime */
 };
 
 CUS_HOT struct cus_traced cus_traced_begin(enum cus_abi abi) {
@@ -86,7 +86,8 @@ CUS_HOT struct cus_traced cus_traced_begin(enum cus_abi abi) {
                                .abi = abi == CUS_ABI_PTSZ};
 }
 
-/* Is there room, and has what the record names a number? Lock held. */
+/* Is there room for the record, and have the stream and kind that it names a number? Engine lock
+ * held. */
 CUS_HOT bool cus_traced_fits(struct cus_traced *told, const struct cus_engine *engine,
                              const struct cus_kind *kind) {
     if (!told || !told->began)
@@ -101,13 +102,13 @@ CUS_HOT bool cus_traced_fits(struct cus_traced *told, const struct cus_engine *e
     return cus_ring_fits(told->ring, told->bytes);
 }
 
-/* A node's op at rest has the shape and the params of the record, in the same places. */
+/* The values of a node have the same layout as the end of a record. */
 _Static_assert(sizeof(struct cst_op) - offsetof(struct cst_op, dims) == sizeof(struct cus_values) &&
                    offsetof(struct cst_op, abi) - offsetof(struct cst_op, dims) ==
                        offsetof(struct cus_values, unknown),
                "a record ends as an image does");
 
-/* The op that was deferred last is told. Lock held. */
+/* Writes the record of the op that was deferred last. Engine lock held. */
 CUS_HOT void cus_traced_put(const struct cus_traced *told, const struct cus_engine *engine) {
     if (!told || !told->began)
         return;
@@ -124,7 +125,7 @@ CUS_HOT void cus_traced_put(const struct cus_traced *told, const struct cus_engi
     memcpy(record->dims, values, sizeof *values);
     const uint8_t *from = values->params;
     uint8_t *to = (uint8_t *)(record + 1), *end = (uint8_t *)record + told->bytes;
-    /* A few words: no call. */
+    /* A few words are copied without a call. */
     for (; to + 16 <= end; to += 16, from += 16) {
         memcpy(to, from, 16);
         __asm__("");
@@ -136,7 +137,7 @@ CUS_HOT void cus_traced_put(const struct cus_traced *told, const struct cus_engi
     cus_ring_put(ring, told->bytes);
 }
 
-/* The op that is expected is deferred, and the lock given. */
+/* Defers the expected op and gives the lock back. */
 CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
                           const struct cus_traced *told) {
     cus_plan_took(&engine->plan);
@@ -147,7 +148,7 @@ CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
     cus_engine_unlock(engine);
 }
 
-/* The end of a hot path: the op is `as_values`, by what it is asked for. */
+/* Ends a hot path. `as_values`: the op is the expected one, and the node holds its values. */
 CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool as_values,
                            const struct cus_traced *told) {
     if (as_values && cus_hot_same_context(&cus_thread_self)) {
@@ -158,12 +159,12 @@ CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, boo
     return false;
 }
 
-/* Is anything deferred by this thread? */
+/* Does this thread defer anything? */
 CUS_HOT bool cus_hot_pending(void) {
     return cus_thread_self.pends;
 }
 
-/* The packed buffer of the `extra` form, as everybody fills it; NULL where it looks otherwise. */
+/* The packed buffer of the `extra` form. NULL unless it has the usual order of entries. */
 CUS_HOT const uint8_t *cus_hot_packed(void *const *extra, uint32_t bytes) {
     if (extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
         extra[4] != CU_LAUNCH_PARAM_END || *(const size_t *)extra[3] != bytes)
@@ -171,20 +172,22 @@ CUS_HOT const uint8_t *cus_hot_packed(void *const *extra, uint32_t bytes) {
     return extra[1];
 }
 
-/* Arguments by pointers are there, or none are wanted. */
+/* Are the arguments given by pointers, or are there none? */
 CUS_HOT bool cus_hot_has_params(const struct cus_kind *kind, void *const *params) {
     return params || !kind->param_bytes;
 }
 
-/* A launch without attributes and by pointers to its arguments, with the lock held. */
+/* Compares a launch without attributes, with arguments by pointers, with the expected one. Engine
+ * lock held. */
 enum cus_hot {
-    CUS_HOT_OTHER,     /* it is not the one that is expected */
-    CUS_HOT_SAME,      /* it is, and the node holds the same params */
-    CUS_HOT_DIFFERENT, /* it is, with other params than the node's */
-    CUS_HOT_SHAPE,     /* it is that kernel, in another shape than the node's */
-    CUS_HOT_TAIL       /* it is, and cus_hot_tail_differs says which of the two */
+    CUS_HOT_OTHER,     /* not the expected launch */
+    CUS_HOT_SAME,      /* the expected launch; the node holds the same params */
+    CUS_HOT_DIFFERENT, /* the expected launch, with other params than the node's */
+    CUS_HOT_SHAPE,     /* the expected kernel, in another shape than the node's */
+    CUS_HOT_TAIL       /* SAME or DIFFERENT; cus_hot_tail_differs decides */
 };
-/* The last three by where they are: they are looked at last, and need no register before. */
+/* The last three arguments come by address: they are read last, and need no register before
+ * that. */
 CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uint32_t gz,
                                      uint32_t bx, uint32_t by, const volatile uint32_t *bz,
                                      const volatile uint32_t *shared, void **const volatile *at) {
@@ -203,13 +206,14 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
     return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
 }
 
-/* Arguments of all sizes are another function's work: whoever has words alone calls none. */
+/* Compares arguments that are not whole words. A separate function, so that kernels with word
+ * arguments only make no call. */
 CUS_HOT bool cus_hot_tail_differs(void *const *params) {
     return cus_plan_others_differ(cus_thread_self.cached_engine->plan.at, params);
 }
 
-/* What ends it when that is so. False: another context is current, and nothing was done; the lock
- * is still held. */
+/* These two end a launch that was SAME or DIFFERENT. False: another context is current, and nothing
+ * was done; the lock is still held. */
 CUS_HOT bool cus_hot_same(void) {
     struct cus_thread *thread = &cus_thread_self;
     if (!cus_hot_same_context(thread))
@@ -226,16 +230,17 @@ CUS_HOT bool cus_hot_different(void *const *params) {
     return true;
 }
 
-/* It is asked for in that shape: cus_hot_took ends it. False: another context is current, or no
- * node may be given that shape, and nothing was done. The lock is still held in both cases. */
+/* Requests the expected kernel in this shape; the caller then calls cus_hot_took. False: another
+ * context is current or no node may have that shape, and nothing was done. The lock is held in both
+ * cases. */
 CUS_HOT bool cus_hot_shape(struct cus_dims dims, void *const *params) {
     struct cus_plan *plan = &cus_thread_self.cached_engine->plan;
     return cus_hot_has_params(plan->at->kind, params) && cus_hot_same_context(&cus_thread_self) &&
            cus_plan_request_shape(plan, dims, params, NULL);
 }
 
-/* A launch of the function that is expected: by pointers to its arguments, or as one block, which
- * `*flat` is then? False: in neither way. */
+/* Are the arguments of the expected function readable? They come by pointers, or packed; then
+ * `*flat` is the packed block. */
 CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params, void *const *extra,
                                const uint8_t **flat) {
     *flat = NULL;
@@ -246,8 +251,8 @@ CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params,
     return cus_hot_has_params(kind, params);
 }
 
-/* It has another shape than the node: out of the way of those that have the same. `told` is a copy,
- * so that theirs stays in registers. */
+/* Ends a launch whose shape differs from the node's. Not inlined, to keep the path of equal shapes
+ * small. `told` is a copy, so that the other path can keep its own in registers. */
 __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_engine *engine,
                                                                   struct cus_dims dims,
                                                                   void **params, void **extra,
@@ -265,7 +270,7 @@ __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_eng
     return true;
 }
 
-/* The launch of the function that is expected. */
+/* Ends a launch of the expected function. */
 CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
                                   void **extra, struct cus_traced *told) {
     struct cus_plan *plan = &engine->plan;
@@ -323,8 +328,8 @@ _Static_assert(sizeof(struct cus_memset_params) == 24 &&
                    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "params are compared by words");
 
-/* A memset or copy of what the node holds already, addresses included, is one in memory that is
- * known as long as none may have gone since the segment began. */
+/* Does the node already hold this memset or copy, with the same addresses? The memory is still
+ * known if no memory may have gone since the segment began. */
 CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const uint64_t *flat,
                             uint32_t words) {
     const struct cus_dims dims = {{(uint32_t)wide, (uint32_t)(wide >> 32)}};
@@ -360,12 +365,12 @@ CUS_HOT bool cus_traced_copy(enum cus_copy_form form, uint64_t dst, uint64_t src
                          told);
 }
 
-/* The launch of a process that is not recorded, as the hook makes it in parts. */
+/* A launch in a process that is not recorded. The hook makes it in these same parts. */
 CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
                             void **params, void **extra) {
     if (extra)
         return cus_traced_launch(f, dims, handle, abi, params, extra, NULL);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as cus_hot_enter */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* see cus_hot_enter */
     if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.cached_engine))
         return false;
     struct cus_lock *lock = &cus_thread_self.cached_engine->lock;
@@ -399,7 +404,7 @@ CUS_HOT bool cus_recorded_launch(CUfunction f, struct cus_dims dims, CUstream ha
     return cus_traced_launch(f, dims, handle, abi, params, extra, &told);
 }
 
-/* Each other one in a process that is not recorded, and in one that is. */
+/* The other ops, in a process that is not recorded and in one that is. */
 #define CUS_TRACED(name, parameters, ...)                                                          \
     CUS_HOT bool cus_hot_##name parameters {                                                       \
         return cus_traced_##name(__VA_ARGS__, NULL);                                               \
@@ -421,11 +426,11 @@ CUS_TRACED(copy,
             enum cus_abi abi),
            form, dst, src, bytes, handle, abi)
 
-/* May the op of a stream that is demoted go straight to the driver? A copy, which may sleep
- * there, goes the long way, and so does a function (`f`, of launches) that nobody knows. Asked of
- * as little memory as can be: a program whose launches never repeat pays for each cache line that
- * is touched here. The stream was found demoted under this very name; there is only one context, so
- * that it cannot mean another stream by now. Counted; nothing follows the real call. */
+/* May this op of a demoted stream go straight to the driver? A copy may not, as it may sleep there;
+ * nor a launch of an unknown function `f`. The thread found the stream demoted under this very
+ * handle, and there is only one context, so the handle still means that stream. The op is counted
+ * before the real call, and nothing follows that call. Reads as little memory as possible: a
+ * program whose launches never repeat pays for each cache line. */
 CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
                                             enum cus_op_type type, CUfunction f, uint64_t *left) {
     struct cus_thread *thread = &cus_thread_self;
@@ -445,11 +450,11 @@ CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
         return NULL;
     return engine;
 }
-/* Is that another stream than the one that the thread looked up last? */
+/* Is this another stream than the one that the thread looked up last? */
 CUS_HOT bool cus_hot_elsewhere(CUstream handle, enum cus_abi abi) {
     return cus_thread_self.ref.handle != handle || cus_thread_self.ref.abi != abi;
 }
-/* The depth is for a signal handler that launches meanwhile. */
+/* The depth is set for a signal handler that launches meanwhile. */
 CUS_HOT bool cus_hot_turn(CUstream handle, enum cus_abi abi) {
     cus_thread_self.depth = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -470,8 +475,8 @@ CUS_HOT bool cus_hot_passes(CUstream handle, enum cus_abi abi, enum cus_op_type 
     cus_thread_self.last = engine;
     return true;
 }
-/* The same of an op that may pass, without a call, so that nothing need be kept over one. False:
- * nothing was done, and the other shall do it. */
+/* Lets an op pass without any call, so that no value must be kept over one. False: nothing was
+ * done, and cus_hot_passes must do it. */
 CUS_HOT bool cus_hot_passes_only(struct cus_engine *engine, uint64_t left, enum cus_op_type type,
                                  CUfunction f) {
     if (!cus_demoted_op_only(engine, left, type, f))

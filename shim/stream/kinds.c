@@ -1,9 +1,8 @@
 /*
- * Functions and kinds: the tables of a context, and the interned kinds that the plan compares.
- *
- * Look-ups run on program threads under the engine lock and then the context lock; a function is
- * learned (func.c) after an eager launch succeeded, with no lock held around the queries. Objects
- * live until their module may have gone (cus_kinds_detach).
+ * Functions and kinds: the tables of a context, and the kinds that the plan compares by pointer.
+ * Program threads look up under the engine lock and then the context lock. A function is learned
+ * (func.c) after an eager launch of it succeeded, with no lock held during the driver's queries.
+ * Objects live until their module may have gone (cus_kinds_detach).
  */
 #include <string.h>
 
@@ -16,9 +15,9 @@ static uint32_t next_kind_id = 1; /* atomic */
 
 /* ---- attributes ---- */
 
-/* Bytes that the value of an attribute has, by its id; 0: such a launch is never deferred. An
- * event, an output, a pointer or a priority of its own belongs to the moment of the call, and what
- * is not listed is unknown (HAZARDS A6, A25). */
+/* Size of an attribute's value by its id, in bytes; 0: such a launch is never deferred. An event,
+ * an output, a pointer or a priority belongs to the moment of the call. Ids not listed here are
+ * unknown (HAZARDS A6, A25). */
 static uint32_t attribute_bytes(CUlaunchAttributeID id) {
     switch (id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
@@ -38,8 +37,8 @@ static uint32_t attribute_bytes(CUlaunchAttributeID id) {
     }
 }
 
-/* Entries that mean "ignored" are left out; the rest of each value's union is garbage and is not
- * read. Attributes that are nowhere are the driver's to refuse. */
+/* Reads the attributes, except entries that mean "ignored". Bytes of the value's union behind the
+ * value are garbage and not read. The driver refuses a launch whose attributes are NULL. */
 static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key *key) {
     if (launch->n_attrs && !launch->attrs)
         return false;
@@ -60,7 +59,7 @@ static bool read_attributes(const struct cus_launch *launch, struct cus_kind_key
     return true;
 }
 
-/* A few words, and no call: most attributes are 4 bytes or 12. */
+/* Compares without a library call, as most values are 4 or 12 bytes. */
 static bool same_value(const void *a, const void *b, uint32_t bytes) {
     const uint8_t *x = a, *y = b, *end = x + bytes;
     for (; end - x >= 4; x += 4, y += 4)
@@ -133,7 +132,8 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     return entry;
 }
 
-/* What two processes call it: neither handles nor numbers, which are given out as they come. */
+/* A hash that is equal in every process. It covers no handles, and no numbers that are given out in
+ * order of appearance. */
 static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key *key,
                           uint64_t code) {
     const uint64_t words[] = {key->type,      key->elem,      key->copy_form, key->cooperative,
@@ -192,7 +192,7 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
 
 /* ---- rules about calls ---- */
 
-/* Three widths of memsets, four forms of copies; each by either ABI. Frozen when the engine has
+/* Three widths of memsets and four forms of copies, each in two ABIs. Frozen when the engine has
  * started. */
 enum { CALLS = 7, FIRST_COPY = 3 };
 static struct cus_verdict call_rules[CALLS][2];
@@ -272,7 +272,7 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
     return entry ? &entry->kind : NULL;
 }
 
-/* Lock held. */
+/* Context lock held. */
 static void note_met(struct cus_context *context, const void *handle) {
     __atomic_store_n(&context->known_funcs[cus_kinds_slot(handle)], handle, __ATOMIC_RELAXED);
 }
@@ -306,16 +306,16 @@ struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handl
     return tally;
 }
 
-/* Functions that were tainted, for ever: most are before they run first, and what is known of a
- * function is dropped whenever any code goes. A handle that is used again for another function
- * makes that one eager. */
+/* Functions that were tainted, kept for ever. Most are tainted before they first run, and all that
+ * is known of a function is dropped whenever code goes. If a handle is used again for another
+ * function, that function stays eager. */
 struct tainted {
     const void *handle;
     UT_hash_handle hh;
 };
 static struct cus_lock tainted_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct tainted *tainted; /* tainted_lock */
-static bool all_tainted;        /* tainted_lock: also where one could not be noted */
+static bool all_tainted;        /* tainted_lock: every function, or one that could not be noted */
 
 static bool is_tainted(const void *handle) {
     struct tainted *entry;
@@ -391,7 +391,8 @@ void cus_kinds_learn(struct cus_context *context, const struct cus_launch *launc
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
     cus_lock_take(&context->lock);
-    func->tainted = is_tainted(launch->f); /* noted first, then looked for among the functions */
+    func->tainted =
+        is_tainted(launch->f); /* a taint is noted first, then looked for among the functions */
     if (find_func(context, launch->f))
         added = false; /* another thread was faster */
     else

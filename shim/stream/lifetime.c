@@ -1,10 +1,9 @@
 /*
- * Start, end, and everything that may make what the engines know untrue: streams, contexts, code
- * and memory that go, attributes that change, captures and profilers that come.
- *
- * Runs on program threads inside hooks, no engine lock held, one taken at a time. The hook has
- * flushed what the call covers; what another thread deferred since is flushed here before anything
- * is dropped.
+ * Start and end of the process, and every change that may make the engines' knowledge wrong. Such
+ * changes are streams, contexts, code and memory that go, new attributes, captures and profilers.
+ * Runs on program threads inside hooks with no engine lock held, and takes one at a time. The hook
+ * has flushed what the call covers. What other threads deferred since is flushed here before
+ * anything is dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,8 @@
 
 /* ---- process ---- */
 
-/* Switches by which the environment promises that a launch has completed when it returns, or that a
- * debugger looks at each (HAZARDS E1). */
+/* Environment switches that promise that a launch has completed when it returns, or that a debugger
+ * sees each launch (HAZARDS E1). */
 static const char *forbidding_switch(void) {
     static const char *const names[] = {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
                                         "CUDA_ENABLE_COREDUMP_ON_EXCEPTION",
@@ -61,8 +60,8 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     cus_process.learns = cus_process.may_build || cus_rules_steps(cus_rules()) > 0;
-    /* The rules have just been read. Where memory failed one of them may be lost, and a kernel that
-     * must not wait would. */
+    /* The rules have just been read. If memory failed, a rule may be lost, perhaps one that says
+     * that a kernel must not wait. */
     bool complete = cus_mem_failures() == 0;
     cus_advice_load();
     bool defer =
@@ -79,7 +78,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
 
 enum { PATIENCE_NS = 2000000000 };
 
-static uint32_t gave_up; /* atomic: at exit a lock could not be had */
+static uint32_t gave_up; /* atomic: a lock could not be taken in time at exit */
 
 static uint64_t patience(void) {
     return __atomic_load_n(&gave_up, __ATOMIC_RELAXED) ? PATIENCE_NS / 1000 : PATIENCE_NS;
@@ -91,8 +90,9 @@ static bool give_up(void) {
     return false;
 }
 
-/* At exit a thread may sleep in the driver for ever with its engine locked. What it issues there is
- * all that the engine deferred; the program ends without it, as it would without the library. */
+/* At exit, a thread may sleep in the driver for ever with its engine locked. That thread is issuing
+ * all that the engine deferred. The program ends without that thread, as it would without the
+ * library. */
 bool cus_engine_take_in_time(struct cus_engine *engine) {
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER) {
         cus_lock_take(&engine->lock);
@@ -101,14 +101,15 @@ bool cus_engine_take_in_time(struct cus_engine *engine) {
     return cus_lock_take_for(&engine->lock, patience()) || give_up();
 }
 
-/* Those first that can be had at once, then all: who is waited for holds nobody up. */
+/* First flushes the engines whose locks are free, then all others: an engine that makes the exit
+ * wait does not delay the rest. */
 static void drain_all(void) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < 2 * n; i++) {
         struct cus_engine *engine = cus_process.engines[i % n];
         if (i < n ? !cus_lock_try(&engine->lock) : !cus_engine_take_in_time(engine))
             continue;
-        /* The thread that has a segment of it may sleep there, too. */
+        /* The submit thread may sleep in the driver too. */
         if (cus_submit_wait_for(&engine->submit, i < n ? 0 : patience()))
             cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
         else if (i >= n)
@@ -121,8 +122,8 @@ void cus_engine_drain(void) {
     CUS_TRACE(.what = CST_CALL_DRAIN);
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
         return;
-    /* From here on every op passes; then what is deferred goes out, then the watchdog stays out of
-     * the driver. */
+    /* From here on every op passes. Then the deferred ops are issued, and then the watchdog stays
+     * out of the driver. */
     bool deferred =
         __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_DEFER;
     if (deferred)
@@ -172,7 +173,8 @@ void cus_engine_counters(struct cus_counters *out) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
-        bool taken = cus_engine_take_in_time(engine); /* else they stand still as well */
+        bool taken =
+            cus_engine_take_in_time(engine); /* if not taken, the counters do not move either */
         engine->counters.segments = engine->plan.n_formed;
         cus_counters_add(out, &engine->counters);
         for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
@@ -183,12 +185,12 @@ void cus_engine_counters(struct cus_counters *out) {
         if (taken)
             cus_engine_unlock(engine);
     }
-    /* The most of all together, not of each at another time. */
+    /* the most of all engines together, not the sum of each one's most */
     out->graph_bytes = __atomic_load_n(&cus_process.graph_bytes_most, __ATOMIC_RELAXED);
 }
 
-/* The list of the engine whose ops went into graphs most, closed ones included: a runtime destroys
- * its streams before the program ends. */
+/* The list of the engine with the most ops in graphs. Closed engines are included, because a
+ * runtime destroys its streams before the program ends. */
 bool cus_engine_segment_list(char *text, size_t bytes) {
     struct cus_process *process = &cus_process;
     uint32_t n = __atomic_load_n(&process->n_engines, __ATOMIC_ACQUIRE);
@@ -239,14 +241,14 @@ unsigned cus_engine_steps(struct cus_stats_step steps[CUS_STATS_STEPS]) {
     return n;
 }
 
-/* ---- what goes ---- */
+/* ---- streams, contexts, code and memory that go ---- */
 
 static CUcontext current_context(void) {
     CUcontext context = NULL;
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Runs `change` on every engine in use, under its lock, nothing deferred. */
+/* Runs `change` on every engine in use, under its lock, after flushing it. */
 static void for_each_engine(void (*change)(struct cus_engine *, const void *),
                             const void *argument) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
@@ -266,7 +268,7 @@ static void close_engine(struct cus_engine *engine, const void *unused) {
     cus_registry_close(engine);
 }
 
-/* The driver must not be asked whether a stream captures that is no more. */
+/* The driver must not be asked whether a destroyed stream captures. */
 static void forget_capture(CUstream stream) {
     for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
         if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
@@ -309,7 +311,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_graphs_destroy_dropped(engine, true);
 }
 
-/* Kinds are taken out of the tables first, so that none of the old ones is found again; freed once
+/* Takes the kinds out of the tables first, so that no old kind is found again. They are freed once
  * no engine refers to them. */
 static void drop_code(void (*change)(struct cus_engine *, const void *)) {
     struct cus_context *context = cus_registry_contexts();
@@ -352,7 +354,7 @@ void cus_engine_context_gone(void) {
     forget_memory();
 }
 
-/* The driver must not be asked about anything that the context held. */
+/* Closes the engine of a dead context, without asking the driver about anything in that context. */
 static void bury(struct cus_engine *engine) {
     cus_deferred_lose(engine);
     engine->buried = true;
@@ -389,8 +391,8 @@ void cus_engine_memory_gone(void) {
         cus_ranges_forget();
 }
 
-/* Of the estimate of what graphs hold, and what the driver may hold beside: generous, for the
- * answer saves time alone. */
+/* Upper bound of what graphs keep in the driver: GRAPHS_TIMES the estimate, and GRAPHS_MORE. It is
+ * generous, because the answer only saves time. */
 enum { GRAPHS_TIMES = 4, GRAPHS_MORE = 256 << 20 };
 
 static void give_back(struct cus_engine *engine, const void *unused) {
@@ -400,7 +402,8 @@ static void give_back(struct cus_engine *engine, const void *unused) {
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
 
-/* Is so much wanted that graphs are not what is in its way? 0: that is not known. */
+/* Does the program want so much memory that the memory of graphs could not suffice? False if
+ * `bytes` is 0 (unknown). */
 static bool wants_more(uint64_t bytes) {
     size_t available, total;
     return bytes && cus_process.driver->cuMemGetInfo_v2 &&
@@ -430,7 +433,7 @@ bool cus_engine_give_memory_back(uint64_t bytes) {
          !cus_saver_has_room(current)) ||
         wants_more(bytes))
         return false;
-    /* Making the call once more waits for all that runs. */
+    /* The program's second try waits for everything that runs. */
     if (CUS_HAZARD(G6) && !cus_room_await_idle(context))
         return false;
     for_each_engine(give_back, NULL);
@@ -438,7 +441,7 @@ bool cus_engine_give_memory_back(uint64_t bytes) {
     return !CUS_HAZARD(G6) || cus_room_await_idle(context);
 }
 
-/* ---- what changes ---- */
+/* ---- functions and streams that change ---- */
 
 static void drop_handle(struct cus_engine *engine, const void *handle) {
     cus_plan_drop_handle(&engine->plan, handle);
@@ -467,7 +470,7 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
     if (stream && context && cus_ref_is_legacy(*stream))
         __atomic_store_n(&context->legacy_attributes, true, __ATOMIC_RELEASE);
     if (!engine) {
-        /* For a stream that was never used nothing was built. */
+        /* Nothing was built for a stream that was never used. */
         if (!stream)
             for_each_engine(forget_stream, NULL);
         return;
@@ -481,7 +484,8 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
 
 void cus_engine_taint(const void *handle) {
     CUS_TRACE(.what = CST_CALL_TAINT, .value = (uint64_t)(uintptr_t)handle);
-    /* References of a whole module (A20), the old launch API of one function (A24). */
+    /* NULL: references of a whole module (A20). Otherwise the old launch API of one function
+     * (A24). */
     bool counts = handle ? CUS_HAZARD(A24) : CUS_HAZARD(A20);
     if (!counts || !cus_kinds_note_taint(handle))
         return;
@@ -499,7 +503,7 @@ void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
     cus_func_note(handle, kind);
 }
 
-/* ---- where code is from ---- */
+/* ---- which file code is from ---- */
 
 bool cus_engine_asks_code(void) {
     return cus_advice_on();
@@ -509,7 +513,7 @@ bool cus_engine_asks_library(void) {
     return cus_advice_on() || cus_rules_have(cus_rules(), CUS_PATTERN_LIB);
 }
 
-/* A rule that is lost for want of memory may be about a kernel that must not wait. */
+/* Without memory for this, a rule may be lost that says that a kernel must not wait. */
 static void must_be_kept(bool kept) {
     if (!kept && cus_rules_have(cus_rules(), CUS_PATTERN_LIB))
         cus_engine_defer_off("no memory to keep which library a kernel is from");
@@ -537,9 +541,8 @@ void cus_engine_capture_began(const struct cus_stream_ref *stream) {
     enum { MAX = sizeof context->capturing / sizeof *context->capturing };
     cus_lock_take(&context->lock);
     uint32_t n = context->captures;
-    /* Beyond what fits, the count alone stands, and the last entry is asked in its place. A
-     * per-thread stream cannot be named by another thread: while it captures, the legacy stream
-     * says so. */
+    /* If more streams capture than fit, the last entry is replaced. A per-thread stream cannot be
+     * asked by other threads; the legacy stream tells whether it captures. */
     bool named = stream->handle && !cus_ref_is_per_thread(*stream);
     context->capturing[n < MAX ? n : MAX - 1] = named ? stream->handle : CU_STREAM_LEGACY;
     __atomic_store_n(&context->captures, n < MAX ? n + 1 : n, __ATOMIC_RELEASE);
@@ -548,5 +551,5 @@ void cus_engine_capture_began(const struct cus_stream_ref *stream) {
 
 void cus_engine_capture_ended(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_CAPTURE_ENDED, .stream = stream);
-    (void)stream; /* Each stream is asked at the start of the next segment. */
+    (void)stream; /* each stream is asked when the next segment begins */
 }

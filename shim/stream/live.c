@@ -1,10 +1,8 @@
 /*
- * The page of this process for `cusplice top`.
- *
- * Everything but cus_live_place, cus_live_end and the samples runs on the watchdog's thread, which
- * holds no lock then; facts are gathered under one engine's lock at a time, and only if that can be
- * had at once: a thread may sleep in the driver with it, and the watchdog has others to look after.
- * Nobody asks: one system call each LOOK_NS, and not even that while the watchdog sleeps.
+ * The page of this process for `cusplice top`. All of it runs on the watchdog's thread, which holds
+ * no lock then, except cus_live_place, cus_live_end and the samples. It takes one engine's lock at
+ * a time, and gives up soon if that lock is held, because the holder may sleep in the driver.
+ * Without a reader it costs one system call per LOOK_NS, and none while the watchdog sleeps.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,19 +23,19 @@
 #endif
 
 enum {
-    ANSWER_NS = 100000000,   /* no two answers come closer than that, whatever is asked */
-    LOOK_NS = 25000000,      /* between two questions whether somebody asks */
-    NAP_NS = 1000000000,     /* how long the watchdog sleeps where it cannot wait for two things */
-    PATIENCE_NS = 200000000, /* how long the end waits for a file that is being made */
+    ANSWER_NS = 100000000,   /* least time between two answers */
+    LOOK_NS = 25000000,      /* time between two checks for a reader */
+    NAP_NS = 1000000000,     /* sleep of the watchdog if it cannot wait for two futexes */
+    PATIENCE_NS = 200000000, /* longest wait at exit for a file that is being made */
     TRIES = 64,
 };
 
-static struct cus_page_own page; /* the watchdog's */
-static uint64_t answered;        /* when it was answered last */
-static uint64_t looked;          /* when it was looked last whether anybody asks */
+static struct cus_page_own page; /* watchdog's thread only */
+static uint64_t answered;        /* time of the last answer */
+static uint64_t looked;          /* time of the last check for a reader */
 static bool no_waitv;
 static char path[CUS_PAGE_PATH]; /* set before the watchdog starts */
-static bool placed;              /* as well */
+static bool placed;              /* set before the watchdog starts */
 static uint32_t made;            /* atomic, futex */
 enum { NONE, MAKING, MADE, ENDING, GONE };
 
@@ -57,7 +55,7 @@ void cus_live_start(void) {
     if (__atomic_compare_exchange_n(&made, &expected, there ? MADE : GONE, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         return;
-    /* The process comes to its end, and waits until the file is out of the way. */
+    /* The process is ending and waits until the file is gone. */
     if (there)
         unlink(path);
     __atomic_store_n(&made, GONE, __ATOMIC_RELEASE);
@@ -137,7 +135,7 @@ static void fill_breaks(struct cus_page_facts *facts, const struct cus_report *r
     }
 }
 
-/* False: an engine is busy; at the next look. */
+/* False: an engine is busy, so the next look tries again. */
 static bool answer(void) {
     static struct cus_counters sum;
     static struct cus_report report;
@@ -190,7 +188,8 @@ struct waiter {
 
 void cus_live_wait(uint32_t *word, uint32_t value) {
     int saved = errno;
-    bool asked = cus_page_is_asked(&page); /* too soon after the last answer, or one was busy */
+    bool asked =
+        cus_page_is_asked(&page); /* the last answer was too recent, or an engine was busy */
     errno = saved;
     if (asked || !page.asked) {
         cus_futex_wait(word, value, asked ? ANSWER_NS / 10 : 0);
@@ -205,6 +204,6 @@ void cus_live_wait(uint32_t *word, uint32_t value) {
         {page.seen, (uintptr_t)page.asked, 2, 0},
     };
     if (syscall(SYS_futex_waitv, waiters, 2, 0, NULL, 0) < 0 && errno != EAGAIN && errno != EINTR)
-        no_waitv = true; /* an older kernel, or a sandbox that does not know the call */
+        no_waitv = true; /* an older kernel, or a sandbox without the call */
     errno = saved;
 }

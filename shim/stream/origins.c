@@ -1,11 +1,9 @@
 /*
- * Which file code is from, and which code it is: a module or library of the driver's, and what was
- * made from it. Rules by library, and the signature cache, ask for it when a function is learned.
- *
- * Runs on program threads inside hooks. Kept only where one of them asks, and longer than what is
- * known of functions, which is dropped whenever any code goes: a function that stays is learned
- * again. An entry goes with the module or library that it is from, or when its handle is given out
- * again.
+ * Origins: the file and hash of the code that a function is from. A module or library of the driver
+ * has them, and what is made from it inherits them. Rules by library and the signature cache ask
+ * when a function is learned. Runs on program threads inside hooks; the lock is innermost. Kept
+ * only if one of them asks, and longer than functions, which are dropped whenever any code goes. An
+ * entry goes with its module or library, or when its handle is used again.
  */
 #include <string.h>
 
@@ -14,9 +12,9 @@
 
 struct origin {
     const void *handle; /* key: module, library, function or kernel */
-    const void *owner;  /* the module or library that was loaded; of that itself, its own handle */
-    char *file;         /* owner alone: without folders; owned */
-    uint64_t hash;      /* owner alone: of the code; 0: not known */
+    const void *owner; /* the module or library that was loaded; its own entry has its own handle */
+    char *file;        /* only in an owner's entry: the file's name without folders; owned */
+    uint64_t hash;     /* only in an owner's entry: hash of the code; 0: not known */
     UT_hash_handle hh;
 };
 

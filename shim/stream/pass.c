@@ -1,15 +1,13 @@
 /*
- * Ops that go by: of streams that have no engine or are demoted, of threads that want to be, and
- * those that do nothing.
- *
- * Runs on program threads inside hooks, without a lock but for what is told to a trace. What other
- * streams defer goes first, as in front of an op that is looked at (engine.c).
+ * Ops that pass: on streams that have no engine or are demoted, of threads that suspended deferral,
+ * and ops that do nothing. Runs on program threads inside hooks, without a lock except while a
+ * trace record is written. Ops that other streams defer are issued first, as in engine.c.
  */
 #include "shim/base/hazard.h"
 #include "shim/stream/call.h"
 #include "shim/stream/trace.h"
 
-/* Ops on other streams that go first: those of this thread, the legacy stream's, and those that
+/* Flushes what goes first: ops deferred by this thread, ops on the legacy stream, and ops that
  * another context defers on this very stream. */
 static void flush_before_passing(struct cus_thread *thread, const struct cus_call *call,
                                  CUcontext current, struct cus_context *context) {
@@ -25,7 +23,7 @@ static void flush_before_passing(struct cus_thread *thread, const struct cus_cal
         cus_flush_engine(legacy, CUS_CAUSE_LEGACY, CUS_BREAK_LEGACY, CUS_CUT_OTHER);
 }
 
-/* What an op is of which nothing is deferred, for the trace. */
+/* Writes the trace record of an op that passes. */
 static void tell(struct cus_engine *engine, struct cus_call *call) {
     struct cus_op op;
     bool fresh;
@@ -36,9 +34,9 @@ static void tell(struct cus_engine *engine, struct cus_call *call) {
     cus_engine_unlock(engine);
 }
 
-/* The program's own call, of which nothing is deferred. What a function is must be known all the
- * same, here or elsewhere: the first launch may wait (HAZARDS C5), and so may the kernel (B7).
- * `engine` is NULL where the stream has none: it is a stranger (room.c). */
+/* Makes the program's own call. Function and rule must be known all the same, because the first
+ * launch may wait (HAZARDS C5), and the kernel may too (B7). `engine` is NULL for an untracked
+ * stream (room.c). */
 static CUresult pass(struct cus_engine *engine, struct cus_context *context,
                      struct cus_call *call) {
     bool fresh =

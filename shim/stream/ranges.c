@@ -1,14 +1,9 @@
 /*
- * What memory an address lies in, as far as CUDA knows it.
- *
- * Asked at memset and copy ops on program threads. One query per range and life: the answer is kept
- * until anything is freed, unmapped or unregistered anywhere (cus_ranges_forget). Only memory that
- * CUDA allocated or registered, and that is not managed, is ever more than UNKNOWN: anything else
- * may be pageable, foreign or wrong, and its op goes out at once (HAZARDS C4, C6, C10).
- *
- * Virtual memory belongs to no context, and the range that the driver names is its reservation,
- * holes included. There the mapping is the range, it must allow this device to write, and an op may
- * lie across mappings that touch.
+ * The kind of memory that an address lies in, as far as CUDA knows. Asked for memsets and copies on
+ * program threads; range_lock is innermost. The driver is asked once per range: answers are kept
+ * until anything is freed, unmapped or unregistered (cus_ranges_forget). Only memory that CUDA
+ * allocated or registered, and that is not managed, is known. Other memory may be pageable, foreign
+ * or invalid, and an op on it is issued at once (HAZARDS C4, C6, C10).
  */
 #include <string.h>
 
@@ -26,7 +21,7 @@ struct range {
 };
 
 static struct cus_lock range_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-/* Ordered by context and start; none lies in another of its context. range_lock. */
+/* Ordered by context and start. No range lies in another one of its context. range_lock. */
 static struct range first_ranges[RANGES_FIRST], *ranges = first_ranges;
 static uint32_t n_ranges, room = RANGES_FIRST, victim;
 
@@ -37,8 +32,12 @@ void cus_ranges_forget(void) {
     cus_lock_give(&range_lock);
 }
 
-/* Makes of the reservation that an address lies in the mapping. True: the current context may read
- * and write it. */
+/* Replaces the reservation of an address by its mapping. True: the current context may read and
+ * write the mapping.
+ *
+ * Virtual memory belongs to no context. For virtual memory the driver names the whole reservation
+ * as the range, holes included. So the mapping is used as the range. The mapping must allow this
+ * device to write, and an op may lie across mappings that touch. */
 static bool ask_mapping(uint64_t address, CUdeviceptr *start, size_t *size) {
     unsigned mapped = 0;
     unsigned access = 0;
@@ -82,7 +81,7 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
         if (type == CU_MEMORYTYPE_DEVICE)
             mapped = ask_mapping(address, &start, &size);
         if (!mapped && type != CU_MEMORYTYPE_HOST)
-            start = size = 0; /* a reservation at most, of which this address says nothing */
+            start = size = 0; /* at most a reservation, which says nothing about this address */
     }
     if (cus_recording())
         cus_trace_range(
@@ -108,7 +107,7 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
         return CUS_FAMILY_HOST;
     if (type != CU_MEMORYTYPE_DEVICE)
         return CUS_FAMILY_UNKNOWN;
-    /* Memory of another device is a peer's. */
+    /* Memory of another device is peer memory. */
     CUdevice device = -1;
     if (cus_process.driver->cuCtxGetDevice(&device) != CUDA_SUCCESS || device != ordinal)
         return CUS_FAMILY_UNKNOWN;
@@ -119,7 +118,7 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
     return context == current ? CUS_FAMILY_DEVICE : CUS_FAMILY_UNKNOWN;
 }
 
-/* How many ranges begin at this address of the context or before it, in their order. */
+/* The number of ranges, in their order, that begin at or before this address of the context. */
 static uint32_t begun_by(CUcontext context, uint64_t address) {
     uint32_t from = 0, to = n_ranges;
     while (from < to) {
@@ -137,8 +136,8 @@ static void take_out(uint32_t i) {
     memmove(&ranges[i], &ranges[i + 1], (--n_ranges - i) * sizeof *ranges);
 }
 
-/* Where there is no more room, one goes: another one each time, so that of many that come in turn
- * some are found. */
+/* Makes room for one more range. If the table cannot grow, a different range goes each time, so
+ * that some of many ranges used in turn are still found. */
 static void have_room(void) {
     if (n_ranges < room)
         return;
@@ -155,8 +154,8 @@ static void have_room(void) {
     room *= 2;
 }
 
-/* Lock held. Mappings come by the thousand: those that touch are kept as one range. Of anything
- * else that lies where the new one lies nothing is known any more. */
+/* Keeps a range. Mappings come by the thousand, so mappings that touch become one range. Any other
+ * range that overlaps the new one is outdated and goes. Range lock held. */
 static void keep(struct range range) {
     for (uint32_t i = begun_by(range.context, range.end); i > 0; i--) {
         const struct range *have = &ranges[i - 1];
@@ -177,7 +176,7 @@ static void keep(struct range range) {
     ranges[at] = range;
 }
 
-/* Lock held. */
+/* Range lock held. */
 static const struct range *find(CUcontext context, uint64_t address, uint64_t end) {
     uint32_t n = begun_by(context, address);
     const struct range *range = n ? &ranges[n - 1] : NULL;
@@ -190,7 +189,7 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
         return CUS_FAMILY_UNKNOWN;
     uint64_t end = address + bytes;
     cus_lock_take(&range_lock);
-    uint32_t age = cus_ranges_epoch(); /* what is asked before a forget is not kept after it */
+    uint32_t age = cus_ranges_epoch(); /* an answer from before a forget is not kept after it */
     const struct range *known = find(current, address, end);
     enum cus_family family = known ? known->family : CUS_FAMILY_UNKNOWN;
     cus_lock_give(&range_lock);

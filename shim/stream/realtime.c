@@ -1,11 +1,10 @@
 /*
- * Real-time threads of the program: one that polls memory may keep the watchdog from running for
- * as long as it likes. So either the watchdog is above it, or it defers nothing (HAZARDS G4).
- *
- * cus_realtime_allows runs on program threads, under an engine's lock, where a segment begins or a
- * thread takes one over. The kernel is asked for a thread at each step where the watchdog has one
- * processor, else at every 64th: a question costs as much as some launches. cus_realtime_look runs
- * on the watchdog's thread, once a second. Neither calls the driver.
+ * Real-time threads of the program (HAZARDS G4). A real-time thread that polls memory may keep the
+ * watchdog from running. So either the watchdog runs above it, or it defers nothing.
+ * cus_realtime_allows runs on program threads under an engine's lock, when a segment begins or a
+ * thread takes one over. It asks the kernel about the thread once per STEPS steps, or at each step
+ * if the watchdog has one processor, because asking costs as much as some launches.
+ * cus_realtime_look runs on the watchdog's thread, once a second. Neither calls the driver.
  */
 #include "shim/base/thread.h"
 
@@ -16,26 +15,28 @@
 
 enum {
     LOOK_NS = 1000000000,
-    HIGHEST = 99, /* of SCHED_FIFO */
-    STEPS = 64    /* of a thread between two questions, where it is not asked for at each */
+    HIGHEST = 99, /* highest priority of SCHED_FIFO */
+    STEPS = 64    /* steps of a thread between two questions, if not asked at each step */
 };
 
 static struct {
-    int above;       /* atomic: the watchdog's own priority; what is below it does no harm */
-    uint32_t found;  /* atomic: looks that found threads which are not below */
-    uint32_t spare;  /* atomic: the watchdog has more than one processor, so that a thread that has
-                        just become real-time leaves it one */
-    uint32_t crowd;  /* atomic: as many as there are processors for the watchdog */
-    uint64_t looked; /* the watchdog's: when, in ns */
+    int above;      /* atomic: the watchdog's priority; threads below it do no harm */
+    uint32_t found; /* atomic: looks that found threads not below the watchdog */
+    /* Atomic: the watchdog has more than one processor, so a thread that just became real-time
+     * cannot take all of them. */
+    uint32_t spare;
+    uint32_t crowd;  /* atomic: such threads are as many as the watchdog's processors */
+    uint64_t looked; /* watchdog only: time of the last look, in ns */
 } urgent;
 
-/* Puts the watchdog above `urgency` and all threads of the process that are there. */
+/* Raises the watchdog above `urgency` and all threads that the process has now. */
 static bool rise(int urgency) {
     int highest;
     cus_thread_urgent(CUS_URGENCY_NONE + 1, &highest);
     if (highest < urgency || highest >= HIGHEST)
         highest = urgency;
-    /* A thread of SCHED_DEADLINE can neither be outrun nor start another one. */
+    /* The watchdog cannot run above a thread of SCHED_DEADLINE, which cannot start threads
+     * either. */
     if (highest >= HIGHEST || !cus_watchdog_ready() || !cus_watchdog_raise(highest + 1))
         return false;
     __atomic_store_n(&urgent.above, highest + 1, __ATOMIC_RELEASE);

@@ -1,12 +1,11 @@
 /*
- * Which contexts and streams there are, and which engine serves which.
- *
- * Look-ups run on program threads at every op; the last one is kept per thread and is good until
- * the registry's epoch moves (a stream or context may have gone). The rest runs under the registry
- * lock. Driver calls made here are queries of identity only; a capturing stream is asked nothing
- * but whether it captures (HAZARDS D7).
+ * The registry: which contexts and streams there are, and which engine serves which stream. Program
+ * threads look up a stream at every op. Each thread keeps its last look-up, which holds until the
+ * registry's epoch moves (a stream or context may have gone). Everything else runs under the
+ * registry lock. The driver is only asked for identities, and a stream that captures only whether
+ * it captures (HAZARDS D7).
  */
-/* Of keys of two words, in place of uthash's own hash, which goes byte by byte. */
+/* For keys of two words. uthash's own hash works byte by byte. */
 #define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of_key(key))
 
 #include <string.h>
@@ -24,10 +23,10 @@ const char cus_no_stream;
 __thread struct cus_thread cus_thread_self
     __attribute__((tls_model("initial-exec"))) = {.cached_stream = {CUS_NO_STREAM, CUS_NO_STREAM}};
 
-/* The handle alone names a stream, whichever context is current when it is used (HAZARDS A2); only
- * the legacy stream is another one in each context. */
+/* The handle alone names a stream, whichever context is current when it is used (HAZARDS A2). Only
+ * the legacy stream differs from context to context. */
 struct stream_key {
-    CUcontext context; /* NULL but for the legacy stream */
+    CUcontext context; /* NULL except for the legacy stream */
     CUstream handle;
 };
 
@@ -39,8 +38,8 @@ struct stream_entry {
 
 static struct cus_lock registry_lock = CUS_LOCK_OF(CUS_RANK_REGISTRY);
 static struct stream_entry *streams;      /* registry_lock */
-static struct cus_context *contexts;      /* registry_lock to change; entries are never freed */
-static struct cus_engine *closed_engines; /* registry_lock: objects to use again */
+static struct cus_context *contexts;      /* registry_lock for changes; entries are never freed */
+static struct cus_engine *closed_engines; /* registry_lock: objects to be used again */
 
 static unsigned hash_of_key(const void *at) {
     const struct stream_key *key = at;
@@ -97,15 +96,15 @@ void cus_registry_forget_device(struct cus_context *context) {
     cus_room_forget(context);
 }
 
-/* Pairs of GPU and driver on which small graphs are reported to hang (HAZARDS A27). */
+/* GPU and driver pairs on which small graphs are reported to hang (HAZARDS A27). */
 static const struct {
     int major, minor;          /* compute capability */
-    int from_version, version; /* what cuDriverGetVersion says, both ends included */
+    int from_version, version; /* as cuDriverGetVersion says; both included */
 } known_hangs[] = {
     {10, 3, 13000, 13000}, /* B300, driver 580: two small graphs a step beside a copy */
 };
 
-/* Context current. What the driver does not say is no reason. */
+/* Context current. False if the driver does not answer. */
 static bool is_known_to_hang(void) {
     const struct cus_driver *driver = cus_process.driver;
     CUdevice device;
@@ -125,7 +124,8 @@ static bool is_known_to_hang(void) {
     return false;
 }
 
-/* Asked once for a context, and again where one has died whose address may be another's now. */
+/* Asked once per context, and again after a context died whose address another context may have
+ * now. */
 static bool graphs_hang(struct cus_context *context) {
     enum { UNKNOWN, NO, YES };
     int known = __atomic_load_n(&context->hangs, __ATOMIC_RELAXED);
@@ -141,8 +141,8 @@ static bool graphs_hang(struct cus_context *context) {
     return known == YES;
 }
 
-/* A stream may be used while another context is current; what is built for it would be built there
- * (HAZARDS A2). */
+/* A stream may be used while another context is current. Graphs for the stream would then be built
+ * in the wrong context (HAZARDS A2). */
 static bool belongs_to(CUstream stream, CUcontext context) {
     const struct cus_driver *driver = cus_process.driver;
     CUcontext owner = context;
@@ -163,7 +163,8 @@ static struct cus_engine *new_engine(void) {
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_check_new();
     engine->number = n;
-    engine->closed = true; /* until a stream has it: others may see it from here on */
+    engine->closed =
+        true; /* until the engine has a stream: other threads may see it from here on */
     cus_process.engines[n] = engine;
     __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
     return engine;
@@ -180,8 +181,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max,
                                      .mode = cus_options_graphs(options)};
-    /* Against the lock order, but the object is on no other thread's path: whoever still holds its
-     * lock has just closed it. */
+    /* This is against the lock order, but cannot deadlock: a thread that still holds this lock has
+     * just closed the engine, and needs the registry lock no more. */
     cus_lock_take_unordered(&engine->lock);
     engine->freed = (struct cus_freed){0, 0};
     engine->context = context;
@@ -203,7 +204,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
         driver->cuStreamGetId(handle, &id);
         engine->id = id;
     }
-    uint64_t formed = engine->plan.n_formed; /* of the streams that this object served before */
+    uint64_t formed = engine->plan.n_formed; /* by the streams that this object served before */
     cus_plan_init(&engine->plan, &limits, cus_deferred_drop_exec, engine);
     engine->plan.n_formed = formed;
     cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
@@ -217,7 +218,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_engine_unlock(engine);
 }
 
-/* Nothing of the program's is touched: the stream is asked for its flags and its identity. */
+/* Makes an engine for the stream. The driver is only asked for the stream's flags and identity, so
+ * nothing of the program changes. */
 static struct cus_engine *make_engine(struct cus_context *context, CUstream handle) {
     const struct cus_driver *driver = cus_process.driver;
     struct cus_engine *engine = NULL;
@@ -234,7 +236,8 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     return engine;
 }
 
-/* Graphs of one context are not for ops that are asked for in another. Registry lock held. */
+/* An engine serves its own context only: its graphs are of no use in another. Registry lock
+ * held. */
 static struct cus_engine *engine_for(const struct stream_entry *entry,
                                      const struct cus_context *context) {
     if (!entry || !entry->engine || (CUS_HAZARD(A2) && entry->engine->context != context))
@@ -242,8 +245,8 @@ static struct cus_engine *engine_for(const struct stream_entry *entry,
     return entry->engine;
 }
 
-/* What a thread may go by until the epoch moves: an entry stays as it is as long as it is there,
- * but a stream without one may be given one by any thread. Registry lock held. */
+/* Notes a look-up that the thread may use until the epoch moves. An entry does not change while it
+ * exists. A stream without an entry may get one from any thread. Registry lock held. */
 static void note_found(struct cus_thread *thread, const struct stream_entry *entry,
                        const struct cus_context *context) {
     thread->cached_engine = engine_for(entry, context);
@@ -260,8 +263,8 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
     cus_lock_give(&registry_lock);
     if (entry)
         return;
-    /* While it captures it is asked nothing but whether it does (flags and id, which follow, spoil
-     * the capture: seen with driver 580); it is looked at again at its next op. */
+    /* Flags and id are asked below, and that would spoil an open capture (seen with driver 580). So
+     * a stream that captures is left out, and looked at again at its next op. */
     CUstreamCaptureStatus status;
     if (CUS_HAZARD(D7) &&
         (cus_process.driver->cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS ||
@@ -308,7 +311,7 @@ static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcon
     return false;
 }
 
-/* In the place of one that says nothing any more, or of the first one. */
+/* Notes a look-up in a slot that is free or outdated, or else in the first slot of the handle. */
 static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
                        uint32_t epoch) {
     struct cus_known_stream *place = NULL;
@@ -400,7 +403,7 @@ void cus_registry_forget(struct cus_stream_ref ref, CUcontext context) {
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
-/* What is known of steps of a class, added to what the process knows. List lock held. */
+/* Adds what the plan knows of steps of a class to what the process knows. List lock held. */
 static void keep_steps(struct cus_plan *plan, unsigned step) {
     struct cus_dispatch *kept = &cus_process.dispatch, *mine = &plan->dispatch;
     cus_process.steps[step] += plan->steps[step];

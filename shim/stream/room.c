@@ -1,24 +1,10 @@
 /*
- * What may be asked of the driver without waiting for the GPU: room for graphs (HAZARDS A16, G5).
- *
- * A driver keeps the streams and the executable graphs of a context in pools. A call that finds
- * room there returns at once, whatever runs. One that must make a pool larger waits until nothing
- * runs in that context, and holds a lock meanwhile that every launch needs: beside a kernel that
- * stays until the host says so it never comes back, and no rule need name such a kernel. What is
- * given back stays in the pools (measured with driver 580: tests/gpu/RESULTS.md, "Room for
- * graphs").
- *
- * So a graph is built where there is room that this library gave back itself, or that a new context
- * has; else while nothing runs in the context, which its streams are asked for; else not now. Then
- * room is made when the host has next waited for the stream: graphs of those sizes are built and
- * destroyed, if nothing runs.
- *
- * Streams without an engine (per-thread and green ones, those that had no op) are asked as well,
- * where they can be.
- *
- * Runs on program threads inside hooks. Room belongs to the build lock, which is innermost; what is
- * wanted and was freed to the engine's lock. A stream that is asked lives: whoever is about to let
- * it die takes `asked` away first, under the build lock.
+ * Room: which graphs can be built without a wait for the GPU (HAZARDS A16, G5). A driver keeps the
+ * streams and executable graphs of a context in pools. To enlarge a pool, the driver waits until
+ * nothing runs in the context, and meanwhile holds a lock that every launch needs. Runs on program
+ * threads inside hooks. The build lock, which is innermost, guards room; the engine's lock guards
+ * `freed`. Only a stream that is alive is asked: a thread that is about to let a stream die clears
+ * `askable` first, under the build lock.
  */
 #include <time.h>
 
@@ -30,26 +16,51 @@
 #include "shim/graph/relax.h"
 #include "shim/stream/trace.h"
 
-/* A new context has room for so much: with driver 580 for 32 graphs and for 4000 nodes. */
+/* Beside a kernel that runs until the host stops it, a call that enlarges a pool never returns, and
+ * no rule need name such a kernel. A call that finds room in a pool returns at once, whatever runs.
+ * What is destroyed stays in the pools (measured with driver 580: tests/gpu/RESULTS.md, "Room for
+ * graphs").
+ *
+ * So a graph is built in one of these cases:
+ *
+ * | case                                  | how it is known                             |
+ * | ------------------------------------- | ------------------------------------------- |
+ * | the library gave back enough room, or | counted in struct cus_room                  |
+ * | the context is new                    |                                             |
+ * | nothing runs in the context           | its streams are asked, and untracked        |
+ * |                                       | streams where that is possible              |
+ *
+ * Otherwise the build is put off. When the host has next waited for the stream and nothing runs,
+ * room is made: graphs of the wanted sizes are built and destroyed. */
+
+/* Room that is counted in the pools of a new context; driver 580 has room for 32 graphs and 4000
+ * nodes. */
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
-    SETTLE_NS = 500000,       /* for which other streams are waited for, others held up: twice as */
-    SETTLE_MAX_NS = 16000000, /* long the next time where it was in vain, up to this */
-    RESERVE_NS = 8000000,     /* for which room is made at a time */
-    AGAIN = 8,                /* it is tried again after so many times what was waited; */
-    IN_VAIN = 16,             /* so many where it was in vain, and twice as many each time once */
-    IN_VAIN_NS = 2000000,     /* at least, */
-    IN_VAIN_MAX_MS = 8000,    /* it takes longest, up to this: then it costs a 500th */
-    GIVE_BACK_NS = 1000000000, /* for which what runs is waited for where memory ran out; */
-    STAYS_NS = 1000000000,     /* for a hundredth of it, for so long after it was in vain */
+    /* How long a thread waits for other streams to end, in ns, while other threads are held up.
+     * After each wait in vain this time doubles, up to SETTLE_MAX_NS. */
+    SETTLE_NS = 500000,
+    SETTLE_MAX_NS = 16000000,
+    RESERVE_NS = 8000000, /* how long room is made at a time, in ns */
+    /* The pause before the next try, as a multiple of the time waited: AGAIN after a success,
+     * IN_VAIN otherwise, and then at least IN_VAIN_NS. The pause doubles with each failure once the
+     * wait is at its longest, up to IN_VAIN_MAX_MS; then trying costs a 500th of the time. */
+    AGAIN = 8,
+    IN_VAIN = 16,
+    IN_VAIN_NS = 2000000,
+    IN_VAIN_MAX_MS = 8000,
+    /* How long to wait for what runs, in ns, when memory has run out. */
+    GIVE_BACK_NS = 1000000000,
+    /* After such a wait in vain, later waits last a hundredth of that, for this long in ns. */
+    STAYS_NS = 1000000000,
     LOOK_NS = 50000
 };
 
 /* ---- streams that can be asked ---- */
 
-/* Asking may spoil a capture elsewhere (D2); a stream that captures, or that another one's capture
- * concerns, is asked nothing else (D7). */
+/* Is the stream idle? Asking may spoil a capture elsewhere (D2). A stream that captures, or that
+ * belongs to another stream's capture, is asked nothing more (D7). */
 static bool says_complete(CUstream stream) {
     const struct cus_driver *driver = cus_process.driver;
     struct cus_relaxed relaxed = cus_relax(driver);
@@ -70,11 +81,11 @@ static bool complete(const struct cus_engine *engine) {
     return done;
 }
 
-/* ---- strangers: streams with work and without an engine ----
+/* ---- untracked streams: streams with work and without an engine ----
  *
- * Those that have a handle are asked. A per-thread one only its own thread can ask, and one that
- * was destroyed nobody: they are over once their thread has waited for them, or the program for
- * their context. */
+ * A stream with a handle is asked if it is busy. Only the stream's own thread can ask a per-thread
+ * stream, and nobody can ask a destroyed stream. Their work counts as ended once that thread waited
+ * for its per-thread stream, or the program waited for the context. */
 
 static struct cus_untracked_streams *untracked(void) {
     return &cus_process.untracked;
@@ -85,7 +96,7 @@ static CUcontext current_context(void) {
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Of its own, which names it in every context and thread. */
+/* Does the stream have a handle that means the same stream in every context and thread? */
 static bool has_handle(const struct cus_untracked *one) {
     return one->handle && one->handle != CU_STREAM_LEGACY && !one->thread;
 }
@@ -96,7 +107,8 @@ static void remove_untracked(uint32_t at) {
     __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Build lock held. Where there are too many, one that nobody can ask stands for all others. */
+/* If the table is full, its first entry becomes one that nobody can ask and that stands for any
+ * context. Build lock held. */
 static void add_untracked(struct cus_untracked new) {
     struct cus_untracked_streams *all = untracked();
     new.waits = __atomic_load_n(&all->waits, __ATOMIC_SEQ_CST) + 1;
@@ -151,8 +163,8 @@ void cus_room_waited_own(CUcontext context) {
     cus_lock_give(&cus_process.build_lock);
 }
 
-/* The program waits for its context: what was begun there before has ended when it comes back.
- * Whoever begins something meanwhile sees another epoch. */
+/* The program waits for its context. Work that began before the wait has ended when the wait
+ * returns. A thread that begins work meanwhile notices that `epoch` moved. */
 uint32_t cus_engine_wait_begins(void) {
     uint32_t number = __atomic_add_fetch(&untracked()->waits, 1, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
@@ -172,8 +184,9 @@ void cus_engine_wait_ended(uint32_t number) {
     cus_lock_give(&cus_process.build_lock);
 }
 
-/* Of this context, which is current; what runs in others is in nobody's way (measured). To which
- * context a stream with a handle belongs is not known. Build lock held. */
+/* Are the untracked streams of the current context idle? Work in other contexts is in nobody's
+ * way (measured). A stream with a handle may be of any context, so it is always asked. Build
+ * lock held. */
 static bool untracked_idle(CUcontext context) {
     for (uint32_t i = untracked()->n; i-- > 0;) {
         const struct cus_untracked *one = &untracked()->of[i];
@@ -187,8 +200,8 @@ static bool untracked_idle(CUcontext context) {
     return true;
 }
 
-/* One with this handle, or any that has one (NULL), may be no more behind this: it is asked now and
- * never again. */
+/* The stream with this handle, or any with a handle (NULL), may not exist after this call. Each
+ * such stream is asked now for the last time. */
 void cus_room_untracked_destroyed(CUstream handle, CUcontext context) {
     struct cus_untracked_streams *all = untracked();
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
@@ -208,8 +221,8 @@ void cus_room_untracked_destroyed(CUstream handle, CUcontext context) {
 
 /* ---- is nothing running? ---- */
 
-/* In the context, which is current. The stream that was busy last is asked first. Build
- * lock held. */
+/* Does nothing run in the current context? The stream that was busy last is asked first. Build lock
+ * held. */
 static bool idle(struct cus_context *context) {
     struct cus_room *room = &context->room;
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
@@ -255,7 +268,7 @@ void cus_room_forget(struct cus_context *context) {
     cus_lock_give(&cus_process.build_lock);
 }
 
-/* What the program has made since is taken from it. */
+/* Subtracts what the program has made since the last look. */
 static void look_at_program(struct cus_room *room) {
     uint32_t graphs = __atomic_load_n(&cus_process.made_graphs, __ATOMIC_RELAXED);
     uint32_t made = graphs + __atomic_load_n(&cus_process.made_streams, __ATOMIC_RELAXED);
@@ -271,7 +284,7 @@ static void look_at_program(struct cus_room *room) {
     room->program_made = made;
 }
 
-/* What was destroyed has ended: its room is there again. */
+/* The destroyed graphs are no longer running: their room is free again. */
 static void take_freed(struct cus_engine *engine) {
     struct cus_room *room = &engine->context->room;
     room->graphs += engine->freed.graphs;
@@ -279,7 +292,7 @@ static void take_freed(struct cus_engine *engine) {
     engine->freed = (struct cus_freed){0, 0};
 }
 
-/* Wanted by any stream of the context: whoever finds that nothing runs makes room for all. */
+/* Notes a wanted graph for the whole context: any stream that finds the context idle makes room. */
 static void want(struct cus_engine *engine, uint32_t nodes) {
     struct cus_wanted *wanted = &engine->context->wanted;
     cus_fallback(CUS_FALLBACK_ROOM);
@@ -287,7 +300,7 @@ static void want(struct cus_engine *engine, uint32_t nodes) {
         wanted->nodes[wanted->n++] = nodes;
 }
 
-/* The stream on which it is captured is made with the first one. */
+/* The first graph needs one more object: the private stream on which it is captured. */
 static uint32_t objects(const struct cus_engine *engine) {
     return engine->capture_stream ? 1 : 2;
 }
@@ -305,7 +318,7 @@ bool cus_room_for(struct cus_engine *engine, uint32_t nodes) {
     look_at_program(&engine->context->room);
     if (has_room(engine, nodes))
         return true;
-    /* What was dropped makes room, once it has ended. */
+    /* Dropped graphs make room once their work has ended. */
     if (engine->freed.graphs && complete(engine))
         take_freed(engine);
     if (has_room(engine, nodes))
@@ -318,7 +331,7 @@ bool cus_room_for(struct cus_engine *engine, uint32_t nodes) {
     return false;
 }
 
-/* Also of one that is built while nothing runs: what it takes may be what was free. */
+/* Also called for a graph that is built while nothing runs: it may take what was free. */
 void cus_room_take(struct cus_engine *engine, uint32_t nodes) {
     struct cus_room *room = &engine->context->room;
     uint32_t graphs = objects(engine);
@@ -326,7 +339,7 @@ void cus_room_take(struct cus_engine *engine, uint32_t nodes) {
     room->nodes -= nodes < room->nodes ? nodes : room->nodes;
 }
 
-/* A clock that stands still (cusplice whatif) ends it too. */
+/* The number of looks is bounded too, for a clock that stands still (cusplice whatif). */
 bool cus_room_settle(struct cus_context *context, uint64_t until_ns) {
     uint64_t now = cus_clock_ns();
     for (uint64_t looks = now < until_ns ? (until_ns - now) / LOOK_NS : 0; !idle(context);
@@ -338,16 +351,17 @@ bool cus_room_settle(struct cus_context *context, uint64_t until_ns) {
     return true;
 }
 
-/* So much was there at once, beside what lives. What was free before was part of it. */
+/* The room made existed all at once, beside the living graphs. Room that was free before is part of
+ * it, so the larger number holds. */
 static void hold_room(struct cus_room *room, struct cus_freed made, bool had_stream) {
-    room->graphs -= !had_stream && room->graphs; /* it may have taken one */
+    room->graphs -= !had_stream && room->graphs; /* the capture stream may have taken one */
     room->graphs = made.graphs > room->graphs ? made.graphs : room->graphs;
     room->nodes = made.nodes > room->nodes ? made.nodes : room->nodes;
 }
 
-/* When it is tried again, and for how long others are waited for then. Where nothing ran room may
- * be made at each wait; where none could be made all the same, there is nothing known that may
- * stand for others. */
+/* Sets when room is made again and how long to wait then. If the wait failed, the next wait is
+ * longer. If nothing ran but no room was made, no known kernel can fill the graphs, so the pause
+ * doubles. */
 static void plan_next(struct cus_wanted *wanted, bool settled, bool made, uint64_t waited_ns,
                       uint64_t now) {
     uint64_t most = IN_VAIN_MAX_MS * UINT64_C(1000000);
@@ -373,8 +387,8 @@ static void make_room(struct cus_engine *engine) {
     if (began < wanted->retry)
         return;
     wanted->settle += wanted->settle ? 0 : SETTLE_NS;
-    bool build_priority =
-        cus_build_takes_priority(0); /* others are held up soon, or the GPU never rests */
+    /* Other threads are held up soon; otherwise the GPU might never be idle. */
+    bool build_priority = cus_build_takes_priority(0);
     bool made = false, settled = cus_room_settle(context, began + wanted->settle);
     uint64_t waited_ns = cus_clock_ns() - began;
     if (settled) {
@@ -389,7 +403,7 @@ static void make_room(struct cus_engine *engine) {
     plan_next(wanted, settled, made, waited_ns, now);
 }
 
-/* A thread is not cancelled here: it holds locks, and the program's call is over. */
+/* The thread is not cancelled here, because it holds locks and the program's call is over. */
 void cus_room_waited(struct cus_engine *engine) {
     bool pushed;
     uint32_t wanted = __atomic_load_n(&engine->context->wanted.n, __ATOMIC_RELAXED);
@@ -423,10 +437,11 @@ bool cus_room_idle(struct cus_context *context) {
     return nothing;
 }
 
-/* Memory that graphs held is in the driver's pools when they are gone. A call that wants it has the
- * driver make these smaller, which waits as making them larger does: so nothing may run. */
+/* Memory of destroyed graphs stays in the driver's pools. A call that needs the memory makes the
+ * driver shrink the pools, which waits like enlarging them. So nothing may run. */
 bool cus_room_await_idle(struct cus_context *context) {
-    static uint64_t stays; /* atomic, ns: until when what did not end in time is thought to stay */
+    static uint64_t
+        stays; /* atomic, ns: until then, work that did not end in time is expected to stay */
     uint64_t now = cus_clock_ns();
     bool hopeless = now < __atomic_load_n(&stays, __ATOMIC_RELAXED);
     uint32_t looks = (hopeless ? GIVE_BACK_NS / 100 : GIVE_BACK_NS) / LOOK_NS;

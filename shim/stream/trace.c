@@ -1,6 +1,7 @@
 /*
- * Turns what the engine knows into records. Runs on program threads inside hooks, wherever the
- * engine is; its own lock is innermost, and no record or definition is written with it held.
+ * Turns what the engine knows into trace records. Runs on program threads inside hooks, with
+ * whatever locks the engine holds there. trace_lock is innermost, and no record or definition is
+ * written while it is held.
  */
 #include "shim/stream/trace.h"
 
@@ -10,9 +11,9 @@
 #include "shim/base/mem.h"
 #include "shim/base/uthash.h"
 
-/* A stream or a kind that has no object of its own to keep its number in. */
+/* A stream or a kind that has no object which could keep its number. */
 struct key {
-    const void *context; /* NULL where the handle alone says which */
+    const void *context; /* NULL if the handle alone is unique */
     const void *handle;
     uint32_t of; /* streams: the thread, for per-thread ones; kinds: type, form, size */
     uint32_t stream;
@@ -21,14 +22,14 @@ struct key {
 struct entry {
     struct key key;
     uint32_t number;
-    bool known; /* a stream: it had an engine when it was written down */
+    bool known; /* of a stream: it had an engine when its definition was written */
     UT_hash_handle hh;
 };
 
 static struct cus_lock trace_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct entry *entries; /* trace_lock */
 
-/* Each thread's last stream. */
+/* The last stream of this thread. */
 static __thread struct {
     struct cus_stream_ref ref;
     CUcontext context;
@@ -41,7 +42,8 @@ static CUcontext current_context(void) {
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* *made: it is new, or was not known before, and is to be written down. 0 without memory. */
+/* The number of a stream or kind; 0: no memory. `*made`: the definition must be written, because it
+ * is new or more is known now. */
 static uint32_t number_of(const struct key *key, bool known, bool *made) {
     struct entry *entry;
     bool added = true;
@@ -65,7 +67,7 @@ static uint32_t number_of(const struct key *key, bool known, bool *made) {
     return number;
 }
 
-/* A stream, all kinds that are known by their handles, or everything. */
+/* Forgets one stream, or all kinds by handle, or everything. */
 enum gone { GONE_STREAM, GONE_CODE, GONE_CONTEXT };
 static void forget(enum gone what, const void *handle) {
     struct entry *entry, *next;
@@ -140,7 +142,7 @@ static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {
     return number;
 }
 
-/* Of an engine, whoever asks; its lock need not be held. */
+/* The number of an engine's stream. The engine lock need not be held. */
 static uint32_t engine_number(const struct cus_engine *engine) {
     struct cus_stream_ref ref = {engine->handle, CUS_ABI_LEGACY};
     struct cus_context *context = engine->context;
@@ -156,7 +158,7 @@ static uint32_t engine_number(const struct cus_engine *engine) {
     return number;
 }
 
-/* Its lock is held. */
+/* The same. Engine lock held. */
 static uint32_t locked_number(struct cus_engine *engine) {
     uint32_t now = __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE);
     if (engine->traced_epoch == now)
@@ -168,7 +170,7 @@ static uint32_t locked_number(struct cus_engine *engine) {
 
 /* ---- kinds ---- */
 
-/* Room for the layout and attributes of any kernel. */
+/* No kernel has more arguments. */
 enum { ARGUMENTS = 4096 };
 
 static void define_kind(uint32_t number, struct cus_context *context, const struct cus_kind *kind) {
@@ -222,8 +224,8 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
         return number;
     number = cus_record_number(1);
     uint32_t none = 0;
-    /* First the definition: another thread's record may be in the file before this one's. Where two
-     * threads are here at once, one definition is for nothing. */
+    /* The definition comes first: another thread's record may reach the file before this thread's.
+     * If two threads do this at once, one definition is unused. */
     define_kind(number, context, kind);
     return __atomic_compare_exchange_n(&kind->traced, &none, number, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE)
@@ -231,7 +233,7 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
                : none;
 }
 
-/* Of an op without a kind: what can be told without its params. */
+/* The kind of an op without a kind: what can be said without its params. */
 static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
     struct cus_context *context = current ? cus_registry_context(current) : NULL;
     uint8_t elem = call->type == CUS_OP_MEMSET ? (uint8_t)call->memset->elem : 0;
@@ -272,7 +274,7 @@ void cus_trace_op_begin(struct cus_call *call) {
     if (call->told)
         return;
     cus_thread_self.in_traced_call = true;
-    call->eager = CUS_EAGER_PASSTHROUGH; /* who knows better says so */
+    call->eager = CUS_EAGER_PASSTHROUGH; /* unless a later place knows better */
     call->began = cus_ticks_now();
 }
 
@@ -399,7 +401,7 @@ void cus_trace_call(const struct cus_tapped *call) {
         cus_record_on_spent(cus_clock_ns() - call->began);
 }
 
-/* ---- what came of it ---- */
+/* ---- what became of the ops ---- */
 
 void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
                      enum cus_break reason) {

@@ -1,6 +1,6 @@
 /*
- * What the engine tells the trace (shim/trace): ops as they were asked for, calls by what they
- * mean, and what went out when. While nothing is recorded each place costs one load.
+ * What the engine tells the trace (shim/trace): ops as the program asked for them, calls by their
+ * meaning, and what was issued when. While nothing is recorded each place costs one load.
  */
 #ifndef CUSPLICE_STREAM_TRACE_H
 #define CUSPLICE_STREAM_TRACE_H
@@ -8,10 +8,10 @@
 #include "shim/stream/call.h"
 #include "shim/trace/record.h"
 
-/* One call into the engine, from its beginning to the end of the block. Calls that it makes of
- * other entry points are its own doing and not told. */
+/* One call into the engine, from its beginning to the end of the block. Calls that it makes to
+ * other entry points are not recorded. */
 struct cus_tapped {
-    uint64_t began; /* a moment (trace/ticks.h); 0: not told */
+    uint64_t began; /* trace ticks (trace/ticks.h); 0: not recorded */
     enum cst_what what;
     enum cus_scope scope;
     const struct cus_stream_ref *stream;
@@ -37,29 +37,29 @@ static inline void cus_trace_end(struct cus_tapped *call) {
     struct cus_tapped tapped_ __attribute__((cleanup(cus_trace_end), unused)) =                    \
         cus_trace_begin((struct cus_tapped){__VA_ARGS__})
 
-/* The name of a flush's cause: a call, or why the library did it. */
+/* The name of a flush's cause: a call of the program, or the library's reason. */
 const char *cus_trace_cause(unsigned cause);
 
-/* An op is about to be carried out, and has been. `call->began` says whether it is told. */
+/* An op is about to be carried out; it has been. `call->began` says whether it is recorded. */
 void cus_trace_op_begin(struct cus_call *call);
 void cus_trace_op_end(struct cus_call *call, CUresult result);
-/* ... and in between: it is of this kind. Engine's lock held. */
+/* Called in between: the op's kind is known. Engine lock held. */
 void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
                      const struct cus_op *op);
 
-/* The oldest `n` ops that the engine defers went out one by one, or in a graph. Lock held.
- * `cause` stays for ever. */
+/* The oldest `n` deferred ops were issued one by one, or in a graph (cus_trace_launch). Engine lock
+ * held. `cause` must stay valid for ever. */
 void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
                      enum cus_break reason);
 struct cus_tapped_launch {
-    uint64_t began; /* a moment, */
-    uint32_t took;  /* and how long since then (cus_ticks_since) */
+    uint64_t began; /* trace ticks */
+    uint32_t took;  /* ns from then on (cus_ticks_since) */
     uint32_t n, segment, variant, patched;
     enum cst_choice choice;
     uint64_t build_ns, bytes;
 };
 void cus_trace_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch);
-/* A segment was formed. Lock held. */
+/* A segment was formed. Engine lock held. */
 void cus_trace_segment(struct cus_engine *engine, const struct cus_segment *segment);
 /* The driver was asked about an address. */
 void cus_trace_range(const struct cst_range *range, CUcontext current);

@@ -1,12 +1,9 @@
 /*
- * The watchdog: no op is deferred longer than hold_us, for a host may poll memory that the op
- * writes without calling CUDA at all.
- *
- * One thread per process, started when ops are first deferred. It sleeps for good while nothing is
- * deferred, looks twice per hold_us otherwise. It takes the gate, then one engine lock (and only if
- * that is free: its holder is issuing work itself). It calls the driver on its own, as no other
- * thread of the library does but the one of submit.c. It also answers those who look at the process
- * (live.c), and looks for real-time threads (realtime.c).
+ * The watchdog: a thread that flushes every op deferred for longer than hold_us. Without it, a host
+ * that polls memory written by a deferred op, and calls no CUDA, would wait for ever. One thread
+ * per process. It starts when ops are first deferred, looks twice per hold_us, and sleeps while
+ * nothing is deferred. It takes the gate, then one engine lock if that is free: its holder is
+ * issuing work itself. It calls the driver; it also serves live.c and realtime.c.
  */
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
@@ -15,22 +12,23 @@
 #include "shim/stream/state.h"
 #include "shim/verify/gate.h"
 
-enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good */ };
+enum { LINGER = 64 /* looks that find no deferred ops before the thread sleeps until kicked */ };
 #ifdef CUS_VIRTUAL_CLOCK
-enum { STARTED = 1 }; /* without a thread (virtual.h) */
+enum { STARTED = 1 }; /* no thread, see virtual.h */
 #else
 enum { STARTED = 0 };
 #endif
 
-static struct cus_lock gate = CUS_LOCK_OF(CUS_RANK_GATE); /* held by the watchdog while it may be
-                                inside the driver, or by a call that must keep it out */
+/* The watchdog holds this while it may be inside the driver. A call that must keep it out holds it
+ * too. */
+static struct cus_lock gate = CUS_LOCK_OF(CUS_RANK_GATE);
 static uint32_t asleep; /* atomic, futex: 1 while the thread sleeps until kicked */
-static uint32_t started =
-    STARTED;              /* atomic: 1 once a thread was asked for, 2 where there is none */
+/* Atomic. 1: a thread was asked for. 2: no thread could be started. */
+static uint32_t started = STARTED;
 static uint32_t stopping; /* atomic */
 
 static struct cus_lock self_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static pthread_t self; /* self_lock: the thread, while it is `alive` */
+static pthread_t self; /* self_lock: the thread, while `alive` */
 static bool alive;     /* self_lock */
 
 static bool overdue(const struct cus_engine *engine, uint64_t now) {
@@ -38,7 +36,7 @@ static bool overdue(const struct cus_engine *engine, uint64_t now) {
     return now > since && now - since > cus_process.hold_ns;
 }
 
-/* True where anything is deferred. */
+/* Flushes the overdue engines. True: ops are deferred somewhere. */
 static bool look(void) {
     bool any = false;
     uint64_t now = cus_clock_ns();
@@ -51,8 +49,8 @@ static bool look(void) {
             continue;
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
-            /* What a thread is launching in front of it may wait for the GPU: it is not waited for
-             * here, unless it was begun this very moment. */
+            /* The submit thread's launch in front may wait for the GPU. It is not waited for
+             * here. */
             if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now) &&
                 cus_submit_wait_for(&engine->submit, 0))
                 cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
@@ -66,7 +64,7 @@ static bool look(void) {
 
 static void *run(void *unused) {
     (void)unused;
-    cus_thread_self.depth = 1; /* what the driver calls back passes */
+    cus_thread_self.depth = 1; /* as in a hook: calls from driver callbacks pass */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
     unsigned idle = 0;
@@ -79,8 +77,8 @@ static void *run(void *unused) {
             cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
             continue;
         }
-        /* Whoever begins to defer sets `pending`, then reads `asleep`; here the other way round:
-         * one of the two sees the other. */
+        /* Sets `asleep`, then looks at `pending`. A thread that begins to defer sets `pending`,
+         * then reads `asleep`. So one of the two sees the other. */
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
         any = look();
         while (!any && __atomic_load_n(&asleep, __ATOMIC_SEQ_CST)) {
@@ -108,7 +106,7 @@ static void start(void) {
     bool failed = !alive;
     cus_lock_give(&self_lock);
     if (failed) {
-        /* Without it a polling host could hang. */
+        /* A host that polls could hang without the watchdog. */
         __atomic_store_n(&started, 2, __ATOMIC_RELEASE);
         cus_log(CUS_WARN, "watchdog", "no thread could be started: nothing is deferred");
     }

@@ -1,16 +1,15 @@
 /*
- * Gathering what the reports say from the engines and the rules.
- *
- * Runs at exit, on the thread that writes the stats file, or on the watchdog; takes one engine's
- * lock at a time, then the list lock, where segments are kept whose engine drops them. Calls no
- * driver, allocates nothing.
+ * Collects facts for the reports from engines and rules. Runs at exit, on the thread that writes
+ * the stats file, or on the watchdog. Takes one engine's lock at a time, then the list lock; a
+ * thread that drops an engine's segments takes the list lock too. Never calls the driver, never
+ * allocates.
  */
 #include <stdio.h>
 
 #include "shim/stats/tally.h"
 #include "shim/stream/state.h"
 
-/* The largest of those that went with their stream, context or code. */
+/* The largest segments that went with their stream, context or code. */
 static struct cus_report_segment kept[CUS_REPORT_SEGMENTS]; /* list_lock */
 static unsigned n_kept;                                     /* list_lock */
 static uint64_t gone, gone_ops, gone_bytes;                 /* list_lock */
@@ -42,8 +41,8 @@ void cus_why_keep_segments(struct cus_engine *engine) {
     cus_lock_give(&cus_process.list_lock);
 }
 
-/* Most of its ops came where none came before, and it is not another step's doing that they are not
- * known any more. */
+/* Is this step the first of its sort? Most of its ops made new nodes, and the plan had not
+ * forgotten these nodes because of another step. */
 static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fresh) {
     return fresh * 2 >= ops && !engine->plan.again;
 }
@@ -58,7 +57,7 @@ void cus_step_covered(struct cus_engine *engine) {
     if (!ops || ops * 2 < engine->step_longest)
         return;
     if (ops > engine->step_longest * 2)
-        engine->step_number = engine->step_covered = 0; /* those before only led up to it */
+        engine->step_number = engine->step_covered = 0; /* earlier steps only led up to this one */
     if (ops > engine->step_longest)
         engine->step_longest = ops;
     if (!engine->step_number || !is_first(engine, ops, fresh))
