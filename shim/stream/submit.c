@@ -32,9 +32,7 @@ enum {
     LATELY = 1024 /* graphs: a rest or two do not change what most of them were */
 };
 
-#ifdef CUS_VIRTUAL_CLOCK
 bool cus_virtual_submit;
-#endif
 
 static struct {
     bool alone;             /* there are too few processors */
@@ -158,7 +156,7 @@ static void start(void) {
 
 bool cus_submit_claim(struct cus_engine *engine) {
     struct cus_engine *nobody = NULL;
-    if (CUS_CLOCK_IS_VIRTUAL) {
+    if (cus_virtual.on) {
         cus_virtual_submit = true;
         return false;
     }

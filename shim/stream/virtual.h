@@ -1,7 +1,7 @@
 /*
- * The engine where time is what a tool says it is: the same sources, compiled with
- * CUS_VIRTUAL_CLOCK (//shim/stream:virtual). There is no watchdog's thread: whoever moves the clock
- * looks when something has become due. One thread at a time in the whole of the engine.
+ * The engine while a tool moves the clock (cus_virtual of base/clock.h, switched on before
+ * cus_engine_start). The engine starts no thread then and reads no cache: the tool calls
+ * cus_watchdog_look when something has become due. One thread at a time is in the engine.
  */
 #ifndef CUSPLICE_STREAM_VIRTUAL_H
 #define CUSPLICE_STREAM_VIRTUAL_H
@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern uint64_t cus_virtual_ns; /* now; never goes back */
-/* What building took in the call that is made now: the clock stands still within a call. */
-extern uint64_t cus_virtual_unseen_ns;
+#include "shim/base/clock.h"
+
 /* The graph that is launched next would have been submitted to the second thread, which is not
  * there. Set by cus_submit_claim; the driver that launches the graph takes it back. */
 extern bool cus_virtual_submit;

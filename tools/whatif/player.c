@@ -18,7 +18,6 @@
 #include "shim/stream/virtual.h"
 #include "tools/whatif/clock.h"
 
-uint64_t cus_virtual_ns, cus_virtual_unseen_ns;
 
 enum { STACK = 1 << 20, PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
@@ -60,8 +59,8 @@ static struct {
 /* ---- time ---- */
 
 static void set_clock(uint64_t ns) {
-    if (ns > cus_virtual_ns)
-        cus_virtual_ns = ns;
+    if (ns > cus_virtual.ns)
+        cus_virtual.ns = ns;
 }
 
 /* What became due before `ns` happens at its time: the watchdog looks twice per hold_us, and comes
@@ -593,8 +592,9 @@ void whatif_play(const struct cst_trace *trace, const struct whatif_timing *timi
     here.out = out;
     here.kinds = whatif_need(calloc(trace->n_kinds + 1, sizeof *here.kinds));
     here.actors = whatif_need(calloc(trace->n_threads + 1, sizeof *here.actors));
-    cus_virtual_ns = trace->begin_ns;
-    cus_virtual_unseen_ns = 0;
+    cus_virtual.on = true;
+    cus_virtual.ns = trace->begin_ns;
+    cus_virtual.unseen_ns = 0;
     whatif_builds_start(trace, timing);
     const struct cus_driver *driver = whatif_driver_start(trace);
     here.first_context = 1;
