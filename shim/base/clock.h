@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* A clock that a tool moves, in place of the kernel's (stream/virtual.h). Never on in a process that
- * the library is preloaded into. */
+/* A clock that a tool moves, in place of the kernel's (stream/virtual.h). Never on in a process
+ * that the library is preloaded into. */
 struct cus_virtual_clock {
     bool on;            /* set before the engine starts */
     uint64_t ns;        /* atomic where several threads move it: now; never goes back */

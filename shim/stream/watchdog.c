@@ -20,7 +20,7 @@ enum { LINGER = 64 /* looks that find nothing before it goes to sleep for good *
 
 static struct cus_lock gate = CUS_LOCK_OF(CUS_RANK_GATE); /* held by the watchdog while it may be
                                 inside the driver, or by a call that must keep it out */
-static uint32_t asleep; /* atomic, futex: 1 while the thread sleeps until kicked */
+static uint32_t asleep;   /* atomic, futex: 1 while the thread sleeps until kicked */
 static uint32_t started;  /* atomic: 1 once a thread was asked for, 2 where there is none */
 static uint32_t stopping; /* atomic */
 

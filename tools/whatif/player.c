@@ -18,7 +18,6 @@
 #include "shim/stream/virtual.h"
 #include "tools/whatif/clock.h"
 
-
 enum { STACK = 1 << 20, PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
 /* A kind as the engine is asked for it; made when it comes first. */
@@ -187,12 +186,13 @@ static void play_launch(const struct ready *as_it_is, const struct cst_op *op,
     const struct cus_dims dims = {{d[0], d[1], d[2], d[3], d[4], d[5], d[6]}};
     /* As shim/hook does it: what is expected takes the short way. */
     if (cus_hot_pending()) {
-        bool held = it->form == CUS_LAUNCH_PLAIN ? cus_hot_launch(it->function, dims, stream.handle,
-                                                                  stream.abi, params, NULL)
-                    : it->form == CUS_LAUNCH_EX
-                        ? cus_hot_launch_ex(&config, it->function, stream.abi, params, NULL)
-                        : false;
-        if (held)
+        bool deferred = it->form == CUS_LAUNCH_PLAIN
+                            ? cus_traced_launch(it->function, dims, stream.handle, stream.abi,
+                                                params, NULL, NULL)
+                        : it->form == CUS_LAUNCH_EX
+                            ? cus_hot_launch_ex(&config, it->function, stream.abi, params, NULL)
+                            : false;
+        if (deferred)
             return;
     } else if (it->form != CUS_LAUNCH_COOPERATIVE &&
                cus_hot_passes(stream.handle, stream.abi, CUS_OP_LAUNCH, it->function)) {
