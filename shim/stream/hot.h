@@ -411,7 +411,7 @@ CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
         !cus_registry_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&cus_process.build_priority, __ATOMIC_RELAXED) & CUS_PRIORITY_NOW ||
+        __atomic_load_n(&cus_process.build_now, __ATOMIC_RELAXED) & CUS_PRIORITY_NOW ||
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
         (type == CUS_OP_LAUNCH && !cus_kinds_may_know(engine->context, f)) ||

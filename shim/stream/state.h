@@ -203,10 +203,10 @@ struct cus_process {
     uint32_t memory_epoch;   /* atomic: moves at each cus_ranges_forget */
     bool never_defer;        /* atomic: a function was met that a rule never defers */
     uint32_t hooks; /* atomic, enum cus_state (hook/guard.h): may they act; lifecycle.c's alone */
-    uint32_t build_priority; /* atomic futex: which build is under way, with CUS_PRIORITY_NOW while
+    uint32_t build_now; /* atomic futex: which build is under way, with CUS_PRIORITY_NOW while
                      others are asked for a moment, CUS_PRIORITY_ROOM while room is made; 0: none */
-    uint64_t opening; /* atomic: threads inside a dlopen, in its low half: nothing is deferred; in
-                         its high half how many have been; hook/loader.c's alone */
+    uint64_t opening;   /* atomic: threads inside a dlopen, in its low half: nothing is deferred; in
+                           its high half how many have been; hook/loader.c's alone */
 
     /* What threads write while others match ops is in other lines than what they look at. */
     uint32_t copiers __attribute__((
@@ -226,7 +226,7 @@ struct cus_process {
         } of[CUS_UNTRACKED_MAX];
     } untracked;        /* streams without an engine that may have work (room.c) */
     uint32_t contended; /* build lock: builds from now on that have priority at once (building.c) */
-    uint32_t build_waits;       /* build lock: the last one */
+    uint32_t build_number;      /* build lock: the last one */
     uint32_t waited;            /* atomic: threads that waited for it */
     uint64_t priority_from;     /* atomic: when it has priority in any case, in ns */
     struct cus_lock build_lock; /* innermost: held while an exec is built, and around everything
@@ -617,7 +617,7 @@ void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns);
  * the stream whose lock is held. False: it did not wait. */
 bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns);
 static inline bool cus_build_yield(struct cus_build_waits *build_waits, uint64_t most_ns) {
-    return __builtin_expect(__atomic_load_n(&cus_process.build_priority, __ATOMIC_RELAXED), 0) &&
+    return __builtin_expect(__atomic_load_n(&cus_process.build_now, __ATOMIC_RELAXED), 0) &&
            cus_build_wait(build_waits, most_ns);
 }
 

@@ -18,7 +18,7 @@ struct cus_engine;
 
 /* The build that was waited for last, and how often (building.c). */
 struct cus_build_waits {
-    uint32_t build_priority, n;
+    uint32_t build, n;
 };
 
 /* A look-up before the last one: for threads that go from stream to stream. */
