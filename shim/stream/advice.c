@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/version.h"
