@@ -9,40 +9,37 @@
 #include <stdint.h>
 #include <time.h>
 
-#ifdef CUS_VIRTUAL_CLOCK
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-#define CUS_CLOCK_IS_VIRTUAL true
+/* A clock that a tool moves, in place of the kernel's (stream/virtual.h). Never on in a process
+ * that the library is preloaded into. */
+struct cus_virtual_clock {
+    bool on;            /* set before the engine starts */
+    uint64_t ns;        /* atomic where several threads move it: now; never goes back */
+    uint64_t unseen_ns; /* what building took in the call that is made now, in which `ns` stands */
+};
+extern struct cus_virtual_clock cus_virtual;
 
-/* For tools that play a recorded program again (stream/virtual.h): it is what they say it is. */
-extern uint64_t cus_virtual_ns;
-
-static inline uint64_t cus_clock_ns(void) {
-    return __atomic_load_n(&cus_virtual_ns, __ATOMIC_RELAXED);
+#ifdef __cplusplus
 }
-
-extern uint64_t cus_virtual_unseen_ns;
-
-static inline uint64_t cus_clock_unseen_ns(void) {
-    uint64_t ns = cus_virtual_unseen_ns;
-    cus_virtual_unseen_ns = 0;
-    return ns;
-}
-
-#else
-
-#define CUS_CLOCK_IS_VIRTUAL false
+#endif
 
 static inline uint64_t cus_clock_ns(void) {
     struct timespec now;
+    if (__builtin_expect(cus_virtual.on, 0))
+        return __atomic_load_n(&cus_virtual.ns, __ATOMIC_RELAXED);
     clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock, hence cannot touch errno */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* What graphs took to build, since this was asked last, that the clock did not show. */
 static inline uint64_t cus_clock_unseen_ns(void) {
-    return 0;
+    uint64_t ns = cus_virtual.unseen_ns;
+    if (__builtin_expect(cus_virtual.on, 0))
+        cus_virtual.unseen_ns = 0;
+    return ns;
 }
-
-#endif
 
 #endif

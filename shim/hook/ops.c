@@ -163,7 +163,7 @@ static CUresult straight(CUresult result) {
         cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
-    NOINLINE CUresult rest_##symbol(void **params_) {                                              \
+    NOINLINE CUresult tail_##symbol(void **params_) {                                              \
         return cus_hot_tail_differs(params_) ? different_##symbol(params_)                         \
                                              : same_##symbol(params_);                             \
     }                                                                                              \
@@ -206,7 +206,7 @@ static CUresult straight(CUresult result) {
             return reshaped_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_); \
         if (__builtin_expect(is == CUS_HOT_SAME, 1))                                               \
             return same_##symbol(params_);                                                         \
-        return is == CUS_HOT_TAIL ? rest_##symbol(params_) : different_##symbol(params_);          \
+        return is == CUS_HOT_TAIL ? tail_##symbol(params_) : different_##symbol(params_);          \
     }
 
 LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)

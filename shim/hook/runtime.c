@@ -310,24 +310,19 @@ static inline __attribute__((always_inline)) uint64_t pair(const void *at) {
     return value;
 }
 
-/* cus_hot_compare, for a shape that comes as two structs. Lock held. */
+/* cus_hot_compare of a shape that comes as two structs. Lock held. */
 static inline __attribute__((always_inline)) enum cus_hot
 compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
         const volatile size_t *shared, void **const *args) {
     const struct cus_engine *engine = cus_thread_self.cached_engine;
-    if (!cus_hot_good(engine) || engine->plan.at->plain != handle)
+    if (!cus_hot_expects(engine, handle))
         return CUS_HOT_OTHER;
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
     if ((grid.x | (uint64_t)grid.y << 32) != pair(&dims[0]) || grid.z != dims[2] ||
         (block.x | (uint64_t)block.y << 32) != pair(&dims[3]) || block.z != dims[5] ||
         *shared != dims[6])
         return CUS_HOT_SHAPE;
-    void **params = *args;
-    if (!__builtin_expect(cus_hot_has_params(engine->plan.at->kind, params), 1))
-        return CUS_HOT_OTHER;
-    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
-        return CUS_HOT_DIFFERENT;
-    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
+    return cus_hot_compare_params(engine, *args);
 }
 
 LAUNCH(cudaLaunchKernel, CUS_ABI_LEGACY)

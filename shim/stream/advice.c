@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/version.h"
@@ -44,7 +45,8 @@ static uint32_t room(void) {
 /* ---- reading ---- */
 
 void cus_advice_load(void) {
-#ifndef CUS_VIRTUAL_CLOCK
+    if (cus_virtual.on)
+        return; /* what a recorded program would do does not depend on this user's cache */
     const char *folder = cus_options()->cache_dir, *why;
     on = *folder && cus_process.may_build;
     if (!on)
@@ -58,7 +60,6 @@ void cus_advice_load(void) {
     advice.entries = read_at_start.entries;
     advice.n = read_at_start.n;
     have_advice = true;
-#endif
 }
 
 bool cus_advice_on(void) {

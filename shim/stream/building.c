@@ -64,50 +64,47 @@ static uint64_t long_ns(uint32_t nodes) {
 bool cus_build_takes_priority(uint32_t nodes) {
     bool now = cus_process.contended > 0;
     cus_process.contended -= now;
-    uint32_t next = cus_process.build_waits + CUS_PRIORITY_STEP;
-    cus_process.build_waits = next ? next : CUS_PRIORITY_STEP; /* 0 means: no build has priority */
+    uint32_t next = cus_process.build_number + CUS_PRIORITY_STEP;
+    cus_process.build_number = next ? next : CUS_PRIORITY_STEP; /* 0 means: no build has priority */
     __atomic_store_n(&cus_process.priority_from, cus_clock_ns() + long_ns(nodes), __ATOMIC_RELAXED);
     uint32_t flags = (now ? CUS_PRIORITY_NOW : 0) | (nodes ? 0 : CUS_PRIORITY_ROOM);
-    __atomic_store_n(&cus_process.build_priority, cus_process.build_waits | flags,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&cus_process.build_now, cus_process.build_number | flags, __ATOMIC_RELEASE);
     return now;
 }
 
 void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns) {
-    __atomic_store_n(&cus_process.build_priority, 0, __ATOMIC_RELEASE);
-    cus_futex_wake(&cus_process.build_priority, INT_MAX);
+    __atomic_store_n(&cus_process.build_now, 0, __ATOMIC_RELEASE);
+    cus_futex_wake(&cus_process.build_now, INT_MAX);
     bool crowd = __atomic_exchange_n(&cus_process.waited, 0, __ATOMIC_RELAXED) >= CROWD;
     if (crowd || (!now && nodes >= CONTENDED_FROM && ns > long_ns(nodes)))
         cus_process.contended = CONTENDED_BUILDS;
 }
 
-/* Does the build in `*build_priority` have priority by now? If the build already takes long, the
- * calling thread gives it priority, unless the build has ended. Updates `*build_priority`. */
-static bool has_priority(uint32_t *build_priority) {
-    if (*build_priority & CUS_PRIORITY_NOW)
+/* Does the build in `*build` have priority by now? If the build already takes long, the
+ * calling thread gives it priority, unless the build has ended. Updates `*build`. */
+static bool has_priority(uint32_t *build) {
+    if (*build & CUS_PRIORITY_NOW)
         return true;
-    if (!*build_priority ||
-        cus_clock_ns() < __atomic_load_n(&cus_process.priority_from, __ATOMIC_RELAXED))
+    if (!*build || cus_clock_ns() < __atomic_load_n(&cus_process.priority_from, __ATOMIC_RELAXED))
         return false;
-    uint32_t with = *build_priority | CUS_PRIORITY_NOW;
-    bool gave = __atomic_compare_exchange_n(&cus_process.build_priority, build_priority, with,
-                                            false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    *build_priority = gave ? with : *build_priority;
-    return *build_priority & CUS_PRIORITY_NOW;
+    uint32_t with = *build | CUS_PRIORITY_NOW;
+    bool gave = __atomic_compare_exchange_n(&cus_process.build_now, build, with, false,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    *build = gave ? with : *build;
+    return *build & CUS_PRIORITY_NOW;
 }
 
 bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns) {
-    uint32_t build_priority = __atomic_load_n(&cus_process.build_priority, __ATOMIC_ACQUIRE);
-    if (!most_ns || !has_priority(&build_priority))
+    uint32_t build = __atomic_load_n(&cus_process.build_now, __ATOMIC_ACQUIRE);
+    if (!most_ns || !has_priority(&build))
         return false;
-    if (build_waits->build_priority != build_priority) {
-        *build_waits = (struct cus_build_waits){.build_priority = build_priority};
+    if (build_waits->build != build) {
+        *build_waits = (struct cus_build_waits){.build = build};
         __atomic_add_fetch(&cus_process.waited, 1, __ATOMIC_RELAXED);
     }
-    if (build_waits->n++ >= YIELDS && !(build_priority & CUS_PRIORITY_ROOM))
+    if (build_waits->n++ >= YIELDS && !(build & CUS_PRIORITY_ROOM))
         return false;
-    cus_futex_wait(&cus_process.build_priority, build_priority,
-                   most_ns < YIELD_NS ? most_ns : YIELD_NS);
+    cus_futex_wait(&cus_process.build_now, build, most_ns < YIELD_NS ? most_ns : YIELD_NS);
     return true;
 }
 

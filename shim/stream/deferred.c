@@ -270,10 +270,10 @@ static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_
     struct cus_variant *variant = NULL;
     if (cus_room_for(engine, segment->n)) {
         cus_room_take(engine, segment->n);
-        bool no_room, build_priority = cus_build_takes_priority(segment->n);
+        bool no_room, has_priority = cus_build_takes_priority(segment->n);
         uint64_t before = engine->counters.build_ns;
         variant = cus_graphs_build(engine, &no_room);
-        cus_build_had_priority(build_priority, segment->n, engine->counters.build_ns - before);
+        cus_build_had_priority(has_priority, segment->n, engine->counters.build_ns - before);
         *put_off = no_room ? NO_ROOM : REFUSED;
     }
     cus_lock_give(&cus_process.build_lock);

@@ -186,24 +186,31 @@ enum cus_hot {
     CUS_HOT_SHAPE,     /* the expected kernel, in another shape than the node's */
     CUS_HOT_TAIL       /* SAME or DIFFERENT; cus_hot_tail_differs decides */
 };
+/* Is `f` the function of the expected launch? */
+CUS_HOT bool cus_hot_expects(const struct cus_engine *engine, CUfunction f) {
+    return cus_hot_good(engine) && engine->plan.at->plain == f;
+}
+/* The expected launch, in the shape of its node. */
+CUS_HOT enum cus_hot cus_hot_compare_params(const struct cus_engine *engine, void **params) {
+    if (!__builtin_expect(cus_hot_has_params(engine->plan.at->kind, params), 1))
+        return CUS_HOT_OTHER;
+    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
+        return CUS_HOT_DIFFERENT;
+    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
+}
 /* The last three arguments come by address: they are read last, and need no register before
  * that. */
 CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uint32_t gz,
                                      uint32_t bx, uint32_t by, const volatile uint32_t *bz,
                                      const volatile uint32_t *shared, void **const volatile *at) {
     const struct cus_engine *engine = cus_thread_self.cached_engine;
-    if (!cus_hot_good(engine) || engine->plan.at->plain != f)
+    if (!cus_hot_expects(engine, f))
         return CUS_HOT_OTHER;
     const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
     if (gx != dims[0] || gy != dims[1] || gz != dims[2] || bx != dims[3] || by != dims[4] ||
         *bz != dims[5] || *shared != dims[6])
         return CUS_HOT_SHAPE;
-    void **params = *at;
-    if (!__builtin_expect(cus_hot_has_params(engine->plan.at->kind, params), 1))
-        return CUS_HOT_OTHER;
-    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
-        return CUS_HOT_DIFFERENT;
-    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
+    return cus_hot_compare_params(engine, *at);
 }
 
 /* Compares arguments that are not whole words. A separate function, so that kernels with word
@@ -365,39 +372,6 @@ CUS_HOT bool cus_traced_copy(enum cus_copy_form form, uint64_t dst, uint64_t src
                          told);
 }
 
-/* A launch in a process that is not recorded. The hook makes it in these same parts. */
-CUS_HOT bool cus_hot_launch(CUfunction f, struct cus_dims dims, CUstream handle, enum cus_abi abi,
-                            void **params, void **extra) {
-    if (extra)
-        return cus_traced_launch(f, dims, handle, abi, params, extra, NULL);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* see cus_hot_enter */
-    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.cached_engine))
-        return false;
-    struct cus_lock *lock = &cus_thread_self.cached_engine->lock;
-    const uint32_t *d = dims.d;
-    bool values = false;
-    enum cus_hot is = cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params);
-    if (is == CUS_HOT_TAIL)
-        is = cus_hot_tail_differs(params) ? CUS_HOT_DIFFERENT : CUS_HOT_SAME;
-    switch (is) {
-    case CUS_HOT_SAME:
-        values = cus_hot_same();
-        break;
-    case CUS_HOT_DIFFERENT:
-        values = cus_hot_different(params);
-        break;
-    case CUS_HOT_SHAPE:
-        values = cus_hot_shape(dims, params);
-        if (values)
-            cus_hot_took(cus_thread_self.cached_engine, CUS_OP_LAUNCH, NULL);
-        break;
-    default:
-        break;
-    }
-    if (!values)
-        cus_lock_give(lock);
-    return values;
-}
 CUS_HOT bool cus_recorded_launch(CUfunction f, struct cus_dims dims, CUstream handle,
                                  enum cus_abi abi, void **params, void **extra) {
     struct cus_traced told = cus_traced_begin(abi);
@@ -442,7 +416,7 @@ CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
         !cus_registry_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&cus_process.build_priority, __ATOMIC_RELAXED) & CUS_PRIORITY_NOW ||
+        __atomic_load_n(&cus_process.build_now, __ATOMIC_RELAXED) & CUS_PRIORITY_NOW ||
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) != CUDA_SUCCESS ||
         (type == CUS_OP_LAUNCH && !cus_kinds_may_know(engine->context, f)) ||

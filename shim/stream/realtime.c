@@ -50,7 +50,7 @@ static bool is_below(int urgency) {
 }
 
 bool cus_realtime_allows(struct cus_thread *thread) {
-    if (CUS_CLOCK_IS_VIRTUAL || !CUS_HAZARD(G4))
+    if (cus_virtual.on || !CUS_HAZARD(G4))
         return true;
     uint8_t found = (uint8_t)__atomic_load_n(&urgent.found, __ATOMIC_RELAXED);
     if (!thread->scheduled || thread->found_urgent != found) {

@@ -388,7 +388,7 @@ static void make_room(struct cus_engine *engine) {
         return;
     wanted->settle += wanted->settle ? 0 : SETTLE_NS;
     /* Other threads are held up soon; otherwise the GPU might never be idle. */
-    bool build_priority = cus_build_takes_priority(0);
+    bool has_priority = cus_build_takes_priority(0);
     bool made = false, settled = cus_room_settle(context, began + wanted->settle);
     uint64_t waited_ns = cus_clock_ns() - began;
     if (settled) {
@@ -399,7 +399,7 @@ static void make_room(struct cus_engine *engine) {
         made = room.graphs > 0;
     }
     uint64_t now = cus_clock_ns();
-    cus_build_had_priority(build_priority, 0, now - began);
+    cus_build_had_priority(has_priority, 0, now - began);
     plan_next(wanted, settled, made, waited_ns, now);
 }
 

@@ -236,7 +236,7 @@ struct cus_process {
     uint32_t hooks;
     /* Atomic futex: number of the running build, 0 for none. CUS_PRIORITY_NOW: other threads are
      * asked to wait a moment. CUS_PRIORITY_ROOM: room is made. */
-    uint32_t build_priority;
+    uint32_t build_now;
     /* Atomic. Low half: threads inside a dlopen; while there are any, nothing is deferred. High
      * half: how many times a dlopen began. Written through hook/loader.c alone. */
     uint64_t opening;
@@ -261,7 +261,7 @@ struct cus_process {
         } of[CUS_UNTRACKED_MAX];
     } untracked;            /* untracked streams that may have work (room.c) */
     uint32_t contended;     /* build lock: so many more builds have priority at once (building.c) */
-    uint32_t build_waits;   /* build lock: number of the last build */
+    uint32_t build_number;  /* build lock: number of the last build */
     uint32_t waited;        /* atomic: threads that waited for the running build */
     uint64_t priority_from; /* atomic, ns: when the running build gets priority in any case */
     /* Innermost: held while a graph is built, and around everything about room for graphs. */
@@ -662,7 +662,7 @@ void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns);
  * `build_waits`, a holder of an engine lock the engine's. False: did not wait. */
 bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns);
 static inline bool cus_build_yield(struct cus_build_waits *build_waits, uint64_t most_ns) {
-    return __builtin_expect(__atomic_load_n(&cus_process.build_priority, __ATOMIC_RELAXED), 0) &&
+    return __builtin_expect(__atomic_load_n(&cus_process.build_now, __ATOMIC_RELAXED), 0) &&
            cus_build_wait(build_waits, most_ns);
 }
 

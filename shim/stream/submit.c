@@ -38,9 +38,7 @@ enum {
     LATELY = 1024
 };
 
-#ifdef CUS_VIRTUAL_CLOCK
 bool cus_virtual_submit;
-#endif
 
 static struct {
     bool alone;       /* too few processors: nothing is submitted */
@@ -168,7 +166,7 @@ static void start(void) {
 
 bool cus_submit_claim(struct cus_engine *engine) {
     struct cus_engine *nobody = NULL;
-    if (CUS_CLOCK_IS_VIRTUAL) {
+    if (cus_virtual.on) {
         cus_virtual_submit = true;
         return false;
     }

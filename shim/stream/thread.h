@@ -16,7 +16,7 @@ struct cus_engine;
 
 /* The last build that was waited for, and how often (building.c). */
 struct cus_build_waits {
-    uint32_t build_priority, n;
+    uint32_t build, n;
 };
 
 /* An earlier look-up, for threads that change between streams. */

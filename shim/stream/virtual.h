@@ -1,8 +1,8 @@
 /*
- * The engine in virtual time, which a tool sets: the same sources, compiled with CUS_VIRTUAL_CLOCK
- * (//shim/stream:virtual). There is no watchdog thread and no submit thread: the tool that moves
- * the clock calls cus_watchdog_look when an op is due. Only one thread at a time may be in the
- * engine.
+ * The engine in virtual time: a tool switches cus_virtual (base/clock.h) on before cus_engine_start
+ * and moves that clock. The engine then starts no watchdog thread and no submit thread, and reads
+ * no signature cache. The tool calls cus_watchdog_look when an op is due. Only one thread at a time
+ * may be in the engine.
  */
 #ifndef CUSPLICE_STREAM_VIRTUAL_H
 #define CUSPLICE_STREAM_VIRTUAL_H
@@ -10,9 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern uint64_t cus_virtual_ns; /* now, in ns; never goes back */
-/* Build time of the current call, in ns: the clock does not move within a call. */
-extern uint64_t cus_virtual_unseen_ns;
+#include "shim/base/clock.h"
+
 /* The next graph launch would have been submitted. Set by cus_submit_claim; cleared by the driver
  * that launches the graph. */
 extern bool cus_virtual_submit;

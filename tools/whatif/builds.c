@@ -39,14 +39,14 @@ void whatif_builds_start(const struct cst_trace *trace, const struct whatif_timi
 
 static uint64_t away(const struct cst_launch *launch) {
     uint64_t ns = launch->head.ns;
-    return ns > cus_virtual_ns ? ns - cus_virtual_ns : cus_virtual_ns - ns;
+    return ns > cus_virtual.ns ? ns - cus_virtual.ns : cus_virtual.ns - ns;
 }
 
 /* The one most like it in size; of several the nearest in time. */
 static const struct cst_launch *like(uint32_t nodes) {
     const struct cst_launch *best = NULL;
     double least = 0;
-    while (here.next < here.n && here.built[here.next]->head.ns < cus_virtual_ns)
+    while (here.next < here.n && here.built[here.next]->head.ns < cus_virtual.ns)
         here.next++;
     for (size_t i = here.next > NEAR ? here.next - NEAR : 0; i < here.n && i < here.next + NEAR;
          i++) {

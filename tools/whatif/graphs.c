@@ -175,7 +175,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
     (void)flags;
     *exec = (CUgraphExec)graph;
     whatif_asked.graphs++;
-    cus_virtual_unseen_ns += whatif_build_ns(((const struct graph *)graph)->n);
+    cus_virtual.unseen_ns += whatif_build_ns(((const struct graph *)graph)->n);
     return CUDA_SUCCESS;
 }
 

@@ -18,8 +18,6 @@
 #include "shim/stream/virtual.h"
 #include "tools/whatif/clock.h"
 
-uint64_t cus_virtual_ns, cus_virtual_unseen_ns;
-
 enum { STACK = 1 << 20, PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
 /* A kind as the engine is asked for it; made when it comes first. */
@@ -60,8 +58,8 @@ static struct {
 /* ---- time ---- */
 
 static void set_clock(uint64_t ns) {
-    if (ns > cus_virtual_ns)
-        cus_virtual_ns = ns;
+    if (ns > cus_virtual.ns)
+        cus_virtual.ns = ns;
 }
 
 /* What became due before `ns` happens at its time: the watchdog looks twice per hold_us, and comes
@@ -188,12 +186,13 @@ static void play_launch(const struct ready *as_it_is, const struct cst_op *op,
     const struct cus_dims dims = {{d[0], d[1], d[2], d[3], d[4], d[5], d[6]}};
     /* As shim/hook does it: what is expected takes the short way. */
     if (cus_hot_pending()) {
-        bool held = it->form == CUS_LAUNCH_PLAIN ? cus_hot_launch(it->function, dims, stream.handle,
-                                                                  stream.abi, params, NULL)
-                    : it->form == CUS_LAUNCH_EX
-                        ? cus_hot_launch_ex(&config, it->function, stream.abi, params, NULL)
-                        : false;
-        if (held)
+        bool deferred = it->form == CUS_LAUNCH_PLAIN
+                            ? cus_traced_launch(it->function, dims, stream.handle, stream.abi,
+                                                params, NULL, NULL)
+                        : it->form == CUS_LAUNCH_EX
+                            ? cus_hot_launch_ex(&config, it->function, stream.abi, params, NULL)
+                            : false;
+        if (deferred)
             return;
     } else if (it->form != CUS_LAUNCH_COOPERATIVE &&
                cus_hot_passes(stream.handle, stream.abi, CUS_OP_LAUNCH, it->function)) {
@@ -593,8 +592,9 @@ void whatif_play(const struct cst_trace *trace, const struct whatif_timing *timi
     here.out = out;
     here.kinds = whatif_need(calloc(trace->n_kinds + 1, sizeof *here.kinds));
     here.actors = whatif_need(calloc(trace->n_threads + 1, sizeof *here.actors));
-    cus_virtual_ns = trace->begin_ns;
-    cus_virtual_unseen_ns = 0;
+    cus_virtual.on = true;
+    cus_virtual.ns = trace->begin_ns;
+    cus_virtual.unseen_ns = 0;
     whatif_builds_start(trace, timing);
     const struct cus_driver *driver = whatif_driver_start(trace);
     here.first_context = 1;

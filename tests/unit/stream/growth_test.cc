@@ -1,6 +1,7 @@
 // A large program costs no more for each op than a small one: many different steps are learned, a
 // long one is built in a few steps, who is idle gives up memory for who works. Counted, with a
 // clock that stands still unless a test moves it.
+#include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 
 extern "C" {
 #include "shim/base/mem.h"
-uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
 }
 
 namespace {
@@ -25,7 +25,8 @@ class Growth : public ::testing::Test {
         setenv("CUSPLICE_BUILD_NODES", "64", 1);
         setenv("CUSPLICE_SEGMENT_MAX", "32", 1); // several fit into the share of a step
         fake::Reset();
-        cus_virtual_ns = 1000000;
+        cus_virtual.on = true;
+        cus_virtual.ns = 1000000;
         ASSERT_TRUE(cus_engine_start(&driver().table));
         functions_ = fake::MakeFunctions(64);
     }
@@ -106,7 +107,7 @@ TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
     }
     EXPECT_LT(in_graphs, 900u) << "the other one works";
     for (int step = 0; step < 200; step++) {
-        cus_virtual_ns += 20000000;
+        cus_virtual.ns += 20000000;
         in_graphs = Step(2, 1000);
     }
     EXPECT_GT(in_graphs, 900u);

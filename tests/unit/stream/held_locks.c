@@ -35,7 +35,7 @@ void hold_build(void (*meanwhile)(void)) {
 }
 
 bool build_has_priority(void) {
-    return __atomic_load_n(&cus_process.build_priority, __ATOMIC_ACQUIRE) & CUS_PRIORITY_NOW;
+    return __atomic_load_n(&cus_process.build_now, __ATOMIC_ACQUIRE) & CUS_PRIORITY_NOW;
 }
 
 bool waits_for_build(void) {

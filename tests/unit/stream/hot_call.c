@@ -2,11 +2,36 @@
 
 #include "shim/stream/hot.h"
 
+/* The parts of the hot path, put together as hook/ops.c puts them. */
+static bool hot_parts(CUfunction f, struct cus_dims dims, void **params) {
+    const uint32_t *d = dims.d;
+    enum cus_hot is = cus_hot_compare(f, d[0], d[1], d[2], d[3], d[4], &d[5], &d[6], &params);
+    if (is == CUS_HOT_TAIL)
+        is = cus_hot_tail_differs(params) ? CUS_HOT_DIFFERENT : CUS_HOT_SAME;
+    if (is == CUS_HOT_SAME)
+        return cus_hot_same();
+    if (is == CUS_HOT_DIFFERENT)
+        return cus_hot_different(params);
+    if (is != CUS_HOT_SHAPE || !cus_hot_shape(dims, params))
+        return false;
+    cus_hot_took(cus_thread_self.cached_engine, CUS_OP_LAUNCH, NULL);
+    return true;
+}
+
 bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_abi abi,
                 void **params, void **extra) {
     struct cus_dims shape;
     memcpy(shape.d, dims, sizeof shape.d);
-    return cus_hot_launch(f, shape, handle, abi, params, extra);
+    if (extra)
+        return cus_traced_launch(f, shape, handle, abi, params, extra, NULL);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as cus_hot_enter */
+    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.cached_engine))
+        return false;
+    struct cus_lock *lock = &cus_thread_self.cached_engine->lock;
+    bool deferred = hot_parts(f, shape, params);
+    if (!deferred)
+        cus_lock_give(lock);
+    return deferred;
 }
 
 bool hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params) {

@@ -3,15 +3,12 @@
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_PAYS_H
 #define CUSPLICE_TESTS_UNIT_STREAM_PAYS_H
 
+#include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 
 #include <random>
 #include <string>
 #include <vector>
-
-extern "C" {
-uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
-}
 
 namespace {
 
@@ -33,20 +30,21 @@ class Pays : public ::testing::Test {
         setenv("CUSPLICE_BUILD_US", "700", 1);
         setenv("CUSPLICE_GRAPH_MB", "12", 1);
         fake::Reset();
-        cus_virtual_ns = 1000000;
+        cus_virtual.on = true;
+        cus_virtual.ns = 1000000;
         auto &table = driver().table;
         real_launch = table.cuLaunchKernel;
         table.cuLaunchKernel = [](auto... arguments) {
-            __atomic_add_fetch(&cus_virtual_ns, eager_ns, __ATOMIC_RELAXED); // from two threads
+            __atomic_add_fetch(&cus_virtual.ns, eager_ns, __ATOMIC_RELAXED); // from two threads
             return real_launch(arguments...);
         };
         real_begin_capture = table.cuStreamBeginCapture_v2;
         table.cuStreamBeginCapture_v2 = [](CUstream stream, CUstreamCaptureMode mode) {
-            cus_virtual_ns += begin_ns;
+            cus_virtual.ns += begin_ns;
             return real_begin_capture(stream, mode);
         };
         driver().building = [](unsigned nodes) {
-            cus_virtual_ns += nodes * node_ns;
+            cus_virtual.ns += nodes * node_ns;
             built += nodes;
         };
         ASSERT_TRUE(cus_engine_start(&driver().table));
@@ -65,7 +63,7 @@ class Pays : public ::testing::Test {
     }
 
     void Launch(unsigned function, uint64_t a) {
-        cus_virtual_ns += launch_ns_;
+        cus_virtual.ns += launch_ns_;
         ASSERT_EQ(Issue(function, a), CUDA_SUCCESS);
         expected_.push_back(function);
     }

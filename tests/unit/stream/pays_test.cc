@@ -1,5 +1,6 @@
 // What does not pay is demoted and costs next to nothing from then on; what paid before is known
 // again at once; building is spread over steps by time.
+#include "shim/base/clock.h"
 #include "tests/text.h"
 #include "tests/unit/stream/pays.h"
 
@@ -204,10 +205,10 @@ TEST_F(Pays, BuildingIsSpreadByTime) {
         std::vector<uint64_t> took, in_graphs;
         unsigned first = 0;
         for (unsigned step = 1; step <= 40; step++) {
-            uint64_t start = cus_virtual_ns;
+            uint64_t start = cus_virtual.ns;
             Since();
             Good(1, 1000);
-            took.push_back(cus_virtual_ns - start);
+            took.push_back(cus_virtual.ns - start);
             in_graphs.push_back(Since().in_graphs);
             if (!first && in_graphs.back())
                 first = step;
@@ -220,9 +221,9 @@ TEST_F(Pays, BuildingIsSpreadByTime) {
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     uint64_t most = 0;
     for (unsigned step = 1; step <= 40; step++) {
-        uint64_t start = cus_virtual_ns;
+        uint64_t start = cus_virtual.ns;
         Good(1, 1000);
-        most = std::max(most, cus_virtual_ns - start);
+        most = std::max(most, cus_virtual.ns - start);
     }
     EXPECT_LE(most, plain + 800000);
 }
@@ -403,7 +404,7 @@ TEST_F(Pays, MemoryOfAStreamLeftAloneIsThereForOthers) {
     ASSERT_GE(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
     CUstream alone = stream_, other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     for (int step = 0; step < 300; step++) { // it goes on, too
-        cus_virtual_ns += 20000000;
+        cus_virtual.ns += 20000000;
         stream_ = alone;
         Bad(1);
         Since();

@@ -1,16 +1,22 @@
 // Nothing waits for a clock that stands still, as it does while cusplice whatif plays a program.
+#include "shim/base/clock.h"
 #include "tests/unit/stream/adverse.h"
-
-extern "C" {
-uint64_t cus_virtual_ns = 1, cus_virtual_unseen_ns; // of the engine under test
-}
 
 namespace {
 
 using fake::Counters;
 using fake::driver;
 
-TEST_F(Adverse, RoomIsNotWaitedForWithoutEnd) {
+class StillClock : public Adverse {
+  protected:
+    static void SetUpTestSuite() {
+        cus_virtual.on = true;
+        cus_virtual.ns = 1;
+        Adverse::SetUpTestSuite();
+    }
+};
+
+TEST_F(StillClock, RoomIsNotWaitedForWithoutEnd) {
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     Launch(0);
     Sync();

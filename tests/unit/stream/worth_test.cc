@@ -1,15 +1,12 @@
 // Programs made from a seed, on a clock that each call of the driver moves by what it takes on an
 // H200 and each op by what the library takes: whatever a program does, what is learned of it is
 // worth what it costs, and nothing is built again and again.
+#include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
-
-extern "C" {
-uint64_t cus_virtual_ns, cus_virtual_unseen_ns; // of the engine under test
-}
 
 namespace {
 
@@ -86,25 +83,26 @@ class Worth : public testing::Test {
   protected:
     static void SetUpTestSuite() {
         fake::Reset();
-        cus_virtual_ns = 1000000;
+        cus_virtual.on = true;
+        cus_virtual.ns = 1000000;
         auto &table = driver().table;
         real_launch = table.cuLaunchKernel;
         table.cuLaunchKernel = [](auto... arguments) {
-            __atomic_add_fetch(&cus_virtual_ns, LAUNCH, __ATOMIC_RELAXED);
+            __atomic_add_fetch(&cus_virtual.ns, LAUNCH, __ATOMIC_RELAXED);
             return real_launch(arguments...);
         };
         real_graph = table.cuGraphLaunch;
         table.cuGraphLaunch = [](auto... arguments) {
-            __atomic_add_fetch(&cus_virtual_ns, GRAPH, __ATOMIC_RELAXED);
+            __atomic_add_fetch(&cus_virtual.ns, GRAPH, __ATOMIC_RELAXED);
             return real_graph(arguments...);
         };
         real_patch = table.cuGraphExecKernelNodeSetParams_v2;
         table.cuGraphExecKernelNodeSetParams_v2 = [](auto... arguments) {
-            __atomic_add_fetch(&cus_virtual_ns, PATCH, __ATOMIC_RELAXED);
+            __atomic_add_fetch(&cus_virtual.ns, PATCH, __ATOMIC_RELAXED);
             return real_patch(arguments...);
         };
         driver().building = [](unsigned nodes) {
-            cus_virtual_ns += BUILD + nodes * BUILD_NODE;
+            cus_virtual.ns += BUILD + nodes * BUILD_NODE;
             built += nodes;
         };
         ASSERT_TRUE(cus_engine_start(&driver().table));
@@ -121,7 +119,7 @@ class Worth : public testing::Test {
 
     // As many ops; returns what one takes of what it would without the library.
     double Run(const Program &program, unsigned ops) {
-        uint64_t start = cus_virtual_ns, done = 0;
+        uint64_t start = cus_virtual.ns, done = 0;
         cus_counters before = Counters();
         while (done < ops) {
             unsigned which = program.order == 0   ? turn_++ % program.steps
@@ -134,7 +132,7 @@ class Worth : public testing::Test {
             done += length;
             Wait();
         }
-        return (double)(cus_virtual_ns - start + Own(before, done)) / ((double)done * LAUNCH);
+        return (double)(cus_virtual.ns - start + Own(before, done)) / ((double)done * LAUNCH);
     }
 
   private:
