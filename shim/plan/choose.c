@@ -50,7 +50,8 @@ enum {
     SIG_SLOTS_MAX = 1 << 18,
     /* Lost shapes alone let the table grow to this size at most. */
     SHAPES_MAX = 1 << 16,
-    /* Slots of which a signature may take any; a power of two. */
+    /* Launches of the segment, for each of its variants, without a launch of one variant: after so
+     * many that variant is patched to rare shapes. */
     GROUP = 4,
     /* Points for a variant whose first op is the very op that came. */
     SAME_HEAD = 2,
