@@ -27,7 +27,7 @@ enum {
      * program that does something new now starts again. */
     SWEEP_AFTER = 8,
     SWEEP_LEAST = 4096,
-    /* An op counts as warm from so many visits beyond the warm-up. */
+    /* An op counts as warm after more visits than the warm-up and these together. */
     WARM_AFTER = 2,
     /* A segment is kept while its stream is demoted if it was launched this often. */
     KEEP_FIRED = 16,
@@ -124,7 +124,7 @@ static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
 }
 
 /* Records an op. `node` is the child that stands for the op, or NULL. Returns where the path is
- * now; NULL: the tree is full. */
+ * now; NULL: the tree is full, or memory ran out. */
 static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
                                struct cus_node *node, enum cus_step_class step) {
     meet(plan, op->kind, step);

@@ -1,6 +1,6 @@
 /*
- * Moves the plan's cursor, that is the place of the path in the launch tree. plan.c and ends.c's
- * callers use it under the engine's lock.
+ * Moves the plan's cursor, that is the place of the path in the launch tree. Only plan.c and
+ * cursor.c use it, under the engine's lock.
  */
 #ifndef CUSPLICE_PLAN_CURSOR_H
 #define CUSPLICE_PLAN_CURSOR_H

@@ -295,9 +295,8 @@ void cus_learn_sweep(struct cus_plan *plan) {
     plan->swept_clock = plan->clock;
 }
 
-/* Keeps the refused node out of segments for a while, so that the ops around it can be in graphs.
- * Nodes are patched in order, so the first node with unknown content was refused. If all are known,
- * the launch failed, and all nodes are kept out. */
+/* Frees memory for the first graph of plan->segment: drops graphs that other segments have beyond
+ * their first. Nothing is dropped if that would not be enough. */
 static void leave_out_refused(struct cus_segment *segment, struct cus_variant *broken) {
     uint32_t first = 0, end = segment->n;
     while (first < segment->n && !cus_image_op(broken->image, segment, first)->unknown)
