@@ -19,10 +19,10 @@
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
-/* Steps during which a segment's wait for its first graph keeps other segments from a further one.
- * It may not come again. */
+/* While a segment has waited for its first graph for fewer steps than this, no segment gets a
+ * further graph. After that, the waiting segment may never come again. */
 enum { FIRST_EXECS = 8 };
-/* If more than one part of so many of the nodes differ, the images are swapped and the other nodes
+/* If at least one part of so many of the nodes differ, the images are swapped and the other nodes
  * copied. */
 enum { SWAP_PART = 4 };
 
@@ -233,8 +233,7 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
 }
 
 enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) {
-    const struct cus_node *node =
-        plan->cur->expect; /* the offer set it, if there is such a child */
+    const struct cus_node *node = plan->cur->expect; /* set by the offer */
     if (!node || node->key.kind != op->kind)
         return plan->tree.n_nodes >= plan->limits.nodes_max ? CUS_WHY_FULL_TREE : CUS_WHY_WARMUP;
     if (node->join)
@@ -339,8 +338,7 @@ uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant
     }
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < segment->n; i++)
         cus_plan_patched(plan, variant, i, true);
-    variant->doubted =
-        false; /* a node with unknown content differs from any request, so it was patched */
+    variant->doubted = false; /* an unknown node differs from any request */
     return n;
 }
 

@@ -352,8 +352,8 @@ void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
  * twice. If the op then fails, cus_plan_take_back undoes it, unless another thread went on
  * meanwhile. So an op that fails each time does not become warm. */
 struct cus_plan_mark {
-    struct cus_node *cur,
-        *node; /* where the path was, and where it went; NULL: the tree was full */
+    /* Where the path was, and where it went; NULL: the tree was full. */
+    struct cus_node *cur, *node;
     struct cus_signature sig;
     uint64_t unsynced; /* this and the next fields: the plan's before the op */
     uint32_t step_ops;

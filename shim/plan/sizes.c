@@ -116,8 +116,8 @@ struct cus_segment *cus_plan_form(struct cus_plan *plan, struct cus_node *node, 
         segment->formed_ns = plan->ns_per_op;
     uint32_t first = sizes_of(plan).first,
              bound = plan->build_quota > first ? plan->build_quota : first;
-    bool kept = behind && behind->sizing != plan->sizing &&
-                size >= bound; /* the quota is too small for both */
+    /* The quota is too small to take in the stale segment behind, too. */
+    bool kept = behind && behind->sizing != plan->sizing && size >= bound;
     if (!bounded && plan->build_quota && (segment->n >= bound || kept))
         segment->formed_quota = segment->n;
     plan->paces += segment->formed_ns;
