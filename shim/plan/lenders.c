@@ -15,8 +15,8 @@
 enum {
     BUCKETS = 1024,
     LOOKS = 64, /* segments compared per search */
-    /* A segment is stale here if it was not launched while all segments could have been so
-     * often. */
+    /* If a segment was not launched while all segments could have been launched so often, its
+     * memory is to be freed and nothing is lent. */
     STALE_TURNS = 4
 };
 
