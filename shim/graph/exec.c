@@ -25,7 +25,7 @@ struct requested {
     uint64_t dst, src; /* of a memset or copy */
 };
 
-/* The driver is asked for a node's params at its first patch: most nodes are never patched. */
+/* A node's params are read from the driver at its first patch: most nodes are never patched. */
 struct node {
     bool read; /* `as` holds the driver's answer, not `requested` */
     /* The node describes its operation in another way than the call did, so it is not patched. */

@@ -1,8 +1,8 @@
 /*
  * The library makes calls that are unsafe during a capture between cus_relax and cus_relax_end. So
  * these calls do not spoil a capture of the program and are not refused because of one (HAZARDS
- * D2). The thread's mode is set back only if it was exchanged; a second exchange alone would leave
- * the thread relaxed.
+ * D2). If the mode was not exchanged, it is not set back; a second exchange alone would leave the
+ * thread relaxed.
  */
 #ifndef CUSPLICE_GRAPH_RELAX_H
 #define CUSPLICE_GRAPH_RELAX_H

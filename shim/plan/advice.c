@@ -6,10 +6,10 @@
 #include "shim/plan/advice.h"
 
 enum {
-    /* After so many launches a graph has saved more than its build cost. */
+    /* After PAID launches a graph has saved more than its build cost. */
     PAID = 4,
-    /* The next advised segment ends at most so many times as far away as the step is long so
-     * far. */
+    /* The next advised segment must end within FAR times as many ops as the advised part of the
+     * step has so far. */
     FAR = 3
 };
 

@@ -28,8 +28,8 @@ struct cus_advice {
 void cus_advice_reached(struct cus_plan *plan, struct cus_node *node);
 /* How many ops the segment that begins at `node` had in an earlier run; 0: unknown. */
 uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node);
-/* Is this a step of an earlier run, and does more of it follow? Asked before a loop is believed.
- * The answer is no if the tree may become full, since a full tree finds nothing. */
+/* Is this a step of an earlier run, and does more of it follow? Asked before a loop is believed. If
+ * the tree may become full, the answer is no, since a full tree finds nothing. */
 bool cus_advice_goes_on(const struct cus_plan *plan);
 /* This segment was formed by the advice, which is used up with it: its successor is learned in this
  * run. */

@@ -16,18 +16,19 @@
 #include "shim/plan/variants.h"
 
 enum {
-    /* Searches in vain for a variant with fewer nodes to patch. After so many the search is made at
-     * some begins only (PROBE_RUN). */
+    /* After NEARER_TRIES searches in vain for a variant with fewer nodes to patch, only some begins
+     * search (PROBE_RUN). */
     NEARER_TRIES = 16,
-    /* Launches in a row in which most nodes had to be patched although the shapes fitted. After so
-     * many, variants of other shapes are known to save nothing. */
+    /* After MOVED launches in a row in which most nodes had to be patched although the shapes
+     * fitted, variants of other shapes are known to save nothing. */
     MOVED = 16,
     /* "Most nodes" are MOST of MOST_OF. */
     MOST = 3,
     MOST_OF = 4,
-    /* A segment with so many variants gets no further one for other params of the same shapes. */
+    /* If a segment has TWINS variants, it gets no further one for other params of the same
+     * shapes. */
     TWINS = 4,
-    /* Nodes that must differ before a second graph for the same shapes is considered. */
+    /* If fewer nodes differ, no second graph for the same shapes is considered. */
     BORROW_MIN = 4,
     /* Ops of a segment that are checked for params that came before. */
     PROBES = 8,
@@ -42,25 +43,23 @@ enum {
      * at most. */
     UNBUILT_WAIT = 64,
     UNBUILT_TIMES = 10,
-    /* After shapes came so often, patching has cost what building a graph would have. */
+    /* After shapes came OFTEN times, patching has cost what building a graph would have. */
     OFTEN = CUS_COST_BUILT / CUS_COST_PATCH,
-    /* A variant is stale if the segment was launched so many times for each of its variants without
-     * it. */
+    /* After STALE launches of the segment for each of its variants without a launch of the oldest
+     * one, the oldest one is patched to rare shapes. */
     STALE = 16,
     /* Slots of the table of signature counts; a power of two, as is SIG_SLOTS_MAX. */
     SIG_SLOTS_MIN = 4096,
     SIG_SLOTS_MAX = 1 << 18,
     /* Lost shapes alone let the table grow to this size at most. */
     SHAPES_MAX = 1 << 16,
-    /* Launches of the segment, for each of its variants, without a launch of one variant: after so
-     * many that variant is patched to rare shapes. */
+    /* Slots of which a signature may take any; a power of two. */
     GROUP = 4,
     /* Points for a variant whose first op is the very op that came. */
     SAME_HEAD = 2,
     /* All points that a variant can have. */
     LIKELY = 7,
-    /* The table doubles if more than one part of so many of its slots was taken from other
-     * shapes. */
+    /* If more than one slot in LOST_PART was taken from other shapes, the table doubles. */
     LOST_PART = 16,
     /* The bits of a slot that count. The other bits are the signature's. */
     COUNT = 15,
@@ -106,7 +105,7 @@ static struct cus_variant *likelier(const struct cus_plan *plan, const struct cu
     return other;
 }
 
-/* Predicts where a segment has many variants. The candidates are the variant that followed the one
+/* Predicts for a segment with many variants. The candidates are the variant that followed the one
  * just launched, and the last variant launched at such a place (variants.h). */
 static struct cus_variant *predict_of_many(const struct cus_plan *plan,
                                            const struct cus_segment *segment,
@@ -156,8 +155,8 @@ struct cus_signature cus_choose_own(struct cus_plan *plan) {
 }
 
 /* Makes the table as large as the tree has nodes; otherwise the signatures of one long step would
- * evict each other before they come again. The table also grows where many shapes evict others.
- * Called once a segment, not once an op. Without memory the table stays as it is. */
+ * evict each other before they come again. If many shapes evict others, the table grows, too.
+ * Called once a segment, not once an op. Without memory the table keeps its size. */
 static void make_room(struct cus_plan *plan) {
     uint64_t before = plan->sig_counts ? plan->sig_mask + 1 : 0,
              slots = before ? before : SIG_SLOTS_MIN;
@@ -183,9 +182,9 @@ static bool is_in(uint64_t slot, struct cus_signature sig) {
     return !((slot ^ sig.lo) & ~(uint64_t)COUNT);
 }
 
-/* The slot of a group that holds the signature, or else the slot with the lowest count. In the
- * latter case another slot's count is halved, since otherwise old signatures would stay for
- * ever. */
+/* Returns the slot of a group that holds the signature. If there is none, returns the slot with the
+ * lowest count, and halves the count of another one. Without that, signatures that do not come any
+ * more would stay for ever. */
 static uint64_t *slot_of(const struct cus_plan *plan, struct cus_signature sig) {
     uint64_t *group = &plan->sig_counts[sig.hi & plan->sig_mask & ~(uint64_t)(GROUP - 1)];
     uint64_t *least = group, *stays = &group[1 + sig.lo / GROUP % (GROUP - 1)];
@@ -377,10 +376,10 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
     return i;
 }
 
-/* Some allocators hand out two sets of addresses in turn. Then most nodes differ at each launch,
- * and each set of params comes again. A second graph for the same shapes is then cheaper than
- * patching. A few dirty ops are sampled, from each part of the segment another one. At even
- * distances they could all be the same op of a layer, where layers are alike. Some of the sampled
+/* Some allocators return two sets of addresses in turn. Then most nodes differ at each launch, and
+ * each set of params comes again. A second graph for the same shapes is then cheaper than patching.
+ * A few dirty ops are sampled, one from each part of the segment, and each time at another place in
+ * its part. If layers are alike, ops at even distances could all be the same op of a layer. Some
  * params may be new each time. */
 static bool earns_variant_again(struct cus_plan *plan) {
     struct cus_segment *segment = plan->segment;
@@ -403,9 +402,10 @@ static bool earns_variant_again(struct cus_plan *plan) {
            again * dirty * 4 >= requested * segment->n;
 }
 
-/* Picks the variant that is patched to new shapes. Of a few variants, if more may be built, the one
- * launched least recently. Otherwise always the same one, so that the others keep their shapes. If
- * another variant has become stale, that variant is taken instead. */
+/* Picks the variant that is patched to new shapes. If the segment has few variants and may have
+ * more, it is the one launched least recently. Otherwise it is always the same one, so that the
+ * others keep their shapes. If another one was not launched for long (STALE), it is taken
+ * instead. */
 static struct cus_variant *guest_of(const struct cus_plan *plan) {
     struct cus_segment *segment = plan->segment;
     if (!CUS_PAYS(VARIANTS_GUEST) ||
@@ -418,9 +418,9 @@ static struct cus_variant *guest_of(const struct cus_plan *plan) {
 }
 
 /* Does the segment get a variant for these shapes? The first few are built for shapes that come a
- * second time, since shapes often take turns. Further ones are built for shapes that come often,
- * and only if the program's thread patches. The submit thread patches at no cost to the program,
- * and one of many graphs is in no cache when it is launched. */
+ * second time, since shapes often take turns. Further ones are built only for shapes that come
+ * often, and not if the submit thread patches. Patching on that thread costs the program nothing.
+ * When one of many graphs is launched, it is in no cache. */
 static bool earns_variant(struct cus_plan *plan, struct cus_signature out) {
     unsigned times = meet_shapes(plan, out);
     bool few = plan->segment->n_variants < CUS_VARIANTS_FEW;

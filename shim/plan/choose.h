@@ -32,8 +32,8 @@ static inline void cus_choose_set_clean(struct cus_plan *plan) {
     memset(plan->reshapes, 0, bytes);
 }
 
-/* Marks the content of the variant's memset and copy nodes as unknown if the memory epoch has
- * moved. */
+/* If the memory epoch has moved, marks the content of the variant's memset and copy nodes as
+ * unknown. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant);
 /* The variant that most likely holds what the program will request; NULL where the segment has
  * none. What counts, in this order: the same ops before the segment, the same first op, and that

@@ -22,14 +22,14 @@ enum {
     LOOP_SURE = 65536,
     /* A turn is as many whole periods as reach this many ops. */
     LOOP_STEP = 128,
-    /* Ops that found no place in the full tree, for each node, until a sweep. It drops the nodes
-     * that did not come meanwhile. A program whose steps do not all fit keeps those that do; a
-     * program that does something new now starts again. */
+    /* Ops that found no place in the full tree, for each node, until a sweep. A sweep drops the
+     * nodes that did not come meanwhile. A program whose steps do not all fit keeps those that do;
+     * a program that does something new now starts again. */
     SWEEP_AFTER = 8,
     SWEEP_LEAST = 4096,
     /* An op counts as warm after more visits than the warm-up and these together. */
     WARM_AFTER = 2,
-    /* A segment is kept while its stream is demoted if it was launched this often. */
+    /* If a segment was launched this often, it is kept while its stream is demoted. */
     KEEP_FIRED = 16,
 };
 
@@ -106,9 +106,9 @@ static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_st
         cus_plan_drop_handle(plan, NULL);
 }
 
-/* The path goes on where it never went. It merges with a known path if the same ops came there
- * before; otherwise it gets a new node. A node that came in this step is not used, so that a path
- * never returns to itself. NULL: no memory. */
+/* The path goes on where it never went. If the same ops came on a known path before, it merges with
+ * that path; otherwise it gets a new node. A node that came in this step is not used, so that a
+ * path never returns to itself. NULL: no memory. */
 static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
                                enum cus_step_class step) {
     struct cus_node *known = cus_merges_known(&plan->merges, op, step);
@@ -138,8 +138,8 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     cus_segment_list_add(&plan->now, op->kind->name, 1);
     cus_cursor_marker(plan, op->kind, step);
     if (!node) {
-        /* The tree is full: the rest of this step is not recorded, and the next step starts at the
-         * root. */
+        /* The tree is full: later ops of this step are not recorded, and the next step starts at
+         * the root. */
         cus_merges_gap(&plan->merges);
         if (++plan->unknown >= SWEEP_AFTER * (uint64_t)plan->tree.n_nodes + SWEEP_LEAST)
             cus_learn_sweep(plan);

@@ -12,44 +12,44 @@
 #include "shim/plan/sizes.h"
 
 enum {
-    /* Cuts by the watchdog that make a boundary, if they come often enough (WATCHDOG_EACH). */
+    /* Recent cuts by the watchdog that make a boundary. */
     CUTS_BY_WATCHDOG = 3,
-    /* Begins of the segment that take one such cut off the count: the watchdog's wait takes as long
-     * as so many ops. */
+    /* Begins of the segment that take one such cut off the count. The wait of the watchdog takes as
+     * long as about 400 ops. */
     WATCHDOG_EACH = 400,
-    /* Cuts by calls of the owning thread that make a boundary. */
+    /* Recent cuts by calls of the owning thread that make a boundary. */
     CUTS_BY_OWNER = 2,
-    /* The boundary needs so many more cuts for each time that it was forgotten and came back. */
+    /* If a boundary was forgotten and came back, it needs CUTS_AGAIN more cuts for each time. */
     CUTS_AGAIN = 2,
     /* Begins of the segment that take one cut off the count, at most. Rarer cuts are chance. */
     CUTS_EACH = 64,
     /* Passes without a break until a boundary is forgotten. The number doubles each time that
      * the boundary comes back soon. */
     CUT_PASSES = 16,
-    /* The number of passes doubles so often at most. */
+    /* The number of passes doubles at most RETURNS times. */
     RETURNS = 8,
     /* Breaks at a boundary that are counted: multiplied by CUTS_EACH they fit into 16 bits. */
     CUTS_MAX = 512,
     /* Passes until a boundary made by a pause of the host is forgotten. */
     GAP_PASSES = 4096,
-    /* Divergences at one node that make a boundary. */
+    /* Recent divergences at one node that make a boundary. */
     FORKS = 3,
     /* Begins of the segment that take one divergence off the count. */
     FORKS_EACH = 4,
-    /* A segment that has begun more than LATELY times needs so many more divergences, since a few
-     * unusual steps may come in a row. */
+    /* If the segment has begun more than LATELY times, a boundary needs FORKS_MORE more
+     * divergences, since a few unusual steps may come in a row. */
     FORKS_MORE = 12,
     /* Passes in a row with the same child until a fork is forgotten. */
     FORK_PASSES = 4096,
     /* Begins of a segment over which it is judged, at least. */
     LATELY = 64,
-    /* A pause of the host of this length or more is a reason to launch the ops before it, so that
+    /* If the host pauses for this long (ns), the ops before the pause should be launched, so that
      * the GPU does not wait. */
     GAP_NS = 50000,
-    /* The pause must be at least one part of so many of the time from the segment's first op to
-     * its last. */
+    /* The pause must also take one part in GAP_PART of the time from the segment's first op to its
+     * last. */
     GAP_PART = 4,
-    /* It must also be at least so many times the average of the segment's other intervals. */
+    /* The pause must also be GAP_OPS times as long as the average of the other intervals. */
     GAP_OPS = 8,
     /* Pauses in a row at the same place that make a boundary. */
     GAPS = 8,
@@ -57,9 +57,9 @@ enum {
     TIMED_FROM = 4,
     /* Begins of a segment before it may be dropped as lost. */
     LOST_MIN = 16,
-    /* Times that a path left a segment within its first ops for an op that no segment had. From
-     * this count on a boundary forbids it, if it is most of what happens. Before, the plan is still
-     * learning how the path goes on behind such ops. */
+    /* Times that a path left a segment within its first ops for an op that no segment had. If most
+     * begins end so, a boundary is made at this count. Before, the plan is still learning how the
+     * path goes on behind such ops. */
     ASTRAY = 4096
 };
 
@@ -96,8 +96,8 @@ static bool befalls(struct cus_lately *of, const struct cus_segment *segment, ui
     return cus_lately_mostly(of, segment);
 }
 
-/* A cut costs the ops that were deferred; a boundary costs one more graph launch, which is about
- * as much as one op. So a boundary pays if one cut of n ops comes with at most n begins. */
+/* A cut costs the ops that were deferred; a boundary costs one more graph launch, which is about as
+ * much as one op. If a cut of n ops comes at least once in n begins, the boundary pays. */
 static uint32_t ops_per_cut(uint32_t ops) {
     return ops < CUTS_EACH ? ops : (uint32_t)CUTS_EACH;
 }
@@ -107,8 +107,8 @@ static uint32_t passes_until_forgotten(const struct cus_node *at) {
                                             : (uint32_t)CUT_PASSES << at->returns;
 }
 
-/* Makes the segment stale, so that it is dropped when its step has come again and is formed
- * anew. Nothing is done where the host never waits, because then no step ends. */
+/* Makes the segment stale: when its step has come again, it is dropped and formed anew. If the host
+ * never waits, no step ends, and nothing is done. */
 static void form_anew(struct cus_plan *plan, struct cus_segment *segment) {
     if (!CUS_PAYS(REFORM_ENDS) || !segment || segment->sizing != plan->sizing || !plan->longest)
         return;
@@ -181,7 +181,7 @@ static void leave_none_alone(struct cus_plan *plan, const struct cus_node *at,
 }
 
 /* Makes a boundary at `at`: a segment ends there from now on. Drops every segment that goes on
- * behind `at`. Several can do so if `at` is among their first nodes. */
+ * behind `at`. If `at` is among their first nodes, these can be several. */
 static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
                    struct cus_segment *segment) {
     uint32_t i = 0;
@@ -294,8 +294,8 @@ static bool paused(const struct cus_plan *plan, uint32_t n) {
            longest * (n - 2) >= GAP_OPS * (all - longest);
 }
 
-/* Makes a boundary if the host pauses at the same place each time and that takes much of the
- * segment's time. */
+/* If the host pauses at the same place each time, and the pause takes much of the segment's time,
+ * makes a boundary there. */
 void cus_learn_gap(struct cus_plan *plan, struct cus_segment *segment) {
     if (!plan->timed)
         return;

@@ -22,8 +22,8 @@ enum {
     LONE_TIMES = 8,
     /* Refused launches or patches that drop a segment. */
     REFUSED_MAX = 2,
-    /* A refusal counts with the last one if at most so many launches lie between them, and
-     * REFUSED_EACH more for each variant. */
+    /* Two refusals count together if at most REFUSED_APART launches, and REFUSED_EACH more for each
+     * variant, lie between them. */
     REFUSED_APART = 256,
     REFUSED_EACH = 16,
     /* Visits of a node without a segment after an eviction. The number doubles each time, EVICTIONS
@@ -227,8 +227,8 @@ static uint32_t count_further(const struct cus_plan *plan, const struct cus_segm
     return n;
 }
 
-/* Makes room for the first graph of plan->segment: drops graphs that other segments have beyond
- * their first. Nothing is dropped if that would not be enough. */
+/* Frees memory for the first graph of plan->segment: drops graphs that other segments have beyond
+ * their first. If that would not be enough, nothing is dropped. */
 static bool drop_further(struct cus_plan *plan) {
     uint64_t nodes = 0, wanted = plan->segment && !plan->segment->n_variants ? plan->segment->n : 0;
     for (struct cus_segment *segment = plan->oldest; segment && nodes < wanted;
@@ -295,8 +295,9 @@ void cus_learn_sweep(struct cus_plan *plan) {
     plan->swept_clock = plan->clock;
 }
 
-/* Frees memory for the first graph of plan->segment: drops graphs that other segments have beyond
- * their first. Nothing is dropped if that would not be enough. */
+/* Keeps the refused node out of segments for a while, so that the ops around it can be in graphs.
+ * Nodes are patched in order, so the first node with unknown content was refused. If the content of
+ * all is known, the launch failed, and all nodes are kept out. */
 static void leave_out_refused(struct cus_segment *segment, struct cus_variant *broken) {
     uint32_t first = 0, end = segment->n;
     while (first < segment->n && !cus_image_op(broken->image, segment, first)->unknown)

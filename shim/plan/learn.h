@@ -26,8 +26,8 @@ void cus_learn_index(struct cus_plan *plan, struct cus_segment *segment, bool ot
 void cus_learn_refused(struct cus_plan *plan, struct cus_segment *segment,
                        struct cus_variant *broken);
 /* The path passes a boundary that a cut or a pause made, with a break (plan->broken, plan->covered)
- * or without. A boundary without a reason is forgotten, and the segments on both sides become stale
- * if a cut had made it. */
+ * or without. If the boundary has lost its reason, it is forgotten. If a cut had made it, the
+ * segments on both sides become stale. */
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at);
 /* The path passes a fork. The fork is forgotten after the same child was taken many times in a
  * row. */

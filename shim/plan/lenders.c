@@ -83,8 +83,8 @@ static bool alike(const struct cus_segment *a, const struct cus_segment *b) {
     return true;
 }
 
-/* Picks the segment launched last: if steps take turns, this segment is needed last. So if many
- * segments share a few graphs, all graphs but one keep their content. */
+/* Picks the segment launched last: if steps take turns, this segment is needed last. When many
+ * segments use a few graphs in turn, all graphs but one keep their content. */
 static struct cus_segment *lender(struct cus_plan *plan, struct cus_segment *segment) {
     struct cus_segment *best = NULL;
     if (!CUS_PAYS(TWINS) || !start(plan))

@@ -1,8 +1,8 @@
 /*
  * Borrowing: if there is no memory for another graph, a segment gets the graph of a segment with
  * the same kinds. Every node of that graph can be patched. Patching a node costs a tenth of a
- * launch; building one costs as much as two. So steps beyond the memory budget can still be in
- * graphs, if they differ only in what came before, addresses or sizes.
+ * launch; building one costs as much as two. If steps beyond the memory budget differ only in what
+ * came before, addresses or sizes, they can still be in graphs.
  * The plan calls it under the lock of the engine that owns the plan: a graph is lent within one
  * stream.
  */

@@ -51,7 +51,8 @@ struct cus_layout {
     const struct cus_argument *arguments;
 };
 
-/* One launch attribute, cut to the bytes that its id defines; the rest of `value` is zero. */
+/* One launch attribute, cut to the bytes that its id defines; the other bytes of `value` are
+ * zero. */
 struct cus_attr {
     uint32_t id;
     uint32_t bytes;

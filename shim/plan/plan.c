@@ -22,8 +22,7 @@
 /* While a segment has waited for its first graph for fewer steps than this, no segment gets a
  * further graph. After that, the waiting segment may never come again. */
 enum { FIRST_EXECS = 8 };
-/* If at least one part of so many of the nodes differ, the images are swapped and the other nodes
- * copied. */
+/* If one node in SWAP_PART or more differ, the images are swapped and the other nodes copied. */
 enum { SWAP_PART = 4 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,

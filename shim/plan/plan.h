@@ -107,7 +107,7 @@ struct cus_plan {
     uint64_t quotas;                  /* sum of the quotas that kept a segment small */
     uint32_t n_bounded;               /* number of these segments */
     uint32_t settle_in, settle_every; /* steps until the next look at sizes, and between looks */
-    uint32_t sizing;                  /* counts decisions to form all segments anew */
+    uint32_t sizing;                  /* counts decisions that all segments become stale */
     uint32_t n_stale;                 /* segments that are stale */
     uint32_t memory_epoch;            /* as the caller said last; moves when memory may have gone */
     uint64_t clock; /* counts segments begun; orders variants and segments by use */
@@ -179,7 +179,7 @@ enum cus_cut {
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context);
-/* Call after init if advice of earlier runs is used, or is collected for later ones. */
+/* Call after init: uses advice of earlier runs, or collects it for later ones. */
 void cus_plan_advise(struct cus_plan *plan, struct cus_advice *advice, uint64_t seed);
 /* Drops every segment and forgets every path. Nothing may be deferred. */
 void cus_plan_clear(struct cus_plan *plan);
@@ -258,8 +258,8 @@ bool cus_plan_request_shape(struct cus_plan *plan, struct cus_dims dims, void *c
                             const uint8_t *flat);
 /* Prefetches, for writing, the lines in which the next op's params will be stored. After a submit,
  * another CPU may hold these lines. Behind the last op the lines may belong to other data, which is
- * slow at worst. The code names the instruction, because __builtin_prefetch reads unless the
- * compiler knows that each CPU has prefetchw. A CPU without prefetchw ignores it. */
+ * slow at worst. The code names the instruction, because __builtin_prefetch may prefetch for
+ * reading. A CPU without prefetchw ignores it. */
 static inline __attribute__((always_inline)) void cus_plan_fetch_requested(const void *requested) {
     enum { LINES = 3 };
     const uint8_t *at = (const uint8_t *)requested;
@@ -296,8 +296,8 @@ static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan 
     __builtin_prefetch(next + CUS_LINE);
     plan->at = (const struct cus_expected *)(const void *)next;
 }
-/* What the program requested with the op deferred last. That is `before`, which its node held, or
- * else its entry in `requested`. */
+/* What the program requested with the op deferred last: `before`, the values of its node, or else
+ * its entry in `requested`. */
 static inline __attribute__((always_inline)) const struct cus_values *
 cus_plan_after(const struct cus_plan *plan, const struct cus_values *before) {
     uint32_t i = plan->n - 1;
@@ -366,7 +366,7 @@ struct cus_plan_mark {
 void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
                              struct cus_plan_mark *mark);
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark);
-/* Only counts one op of this step, if nothing is to be learned. */
+/* If nothing is to be learned: only counts one op of this step. */
 static inline void cus_plan_count(struct cus_plan *plan) {
     plan->step_ops++;
     plan->unsynced++;
@@ -405,7 +405,7 @@ const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i
  * `*variant` must be patched. With BUILD a new graph is to be built from the deferred ops. If that
  * fails, cus_plan_fall_back says what to patch instead. */
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
-/* After BUILD, if the segment has no graph and there is no memory for one: borrows the graph of a
+/* After BUILD: the segment has no graph, and there is no memory for one. Borrows the graph of a
  * segment of the same kinds, to be patched as with PATCH. NULL if there is none, or if a segment
  * was not launched for so long that its memory should be taken. */
 struct cus_variant *cus_plan_borrow(struct cus_plan *plan);
@@ -454,14 +454,14 @@ unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned m
 bool cus_plan_drop_oldest(struct cus_plan *plan);
 /* In place of cus_plan_flushed, after a complete segment was issued one by one because its graph
  * failed. `broken` is the variant whose content is now unknown or that did not launch. NULL: no
- * graph could be built, and none shall be tried soon. True if a turn of a loop ended. */
+ * graph could be built, and the plan does not try again soon. True if a turn of a loop ended. */
 bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
 /* A segment reported by cus_plan_fired was not launched after all. */
 void cus_plan_unfired(struct cus_variant *variant);
 /* Like cus_plan_refused, for such a segment. It must not have begun again, and nothing of it is
  * deferred. */
 void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken);
-/* Like cus_plan_refused, if memory for a graph was missing: it is tried again after a while. */
+/* Like cus_plan_refused, for missing memory: a graph is tried again after a while. */
 bool cus_plan_no_room(struct cus_plan *plan);
 /* Drops `n` segments, launched least recently first, or single graphs of a segment with many. If
  * none is left, forgets every path. True while there is more. Nothing may be deferred. */

@@ -21,13 +21,13 @@ enum {
     /* One part in SPARE + 1 of the time to fill a segment stays unused, as the pace varies. A GPU
      * that waits costs more than one more graph. */
     SPARE = 7,
-    /* A segment grows to so many times the size of the one before, at most. */
+    /* A segment has at most MOST times as many ops as the one before. */
     MOST = 8,
     /* Below this size each segment has at least twice as many ops as the one before. */
     DOUBLE = 16,
-    /* A larger size is chosen only if it gains so much time. */
+    /* If a larger size does not gain this time (ns), the smaller one is chosen. */
     SURE_NS = 200,
-    /* New sizes are worth their graphs if they save one part of so many of a step's time. */
+    /* If new sizes save one part in OUTGROWN of a step's time, they are worth their graphs. */
     OUTGROWN = 256,
     /* A step with more ops than this left is treated as endless. */
     AHEAD = 2048,
@@ -35,10 +35,10 @@ enum {
     SLOW_NS = 1000,
     /* Largest segment in that case, in ops. */
     SLOW_MAX = 64,
-    /* The smoothed pace counts like so many measured intervals. The first and the last op of a
-     * segment cost more than those between. */
+    /* The smoothed pace counts as much as PACE_WEIGHT measured intervals. The first and the last op
+     * of a segment cost more than those between. */
     PACE_WEIGHT = 64,
-    /* It counts less when the host was faster: only a fast host can cause that. */
+    /* The same where the host was faster: only a fast host can cause that. */
     PACE_WEIGHT_DOWN = 16,
     PACE_MAX = 1000000000,
     /* One segment raises the pace at most by this factor. */

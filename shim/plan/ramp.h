@@ -23,8 +23,8 @@ struct cus_ramp {
     /* Ops that the next segment may have, if the step is long enough. */
     uint32_t size;
     /* Work that the GPU still has when the last graph was launched; 0: not known, or no graph was
-     * launched. The time until an idle GPU begins a graph is left out, since it is the same for
-     * each graph. */
+     * launched. The time that an idle GPU needs to begin a graph is left out, since it is the same
+     * for each graph. */
     uint32_t lead_ns;
 };
 

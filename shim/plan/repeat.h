@@ -45,7 +45,8 @@ static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
     return head ^ head >> 29;
 }
 
-/* Starts anew. One caller at a time. False: no memory. The memory is kept for later starts. */
+/* Starts again from nothing. One caller at a time. False: no memory. The memory is kept for later
+ * starts. */
 bool cus_repeat_start(struct cus_repeat *repeat);
 /* Identifies what repeats, by a hash: if the last two complete windows had the same least hash,
  * returns it. Otherwise 0. */

@@ -42,9 +42,9 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
     struct cus_node *next = node->expect;
     if (is_end(node, warmup, dispatch) || n == CUS_SEGMENT_MAX)
         return NULL;
-    /* A launch that overlaps the one before it (PDL) loses the overlap if it begins a segment
-     * (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone between
-     * segments. */
+    /* A launch that overlaps the one before it (PDL) would lose the overlap at the beginning of a
+     * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
+     * between segments. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
                     (n == max && n >= CUS_TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;

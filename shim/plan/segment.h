@@ -19,7 +19,7 @@
 enum {
     CUS_SEGMENT_MAX = 1024,
     CUS_PREFIX_MAX = 3,
-    CUS_TAKES_IN = 8 /* segments of so many ops also take in one op that would be left alone */
+    CUS_TAKES_IN = 8 /* segments of this size take in one op that would be left alone */
 };
 
 struct cus_exec;
@@ -66,7 +66,7 @@ struct cus_expected {
 /* No op takes the hot path. */
 extern const struct cus_expected cus_expect_nothing;
 
-/* How often an event befell a segment in its recent begins (plan/ends.c). */
+/* How often an event came in the recent begins of a segment (plan/ends.c). */
 struct cus_lately {
     uint32_t n, from; /* events, and the begin from which they count */
 };
@@ -124,10 +124,10 @@ struct cus_segment {
 
 /* Forms a segment from `node` along the expected path, of at most `max` ops, and claims its nodes.
  * Its first ops are the `lead` nodes in front of `node`, which stay another segment's. A node
- * qualifies if all of this holds: it came `warmup` times, or once if advice names it; its kind may
- * be deferred and be in graphs of such steps; no other segment has it; it has reached `retry_at`. A
- * marker only begins a segment, since the step behind it may be of another class. NULL if fewer
- * than two ops qualify, or memory ran out. */
+ * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in
+ * no other segment. Its kind must be allowed in graphs of such steps. A marker only begins a
+ * segment, since the step behind it may be of another class. NULL if fewer than two ops qualify, or
+ * memory ran out. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch);
 /* The segment that begins directly behind this one, if only its size keeps them apart; else

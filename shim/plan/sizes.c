@@ -14,27 +14,27 @@
 #include "shim/plan/learn.h"
 
 enum {
-    /* Steps until cus_sizes_settle first compares the segments with what the pace allows. That
-     * is soon, since all variants are lost when segments are formed again. Each later look comes
+    /* Steps until cus_sizes_settle first compares the segments with what the pace allows. The first
+     * look is early, since forming segments again loses all their variants. Each later look comes
      * after twice as many steps. */
     SETTLE_STEPS = 6,
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    /* At a later look: the build quota must have grown by this factor for segments to be formed
-     * again. */
+    /* At a later look, segments are formed again if the build quota has grown by the factor
+     * SETTLE_LARGER. SETTLE_FASTER: the same for the pace. */
     SETTLE_LARGER = 2,
-    /* At the first look: growth of the build quota by one part of so many is enough, since the
-     * first builds are slow. */
+    /* At the first look, growth by one part in SETTLE_LARGER_PART is enough, since the first builds
+     * are slow. */
     SETTLE_LARGER_PART = 4,
-    /* The time saved until the next look must be so many times the cost of building all graphs
+    /* The time saved until the next look must be PAYS times the cost of building all graphs
      * again. */
     PAYS = 2,
-    /* The least gain in each step. The model in ramp.c is no more exact than this. */
+    /* The least gain in each step, in ns. The model in ramp.c is no more exact than this. */
     PAYS_NS = 700,
-    /* The pace sets the size of at least one of so many segments, or it is not looked at. Where
-     * it sets fewer, breaks decide where segments end, at any pace. */
+    /* The pace is compared only if it set the size of one segment in PACED_PART. Otherwise breaks
+     * decide where segments end, at any pace. */
     PACED_PART = 4,
-    /* Visits of a head node until a segment is tried there again, after memory had run out. */
+    /* After memory ran out, visits of a head node until a segment is tried there again. */
     RETRY_NO_ROOM = 64,
 };
 
@@ -81,9 +81,9 @@ static bool may_go(const struct cus_plan *plan, const struct cus_segment *segmen
     return segment->sizing != plan->sizing && segment->n_variants < 2;
 }
 
-/* Forms a segment. A stale segment that begins directly behind it is dropped and becomes part of
- * it, if both together fit into `size`. A step may build as many ops as its quota allows, and
- * the stale segments need not end where the new ones do. */
+/* Forms a segment. If a stale segment begins directly behind it and both together fit into `size`,
+ * the stale one is dropped and becomes part of the new one. A step may build as many ops as its
+ * quota allows, and stale segments need not end where new ones do. */
 static struct cus_segment *form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
                                 uint32_t size) {
     struct cus_segment *segment, *behind;
@@ -137,7 +137,7 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_segment *segment) {
 }
 
 /* Could segments be larger now than they are, and is that worth their graphs? Segments count as
- * formed at the average pace: of a thousand steps, some always meet a busy host. */
+ * formed at their average pace, because a few of a thousand steps always meet a busy host. */
 static bool outgrown(const struct cus_plan *plan, bool first) {
     struct cus_ramp_limits now = sizes_of(plan), before = now;
     uint64_t pace = plan->ns_per_op, formed = pace;
@@ -187,11 +187,11 @@ static bool costs_less(const struct cus_plan *plan, uint64_t most) {
     return ns < most;
 }
 
-/* Do the steps until the next look save more than forming all segments again costs? A small gain
- * in each step is enough then, for instance one graph less, if the host was slow when the
- * segments were formed. What lasted until now is taken to last as long again. A step with more
- * ops than the build quota is formed again in parts, and no part extends beyond a segment that
- * is still there. What that saves is not known, so the answer is no. */
+/* Do the steps until the next look save more than forming all segments again costs? If the host was
+ * slow when they were formed, a small gain in each step is enough, for instance one graph less.
+ * What lasted until now is taken to last as long again. A step with more ops than the build quota
+ * is formed again in parts, and no part extends beyond a segment that is still there. What that
+ * saves is not known, so the answer is no. */
 static bool pays(const struct cus_plan *plan) {
     struct cus_ramp_limits limits = sizes_of(plan);
     struct cus_ramp_step as_it_is;
@@ -204,11 +204,10 @@ static bool pays(const struct cus_plan *plan) {
     return now >= anew + PAYS_NS && costs_less(plan, (now - anew) * steps / PAYS);
 }
 
-/* The first segments are formed while the host is slow, or while other threads hold it or the
- * driver up. Once the host's pace is known and faster, all segments become stale, if forming
- * them again is worth it. Later on that needs a much faster pace, or a gain that is paid back,
- * and looks become rarer. A stale segment goes when its step has come again; in each step as
- * many go as the next step may build. */
+/* The first segments are formed while the host is slow, or while other threads delay it or the
+ * driver. If the host's pace later proves faster and new sizes are worth their graphs, all segments
+ * become stale. Later looks need a much faster pace, or a gain that is paid back, and become rarer.
+ * When a step has come again, as many of its stale segments go as the next step may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_segments || --plan->settle_in)
         return;
