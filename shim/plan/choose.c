@@ -1,8 +1,8 @@
 /*
  * Chooses among the variants of a segment: which one is predicted, launched, patched, or to be
  * built.
- * plan.c and cursor.c call this under the engine's lock, when a segment begins, is complete, or an
- * op is recorded. It allocates the table of signature counts, and never calls the driver.
+ * The plan's files call it under the engine's lock, when a segment begins, is complete, or an op is
+ * recorded. It allocates the table of signature counts, and never calls the driver.
  * Measured gain of a second graph for the same shapes (tests/gpu/RESULTS.md, one H100): "phases
  * shapes" takes 1.275 times as long without.
  */
@@ -80,9 +80,10 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
 
 /* Points for how likely the nodes of `variant` hold what the program is about to request. Four
  * points: the step began as before the variant's last launch. Two: the variant begins with this
- * very op. One: the variant followed the one that was just launched, as it did before. The first op
- * is compared by its arguments alone, and padding inside a struct argument changes each time; then
- * those two points are lost. If the result cannot exceed `than`, the first op is not compared. */
+ * very op. One: the variant followed the one that was just launched, as it did before. Padding
+ * inside a struct argument is compared with the first op, too. The program does not write it, so it
+ * differs each time, and these two points are lost. If the result cannot exceed `than`, the first
+ * op is not compared. */
 static unsigned likeness(const struct cus_plan *plan, const struct cus_segment *segment,
                          struct cus_variant *variant, const struct cus_op *op, unsigned than) {
     const struct cus_values *head = cus_image_op(variant->image, segment, 0);

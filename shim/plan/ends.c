@@ -14,8 +14,8 @@
 enum {
     /* Recent cuts by the watchdog that make a boundary. */
     CUTS_BY_WATCHDOG = 3,
-    /* Begins of the segment that take one such cut off the count. The wait of the watchdog takes as
-     * long as about 400 ops. */
+    /* Begins of the segment that take one such cut off the count. The watchdog waits about as long
+     * as so many ops take. */
     WATCHDOG_EACH = 400,
     /* Recent cuts by calls of the owning thread that make a boundary. */
     CUTS_BY_OWNER = 2,
@@ -263,9 +263,10 @@ static void part_again(struct cus_plan *plan, struct cus_node *alias) {
         cus_learn_drop(plan, before->segment);
 }
 
-/* All ops from here to the end of the segment are issued eagerly. If only one op follows or only
- * one is before, a boundary here would leave that op out of graphs for ever. Then the alias
- * becomes a node of its own, and the path merges later. */
+/* From the node to the end of its segment all ops are issued eagerly. After FORKS such times, the
+ * segment gets a boundary in front of the node. If the boundary would leave one op alone on either
+ * side, that op would never be in a graph again. Then the alias becomes a node of its own instead,
+ * and the path merges later. */
 void cus_learn_met(struct cus_plan *plan, struct cus_node *alias) {
     struct cus_node *node = alias->join;
     struct cus_segment *segment = node->segment;
@@ -278,7 +279,7 @@ void cus_learn_met(struct cus_plan *plan, struct cus_node *alias) {
         end_at(plan, before, CUS_BOUNDARY_FORK, segment);
 }
 
-/* True at the 4th, 8th, 16th ... begin: timed ops do not take the hot path. After a pause was
+/* True at the 4th, 8th, 16th ... begin, since timed ops do not take the hot path. After a pause was
  * seen, every begin is timed. */
 bool cus_learn_wants_time(const struct cus_segment *segment) {
     bool now = segment->begun >= TIMED_FROM && (segment->begun & (segment->begun - 1)) == 0;

@@ -317,8 +317,8 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_segment *segment,
         cus_learn_drop_for(plan, segment, RETRY_NEVER);
         return;
     }
-    /* A copy node, for instance, may never accept another address; its segment would be built again
-     * and again. */
+    /* If a graph is refused again and again, its segment would be built again and again. An example
+     * is a copy node that cannot take another address. */
     uint64_t apart = REFUSED_APART + (uint64_t)REFUSED_EACH * segment->n_variants;
     if (segment->fired - segment->refused_at > apart)
         segment->refused = 0;

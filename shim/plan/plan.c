@@ -19,8 +19,8 @@
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
-/* While a segment has waited for its first graph for fewer steps than this, no segment gets a
- * further graph. After that, the waiting segment may never come again. */
+/* For FIRST_EXECS steps after a first graph was put off, and while a segment waits for one, no
+ * segment gets a further graph. After these steps the waiting segment may never come again. */
 enum { FIRST_EXECS = 8 };
 /* If one node in SWAP_PART or more differ, the images are swapped and the other nodes copied. */
 enum { SWAP_PART = 4 };

@@ -74,9 +74,10 @@ static uint64_t lead_behind(uint64_t lead, uint32_t ops, uint32_t pace) {
     return (queued > took ? queued - took : 0) + (uint64_t)ops * NODE_NS;
 }
 
-/* The least size of the segment behind one of `ops` ops. If the host is too slow to keep the GPU
- * busy, segments still grow, because each launch costs host time. They grow slowly, because the GPU
- * waits for each of them. */
+/* The least size of the segment behind one of `ops` ops. It is a quarter larger, since each launch
+ * costs host time. If the host cannot keep the GPU busy, the GPU waits for each segment, so the
+ * growth is no faster. Segments below DOUBLE ops double, and so do all whose pace is unknown or
+ * slow (SLOW_NS). */
 static uint32_t least_behind(uint32_t ops, uint32_t pace) {
     return !pace || pace > SLOW_NS || ops < DOUBLE ? 2 * ops : ops + ops / 4;
 }

@@ -3,12 +3,12 @@
  * The plan's files use it under the lock of the engine that owns the plan. `struct cus_exec`
  * belongs to shim/graph and is only passed on here.
  *
- * Each node of a segment is the expected child of the one before. Paths may part within the first
- * CUS_PREFIX_MAX ops; then each path has its own segment with the same first nodes. So the plan can
+ * Each node of a segment is the expected child of the one before. If paths part within the first
+ * CUS_PREFIX_MAX ops, each path has its own segment with the same first nodes. So the plan can
  * defer these ops before it knows which path comes.
  * Each variant has an *image*: what its graph's nodes hold, in the order in which ops are compared.
- * `requested` has the same layout and takes values that differ from the image. If most differ, the
- * two are swapped after the patch (cus_variant_swap), which saves a copy.
+ * `requested` has the same layout and takes values that differ from the image. If many differ, the
+ * two are swapped (cus_variant_swap), which saves a copy.
  */
 #ifndef CUSPLICE_PLAN_SEGMENT_H
 #define CUSPLICE_PLAN_SEGMENT_H
@@ -155,8 +155,8 @@ void cus_variant_free(struct cus_variant *variant);
 void cus_variant_know(struct cus_variant *variant, const struct cus_segment *segment, uint32_t i,
                       bool known);
 
-/* Swaps `requested` and the image after all `dirty` ops (a bit each) were patched. Ops that are not
- * dirty are copied to `requested` first. The variant must not be doubted. */
+/* Swaps `requested` and the image; the caller patches the nodes of all `dirty` ops (a bit each).
+ * Ops that are not dirty are copied to `requested` first. The variant must not be doubted. */
 void cus_variant_swap(struct cus_variant *variant, struct cus_segment *segment,
                       const uint64_t *dirty);
 

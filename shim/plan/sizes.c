@@ -1,6 +1,6 @@
 /*
  * Chooses how many ops each segment of a step gets, and forms segments of that size.
- * plan.c and cursor.c call this file under the engine's lock: when a segment is formed or launched,
+ * The plan's files call it under the engine's lock, when a segment is formed, launched or dropped,
  * and when a step ends. Matching an op never runs it, and it never calls the driver.
  * Measured gain of forming segments again (tests/gpu/RESULTS.md, one H100): hostloop of 240
  * launches 1.4 %, of 1000 launches 0.8 %; "phases shapes" is slower by it (0.785).
@@ -212,7 +212,7 @@ void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_segments || --plan->settle_in)
         return;
     bool first = plan->settle_every == SETTLE_STEPS;
-    /* An earlier run did not choose the advised sizes while it was slow. */
+    /* The sizes that an earlier run advises were not chosen while the host was slow. */
     if ((first ? CUS_PAYS(REFORM_FIRST) : CUS_PAYS(REFORM_LATER)) &&
         (outgrown(plan, first && !plan->advised) || (CUS_PAYS(REFORM_PAYS) && pays(plan)))) {
         plan->sizing++;

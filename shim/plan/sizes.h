@@ -1,5 +1,5 @@
-/* Sizes of segments, computed with the ramp (plan/ramp.h) that each plan keeps. plan.c and
- * cursor.c call this; sizes.c implements it. */
+/* Sizes of segments, computed with the ramp (plan/ramp.h) that each plan keeps. Other files of the
+ * plan call this; sizes.c implements it. */
 #ifndef CUSPLICE_PLAN_SIZES_H
 #define CUSPLICE_PLAN_SIZES_H
 

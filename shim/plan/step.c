@@ -91,7 +91,7 @@ bool cus_step_allows(enum cus_mode mode, enum cus_step_class step, enum cus_poli
     case CUS_MODE_OBSERVE:
     case CUS_MODE_EAGER:
     case CUS_MODE_PIECEWISE:
-    case CUS_MODE_VERIFY: /* never asked: verify uses another mode's decision */
+    case CUS_MODE_VERIFY: /* never used here: verify uses another mode's answer */
         break;
     }
     return policy == CUS_POLICY_GRAPH;
