@@ -1,7 +1,7 @@
 /*
- * The library makes calls that are unsafe during a capture between cus_relax and cus_relax_end. So
- * these calls do not spoil a capture of the program and are not refused because of one (HAZARDS
- * D2). If the mode was not exchanged, it is not set back; a second exchange alone would leave the
+ * Between cus_relax and cus_relax_end the library makes calls that are unsafe during a capture.
+ * They neither spoil a capture of the program nor are refused because of one (HAZARDS D2). If the
+ * mode was not exchanged, it is not set back: a second exchange alone would leave the program's
  * thread relaxed.
  */
 #ifndef CUSPLICE_GRAPH_RELAX_H

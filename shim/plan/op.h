@@ -133,8 +133,7 @@ static inline uint64_t cus_path_add(uint64_t path, const struct cus_kind *kind, 
     return path ^ path >> 29;
 }
 
-/* May a node of this kind have these dims although it has not run with them? See HAZARDS A11 and
- * A12. */
+/* May a node of this kind have dims with which it has not run? See HAZARDS A11, A12. */
 bool cus_kind_allows_else(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
 static inline bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     if (kind->type != CUS_OP_LAUNCH)
