@@ -1,9 +1,8 @@
 /*
- * Nodes in the order of a chain: every node is taken once all that stand before it have been, and
- * at each turn there must be exactly one that can be. Then an edge leads from each node to the next
- * one, so that no other order is possible.
- *
- * Runs on the thread that builds; calls nothing but the allocator.
+ * Orders nodes as a chain: takes a node once all nodes before it are taken. At each turn exactly
+ * one node must be free to take; then an edge leads from each node to the next, and no other order
+ * is possible.
+ * exec.c calls it on the thread that builds. It calls only the allocator.
  */
 #include "shim/graph/chain.h"
 
@@ -13,18 +12,18 @@
 enum { NONE = UINT32_MAX };
 
 struct edge {
-    uint32_t to, next; /* next: of the same origin, or NONE */
+    uint32_t to, next; /* the next edge from the same node, or NONE */
 };
 
-/* One allocation. Nodes are numbered as they are met. */
+/* One allocation. Nodes get numbers in the order in which they are found. */
 struct walk {
-    CUgraphNode *nodes; /* n */
+    CUgraphNode *nodes; /* n of them */
     struct edge *edges;
-    uint32_t *first;   /* n: of its edges, or NONE */
-    uint32_t *behind;  /* n: nodes that stand before it and have not been taken */
-    uint32_t *slots;   /* of a hash table: number + 1, or 0 */
+    uint32_t *first;   /* n: the first edge of each node, or NONE */
+    uint32_t *behind;  /* n: nodes before each one that are not taken yet */
+    uint32_t *slots;   /* hash table: number + 1, or 0 */
     uint32_t n_slots;  /* a power of two, at least twice n */
-    uint32_t n, found; /* found: that have a number */
+    uint32_t n, found; /* found: nodes that have a number */
 };
 
 static struct walk *make_walk(uint32_t n_edges, uint32_t n) {
@@ -48,7 +47,7 @@ static struct walk *make_walk(uint32_t n_edges, uint32_t n) {
     return walk;
 }
 
-/* NONE: it is one too many. */
+/* The node's number. NONE: there are more than n nodes. */
 static uint32_t number_of(struct walk *walk, CUgraphNode node) {
     uint64_t hash = cus_hash_pointer(node);
     uint32_t mask = walk->n_slots - 1, at = (uint32_t)(hash >> 32) & mask;
@@ -75,7 +74,7 @@ static bool take_edges(struct walk *walk, const CUgraphNode *from, const CUgraph
     return walk->found == walk->n;
 }
 
-/* The only node that nothing stands before, or NONE. */
+/* The only node that has none before it, or NONE. */
 static uint32_t only_root(const struct walk *walk) {
     uint32_t root = NONE;
     for (uint32_t i = 0; i < walk->n; i++) {
@@ -88,7 +87,7 @@ static uint32_t only_root(const struct walk *walk) {
     return root;
 }
 
-/* The only node that nothing stands before once `at` is taken, or NONE. */
+/* Takes `at`. Returns the only node that then has none before it, or NONE. */
 static uint32_t only_next(struct walk *walk, uint32_t at) {
     uint32_t next = NONE;
     for (uint32_t e = walk->first[at]; e != NONE; e = walk->edges[e].next) {

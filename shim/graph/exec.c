@@ -1,11 +1,9 @@
 /*
- * Building, patching and launching executable graphs.
- *
- * Runs on the thread that completes a segment, under the lock of the engine that owns the segment;
- * of a segment that was submitted patching and launching on the thread that has it
- * (stream/handed.h). Building happens on a private stream under RELAXED capture mode, so that it
- * neither disturbs nor is disturbed by captures of the program (HAZARDS D2). Never called while the
- * program captures in this context.
+ * Builds, patches, launches and destroys executable graphs.
+ * Runs on the thread that completes a segment, under the lock of the segment's engine. A submitted
+ * segment is patched and launched on the thread that took it (stream/submit.h). Building captures
+ * on a private stream in RELAXED mode, so that it and captures of the program do not disturb each
+ * other (HAZARDS D2). Never called while the program captures in this context.
  */
 #include "shim/graph/exec.h"
 
@@ -18,20 +16,20 @@
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 
-/* Measured on an H200 with driver 580: 1.6 to 2.6 KB per kernel node. */
+/* Measured on an H200 with driver 580: 1.6 to 2.6 KB for each kernel node. */
 enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
 
-/* What a node was captured as. */
+/* What was captured as a node. */
 struct requested {
     uint32_t dims[CUS_DIMS];
-    uint64_t dst, src; /* of a memset, of a copy */
+    uint64_t dst, src; /* of a memset or copy */
 };
 
-/* What the driver says of a node is read when it is patched first: most nodes never are. */
+/* A node's params are read from the driver at its first patch: most nodes are never patched. */
 struct node {
-    bool read; /* `as` is what the driver says, not `asked` */
-    bool odd;  /* the captured node does not spell its operation as the call did: it is not patched
-                */
+    bool read; /* `as` holds the driver's answer, not `requested` */
+    /* The node describes its operation in another way than the call did, so it is not patched. */
+    bool odd;
     union {
         struct requested requested;
         CUDA_KERNEL_NODE_PARAMS_v2 kernel;
@@ -43,9 +41,9 @@ struct node {
 struct cus_exec {
     CUgraph graph;
     CUgraphExec exec;
-    struct cus_exec *next; /* of those whose destruction was put off */
-    CUgraphNode *handles;  /* n, behind the nodes */
-    uint64_t waited_ns;    /* until it was begun to be captured */
+    struct cus_exec *next; /* in a list of graphs to be destroyed later */
+    CUgraphNode *handles;  /* n of them, stored behind `nodes` */
+    uint64_t waited_ns;    /* wait until the capture began */
     uint32_t n;
     struct node nodes[];
 };
@@ -56,10 +54,10 @@ static uint64_t wide(const uint32_t *dims) {
 
 /* ---- building ----
  *
- * Beside threads that launch, each call waits for the driver's lock: a build makes one call for
- * each node, and a few more. */
+ * If other threads launch meanwhile, each driver call waits for the driver's lock. A build makes
+ * one call for each node, and a few more. */
 
-/* The node that the capture appended last. */
+/* The node that the capture added last. */
 static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgraphNode *node) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUgraphNode *deps = NULL;
@@ -73,19 +71,20 @@ static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgr
     return true;
 }
 
-/* Nodes that op `i` must wait for beside the one before it, where `open` and those behind it are
- * open: see capture_ops. */
+/* How many nodes op `i` must wait for beside the one before it; these begin at `open` (see
+ * capture_ops). */
 static uint32_t n_open(const struct cus_exec_op *ops, uint32_t open, uint32_t i) {
     return CUS_HAZARD(A4) && !ops[i].kind->pdl && i > open + 1 ? i - 1 - open : 0;
 }
 
-/* A kernel behind a programmatic one is ordered behind that one alone, which may end before its own
- * predecessors do: what comes next without that attribute waits for all of them (HAZARDS A4). */
+/* A kernel behind a programmatic launch (PDL) is ordered only behind that launch, which may end
+ * before its own predecessors do. So the next op without the attribute must wait for all of them
+ * (HAZARDS A4). */
 static bool capture_ops(const struct cus_driver *driver, CUstream stream,
                         const struct cus_exec_op *ops, uint32_t n, bool each,
                         struct cus_exec *exec) {
-    uint32_t open =
-        0; /* nodes from here up to the one before the last may still run when the last has ended */
+    /* Nodes from here on may still run when the last one has ended. */
+    uint32_t open = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t also = n_open(ops, open, i);
         if (also && driver->cuStreamUpdateCaptureDependencies_v2(
@@ -94,7 +93,7 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
             return false;
         if (!ops[i].kind->pdl)
             open = i;
-        /* Of the other nodes the edges tell, once all are there. */
+        /* The edges tell the other nodes once all are captured. */
         bool wanted = each || i + 1 == n || ops[i + 1].kind->pdl;
         if (cus_issue(driver, ops[i].kind, ops[i].values, stream) != CUDA_SUCCESS ||
             (wanted && !last_captured(driver, stream, &exec->handles[i])))
@@ -103,7 +102,7 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
     return true;
 }
 
-/* `each`: the driver is asked for each node when it has just been captured. */
+/* `each`: ask the driver for each node directly after its capture. */
 static bool capture(const struct cus_driver *driver, CUstream stream, const struct cus_exec_op *ops,
                     uint32_t n, bool each, cus_exec_clock *clock, struct cus_exec *exec) {
     uint64_t since = clock ? clock() : 0;
@@ -116,7 +115,8 @@ static bool capture(const struct cus_driver *driver, CUstream stream, const stru
     return captured && exec->graph;
 }
 
-/* As many edges as the capture made: each op is behind the one before it, some behind others. */
+/* Number of edges that the capture makes: each op is behind the one before it, and some ops are
+ * behind further ones. */
 static uint32_t edges_expected(const struct cus_exec_op *ops, uint32_t n) {
     uint32_t expected = n - 1, open = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -134,13 +134,13 @@ static bool known_agree(const CUgraphNode *known, const CUgraphNode *order, uint
     return true;
 }
 
-/* Which node stands for which op: n ops made n nodes, each behind the one before. False: not told
- * by the edges, or not by as many as there must be. */
+/* Finds out which node stands for which op: n ops made n nodes, each behind the one before. False:
+ * the edges do not tell, or their number is wrong. */
 static bool tell_nodes(const struct cus_driver *driver, const struct cus_exec_op *ops, uint32_t n,
                        struct cus_exec *exec) {
     if (n == 1)
-        return true;                                        /* the last one is known */
-    size_t room = edges_expected(ops, n) + 1, found = room; /* one too many would be seen */
+        return true;                                        /* the last node is known */
+    size_t room = edges_expected(ops, n) + 1, found = room; /* shows one edge too many */
     struct {
         CUgraphNode *from, *to, *order;
         CUgraphEdgeData *data;
@@ -178,8 +178,8 @@ static bool capture_nodes(const struct cus_driver *driver, CUstream stream,
     return capture(driver, stream, ops, n, true, clock, exec);
 }
 
-/* A launch attribute that the node does not give back would be lost without a word (HAZARDS A8):
- * asked once for each kind. Programmatic serialization becomes an edge and is not asked for. */
+/* If a node does not return a launch attribute, the attribute would be lost silently (HAZARDS A8).
+ * So each kind is checked once. Programmatic serialization becomes an edge and is not checked. */
 static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
                             struct cus_kind *kind) {
     if (!kind->n_attrs || __atomic_load_n(&kind->attrs_kept, __ATOMIC_RELAXED))
@@ -266,8 +266,8 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
 
 /* ---- reading a node ----
  *
- * Measured with driver 580: as patching, it returns at once also while a thread sleeps in a copy of
- * pageable memory (tests/gpu/gate-*), during which nothing is built. */
+ * Measured with driver 580: reading and patching return at once even while a thread sleeps in a
+ * copy of pageable memory (tests/gpu/gate-*). During such a copy nothing is built. */
 
 static bool read_kernel(const struct cus_driver *driver, CUgraphNode handle, struct node *node) {
     CUDA_KERNEL_NODE_PARAMS_v2 have;
@@ -293,7 +293,7 @@ static bool read_memset(const struct cus_driver *driver, CUgraphNode handle, str
     return true;
 }
 
-/* Do the node's operands lie where patch_copy would put them? */
+/* Has the node the addresses where patch_copy would write them? */
 static bool at_requested(const CUDA_MEMCPY3D_v2 *have, const struct requested *requested) {
     uint64_t src = have->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)have->srcHost
                                                              : have->srcDevice;
@@ -315,7 +315,7 @@ static bool read_copy(const struct cus_driver *driver, CUgraphNode handle, struc
     return true;
 }
 
-/* False: nothing is known of it yet. */
+/* False: the driver did not say what the node holds. */
 static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i,
                       const struct cus_kind *kind) {
     struct node *node = &exec->nodes[i];
@@ -389,8 +389,8 @@ static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
 
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_values *values) {
-    /* A node that spells its operation in its own way is not rewritten: the segment goes eager
-     * instead. */
+    /* A node with another description of its operation cannot be rewritten; the segment is issued
+     * eagerly. */
     if (!read_node(driver, exec, i, kind) || exec->nodes[i].odd)
         return CUDA_ERROR_NOT_SUPPORTED;
     switch (kind->type) {

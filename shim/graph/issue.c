@@ -1,8 +1,7 @@
 /*
- * One stored op as a stream call.
- *
- * Runs on the thread that flushes or builds, under the lock of the engine that owns the op. Calls
- * the driver's launch, memset and copy entry points; never allocates.
+ * Makes the stream call of one stored op.
+ * Runs on the thread that flushes or builds, under the lock of the op's engine. Calls the driver's
+ * launch, memset and copy functions; never allocates.
  */
 #include "shim/graph/issue.h"
 

@@ -1,6 +1,6 @@
 /*
- * Issues one stored op as the stream call that the program made: for deferred ops that go out one
- * by one, and for capturing a segment.
+ * Issues one stored op by the stream call that the program made: to flush deferred ops, and to
+ * capture a segment.
  */
 #ifndef CUSPLICE_GRAPH_ISSUE_H
 #define CUSPLICE_GRAPH_ISSUE_H
@@ -8,15 +8,15 @@
 #include "shim/api/driver.h"
 #include "shim/plan/op.h"
 
-/* The most kernel parameters of a deferrable kind: the pointer array lives on the stack. */
+/* The most kernel parameters of a deferrable kind, as the pointer array is on the stack. */
 enum { CUS_ISSUE_PARAMS_MAX = 256 };
 
-/* Fills `pointers` with the addresses of the arguments inside `held`. Returns NULL for a kernel
+/* Fills `pointers` with the addresses of the arguments in `values`. Returns NULL for a kernel
  * without parameters. */
 void **cus_issue_params(const struct cus_kind *kind, const struct cus_values *values,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]);
 
-/* The op's own call on `stream` (a legacy-ABI handle). The op's context is current. */
+/* Issues the op on `stream` (a legacy-ABI handle). The op's context is current. */
 CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
                    const struct cus_values *values, CUstream stream);
 

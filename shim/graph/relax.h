@@ -1,7 +1,8 @@
 /*
- * The library's own unsafe calls stand between these two, so that they neither spoil a capture of
- * the program nor are refused for one (HAZARDS D2). What the thread had before is set again only
- * if it was really exchanged: else the second exchange would leave the program's thread relaxed.
+ * Between cus_relax and cus_relax_end the library makes calls that are unsafe during a capture.
+ * They neither spoil a capture of the program nor are refused because of one (HAZARDS D2). If the
+ * mode was not exchanged, it is not set back: a second exchange alone would leave the program's
+ * thread relaxed.
  */
 #ifndef CUSPLICE_GRAPH_RELAX_H
 #define CUSPLICE_GRAPH_RELAX_H
@@ -25,7 +26,7 @@ static inline struct cus_relaxed cus_relax(const struct cus_driver *driver) {
 
 static inline void cus_relax_end(const struct cus_driver *driver, struct cus_relaxed relaxed) {
     CUstreamCaptureMode mode = relaxed.before;
-    /* Once more if it fails: there is nobody else to set it back. */
+    /* Tries again after a failure, since nothing else sets the mode back. */
     if (relaxed.exchanged && driver->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
         driver->cuThreadExchangeStreamCaptureMode(&mode);
 }

@@ -1,15 +1,19 @@
 /*
- * Runs under the engine's lock, where an op is recorded at a new node or a segment is formed; never
- * in steady replay. Pure but for the marks. Allocates nothing.
+ * Applies the signature cache's advice to a plan, and says what to store for later runs.
+ * The plan calls it under the engine's lock, when an op gets a new node or a segment is formed;
+ * never in steady replay. Pure except for the marks. Allocates nothing.
  */
 #include "shim/plan/advice.h"
 
 enum {
-    PAID = 4, /* launches from which on a graph has saved more than it took to build it */
-    FAR = 3 /* the next segment ends no farther behind the last one: so many times all ops before */
+    /* After PAID launches a graph has saved more than its build cost. */
+    PAID = 4,
+    /* The next advised segment must end within FAR times as many ops as the advised part of the
+     * step has so far. */
+    FAR = 3
 };
 
-/* The first of so many nodes up to `last`; NULL where the path is not so long. */
+/* The first of `ops` nodes that end with `last`; NULL if the path is shorter. */
 static struct cus_node *head_of(struct cus_node *last, uint32_t ops) {
     struct cus_node *node = last;
     while (--ops) {
@@ -35,7 +39,7 @@ void cus_advice_reached(struct cus_plan *plan, struct cus_node *node) {
         return;
     mark(advice, at, CUS_ADVICE_REACHED, &advice->reached);
     plan->advised_ops = plan->step_ops + 1;
-    /* Where two runs cut the path at other places, the last one's cuts fit together. */
+    /* If two runs cut the path at different places, the last run's segments fit together. */
     if (!head->advice || advice->entries[head->advice - 1].used <= advice->entries[at].used)
         head->advice = at + 1;
     for (; node != head; node = (struct cus_node *)(uintptr_t)node->key.parent)
@@ -78,8 +82,8 @@ void cus_advice_bad(struct cus_plan *plan, const struct cus_segment *segment) {
 }
 
 bool cus_advice_of(const struct cus_segment *segment, struct cus_cache_entry *entry) {
-    /* What paid in another run is believed until it is seen not to, also where this one ends before
-     * it gets there. */
+    /* If an earlier run found that the segment pays, that is believed until the opposite is seen.
+     * This run may end before it gets there. */
     bool known = segment->nodes[0]->advised;
     if (cus_lately_mostly(&segment->lost, segment) || segment->fired < (known ? 0 : PAID) ||
         (!segment->n_variants && !segment->advised))

@@ -1,5 +1,5 @@
 /*
- * The names of the driver's calls. Pure data, made from the one table; no CUDA header.
+ * The names of the driver's calls, made from the API table. Pure data; no CUDA header.
  */
 #include "shim/plan/calls.h"
 
@@ -13,7 +13,7 @@ static const struct cus_call_name calls[] = {
 #include "shim/api/cuda_api.def"
 };
 
-/* The same by itself, as cus_nearest takes them. */
+/* The symbols alone, as cus_nearest takes them. */
 static const char *const symbols[] = {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) #symbol,
 #include "shim/api/cuda_api.def"

@@ -1,6 +1,6 @@
 /*
- * The driver's calls by name, for rules that name one: the symbols of shim/api/cuda_api.def and
- * what a rule can do with each. Frozen at build time; any thread.
+ * The driver's calls by name, for rules that name one: the symbols of shim/api/cuda_api.def, and
+ * what a rule can do with each. rules.c uses it. Frozen at build time; any thread.
  */
 #ifndef CUSPLICE_PLAN_CALLS_H
 #define CUSPLICE_PLAN_CALLS_H
@@ -16,10 +16,10 @@ struct cus_call_name {
     const char *row_class; /* "OP", "BARRIER" ... as in the table */
 };
 
-/* In the order of the table; NULL behind the last. */
+/* In the table's order; NULL behind the last. */
 const struct cus_call_name *cus_calls_get(unsigned index);
-/* A memset or copy that may become a node, which a rule with api: decides on. Not so launches,
- * which are decided on by kernel, and memsets of two dimensions, which are never nodes. */
+/* Is it a memset or copy that may become a node, so that a rule with api: decides on it? Rules
+ * decide on launches by kernel, and memsets of two dimensions are never nodes. */
 bool cus_calls_ruled(const struct cus_call_name *call);
 /* The symbol nearest to `word` by edit distance. */
 const char *cus_calls_nearest(const char *word);

@@ -1,8 +1,10 @@
 /*
- * Choosing among the variants of a segment.
- *
- * Runs under the engine's lock when a segment begins and when it is complete. Allocates the table
- * of signatures once. Never calls the driver; execs that save nothing are dropped by learn.c.
+ * Chooses among the variants of a segment: which one is predicted, launched, patched, or to be
+ * built.
+ * The plan's files call it under the engine's lock, when a segment begins, is complete, or an op is
+ * recorded. It allocates the table of signature counts, and never calls the driver.
+ * Measured gain of a second graph for the same shapes (tests/gpu/RESULTS.md, one H100): "phases
+ * shapes" takes 1.275 times as long without.
  */
 #include "shim/plan/choose.h"
 
@@ -14,37 +16,58 @@
 #include "shim/plan/variants.h"
 
 enum {
-    NEARER_TRIES = 16, /* looks in vain for a variant from which fewer nodes differ, before that is
-                          done like PROBES */
-    MOVED = 16, /* launches in a row, and this part of the nodes, by which variants of other */
-    MOST = 3,   /* shapes are known to save nothing */
+    /* After NEARER_TRIES searches in vain for a variant with fewer nodes to patch, only some begins
+     * search (PROBE_RUN). */
+    NEARER_TRIES = 16,
+    /* After MOVED launches in a row in which most nodes had to be patched although the shapes
+     * fitted, variants of other shapes are known to save nothing. */
+    MOVED = 16,
+    /* "Most nodes" are MOST of MOST_OF. */
+    MOST = 3,
     MOST_OF = 4,
-    TWINS = 4,      /* variants of a segment from which on none is made for other params alone */
-    BORROW_MIN = 4, /* nodes that differ before a second exec for the same shapes is thought of */
-    PROBES = 8,     /* ops of a segment that are asked whether they came like this before */
-    PROBE_ALWAYS = 64,  /* begins of a segment at which that is asked; later on, */
-    PROBE_RUN = 8,      /* at so many in a row */
-    PROBE_EVERY = 64,   /* of so many */
-    UNBUILT_MAX = 4,    /* further variants of a segment that fail to build in a row, before none is
-                           tried for */
-    UNBUILT_WAIT = 64,  /* launches, and twice as many with each that fails behind, */
-    UNBUILT_TIMES = 10, /* so often at most */
-    OFTEN = CUS_COST_BUILT / CUS_COST_PATCH, /* times that shapes came from which on patching has
-                                                cost what building would have */
-    STALE = 16, /* launches of a segment, for each variant, in which one of them was not */
-    SIG_SLOTS_MIN = 4096, /* slots of the set of signatures; a power of two */
+    /* If a segment has TWINS variants, it gets no further one for other params of the same
+     * shapes. */
+    TWINS = 4,
+    /* If fewer nodes differ, no second graph for the same shapes is considered. */
+    BORROW_MIN = 4,
+    /* Ops of a segment that are checked for params that came before. */
+    PROBES = 8,
+    /* Up to this begin of a segment the check is made each time. Later it is made at PROBE_RUN
+     * begins in a row out of PROBE_EVERY. */
+    PROBE_ALWAYS = 64,
+    PROBE_RUN = 8,
+    PROBE_EVERY = 64,
+    /* Builds of further variants that fail in a row before the segment pauses trying. */
+    UNBUILT_MAX = 4,
+    /* Launches that such a pause lasts. It doubles with each further failure, UNBUILT_TIMES times
+     * at most. */
+    UNBUILT_WAIT = 64,
+    UNBUILT_TIMES = 10,
+    /* After shapes came OFTEN times, patching has cost what building a graph would have. */
+    OFTEN = CUS_COST_BUILT / CUS_COST_PATCH,
+    /* After STALE launches of the segment for each of its variants without a launch of the oldest
+     * one, the oldest one is patched to rare shapes. */
+    STALE = 16,
+    /* Slots of the table of signature counts; a power of two, as is SIG_SLOTS_MAX. */
+    SIG_SLOTS_MIN = 4096,
     SIG_SLOTS_MAX = 1 << 18,
-    SHAPES_MAX = 1 << 16, /* to which shapes alone make it grow */
-    GROUP = 4,            /* slots in which a signature may be; a power of two */
-    SAME_HEAD = 2,        /* that a variant begins with the very op that came, */
-    LIKELY = 7,           /* and all that can be said of it speaks for it */
-    LOST_PART = 16,       /* of the slots: so many shapes lost make it twice as large */
-    COUNT = 15,           /* the bits of a slot that count; the others are the signature's */
+    /* Lost shapes alone let the table grow to this size at most. */
+    SHAPES_MAX = 1 << 16,
+    /* Slots of which a signature may take any; a power of two. */
+    GROUP = 4,
+    /* Points for a variant whose first op is the very op that came. */
+    SAME_HEAD = 2,
+    /* All points that a variant can have. */
+    LIKELY = 7,
+    /* If more than one slot in LOST_PART was taken from other shapes, the table doubles. */
+    LOST_PART = 16,
+    /* The bits of a slot that count. The other bits are the signature's. */
+    COUNT = 15,
 };
 
 _Static_assert(OFTEN <= COUNT, "so often can be counted");
 
-/* What memset and copy nodes hold is not relied upon once memory may have gone. */
+/* Once memory may have been freed, the content of memset and copy nodes counts as unknown. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
     const struct cus_segment *segment = plan->segment;
     if (!segment->memory || variant->memory_epoch == plan->memory_epoch)
@@ -55,11 +78,12 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
             cus_variant_know(variant, segment, i, false);
 }
 
-/* How likely `variant` is the one whose nodes hold what the program is about to ask for: the step
- * began as before its last launch; its first op is this one; it came next when the variant launched
- * just now was launched before. Where a params struct has holes the first op says nothing: nobody
- * writes them, and they hold something else each time. What is no likelier `than` that need not be
- * exact. */
+/* Points for how likely the nodes of `variant` hold what the program is about to request. Four
+ * points: the step began as before the variant's last launch. Two: the variant begins with this
+ * very op. One: the variant followed the one that was just launched, as it did before. Padding
+ * inside a struct argument is compared with the first op, too. The program does not write it, so it
+ * differs each time, and these two points are lost. If the result cannot exceed `than`, the first
+ * op is not compared. */
 static unsigned likeness(const struct cus_plan *plan, const struct cus_segment *segment,
                          struct cus_variant *variant, const struct cus_op *op, unsigned than) {
     const struct cus_values *head = cus_image_op(variant->image, segment, 0);
@@ -71,7 +95,7 @@ static unsigned likeness(const struct cus_plan *plan, const struct cus_segment *
     return likely + same_head * SAME_HEAD;
 }
 
-/* The likelier one of two. */
+/* Returns the likelier of two variants. */
 static struct cus_variant *likelier(const struct cus_plan *plan, const struct cus_segment *segment,
                                     struct cus_variant *best, struct cus_variant *other,
                                     const struct cus_op *op, unsigned *most) {
@@ -82,7 +106,8 @@ static struct cus_variant *likelier(const struct cus_plan *plan, const struct cu
     return other;
 }
 
-/* Of many: the one that came next before, or else the one that was at such a place last. */
+/* Predicts for a segment with many variants. The candidates are the variant that followed the one
+ * just launched, and the last variant launched at such a place (variants.h). */
 static struct cus_variant *predict_of_many(const struct cus_plan *plan,
                                            const struct cus_segment *segment,
                                            const struct cus_op *op) {
@@ -130,9 +155,9 @@ struct cus_signature cus_choose_own(struct cus_plan *plan) {
     return plan->own;
 }
 
-/* As many slots as the tree has nodes, or a step would take the place of its own signatures before
- * they can come again; and more where shapes take each other's. Asked for with each segment, not
- * with each op: where there is no memory it stays as it is. */
+/* Makes the table as large as the tree has nodes; otherwise the signatures of one long step would
+ * evict each other before they come again. If many shapes evict others, the table grows, too.
+ * Called once a segment, not once an op. Without memory the table keeps its size. */
 static void make_room(struct cus_plan *plan) {
     uint64_t before = plan->sig_counts ? plan->sig_mask + 1 : 0,
              slots = before ? before : SIG_SLOTS_MIN;
@@ -146,7 +171,7 @@ static void make_room(struct cus_plan *plan) {
     uint64_t *sig_counts = cus_mem_grow(slots * sizeof *sig_counts);
     if (!sig_counts)
         return;
-    /* Which of the slots that one becomes is a signature's is not known: all of them. */
+    /* Which of its two possible places a signature now has is not known: copy it to both. */
     for (uint64_t at = 0; before && at < slots; at += before)
         memcpy(sig_counts + at, plan->sig_counts, before * sizeof *sig_counts);
     cus_mem_shrink(plan->sig_counts);
@@ -158,8 +183,9 @@ static bool is_in(uint64_t slot, struct cus_signature sig) {
     return !((slot ^ sig.lo) & ~(uint64_t)COUNT);
 }
 
-/* Each slot of a group may be a signature's: the one that it has, or else the one that was met
- * least often. Another one counts half from then on, or what comes no more would stay. */
+/* Returns the slot of a group that holds the signature. If there is none, returns the slot with the
+ * lowest count, and halves the count of another one. Without that, signatures that do not come any
+ * more would stay for ever. */
 static uint64_t *slot_of(const struct cus_plan *plan, struct cus_signature sig) {
     uint64_t *group = &plan->sig_counts[sig.hi & plan->sig_mask & ~(uint64_t)(GROUP - 1)];
     uint64_t *least = group, *stays = &group[1 + sig.lo / GROUP % (GROUP - 1)];
@@ -174,8 +200,8 @@ static uint64_t *slot_of(const struct cus_plan *plan, struct cus_signature sig) 
     return least;
 }
 
-/* How often was this signature met before, at most COUNT times? Once more from now on. `*lost`:
- * another one's place was taken for it. */
+/* Returns how often this signature came before, COUNT times at most, and counts it once more.
+ * `*lost`: another signature lost its slot to it. */
 static unsigned meet(struct cus_plan *plan, struct cus_signature sig, bool *lost) {
     *lost = false;
     if (!plan->sig_counts)
@@ -232,7 +258,8 @@ static bool many_dirty(const struct cus_plan *plan) {
     return dirty >= BORROW_MIN && dirty * 4 >= plan->segment->n;
 }
 
-/* How many nodes of `variant` hold something else than what was asked; `enough` ends the count. */
+/* Counts the nodes of `variant` whose content differs from what the program requested. The count
+ * ends at `enough`. */
 static uint32_t count_differing(const struct cus_plan *plan, struct cus_variant *variant,
                                 uint32_t enough) {
     const struct cus_segment *segment = plan->segment;
@@ -250,8 +277,8 @@ static bool probes_now(const struct cus_segment *segment) {
     return segment->begun % PROBE_EVERY < PROBE_RUN;
 }
 
-/* Most nodes differ from the predicted variant: is there one, of those launched last, from which
- * fewer do? Where there was none so often, that is asked at times only. */
+/* Many nodes differ from the predicted variant: looks for one with fewer differences among the
+ * variants launched last. After NEARER_TRIES searches in vain, only some begins search. */
 static void find_nearer(struct cus_plan *plan) {
     struct cus_segment *segment = plan->segment;
     if (!CUS_PAYS(VARIANTS_NEAREST) || segment->n_variants < 2 ||
@@ -276,11 +303,10 @@ static void find_nearer(struct cus_plan *plan) {
     plan->own = plan->predicted->own;
     plan->has_own = true;
     cus_choose_compare(plan, nearest);
-    plan->reshaped = true; /* its shapes may have been others */
+    plan->reshaped = true; /* the nearest variant may have other shapes */
 }
 
-/* Was deferred op `i` asked for with these very params before, behind the same beginning of the
- * step? */
+/* Did op `i` have these very params before, with the same ops in front of the segment? */
 static bool came_before(struct cus_plan *plan, uint32_t i) {
     uint64_t hash = cus_values_hash(plan->segment->places[i].kind, cus_plan_values(plan, i));
     struct cus_signature params = {plan->sig.lo ^ cus_hash(hash),
@@ -294,15 +320,16 @@ static bool most_differ(const struct cus_plan *plan) {
     return cus_plan_n_dirty(plan) * MOST_OF >= plan->segment->n * MOST;
 }
 
-/* There are to be several again. */
+/* Lets the segment have several variants again. */
 static void note_settled(struct cus_segment *segment) {
     segment->moved = segment->given_up = 0;
     segment->lone_until = 0;
 }
 
-/* The variant of the shapes that were asked for is to be launched. Those of other shapes save
- * nothing where most nodes differ all the same, each time, for addresses move: a node that is
- * patched anyway may as well be given its shape. */
+/* Called when `chosen`, a variant with the requested shapes, is about to be launched. If most of
+ * its nodes must be patched each time because addresses change, variants for other shapes save
+ * nothing. A node that is patched anyway can as well be given another shape. After MOVED such
+ * launches all other variants go. */
 static void note_moved(struct cus_plan *plan, struct cus_variant *chosen) {
     struct cus_segment *segment = plan->segment;
     if (!CUS_PAYS(VARIANTS_MOVED))
@@ -320,7 +347,8 @@ static void note_moved(struct cus_plan *plan, struct cus_variant *chosen) {
         cus_learn_keep(plan, segment, chosen);
 }
 
-/* For other shapes; a twin is made where it is known that its params come again. */
+/* May the segment have variants of several shapes? A second variant of one shape needs proof that
+ * its params come again. */
 static bool may_have_others(const struct cus_segment *segment) {
     return segment->fired >= segment->lone_until;
 }
@@ -335,8 +363,8 @@ static bool may_have_more(const struct cus_plan *plan) {
            (segment->unbuilt < UNBUILT_MAX || segment->fired >= segment->unbuilt_until);
 }
 
-/* One of the ops of [from, end) that differ, the `which`-th of them in a circle; `end`: none does.
- */
+/* Picks one of the dirty ops in [from, end): number `which`, counted in a circle. Returns `end` if
+ * no op is dirty. */
 static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t end,
                            uint32_t which) {
     uint32_t n = 0, i = from;
@@ -349,11 +377,11 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
     return i;
 }
 
-/* An allocator that hands out two sets of addresses in turn makes most nodes differ at each launch,
- * and each set come again: then a second exec for the same shapes is cheaper than patching. A few
- * of the ops that differ stand for all, from each part of the segment another: where layers are
- * alike, ops at even distances could all be the same one of a layer. Some of those that differ may
- * do so each time anew. */
+/* Some allocators return two sets of addresses in turn. Then most nodes differ at each launch, and
+ * each set of params comes again. A second graph for the same shapes is then cheaper than patching.
+ * A few dirty ops are sampled, one from each part of the segment, and each time at another place in
+ * its part. If layers are alike, ops at even distances could all be the same op of a layer. Some
+ * params may be new each time. */
 static bool earns_variant_again(struct cus_plan *plan) {
     struct cus_segment *segment = plan->segment;
     if (!CUS_PAYS(SECOND_EXEC) || segment->n_variants >= TWINS || !may_have_more(plan))
@@ -375,9 +403,10 @@ static bool earns_variant_again(struct cus_plan *plan) {
            again * dirty * 4 >= requested * segment->n;
 }
 
-/* Which one is to become one of other shapes. Of a few, to which more may come, the one that was
- * launched least recently. Else always the same one, so that the others stay what they are, unless
- * one of these does not come any more. */
+/* Picks the variant that is patched to new shapes. If the segment has few variants and may have
+ * more, it is the one launched least recently. Otherwise it is always the same one, so that the
+ * others keep their shapes. If another one was not launched for long (STALE), it is taken
+ * instead. */
 static struct cus_variant *guest_of(const struct cus_plan *plan) {
     struct cus_segment *segment = plan->segment;
     if (!CUS_PAYS(VARIANTS_GUEST) ||
@@ -389,9 +418,10 @@ static struct cus_variant *guest_of(const struct cus_plan *plan) {
     return segment->guest;
 }
 
-/* A few are made for shapes that come again, since such often take turns; further ones for those
- * that come often, where it is the program's thread that would patch instead: beside it that costs
- * the program nothing, and one of many graphs is out of all caches when its turn comes. */
+/* Does the segment get a variant for these shapes? The first few are built for shapes that come a
+ * second time, since shapes often take turns. Further ones are built only for shapes that come
+ * often, and not if the submit thread patches. Patching on that thread costs the program nothing.
+ * When one of many graphs is launched, it is in no cache. */
 static bool earns_variant(struct cus_plan *plan, struct cus_signature out) {
     unsigned times = meet_shapes(plan, out);
     bool few = plan->segment->n_variants < CUS_VARIANTS_FEW;
@@ -430,7 +460,7 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
     return CUS_CHOICE_PATCH;
 }
 
-/* The moment may have been a bad one: it is tried again, less and less often. */
+/* The failure may have been temporary: building is tried again, more and more rarely. */
 static void could_not_build(struct cus_segment *segment) {
     segment->unbuilt += segment->unbuilt < UNBUILT_MAX + UNBUILT_TIMES;
     if (segment->unbuilt >= UNBUILT_MAX)
@@ -443,7 +473,7 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
         return NULL;
     if (!later)
         could_not_build(plan->segment);
-    /* It was to be a second one of these shapes: they stay what they are. */
+    /* The build was to be a second graph of these shapes: patch the predicted one. */
     if (!plan->reshaped || cus_signature_same(plan->predicted->own, cus_choose_own(plan)))
         return plan->predicted;
     struct cus_variant *variant = guest_of(plan);

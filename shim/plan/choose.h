@@ -1,6 +1,7 @@
 /*
- * Choosing among the variants of a segment: which is predicted when it begins, which is launched
- * when it is complete. Used by plan.c and cursor.c only; the caller holds the engine's lock.
+ * Chooses among the variants of a segment: predicts one when the segment begins, and picks one to
+ * launch when the segment is complete. plan.c, cursor.c, prefix.c and lenders.c use it under the
+ * engine's lock.
  */
 #ifndef CUSPLICE_PLAN_CHOOSE_H
 #define CUSPLICE_PLAN_CHOOSE_H
@@ -20,7 +21,7 @@ static inline void cus_choose_set_dirty(struct cus_plan *plan, uint32_t i, bool 
     plan->dirty[i / 64] = dirty ? plan->dirty[i / 64] | bit : plan->dirty[i / 64] & ~bit;
 }
 
-/* The node of op `i` has another shape. */
+/* Op `i` has another shape than its node. */
 static inline void cus_choose_set_reshapes(struct cus_plan *plan, uint32_t i) {
     plan->reshapes[i / 64] |= (uint64_t)1 << i % 64;
 }
@@ -31,20 +32,21 @@ static inline void cus_choose_set_clean(struct cus_plan *plan) {
     memset(plan->reshapes, 0, bytes);
 }
 
-/* What memset and copy nodes of the variant hold is not relied upon once memory may have gone. */
+/* If the memory epoch has moved, marks the content of the variant's memset and copy nodes as
+ * unknown. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant);
-/* The variant that was launched behind the same beginning of the step, begins with this very op and
- * came next before, in this order of weight; in doubt the one launched last; NULL where there is
- * none. */
+/* The variant that most likely holds what the program will request; NULL where the segment has
+ * none. What counts, in this order: the same ops before the segment, the same first op, and that
+ * the variant followed the one launched last. In doubt it is the variant launched last. */
 struct cus_variant *cus_choose_predict(const struct cus_plan *plan,
                                        const struct cus_segment *segment, const struct cus_op *op);
-/* The step's signature behind the first `n` deferred ops; that of a whole segment of them by
- * themselves. */
+/* The step's signature behind the first `n` deferred ops. Below: the signature of the complete
+ * segment's ops alone. */
 struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n);
 struct cus_signature cus_choose_own(struct cus_plan *plan);
-/* Makes `dirty` say what differs from `variant`, after another one was predicted. */
+/* Predicts `variant` in place of another one, and sets `dirty` to the ops that differ from it. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
-/* This signature was met once more. */
+/* Counts one more occurrence of this signature. */
 void cus_choose_note(struct cus_plan *plan, struct cus_signature sig);
 
 #endif

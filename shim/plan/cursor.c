@@ -1,9 +1,8 @@
 /*
- * The plan's cursor: how the path goes on, behind a segment and with ops that go out by themselves,
- * which are recorded; where steps and the turns of loops end; what is kept of a stream that rests.
- *
- * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or on
- * whoever flushes). Never calls the driver; execs are dropped through the callback.
+ * Follows the path through the launch tree: records eager ops, ends steps and turns of loops, and
+ * selects what a demoted stream keeps.
+ * Runs under the lock of the engine that owns the plan, on the thread that offers the op or
+ * flushes. Never calls the driver; graphs are dropped through the callback.
  */
 #include "shim/plan/cursor.h"
 
@@ -16,18 +15,22 @@
 #include "shim/plan/sizes.h"
 
 enum {
-    /* A step is searched for a loop once it has more ops than this, and than LOOP_LONGER times the
-     * longest that a synchronisation ever ended; at LOOP_SURE ops in any case. */
+    /* A step is searched for a loop once it has LOOP_AFTER ops, and LOOP_LONGER times as many as
+     * the longest step so far. At LOOP_SURE ops it is searched in any case. */
     LOOP_AFTER = 256,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
-    LOOP_STEP = 128, /* a turn is as many whole periods as reach this many ops */
-    SWEEP_AFTER = 8, /* ops that found no room, for each node there is, before those nodes go that
-                        did not come meanwhile: a program whose steps do not all have room keeps
-                        those that it has, and one that does other things now begins anew */
+    /* A turn is as many whole periods as reach this many ops. */
+    LOOP_STEP = 128,
+    /* Ops that found no place in the full tree, for each node, until a sweep. A sweep drops the
+     * nodes that did not come meanwhile. A program whose steps do not all fit keeps those that do;
+     * a program that does something new now starts again. */
+    SWEEP_AFTER = 8,
     SWEEP_LEAST = 4096,
-    WARM_AFTER = 2,  /* visits beyond the warm-up after which an op might be in a graph */
-    KEEP_FIRED = 16, /* launches of a segment that is kept while the stream is demoted */
+    /* An op counts as warm after more visits than the warm-up and these together. */
+    WARM_AFTER = 2,
+    /* If a segment was launched this often, it is kept while its stream is demoted. */
+    KEEP_FIRED = 16,
 };
 
 /* ---- going on ---- */
@@ -72,7 +75,7 @@ static bool suspiciously_long(const struct cus_plan *plan) {
     return plan->step_ops >= LOOP_SURE || plan->step_ops / LOOP_LONGER >= plan->longest;
 }
 
-/* By kind alone: params may differ from turn to turn. */
+/* Kinds only are compared: params may differ from turn to turn. */
 static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
     if (plan->loop_ops || !suspiciously_long(plan))
         return;
@@ -84,12 +87,12 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
         return;
     cus_cursor_restart(plan);
     plan->looped = true;
-    plan->ramp.size = plan->limits.segment_max; /* the GPU is busy: no need to start small */
+    plan->ramp.size = plan->limits.segment_max; /* the GPU is busy: segments need not start small */
     plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
 }
 
-/* A weaker kernel than any before in steps of this class: what was formed there may be more than
- * is allowed now. */
+/* This kernel's policy may be weaker than any before in steps of this class. Segments formed for
+ * such steps may then hold more than is allowed now, so they are dropped. */
 static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_step_class step) {
     struct cus_dispatch *dispatch = &plan->dispatch;
     enum cus_policy policy = (enum cus_policy)kind->policy;
@@ -103,9 +106,9 @@ static void meet(struct cus_plan *plan, const struct cus_kind *kind, enum cus_st
         cus_plan_drop_handle(plan, NULL);
 }
 
-/* The path goes on where it never went: to a new node, or to a known one at which the same ops as
- * these were met before, though not in this very step, so that a path never comes back to itself.
- * NULL: no memory. */
+/* The path goes on where it never went. If the same ops came on a known path before, it merges with
+ * that path; otherwise it gets a new node. A node that came in this step is not used, so that a
+ * path never returns to itself. NULL: no memory. */
 static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
                                enum cus_step_class step) {
     struct cus_node *known = cus_merges_known(&plan->merges, op, step);
@@ -120,7 +123,8 @@ static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
     return known;
 }
 
-/* `node`: the child that stands for it, or NULL. Returns where the path is now; NULL: nowhere. */
+/* Records an op. `node` is the child that stands for the op, or NULL. Returns where the path is
+ * now; NULL: the tree is full, or memory ran out. */
 static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
                                struct cus_node *node, enum cus_step_class step) {
     meet(plan, op->kind, step);
@@ -134,7 +138,8 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     cus_segment_list_add(&plan->now, op->kind->name, 1);
     cus_cursor_marker(plan, op->kind, step);
     if (!node) {
-        /* The tree is full: this step goes on unknown, the next one starts at the root. */
+        /* The tree is full: later ops of this step are not recorded, and the next step starts at
+         * the root. */
         cus_merges_gap(&plan->merges);
         if (++plan->unknown >= SWEEP_AFTER * (uint64_t)plan->tree.n_nodes + SWEEP_LEAST)
             cus_learn_sweep(plan);
@@ -151,7 +156,8 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     plan->warm_ops += node->visits > plan->limits.warmup + WARM_AFTER;
     node->stamp = plan->turns;
     cus_merges_note(&plan->merges, node);
-    /* A segment that may not begin now: the one behind it is not the first of the step. */
+    /* This op could begin a segment, but may not now. The next segment is not the first of the
+     * step, so it may be larger. */
     if (node->segment && node->segment->nodes[0] == node)
         cus_sizes_up(plan, node->segment);
     if (!cus_cursor_advance(plan, node, 1))
@@ -180,7 +186,7 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
 }
 
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {
-    /* Nodes go with a turn, or after ops that were recorded later. */
+    /* If a turn ended, or other ops were recorded since, the nodes may be gone. */
     if (plan->turns != mark->turns_after || plan->unsynced != mark->unsynced + 1)
         return;
     if (mark->node)
@@ -211,14 +217,14 @@ void cus_plan_step_end(struct cus_plan *plan) {
     if (ops > plan->longest)
         plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
     cus_sizes_settle(plan);
-    /* What looked like a loop was one step, only longer than those before: it is learned as such.
-     */
+    /* The supposed loop was one step that was longer than any before: it is learned again as a
+     * step. */
     plan->again = looped && ops < LOOP_SURE;
     if (plan->again)
         cus_plan_clear(plan);
 }
 
-/* ---- resting ---- */
+/* ---- demotion ---- */
 
 static bool is_good(const struct cus_segment *segment) {
     return segment->n_variants && segment->fired >= KEEP_FIRED;
@@ -243,7 +249,7 @@ bool cus_plan_demote(struct cus_plan *plan) {
     return true;
 }
 
-/* As a stream that is demoted sees the op. */
+/* The word by which a demoted stream knows the op (plan/repeat.h). */
 static uint64_t word_of(const struct cus_kind *kind) {
     return kind->type == CUS_OP_LAUNCH ? (uintptr_t)kind->handle : kind->type;
 }

@@ -1,19 +1,20 @@
 /*
- * The plan's cursor, for those who move it.
+ * Moves the plan's cursor, that is the place of the path in the launch tree. Only plan.c and
+ * cursor.c use it, under the engine's lock.
  */
 #ifndef CUSPLICE_PLAN_CURSOR_H
 #define CUSPLICE_PLAN_CURSOR_H
 
 #include "shim/plan/plan.h"
 
-/* The path goes on behind the last op. Where that is a boundary it may lose its reason so
- * (learn.h).
- */
+/* The path goes on behind the last op. If that op is at a boundary, the boundary may be forgotten
+ * (learn.h). */
 void cus_cursor_leave(struct cus_plan *plan);
-/* The path starts at the root again. */
+/* Sets the path back to the root: a step or a turn of a loop ended. */
 void cus_cursor_restart(struct cus_plan *plan);
 
-/* `ops` ops were issued up to `at`. Returns true where a turn of a loop ended there. */
+/* Moves the path to `at` after `ops` ops were issued. Returns true if a turn of a loop ended
+ * there. */
 static inline bool cus_cursor_advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     plan->cur = at;
     if (ops)
@@ -28,11 +29,11 @@ static inline bool cus_cursor_advance(struct cus_plan *plan, struct cus_node *at
         return false;
     struct cus_ramp ramp = plan->ramp;
     cus_cursor_restart(plan);
-    plan->ramp = ramp; /* the GPU is busy: no need to start small again */
+    plan->ramp = ramp; /* the GPU is busy: segments need not start small */
     return true;
 }
 
-/* An op came in a step of this class: counted if it is a marker. */
+/* Counts a marker kernel by the class of the step that it begins. */
 static inline void cus_cursor_marker(struct cus_plan *plan, const struct cus_kind *kind,
                                      enum cus_step_class step) {
     plan->steps[step] += kind->step != NULL;

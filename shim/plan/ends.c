@@ -1,9 +1,9 @@
 /*
- * Where segments end: boundaries that are made by what befalls segments lately, and forgotten when
- * it does not any more.
- *
- * Runs under the engine's lock, on the rare paths: a cut, a pause, a boundary that is passed. Never
- * calls the driver; segments go through learn.c.
+ * Decides where segments end: makes a boundary where breaks come again and again, and forgets the
+ * boundary when they stop.
+ * learn.h declares these functions; plan.c, cursor.c and prefix.c call them under the engine's
+ * lock, after a cut, a pause or a passed boundary. Nothing here is on the hot path or calls the
+ * driver; segments are dropped through learn.c.
  */
 #include "shim/base/hazard.h"
 #include "shim/base/pays.h"
@@ -12,31 +12,55 @@
 #include "shim/plan/sizes.h"
 
 enum {
-    CUTS_BY_WATCHDOG = 3, /* cuts by the watchdog that make a boundary, */
-    WATCHDOG_EACH =
-        400,           /* where there is one with so many begins: it takes as long as so many ops */
-    CUTS_BY_OWNER = 2, /* cuts by the owning thread's calls that do, */
-    CUTS_AGAIN = 2,    /* and so many more for each time that it was forgotten and came back, */
-    CUTS_EACH = 64,    /* where there is one with so many begins: less than that is chance */
-    CUT_PASSES = 16,   /* passes without a break before a boundary is forgotten, twice as many */
-    RETURNS = 8,       /* each time that it came back soon, so often at most */
-    CUTS_MAX = 512,    /* breaks at a boundary that are remembered: times CUTS_EACH, 16 bits */
-    GAP_PASSES = 4096, /* passes before it is forgotten that the host paused there */
-    FORKS = 3,         /* divergences at one node that do, */
-    FORKS_EACH = 4,    /* where they are at least 1 of 4, */
-    FORKS_MORE = 12, /* and so many more of a segment that is older than LATELY: odd steps may come
-                        a few in a row */
-    FORK_PASSES = 4096, /* in a row that one way is taken before a fork is forgotten */
-    LATELY = 64,        /* begins of a segment by which it is judged, at least */
-    GAP_NS = 50000,     /* a pause of the host from which on the GPU had better not wait for it */
-    GAP_PART = 4,       /* ... if it is at least this part of the time that the segment took, */
-    GAP_OPS = 8,        /* and so many times as long as it was from one to the next of its others */
-    GAPS = 8,           /* pauses at one place in a row that make a boundary */
-    TIMED_FROM = 4,     /* the begin at which a segment is timed for the first time */
-    LOST_MIN = 16,      /* begins before a segment is judged */
-    ASTRAY = 4096 /* times that a path left a segment in its first ops for what no segment had,
-                     from which on, where these are most, it shall not: it is still learned
-                     how the path goes on */
+    /* Recent cuts by the watchdog that make a boundary. */
+    CUTS_BY_WATCHDOG = 3,
+    /* Begins of the segment that take one such cut off the count. The watchdog waits about as long
+     * as so many ops take. */
+    WATCHDOG_EACH = 400,
+    /* Recent cuts by calls of the owning thread that make a boundary. */
+    CUTS_BY_OWNER = 2,
+    /* If a boundary was forgotten and came back, it needs CUTS_AGAIN more cuts for each time. */
+    CUTS_AGAIN = 2,
+    /* Begins of the segment that take one cut off the count, at most. Rarer cuts are chance. */
+    CUTS_EACH = 64,
+    /* Passes without a break until a boundary is forgotten. The number doubles each time that
+     * the boundary comes back soon. */
+    CUT_PASSES = 16,
+    /* The number of passes doubles at most RETURNS times. */
+    RETURNS = 8,
+    /* Breaks at a boundary that are counted: multiplied by CUTS_EACH they fit into 16 bits. */
+    CUTS_MAX = 512,
+    /* Passes until a boundary made by a pause of the host is forgotten. */
+    GAP_PASSES = 4096,
+    /* Recent divergences at one node that make a boundary. */
+    FORKS = 3,
+    /* Begins of the segment that take one divergence off the count. */
+    FORKS_EACH = 4,
+    /* If the segment has begun more than LATELY times, a boundary needs FORKS_MORE more
+     * divergences, since a few unusual steps may come in a row. */
+    FORKS_MORE = 12,
+    /* Passes in a row with the same child until a fork is forgotten. */
+    FORK_PASSES = 4096,
+    /* Begins of a segment over which it is judged, at least. */
+    LATELY = 64,
+    /* If the host pauses for this long (ns), the ops before the pause should be launched, so that
+     * the GPU does not wait. */
+    GAP_NS = 50000,
+    /* The pause must also take one part in GAP_PART of the time from the segment's first op to its
+     * last. */
+    GAP_PART = 4,
+    /* The pause must also be GAP_OPS times as long as the average of the other intervals. */
+    GAP_OPS = 8,
+    /* Pauses in a row at the same place that make a boundary. */
+    GAPS = 8,
+    /* The begin at which a segment is timed for the first time. */
+    TIMED_FROM = 4,
+    /* Begins of a segment before it may be dropped as lost. */
+    LOST_MIN = 16,
+    /* Times that a path left a segment within its first ops for an op that no segment had. If most
+     * begins end so, a boundary is made at this count. Before, the plan is still learning how the
+     * path goes on behind such ops. */
+    ASTRAY = 4096
 };
 
 void cus_learn_call(struct cus_node *at) {
@@ -46,12 +70,13 @@ void cus_learn_call(struct cus_node *at) {
     at->passes = 0;
 }
 
-/* One more of what takes place at a node, lately: one less for each `each` begins of the segment
- * since it did last, however long the segment was launched before. */
+/* Counts one more event at a node. The count first loses one for every `each` begins of the
+ * segment since the last event. So old events do not matter, however often the segment was
+ * launched before. */
 static uint32_t count_lately(uint16_t *n, uint16_t *at, const struct cus_segment *segment,
                              uint32_t each) {
     uint16_t begun = (uint16_t)segment->begun;
-    uint16_t since = (uint16_t)(begun - *at); /* large where another segment was begun then */
+    uint16_t since = (uint16_t)(begun - *at); /* large if another segment was counted then */
     uint32_t fewer = since ? (since - 1u) / each : 0;
     *n = (uint16_t)(fewer < *n ? *n - fewer : 0);
     *at = begun;
@@ -59,8 +84,8 @@ static uint32_t count_lately(uint16_t *n, uint16_t *at, const struct cus_segment
     return *n;
 }
 
-/* Of what befell it long ago no more is kept than its share. Returns whether it is most of what
- * befalls it. */
+/* Counts one more event of a segment over its recent begins: the count of older begins is scaled
+ * down to `lately` of them. Returns whether the event came in more than half of the begins. */
 static bool befalls(struct cus_lately *of, const struct cus_segment *segment, uint32_t lately) {
     uint32_t begins = segment->begun - of->from;
     if (begins >= 2 * lately) {
@@ -71,8 +96,8 @@ static bool befalls(struct cus_lately *of, const struct cus_segment *segment, ui
     return cus_lately_mostly(of, segment);
 }
 
-/* A cut costs what is deferred, a boundary the launch of a graph, which is as much as one op: it is
- * worth a cut of so many ops that comes with one of as many begins. */
+/* A cut costs the ops that were deferred; a boundary costs one more graph launch, which is about as
+ * much as one op. If a cut of n ops comes at least once in n begins, the boundary pays. */
 static uint32_t ops_per_cut(uint32_t ops) {
     return ops < CUTS_EACH ? ops : (uint32_t)CUTS_EACH;
 }
@@ -82,7 +107,8 @@ static uint32_t passes_until_forgotten(const struct cus_node *at) {
                                             : (uint32_t)CUT_PASSES << at->returns;
 }
 
-/* It goes when its step has come again; where the host never waits, there is none. */
+/* Makes the segment stale: when its step has come again, it is dropped and formed anew. If the host
+ * never waits, no step ends, and nothing is done. */
 static void form_anew(struct cus_plan *plan, struct cus_segment *segment) {
     if (!CUS_PAYS(REFORM_ENDS) || !segment || segment->sizing != plan->sizing || !plan->longest)
         return;
@@ -120,7 +146,7 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
         at->passes <= ops_per_cut(at->segment ? at->segment->n : 0) * at->cuts)
         return;
     if (at->boundary == CUS_BOUNDARY_GAP) {
-        at->boundary = CUS_BOUNDARY_NONE; /* whether the host still makes one is not seen */
+        at->boundary = CUS_BOUNDARY_NONE; /* nothing shows whether the host still pauses there */
         at->cuts = at->passes = 0;
         return;
     }
@@ -128,8 +154,8 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     forget(plan, at);
 }
 
-/* The segment that begins with `node`, and could begin before it; the one that ends with it, and
- * could take in the op behind it. */
+/* The segment that begins with `node` and may begin earlier, or NULL. Below: the segment that
+ * ends with `node` and may take in the next op, or NULL. */
 static struct cus_segment *begins_with(const struct cus_node *node) {
     struct cus_segment *segment = node && !node->key.kind->step ? node->segment : NULL;
     return segment && segment->nodes[0] == node ? segment : NULL;
@@ -141,8 +167,9 @@ static struct cus_segment *ends_with(const struct cus_node *node) {
                                                                                            : NULL;
 }
 
-/* A segment is about to end at `at`. One op that is left by itself on either side would go out by
- * itself for ever: the neighbour on that side is formed anew, with it. */
+/* A segment is about to end at `at`. If that leaves one op alone on either side, that op would
+ * stay eager for ever. So the neighbouring segment on that side becomes stale, to be formed anew
+ * with the op. */
 static void leave_none_alone(struct cus_plan *plan, const struct cus_node *at,
                              const struct cus_segment *segment) {
     const struct cus_node *first = segment->nodes[0], *last = segment->nodes[segment->n - 1];
@@ -153,8 +180,8 @@ static void leave_none_alone(struct cus_plan *plan, const struct cus_node *at,
         form_anew(plan, begins_with(last->expect));
 }
 
-/* A segment ends at `at` from now on: all go that go on behind it. Where it is among their first
- * nodes, there may be several. */
+/* Makes a boundary at `at`: a segment ends there from now on. Drops every segment that goes on
+ * behind `at`. If `at` is among their first nodes, these can be several. */
 static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
                    struct cus_segment *segment) {
     uint32_t i = 0;
@@ -162,7 +189,7 @@ static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary
     at->passes = 0;
     at->cuts = CUTS_BY_OWNER;
     if (segment->begun > (uint32_t)CUT_PASSES << at->returns)
-        at->returns = 0; /* it was in nobody's way for long */
+        at->returns = 0; /* the boundary was in no segment's way for long */
     while (i < CUS_PREFIX_MAX && i < segment->n && segment->nodes[i] != at)
         i++;
     leave_none_alone(plan, at, segment);
@@ -208,7 +235,7 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t 
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
     if (cut == CUS_CUT_WATCHDOG) {
         if (count_lately(&at->cuts, &at->cut_at, segment, WATCHDOG_EACH) >= CUTS_BY_WATCHDOG)
-            boundary = CUS_BOUNDARY_GAP; /* the host made a pause */
+            boundary = CUS_BOUNDARY_GAP; /* the host paused */
     } else if (cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) {
         uint32_t least = CUTS_BY_OWNER + CUTS_AGAIN * at->returns;
         if (count_lately(&at->cuts, &at->cut_at, segment, ops_per_cut(n)) >= least)
@@ -226,8 +253,8 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t 
     }
 }
 
-/* It is no alias any more: a node that came as often as it did. The segment in front of it is
- * formed anew, with it. */
+/* Makes the alias a node of its own, with `warmup` visits. The segment in front of it is
+ * dropped, to be formed anew with this node. */
 static void part_again(struct cus_plan *plan, struct cus_node *alias) {
     const struct cus_node *before = alias->key.parent;
     alias->join = NULL;
@@ -236,9 +263,10 @@ static void part_again(struct cus_plan *plan, struct cus_node *alias) {
         cus_learn_drop(plan, before->segment);
 }
 
-/* Up to the end of that segment all of its ops go out by themselves. Where that is one op, or where
- * one would be left in front, these would never be in a graph again: the path joins the other one
- * later, with a node of its own here. */
+/* From the node to the end of its segment all ops are issued eagerly. After FORKS such times, the
+ * segment gets a boundary in front of the node. If the boundary would leave one op alone on either
+ * side, that op would never be in a graph again. Then the alias becomes a node of its own instead,
+ * and the path merges later. */
 void cus_learn_met(struct cus_plan *plan, struct cus_node *alias) {
     struct cus_node *node = alias->join;
     struct cus_segment *segment = node->segment;
@@ -251,23 +279,24 @@ void cus_learn_met(struct cus_plan *plan, struct cus_node *alias) {
         end_at(plan, before, CUS_BOUNDARY_FORK, segment);
 }
 
-/* Seldom, and less and less: while ops are timed they take the long way. A pause that was seen is
- * looked for again at once. */
+/* True at the 4th, 8th, 16th ... begin, since timed ops do not take the hot path. After a pause was
+ * seen, every begin is timed. */
 bool cus_learn_wants_time(const struct cus_segment *segment) {
     bool now = segment->begun >= TIMED_FROM && (segment->begun & (segment->begun - 1)) == 0;
     return CUS_HAZARD(F6) && (now || segment->gaps);
 }
 
-/* Did much of the time of the `n` ops that were timed go into one pause? Where the host takes long
- * from op to op it is none that only lasts as long as a few of these do: the GPU waits for the host
- * there anyway, and each end of a segment that is too many costs the host a graph. */
+/* Did one pause take much of the time of the `n` timed ops? If the host is slow at each op, an
+ * interval as long as a few of them is no pause. The GPU waits for the host there anyway, and
+ * each segment too many costs the host a graph launch. */
 static bool paused(const struct cus_plan *plan, uint32_t n) {
     uint64_t longest = plan->gap.longest, all = plan->gap.last - plan->gap.first;
     return longest >= GAP_NS && longest * GAP_PART >= all &&
            longest * (n - 2) >= GAP_OPS * (all - longest);
 }
 
-/* A pause that much of the segment's time goes into, at the same place each time. */
+/* If the host pauses at the same place each time, and the pause takes much of the segment's time,
+ * makes a boundary there. */
 void cus_learn_gap(struct cus_plan *plan, struct cus_segment *segment) {
     if (!plan->timed)
         return;

@@ -1,8 +1,7 @@
 /*
- * Segments that come and go.
- *
- * Runs under the engine's lock, on the rare paths: a drop, the first launch of a segment.
- * Destroys execs through the plan's callback and through nothing else.
+ * Adds, indexes, evicts and drops segments, and forgets nodes that do not come any more.
+ * The plan's files call it under the engine's lock, when a segment is formed, launched or dropped.
+ * It destroys graphs through the plan's callback only, and never calls the driver.
  */
 #include "shim/plan/learn.h"
 
@@ -14,16 +13,25 @@
 #include "shim/plan/variants.h"
 
 enum {
-    OTHERWISE = 4,        /* launches in a row that began otherwise than the one before, from which
-                             on a segment is not found by that */
-    LONE = 512,           /* launches until a segment may have several variants again that saved */
-    LONE_TIMES = 8,       /* nothing, and twice as many each time, so often at most */
-    REFUSED_MAX = 2,      /* launches or patches refused before a segment is dropped, too, */
-    REFUSED_APART = 256,  /* and how many go well in between, at most, */
-    REFUSED_EACH = 16,    /* with so many more for each variant */
-    RETRY_EVICTED = 64,   /* after one dropped for the budget, and twice as many each time, */
-    EVICTIONS = 10,       /* so often at most */
-    RETRY_NEVER = 1 << 20 /* after one that cannot be built */
+    /* After more launches than this in a row whose first op changed, a segment leaves the index of
+     * first ops. */
+    OTHERWISE = 4,
+    /* Launches until a segment may have several variants again, after they saved nothing. The
+     * number doubles each time, LONE_TIMES times at most. */
+    LONE = 512,
+    LONE_TIMES = 8,
+    /* Refused launches or patches that drop a segment. */
+    REFUSED_MAX = 2,
+    /* Two refusals count together if at most REFUSED_APART launches, and REFUSED_EACH more for each
+     * variant, lie between them. */
+    REFUSED_APART = 256,
+    REFUSED_EACH = 16,
+    /* Visits of a node without a segment after an eviction. The number doubles each time, EVICTIONS
+     * times at most. */
+    RETRY_EVICTED = 64,
+    EVICTIONS = 10,
+    /* The same after a segment that cannot be built. */
+    RETRY_NEVER = 1 << 20
 };
 
 void cus_learn_add(struct cus_plan *plan, struct cus_segment *segment) {
@@ -155,8 +163,9 @@ void cus_learn_drop_for(struct cus_plan *plan, struct cus_segment *segment, uint
     cus_learn_drop(plan, segment);
 }
 
-/* Those launched in this step are the first ones of all; the last of these was launched first. As
- * many go as one step may build: the others are launched meanwhile. */
+/* The list has the segment launched last at its front. Its first entries were launched in this
+ * step, and the last of these was launched first. The loop goes from there to the front. At most as
+ * many nodes are dropped as one step may build; the remaining segments are launched meanwhile. */
 void cus_learn_sizing(struct cus_plan *plan) {
     if (!plan->n_stale)
         return;
@@ -181,10 +190,10 @@ void cus_learn_sizing(struct cus_plan *plan) {
     }
 }
 
-/* Of many graphs one goes. Where another segment can lend its graph the path stays as it is.
- *
- * What is dropped for the budget and comes again would be built again and again: it waits longer
- * each time, and so do all of its ops, of which another segment could be made otherwise. */
+/* Evicts something of this segment. Of many graphs only one goes. If another segment can lend its
+ * graph, only the graphs go and the segment stays. Otherwise the segment is dropped. Its nodes then
+ * wait longer each time before they may be in a segment again. Without that wait the same graphs
+ * would be evicted and built again and again, also as parts of other segments. */
 static void evict(struct cus_plan *plan, struct cus_segment *segment) {
     if (segment->n_variants > CUS_VARIANTS_FEW) {
         drop_variant(plan, segment, segment->oldest);
@@ -207,7 +216,8 @@ static bool has_further(const struct cus_plan *plan, const struct cus_segment *s
     return segment->n_variants > 1 && segment->oldest->used <= plan->clock_before;
 }
 
-/* How many. */
+/* Counts the graphs of a segment beyond its first that were not launched in this step or the one
+ * before. */
 static uint32_t count_further(const struct cus_plan *plan, const struct cus_segment *segment) {
     uint32_t n = 0;
     for (const struct cus_variant *variant = segment->oldest;
@@ -217,8 +227,8 @@ static uint32_t count_further(const struct cus_plan *plan, const struct cus_segm
     return n;
 }
 
-/* What segments have beyond their first graph makes room for the first one of another, where it is
- * enough for that. */
+/* Frees memory for the first graph of plan->segment: drops graphs that other segments have beyond
+ * their first. If that would not be enough, nothing is dropped. */
 static bool drop_further(struct cus_plan *plan) {
     uint64_t nodes = 0, wanted = plan->segment && !plan->segment->n_variants ? plan->segment->n : 0;
     for (struct cus_segment *segment = plan->oldest; segment && nodes < wanted;
@@ -240,8 +250,8 @@ bool cus_plan_drop_oldest(struct cus_plan *plan) {
     struct cus_segment *oldest = plan->oldest;
     while (oldest && (oldest == plan->segment || !oldest->n_variants))
         oldest = oldest->prev;
-    /* What was launched in this step or the one before will be wanted in the next: where that is
-     * too much for the budget, something else has to stay eager, or building would never end. */
+    /* What was launched in this step or the one before is needed in the next. If that exceeds the
+     * budget, other ops must stay eager, or building would never end. */
     if (!oldest || oldest->used > plan->clock_before)
         return drop_further(plan);
     evict(plan, oldest);
@@ -285,9 +295,9 @@ void cus_learn_sweep(struct cus_plan *plan) {
     plan->swept_clock = plan->clock;
 }
 
-/* The node that refused is left out of segments for a while, so that the ops around it are not
- * lost; all of them where it was the launch that failed. Nodes are patched in order: it is the
- * first of which nothing is known. */
+/* Keeps the refused node out of segments for a while, so that the ops around it can be in graphs.
+ * Nodes are patched in order, so the first node with unknown content was refused. If the content of
+ * all is known, the launch failed, and all nodes are kept out. */
 static void leave_out_refused(struct cus_segment *segment, struct cus_variant *broken) {
     uint32_t first = 0, end = segment->n;
     while (first < segment->n && !cus_image_op(broken->image, segment, first)->unknown)
@@ -307,8 +317,8 @@ void cus_learn_refused(struct cus_plan *plan, struct cus_segment *segment,
         cus_learn_drop_for(plan, segment, RETRY_NEVER);
         return;
     }
-    /* One that is refused again and again, such as a copy whose node cannot take another address,
-     * would be built again and again. */
+    /* If a graph is refused again and again, its segment would be built again and again. An example
+     * is a copy node that cannot take another address. */
     uint64_t apart = REFUSED_APART + (uint64_t)REFUSED_EACH * segment->n_variants;
     if (segment->fired - segment->refused_at > apart)
         segment->refused = 0;

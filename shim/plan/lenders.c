@@ -1,8 +1,7 @@
 /*
- * Finding segments of the same kinds, and taking a graph from one of them.
- *
- * Runs under the engine's lock, while the memory for graphs is used up: never in steady replay.
- * Allocates a table once. Never calls the driver.
+ * Finds segments of the same kinds and takes a graph from one of them.
+ * The plan and shim/stream call it under the engine's lock while the memory for graphs is used up,
+ * never in steady replay. Allocates a table once. Never calls the driver.
  */
 #include "shim/plan/lenders.h"
 
@@ -15,8 +14,10 @@
 
 enum {
     BUCKETS = 1024,
-    LOOKS = 64,     /* segments looked at for one question */
-    STALE_TURNS = 4 /* a segment that was not launched while all could have been so often */
+    LOOKS = 64, /* segments compared per search */
+    /* If a segment was not launched while all segments could have been launched so often, its
+     * memory is to be freed and nothing is lent. */
+    STALE_TURNS = 4
 };
 
 static uint64_t kinds_hash(const struct cus_segment *segment) {
@@ -82,8 +83,8 @@ static bool alike(const struct cus_segment *a, const struct cus_segment *b) {
     return true;
 }
 
-/* The one launched last: of steps that come in turn it is the one wanted last. So of a few graphs
- * for many segments all but one stay what they are. */
+/* Picks the segment launched last: if steps take turns, this segment is needed last. When many
+ * segments use a few graphs in turn, all graphs but one keep their content. */
 static struct cus_segment *lender(struct cus_plan *plan, struct cus_segment *segment) {
     struct cus_segment *best = NULL;
     if (!CUS_PAYS(TWINS) || !start(plan))

@@ -1,23 +1,22 @@
 /*
- * Segments of the very same kinds: where there is no room for another graph, one of them lends its
- * graph to the next, every node of which can be patched to be the other's. Patching a node costs a
- * tenth of a launch, making one twice a launch; so that steps beyond the budget, which differ by
- * what stands before, by addresses or by sizes, are in graphs all the same.
- *
- * Guarded by the lock of the engine that owns the plan: a graph is lent within one stream.
+ * Borrowing: if there is no memory for another graph, a segment gets the graph of a segment with
+ * the same kinds. Every node of that graph can be patched. Patching a node costs a tenth of a
+ * launch; building one costs as much as two. If steps beyond the memory budget differ only in what
+ * came before, addresses or sizes, they can still be in graphs.
+ * The plan calls it under the lock of the engine that owns the plan: a graph is lent within one
+ * stream.
  */
 #ifndef CUSPLICE_PLAN_LENDERS_H
 #define CUSPLICE_PLAN_LENDERS_H
 
 #include "shim/plan/plan.h"
 
-/* The segment has a graph now; it has none any more. Nothing before the first question about
- * lenders.
- */
+/* The segment has a graph now. Below: it has no graph any more. Both do nothing before the first
+ * search for a lender. */
 void cus_lenders_add(struct cus_plan *plan, struct cus_segment *segment);
 void cus_lenders_remove(struct cus_plan *plan, struct cus_segment *segment);
 /* Is there another segment of the same kinds that has a graph? */
 bool cus_lenders_have(struct cus_plan *plan, struct cus_segment *segment);
-/* No segment is left. */
+/* Frees the table; no segment is left. */
 void cus_lenders_clear(struct cus_plan *plan);
 #endif

@@ -1,10 +1,9 @@
 /*
- * The loop finder: keeps one candidate period and how long it has held.
- *
- * Runs under the lock of the engine whose ops it is fed. A candidate is the distance to where the
- * last CUS_LOOP_GRAM ops were met before; so many, because a body may repeat a few kernels inside
- * itself. A candidate that is such an inner repetition dies where the body goes on, which is why
- * one must hold for CUS_LOOP_RUN ops before it is believed.
+ * The loop finder: keeps one candidate period and counts how many ops have fitted it.
+ * cursor.c calls it under the engine's lock. A candidate is the distance to where the last
+ * CUS_LOOP_GRAM ops came before. A loop's body may repeat a few kernels inside of itself; such an
+ * inner period fails where the body goes on. So a candidate must hold for CUS_LOOP_RUN ops before
+ * it is believed.
  */
 #include "shim/plan/loop.h"
 
@@ -44,7 +43,7 @@ uint32_t cus_loop_feed(struct cus_loop *loop, uint64_t hash) {
     if (holds) {
         loop->at.run++;
     } else {
-        /* `last` holds positions counted from 1, so that 0 means never. */
+        /* `last` holds positions counted from 1; 0 means never. */
         uint32_t distance = *last ? at - (*last - 1) : 0;
         bool known = at >= CUS_LOOP_GRAM && distance > 0 &&
                      distance < CUS_LOOP_WINDOW - CUS_LOOP_GRAM &&

@@ -1,8 +1,7 @@
 /*
- * Finding where a new path joins a known one.
- *
- * Runs under the engine's lock, at ops that are recorded: never in steady replay. Allocates once,
- * when the tree has become large. Never calls the driver.
+ * Finds where a new path merges with a known one.
+ * cursor.c calls it under the engine's lock, when an op is recorded: never in steady replay.
+ * Allocates once, when the tree is large. Never calls the driver.
  */
 #include "shim/plan/merges.h"
 
@@ -19,7 +18,7 @@ void cus_merges_feed(struct cus_merges *merges, const struct cus_op *op) {
     uint64_t hash = cus_hash(cus_op_hash(op));
     merges->gram = (merges->gram << 4) + (hash ^ hash >> 32);
     merges->ops++;
-    /* Its upper bits have something of all ops. */
+    /* The upper bits depend on all ops of the window. */
     uint64_t mixed = cus_hash_second(merges->gram >> 32 ^ merges->gram) >> 32;
     if (merges->ops >= CUS_JOIN_OPS && mixed % CUS_MERGE_SAMPLE == 0)
         merges->slot = &merges->slots[mixed / CUS_MERGE_SAMPLE % CUS_MERGE_SLOTS];

@@ -1,15 +1,15 @@
 /*
- * The scanner of mangled names. Pure, any thread, no lock, no allocation; linear in the text, and
- * it never nests deeper than CUS_SCAN_DEPTH_MAX. It does not demangle: it only needs to know where
- * a name's parts begin and end, so that of template arguments, types and expressions it keeps
- * nothing. Grammar: the Itanium C++ ABI, section 5.1; nvcc puts `__nv_static_LEN_MODULE_` in front
- * of what is local to a file.
+ * The scanner of mangled names. Pure, any thread, no lock, no allocation. Its time is linear in the
+ * text, and it nests at most CUS_SCAN_DEPTH_MAX deep.
+ * It does not demangle: it finds where the parts of a name begin and end, and keeps nothing of
+ * template arguments, types and expressions. Grammar: the Itanium C++ ABI, section 5.1. nvcc puts
+ * `__nv_static_LEN_MODULE_` in front of names that are local to a file.
  */
 #include "shim/plan/name.h"
 
 #include "shim/plan/name_scan.h"
 
-/* ---- what is kept ---- */
+/* ---- the parts that are kept ---- */
 
 static void append(struct scan *s, const char *text, size_t bytes) {
     size_t room = s->bytes - 1 - s->used;
@@ -37,8 +37,7 @@ static void keep_text(struct scan *s, const char *text) {
 
 /* ---- names ---- */
 
-/* <length> <identifier>. `kept`: the identifier is part of the name, not an ABI tag or a qualifier.
- */
+/* <length> <identifier>. `kept`: it is part of the name, no ABI tag or qualifier. */
 void cus_scan_identifier(struct scan *s, bool kept) {
     size_t length = 0;
     while (is_digit(peek(s))) {
@@ -63,7 +62,7 @@ void cus_scan_identifier(struct scan *s, bool kept) {
         keep(s, "", part);
 }
 
-/* The operator whose code is at `code`, without the word "operator". */
+/* Finds the operator whose code is at `code`, without the word "operator". */
 static bool find_operator(const char *code, struct part *out) {
     static const char table[] = "aN&= aS= aa&& ad& an& awco_await cl() cm, co~ dV/= dadelete[] de* "
                                 "dldelete dv/ eO^= eo^ eq== ge>= gt> "
@@ -123,15 +122,15 @@ static void scan_unnamed(struct scan *s) {
         keep_text(s, "{unnamed}");
     }
     skip_digits(s);
-    /* Lambdas of nvcc's device side may come without their final underscore. */
+    /* In device code nvcc may leave out the final underscore of a lambda. */
     take(s, "_");
 }
 
 static void scan_unqualified(struct scan *s) {
-    take(s, "F"); /* a friend that is defined inside a class */
+    take(s, "F"); /* a friend defined inside a class */
     take(s, "L"); /* internal linkage */
     while (take(s, "W"))
-        cus_scan_identifier(s, false); /* the module that it comes from */
+        cus_scan_identifier(s, false); /* the module of the name */
     if (is_digit(peek(s))) {
         cus_scan_identifier(s, true);
     } else if (peek(s) == 'U') {
@@ -150,7 +149,7 @@ static void scan_unqualified(struct scan *s) {
         cus_scan_identifier(s, false);
 }
 
-/* I <arguments> E, if there are any. Nothing in them is kept. */
+/* I <arguments> E, if present. Nothing in them is kept. */
 void cus_scan_arguments(struct scan *s) {
     bool keeping = s->keeping;
     if (peek(s) != 'I' && peek(s) != 'J')
@@ -172,7 +171,7 @@ void cus_scan_arguments(struct scan *s) {
     s->keeping = keeping;
 }
 
-/* S_ S<n>_ Sa Ss ...: a part that was there before. False where a name has to follow (St). */
+/* S_ S<n>_ Sa Ss ...: a part that came before. False if a name must follow (St). */
 static bool scan_substitution(struct scan *s) {
     need(s, "S");
     char c = peek(s);
@@ -209,10 +208,10 @@ void cus_scan_parameter(struct scan *s) {
     need(s, "_");
 }
 
-/* One step of a nested name. */
+/* One component of a nested name. */
 static void scan_component(struct scan *s) {
     char c = peek(s), next = peek_next(s);
-    bool in_class = !s->keeping || s->last.bytes; /* what a constructor's name is made of */
+    bool in_class = !s->keeping || s->last.bytes; /* a constructor is named after it */
     if (c == 'I') {
         cus_scan_arguments(s);
     } else if (c == 'S') {
@@ -226,7 +225,7 @@ static void scan_component(struct scan *s) {
     } else if (c == 'C' && in_class && (is_digit(next) || next == 'I')) {
         s->at += 2;
         keep(s, "", s->last);
-        if (next == 'I') { /* inherited: which one, and from what type */
+        if (next == 'I') { /* an inherited constructor: which one, and from what type */
             skip_digits(s);
             cus_scan_type(s);
         }
@@ -255,7 +254,7 @@ static void scan_nested(struct scan *s) {
     need(s, "E");
 }
 
-/* Z <function> E <what is in it> */
+/* Z <function> E <entity inside of the function> */
 static void scan_local(struct scan *s) {
     need(s, "Z");
     cus_scan_encoding(s);
@@ -293,8 +292,7 @@ void cus_scan_name(struct scan *s) {
     leave(s);
 }
 
-/* A function: its name, then the types of what it returns and takes. Stops at the end or before an
- * E. */
+/* A function: its name, then its return and parameter types. Stops at the end or before an E. */
 void cus_scan_encoding(struct scan *s) {
     if (enter(s)) {
         cus_scan_name(s);
@@ -307,9 +305,9 @@ void cus_scan_encoding(struct scan *s) {
     leave(s);
 }
 
-/* ---- the two questions ---- */
+/* ---- the two entry points ---- */
 
-/* nvcc: __nv_static_<length>_<module id of that length>_<the name itself>. */
+/* nvcc: __nv_static_<length>_<module id of that length>_<name>. */
 static const char *behind_static_prefix(const char *name) {
     static const char prefix[] = "__nv_static_";
     if (strncmp(name, prefix, sizeof prefix - 1) != 0)
@@ -335,7 +333,7 @@ static void ask(const char *mangled, char *out, size_t bytes, bool qualified) {
                      .qualified = qualified,
                      .out = out,
                      .bytes = bytes};
-    /* _ZT.. and _ZG..: tables and guards, no function. */
+    /* _ZT.. and _ZG..: tables and guards, no functions. */
     if (take(&s, "_Z") && peek(&s) != 'T' && peek(&s) != 'G')
         cus_scan_encoding(&s);
     if (!s.used)

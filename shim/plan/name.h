@@ -1,9 +1,9 @@
 /*
- * Names of kernels without a demangler: which identifier of a mangled name is the function's own?
- *
- * A scanner over Itanium-mangled names (and nvcc's __nv_static_ prefix). Pure functions of one
- * text: no allocation, no lock, no CUDA; never reads behind the final NUL whatever the text is. A
- * text that is no mangled name, or one that the scanner does not understand, is its own base name.
+ * Names of kernels without a demangler: finds the function's own identifier in a mangled name.
+ * pattern.c, shim/stream and the tools use it.
+ * Scans Itanium-mangled names, also with nvcc's __nv_static_ prefix. Pure functions of one text: no
+ * allocation, lock or CUDA. They never read behind the final NUL, whatever the text is. A text that
+ * is not a mangled name, or that the scanner does not know, is its own base name.
  */
 #ifndef CUSPLICE_PLAN_NAME_H
 #define CUSPLICE_PLAN_NAME_H
@@ -15,12 +15,11 @@ extern "C" {
 #endif
 
 /* The last identifier, without namespaces, classes, template arguments and parameters:
- * `_ZN2at6native6kernelIfEEvPT_` gives `kernel`. Always NUL-terminated, cut where `bytes` are too
+ * `_ZN2at6native6kernelIfEEvPT_` gives `kernel`. Always ends with a NUL; cut if `bytes` are too
  * few. NULL counts as "". */
 void cus_name_base(const char *mangled, char *out, size_t bytes);
 
-/* The same with its namespaces and classes: `at::native::kernel`. Template arguments are left out.
- */
+/* The same with namespaces and classes, but without template arguments: `at::native::kernel`. */
 void cus_name_qualified(const char *mangled, char *out, size_t bytes);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * The scanner's state and its small steps, shared by its two files: name.c (names; what is kept)
- * and name_types.c (types and expressions; nothing is kept). Internal to them.
+ * The scanner's state and its small steps, for name.c and name_types.c only. name.c scans names and
+ * keeps parts of them; name_types.c skips types and expressions.
  */
 #ifndef CUSPLICE_PLAN_NAME_SCAN_H
 #define CUSPLICE_PLAN_NAME_SCAN_H
@@ -21,9 +21,9 @@ struct scan {
     const char *at, *end;
     int depth;
     bool failed;
-    /* What is kept: only while `keeping`, which template arguments and types switch off. */
+    /* Parts are kept only while `keeping`; template arguments and types switch it off. */
     bool keeping, qualified;
-    struct part last; /* the component kept last, for constructors and for the base name */
+    struct part last; /* the component kept last, for constructors and the base name */
     char *out;
     size_t bytes, used;
 };
@@ -57,7 +57,7 @@ static inline bool is_lower(char c) {
     return c >= 'a' && c <= 'z';
 }
 
-/* Steps behind `word` if it is next. */
+/* Moves behind `word` if the text goes on with it. */
 static inline bool take(struct scan *s, const char *word) {
     size_t bytes = strlen(word);
     if ((size_t)(s->end - s->at) < bytes || memcmp(s->at, word, bytes) != 0)
@@ -66,7 +66,7 @@ static inline bool take(struct scan *s, const char *word) {
     return true;
 }
 
-/* From here on nothing moves: every loop ends at the end of the text. */
+/* After a failure nothing moves: every loop ends at the end of the text. */
 static inline void fail(struct scan *s) {
     s->failed = true;
     s->at = s->end;

@@ -1,6 +1,6 @@
 /*
- * The part of the scanner that skips types and expressions. Pure, any thread, no lock; calls only
- * the scanner.
+ * The part of the scanner that skips types and expressions. Called by name.c only. Pure, any
+ * thread, no lock.
  */
 #include "shim/plan/name_scan.h"
 
@@ -52,7 +52,7 @@ static void scan_type_t(struct scan *s) {
     if (next == 's' || next == 'u' || next == 'e') { /* struct, union, enum NAME */
         s->at += 2;
         cus_scan_name(s);
-    } else if (next == 'y' || next == 'n') { /* how a template parameter was declared */
+    } else if (next == 'y' || next == 'n') { /* the declaration of a template parameter */
         s->at += 2;
         cus_scan_type(s);
     } else {
@@ -88,8 +88,8 @@ void cus_scan_type(struct scan *s) {
         leave(s);
         return;
     }
-    /* Nobody keeps parts of a type, but a function name's qualifiers come before it: callers have
-     * switched `keeping` off. */
+    /* No part of a type is kept, since the callers have switched `keeping` off. Qualifiers come
+     * before the type. */
     while (peek(s) && strchr("rVKPROCG", peek(s)))
         s->at++;
     char c = peek(s);
@@ -165,7 +165,7 @@ static void scan_function_parameter(struct scan *s) {
     need(s, "_");
 }
 
-/* Two small letters and what belongs to them. */
+/* An operation: two small letters and their operands. */
 static void scan_operation(struct scan *s) {
     if (is_one_of(s, "fp fL") &&
         !(peek_next(s) == 'L' && !is_digit(s->end - s->at > 2 ? s->at[2] : 0))) {

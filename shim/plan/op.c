@@ -1,8 +1,7 @@
 /*
- * Ops as plain data: comparing, storing, hashing, and which shapes a node may be given.
- *
- * Runs on whatever thread offers an op, under the lock of the engine that the op belongs to. Pure:
- * no CUDA, no clock, no allocation.
+ * Ops as plain data: comparing, storing, hashing, and which shapes a node may get.
+ * Called on the thread that offers an op, under the lock of the op's engine. Pure: no CUDA, clock
+ * or allocation.
  */
 #include "shim/plan/op.h"
 
@@ -13,13 +12,14 @@
 
 enum { GRID_YZ_MAX = 65535, GRID_X_MAX = 2147483647 };
 
-/* Two multiply-and-fold lanes; the constants are odd numbers with well spread bits. */
+/* Multiplies to 128 bits and folds the halves; the constants are odd numbers with well spread
+ * bits. */
 static uint64_t mix(uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)(a ^ CUS_HASH_FACTOR) * (b ^ CUS_HASH_SECOND);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* What each op multiplies a signature by. */
+/* The factors by which each op multiplies the two halves of a signature. */
 #define SIGNATURE_LO 0xd1342543de82ef95u
 #define SIGNATURE_HI 0xaf251af3b0f025b5u
 
@@ -36,8 +36,8 @@ static bool grid_in_limits(const struct cus_kind *kind, const uint32_t *grid) {
 bool cus_kind_allows_else(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     if (!grid_in_limits(kind, dims))
         return false;
-    /* Only the grid may be new, and not even that for a cooperative kernel, whose grid must fit the
-     * device. */
+    /* Only the grid may be new. For a cooperative kernel even the grid must have run, since it must
+     * fit the device. */
     unsigned from = CUS_HAZARD(A11) && kind->cooperative ? 0 : 3;
     unsigned n = __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < n; i++) {
@@ -121,7 +121,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, uint32_t bytes) {
     return hash;
 }
 
-/* Most arguments are one word, whole or half. */
+/* Most arguments are 8 or 4 bytes long. */
 static uint64_t hash_argument(uint64_t hash, const void *at, uint32_t size) {
     uint32_t half;
     if (size == 8)

@@ -1,17 +1,16 @@
 /*
  * Ops, kinds and shapes as plain data: what the plan sees of the program's stream operations. No
- * CUDA header here.
+ * CUDA header, no locks; any file of the shim may use it.
  *
- * An op is a kind (what a graph node must be to stand for it), seven words of shape, and the bytes
- * of its params:
+ * An op is a kind (what a graph node must be to stand for it), seven words of shape, and its
+ * params:
  *
- *   type     dims[0..6]                                   params
- *   launch   grid x y z, block x y z, dynamic shared      the kernel arguments at the offsets of
- * the kind's layout memset   width in elements (low, high), 0 ...         struct cus_memset_params
- *   copy     bytes (low, high), 0 ...                     struct cus_copy_params
+ *   type     dims[0..6]                                 params
+ *   launch   grid x y z, block x y z, dynamic shared    arguments at the offsets of kind->layout
+ *   memset   width in elements (low, high), 0 ...       struct cus_memset_params
+ *   copy     bytes (low, high), 0 ...                   struct cus_copy_params
  *
- * Kinds are interned by shim/stream (one object per kind and context), so two ops are of one kind
- * iff the pointers are equal.
+ * shim/stream keeps one object for each kind of a context, so equal pointers mean equal kinds.
  */
 #ifndef CUSPLICE_PLAN_OP_H
 #define CUSPLICE_PLAN_OP_H
@@ -27,8 +26,8 @@
 
 enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
 
-/* Which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync a copy was asked
- * for by. */
+/* By which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync the program
+ * requested a copy. */
 enum cus_copy_form { CUS_COPY_ANY, CUS_COPY_DTOD, CUS_COPY_HTOD, CUS_COPY_DTOH };
 
 struct cus_memset_params {
@@ -42,59 +41,65 @@ struct cus_copy_params {
     uint64_t dst, src;
 };
 
-/* Where the kernel's arguments lie in the parameter buffer. */
+/* Where a kernel's arguments are in the parameter buffer. */
 struct cus_argument {
     uint32_t offset, size;
 };
 struct cus_layout {
     uint32_t n;
-    uint32_t bytes; /* end of the last argument, no tail padding */
+    uint32_t bytes; /* end of the last argument, without padding */
     const struct cus_argument *arguments;
 };
 
-/* One launch attribute, cut to the bytes that its id defines; the rest of `value` is zero. */
+/* One launch attribute, cut to the bytes that its id defines; the other bytes of `value` are
+ * zero. */
 struct cus_attr {
     uint32_t id;
     uint32_t bytes;
     uint64_t value[8];
 };
 
-/* What an op looks at that goes out by itself comes first. */
+/* What an eager op reads comes first. */
 struct cus_kind {
     const void *handle;  /* launch: the CUfunction as passed */
     uint8_t type;        /* enum cus_op_type */
     uint8_t policy;      /* enum cus_policy */
-    uint8_t cooperative; /* replays with the exact shape only (HAZARDS A11) */
-    bool deferrable; /* false for ever once something about it was refused; guarded by nothing: set
-                        once, read anywhere */
+    uint8_t cooperative; /* replayed with the same shape only (HAZARDS A11) */
+    /* False for ever once something about the kind was refused. No lock: set once, read
+     * anywhere. */
+    bool deferrable;
     uint16_t n_attrs;
-    uint8_t pdl; /* programmatic stream serialization: may start before its predecessor ends */
-    struct cus_tally *tally;          /* what is counted under that name; NULL: nowhere */
-    const struct cus_step_rule *step; /* a marker: says what step it is in; NULL: none */
+    /* Programmatic stream serialization: may start before its predecessor ends. */
+    uint8_t pdl;
+    struct cus_tally *tally;          /* counts ops of this name; NULL: none */
+    const struct cus_step_rule *step; /* a marker: gives the step's class; NULL: no marker */
     const char *name;                 /* for reports */
-    uint32_t id;                      /* unique in the process: what signatures hash */
+    uint32_t id;                      /* unique in the process; signatures contain it */
     uint32_t param_bytes;
     const struct cus_layout *layout;
-    uint64_t stable; /* a hash of what it is, the same in each process: what paths hash */
-    /* Behind all that never changes, and in no word with it, which the compiler may read whole. */
-    uint32_t n_shapes; /* atomic: how many of `shapes` are in use; what does not fit any more stays
-                          eager */
-    /* Block and shared memory (and for cooperative kinds the grid) that have run: HAZARDS A12.
+    uint64_t stable; /* a hash that is the same in each process; paths contain it */
+    /* Fields that change stand behind those that never do, and share no word with them: the
+     * compiler may read such a word whole. */
+    /* Atomic: entries of `shapes` in use. Ops of a shape beyond them stay eager. */
+    uint32_t n_shapes;
+    /* Block and shared memory (for cooperative kinds also the grid) that have run: HAZARDS A12.
      * Atomic: read by every engine of the context; one writer at a time, who fills an entry before
-     * it counts it. */
+     * it counts the entry. */
     uint32_t shapes[CUS_KIND_SHAPES][CUS_DIMS];
-    uint32_t cluster[3]; /* grid must be divisible by these; 1 where there is no cluster */
-    uint8_t elem;        /* memset: element bytes */
+    uint32_t cluster[3]; /* grid must be divisible by these; 1 without a cluster */
+    uint8_t elem;        /* memset: bytes of an element */
     uint8_t copy_form;   /* copy: enum cus_copy_form */
-    uint8_t abis;    /* memset, copy: a bit for each form of the call (enum cus_abi) that the same
-                        rule decides on */
-    int rule;        /* the rule that decided its policy, -1: none */
+    /* Memset, copy: one bit for each form of the call (enum cus_abi) that the same rule decides
+     * on. */
+    uint8_t abis;
+    int rule;        /* the rule that set the policy; -1: none */
     uint32_t traced; /* atomic: its number in the trace; 0: none yet */
-    bool attrs_kept; /* atomic: a graph node has given all of `attrs` back (HAZARDS A8) */
+    /* Atomic: a graph node has returned all of `attrs` unchanged (HAZARDS A8). */
+    bool attrs_kept;
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };
 
-/* The shape by itself, to be handed around in registers. */
+/* The shape alone, to be passed in registers. */
 struct cus_dims {
     uint32_t d[CUS_DIMS];
 };
@@ -106,43 +111,44 @@ struct cus_op {
     const uint8_t *flat; /* otherwise: the parameter buffer, kind->param_bytes long */
 };
 
-/* An op at rest inside an image (plan/segment.h): shape, then params. */
+/* An op as stored in an image (plan/segment.h): shape, then params. */
 struct cus_values {
     uint32_t dims[CUS_DIMS];
-    uint32_t unknown; /* the graph node's content is not what stands here: it must be patched before
-                         the next launch (HAZARDS A28) */
+    /* The graph node holds something else than these values: it must be patched before the next
+     * launch (HAZARDS A28). */
+    uint32_t unknown;
     uint8_t params[];
 };
 
-/* Bytes that a held op of this kind takes, a multiple of 8. */
+/* Bytes that a stored op of this kind takes, a multiple of 8. */
 static inline uint32_t cus_values_bytes(const struct cus_kind *kind) {
     return (uint32_t)((sizeof(struct cus_values) + kind->param_bytes + 7u) & ~7u);
 }
 
-/* The path so far, one more op of this kind in a step of this class: the hash by which it is known
- * in other processes, too. */
+/* The hash of a path after one more op of this kind in a step of this class. It is the same in
+ * other processes. */
 static inline uint64_t cus_path_add(uint64_t path, const struct cus_kind *kind, unsigned step) {
     path = cus_hash(path ^ (kind->stable + step * 0x632be59bd9b4e019u));
     path = (path ^ path >> 32) * 0xd6e8feb86659fd93u;
     return path ^ path >> 29;
 }
 
-/* May a node of this kind take these dims without having run with them? Limits and shapes of
- * HAZARDS A11, A12. */
+/* May a node of this kind have dims with which it has not run? See HAZARDS A11, A12. */
 bool cus_kind_allows_else(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
 static inline bool cus_kind_allows(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     if (kind->type != CUS_OP_LAUNCH)
         return true;
-    /* Most have one shape, and what has run is within all limits. */
+    /* Most kinds have one shape. A shape that has run is within all limits. */
     uint32_t differs = !__atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < CUS_DIMS; i++)
         differs |= __atomic_load_n(&kind->shapes[0][i], __ATOMIC_RELAXED) ^ dims[i];
     return !differs || cus_kind_allows_else(kind, dims);
 }
-/* Notes that an op of this kind ran with these dims. One caller at a time (the context's lock). */
+/* Notes that an op of this kind ran with these dims. One caller at a time, under the context's
+ * lock. */
 void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]);
 
-/* The hot path compares by these: a launch as it is asked for, and a node. */
+/* The hot path compares a requested launch with a node by these functions. */
 static inline uint64_t cus_word_at(const void *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
@@ -150,13 +156,13 @@ static inline uint64_t cus_word_at(const void *at) {
 }
 static inline __attribute__((always_inline)) bool cus_dims_same(const uint32_t *dims,
                                                                 const uint32_t *values) {
-    /* Written out: the caller's stay in registers. */
+    /* Written out, so that the caller's values stay in registers. */
     return dims[0] == values[0] && dims[1] == values[1] && dims[2] == values[2] &&
            dims[3] == values[3] && dims[4] == values[4] && dims[5] == values[5] &&
            dims[6] == values[6];
 }
-/* Arguments are seldom large: without a call, by words, the last of which may overlap the one
- * before it. */
+/* Arguments are seldom large, so they are compared without a call, word by word. The last word may
+ * overlap the one before it. */
 enum { CUS_BYTES_HERE = 128 };
 static inline uint32_t cus_half_at(const void *at) {
     uint32_t half;
@@ -187,7 +193,7 @@ static inline void cus_bytes_copy(void *to, const void *from, uint32_t bytes) {
         uint64_t last = cus_word_at(y + bytes - 8);
         for (uint32_t at = 0; at + 8 < bytes; at += 8) {
             memcpy(x + at, y + at, 8);
-            __asm__(""); /* or it would become a call again */
+            __asm__(""); /* keeps the compiler from making a call of it */
         }
         memcpy(x + bytes - 8, &last, 8);
     } else if (bytes >= 4) {
@@ -216,24 +222,24 @@ cus_arguments_same(const struct cus_layout *layout, void *const *params, const u
     return true;
 }
 
-/* Are shape and params those of `held`? */
+/* Has the op the shape and params of `values`? */
 bool cus_op_same_params(const struct cus_op *op, const struct cus_values *values);
-/* The same of params as one block. A buffer that the program packed itself may hold garbage between
- * its arguments: only those count. */
+/* The same for params as one block. A buffer packed by the program may hold anything between its
+ * arguments; only the arguments are compared. */
 bool cus_flat_same(const struct cus_kind *kind, const uint8_t *flat,
                    const struct cus_values *values);
 static inline bool cus_op_same_dims(const struct cus_op *op, const struct cus_values *values) {
     return cus_dims_same(op->dims, values->dims);
 }
-/* Copies shape and params into `held`; bytes between arguments are zeroed. */
+/* Copies shape and params to `values`; bytes between arguments become zero. */
 void cus_op_store(const struct cus_op *op, struct cus_values *values);
-/* The same of a launch by pointers to its arguments. */
+/* The same for a launch with pointers to its arguments. */
 void cus_launch_store(const struct cus_kind *kind, const uint32_t *dims, void *const *params,
                       struct cus_values *values);
-/* A 64-bit hash of kind, shape and params, for the loop finder and the head index. */
+/* A 64-bit hash of kind, shape and params, for merges and the head index. */
 uint64_t cus_op_hash(const struct cus_op *op);
 
-/* The same of an op at rest. */
+/* Hashes the same things of a stored op; the result differs from that of cus_op_hash. */
 uint64_t cus_values_hash(const struct cus_kind *kind, const struct cus_values *values);
 
 struct cus_signature {
@@ -242,11 +248,11 @@ struct cus_signature {
 static inline bool cus_signature_same(struct cus_signature a, struct cus_signature b) {
     return a.lo == b.lo && a.hi == b.hi;
 }
-/* The signature of a step so far, one more op of this kind and shape appended. */
+/* The signature of a step after one more op of this kind and shape. */
 struct cus_signature cus_signature_add(struct cus_signature sig, const struct cus_kind *kind,
                                        const uint32_t dims[CUS_DIMS]);
-/* For `n` ops at once: their own signature, as of a step that begins with them, is appended by what
- * cus_signature_power says of so many. */
+/* Appends `n` ops at once: `own` is their signature, as of a step that begins with them, and
+ * `power` is cus_signature_power(n). */
 struct cus_signature cus_signature_power(uint32_t n);
 static inline struct cus_signature cus_signature_append(struct cus_signature sig,
                                                         struct cus_signature own,

@@ -1,7 +1,7 @@
 /*
- * Patterns of rules. Compiling allocates and runs when the rules are loaded; matching runs once per
- * function, on the thread that launches it first, and holds no lock of its own (a compiled regex_t
- * is read only, glibc locks it inside).
+ * Patterns of rules. Compiling allocates and runs when rules are loaded. Matching runs once per
+ * function, on the thread that launches the function first. It takes no lock: a compiled regex_t is
+ * only read, and glibc locks it inside.
  */
 #include "shim/plan/pattern.h"
 
@@ -16,17 +16,17 @@ enum target { TARGET_BASE, TARGET_REGEX, TARGET_MANGLED, TARGET_LIB, TARGET_API 
 
 struct cus_pattern {
     enum target target;
-    const char *body; /* behind the prefix, in text */
+    const char *body; /* in `text`, behind the prefix */
     char *text;
-    regex_t regex; /* TARGET_REGEX only */
+    regex_t regex; /* used by TARGET_REGEX only */
 };
 
 /* ---- globs ---- */
 
 /*
- * One element of a glob (a character, ?, a set) against one character. *next is set behind the
- * element, or to NULL where the element is malformed: a set without an end, a backslash with
- * nothing behind it.
+ * Compares one element of a glob (a character, ?, a set) with one character. *next is set behind
+ * the element. It is NULL if the element is malformed: a set without an end, or a backslash at the
+ * end.
  */
 static bool element_matches(const char *glob, unsigned char c, const char **next) {
     *next = glob + 1;
@@ -55,8 +55,8 @@ static bool element_matches(const char *glob, unsigned char c, const char **next
 }
 
 bool cus_glob_matches(const char *glob, const char *name) {
-    /* Where the last star is and how much it stands for: going back to it alone is enough, so time
-     * is at most their product. */
+    /* The last star, and where the text behind it begins. Going back to this star alone is enough,
+     * so time is at most the product of both lengths. */
     const char *star = NULL, *star_name = NULL;
     for (;;) {
         const char *next = NULL;
@@ -97,13 +97,13 @@ static const char *glob_error(const char *glob) {
 /* ---- regular expressions ---- */
 
 /*
- * The C library copies what a + or a {n,m} repeats, so that a few nested ones ask for any amount of
- * memory, and references back for any amount of time. A rule must not do that to the program that
- * it is read in: the size is reckoned first.
+ * The C library copies what + or {n,m} repeats, so a few nested ones need any amount of memory.
+ * Back references need any amount of time. A rule must not do that to the program that loads it, so
+ * the size is computed first.
  */
 enum { REGEX_DEPTH_MAX = 32, REGEX_SIZE_MAX = 1000 };
 
-/* What stands behind a { : how many copies it asks for. *at is left on its last character. */
+/* How many copies the text behind a { asks for. *at ends at its last character. */
 static unsigned long copies(const char **at) {
     unsigned long most = 0, number = 0;
     const char *c = *at + 1;
@@ -125,8 +125,8 @@ static const char *set_end(const char *at) {
     return *c ? c : c - 1;
 }
 
-/* Can a part match the empty text? What repeats such a part again makes the C library walk the same
- * ways over and over: a line of stars takes it hours. */
+/* Can a part match the empty text? If such a part is repeated, the C library tries the same ways
+ * again and again: a line of stars takes it hours. */
 struct emptiness {
     bool before[REGEX_DEPTH_MAX + 1]; /* all parts of this branch before the last one */
     bool branch[REGEX_DEPTH_MAX + 1]; /* a branch before this one */
@@ -138,8 +138,7 @@ static void next_part(struct emptiness *empty, unsigned depth, bool last) {
     empty->last = last;
 }
 
-/* Follows what is no ordinary character; false: it repeats what may be empty. `depth` is that of
- * the group that the character stands in. */
+/* Follows a special character of a group at `depth`. False: it repeats a part that may be empty. */
 static bool follow_emptiness(struct emptiness *empty, const char *at, unsigned depth) {
     switch (*at) {
     case '(':
@@ -160,7 +159,7 @@ static bool follow_emptiness(struct emptiness *empty, const char *at, unsigned d
     case '$':
         next_part(empty, depth, true);
         return true;
-    default: { /* repeats */
+    default: { /* a repetition */
         bool twice = empty->last;
         if (*at == '*' || *at == '?' || (*at == '{' && (at[1] < '1' || at[1] > '9')))
             empty->last = true;
@@ -216,7 +215,7 @@ static const char *behind(const char *text, const char *prefix) {
     return strncmp(text, prefix, bytes) == 0 ? text + bytes : NULL;
 }
 
-/* What stands in front of a pattern, by target; the base name's has none. */
+/* The prefix of a pattern, by target; a base-name pattern has none. */
 static const char *const prefixes[] = {
     [TARGET_REGEX] = "re:",
     [TARGET_MANGLED] = "mangled:",
@@ -299,8 +298,8 @@ bool cus_pattern_matches_lib(const struct cus_pattern *pattern, const char *file
     return pattern->target == TARGET_LIB && cus_glob_matches(pattern->body, file_name);
 }
 
-/* A call has a family: cuMemcpyDtoDAsync is _v2, _ptsz or _v2_ptsz in a program, as the header that
- * it was compiled with says. */
+/* A call has several symbols: cuMemcpyDtoDAsync has the suffix _v2, _ptsz or _v2_ptsz, depending on
+ * the header that the program was compiled with. */
 bool cus_pattern_matches_api(const struct cus_pattern *pattern, const char *symbol) {
     char name[128];
     size_t bytes = strlen(symbol), whole = bytes;

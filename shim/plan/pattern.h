@@ -1,16 +1,17 @@
 /*
- * One pattern of a rule.
+ * One pattern of a rule. rules.c compiles it when rules are loaded, and matches it once per
+ * function, on the thread that launches the function first.
  *
- *   flash_fwd*       glob on the kernel's base name: * any run, ? any one character, [a-z] [!a-z]
- * sets, \x the character x itself re:^at::.*gemm   POSIX extended regular expression, found
- * anywhere in the base name or in the name with its namespaces mangled:_ZN2at*  glob on the name as
- * the driver gives it
- *   lib:libnccl*     glob on the file name of the shared object or program that the kernel's code
- * is from api:cuMemset*    glob on the driver's symbol of a call that is no kernel, or on that
- * without its suffixes _v2 and _ptsz
- *
- * Matching runs once per function, on whatever thread launches it first; compiling once, when the
- * rules are loaded.
+ *   pattern          matches
+ *   flash_fwd*       glob on the kernel's base name: * any text, ? one character,
+ *                    [a-z] and [!a-z] sets, \x the character x itself
+ *   re:^at::.*gemm   POSIX extended regular expression, anywhere in the base name
+ *                    or in the name with its namespaces
+ *   mangled:_ZN2at*  glob on the name as the driver gives it
+ *   lib:libnccl*     glob on the file name of the shared object or program that
+ *                    the kernel's code comes from
+ *   api:cuMemset*    glob on the driver's symbol of a memset or copy, or on the
+ *                    symbol without its suffixes _v2 and _ptsz
  */
 #ifndef CUSPLICE_PLAN_PATTERN_H
 #define CUSPLICE_PLAN_PATTERN_H
@@ -24,21 +25,21 @@ extern "C" {
 
 struct cus_pattern; /* opaque */
 
-/* What a pattern is compared with. */
+/* What a pattern is compared with: a kernel's name, its file, or a call's symbol. */
 enum cus_pattern_sort { CUS_PATTERN_NAME, CUS_PATTERN_LIB, CUS_PATTERN_API };
 
-/* NULL, and the reason in `error`, where the text is no pattern. The pattern keeps a copy of the
+/* NULL, with the reason in `error`, if the text is not a pattern. The pattern keeps a copy of the
  * text. */
 struct cus_pattern *cus_pattern_new(const char *text, char *error, size_t error_bytes);
 void cus_pattern_free(struct cus_pattern *pattern);
 enum cus_pattern_sort cus_pattern_sort_of(const struct cus_pattern *pattern);
-/* Each is false for a pattern of another sort. */
+/* Each returns false for a pattern of another sort. */
 bool cus_pattern_matches(const struct cus_pattern *pattern, const char *mangled);
 bool cus_pattern_matches_lib(const struct cus_pattern *pattern, const char *file_name);
 bool cus_pattern_matches_api(const struct cus_pattern *pattern, const char *symbol);
 const char *cus_pattern_text(const struct cus_pattern *pattern);
 
-/* The glob matcher by itself; a malformed set matches nothing. */
+/* The glob matcher alone; a malformed set matches nothing. */
 bool cus_glob_matches(const char *glob, const char *name);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
 /*
- * The plan: matching ops against the expected path, choosing variants, what became of a segment.
- *
- * Runs under the lock of the engine that owns the plan, on the thread that offers the op (or, for
- * flushed, on whoever flushes). Matching is the hot path and allocates nothing. Never calls the
- * driver; execs are dropped through the callback.
+ * The plan: matches ops against the expected path and records what became of a segment.
+ * Runs under the lock of the engine that owns the plan, on the thread that offers the op;
+ * cus_plan_flushed runs on any thread that flushes. Matching is the hot path and allocates nothing.
+ * Never calls the driver; graphs are dropped through the callback.
  */
 #include "shim/plan/plan.h"
 
@@ -20,10 +19,10 @@
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
-/* Steps, from one on in which a segment without an exec may not be built, in which no other segment
- * has a further one as long as it waits: it may not come again. */
+/* For FIRST_EXECS steps after a first graph was put off, and while a segment waits for one, no
+ * segment gets a further graph. After these steps the waiting segment may never come again. */
 enum { FIRST_EXECS = 8 };
-/* The part of a segment's nodes from which on it is cheaper to copy those that do not differ. */
+/* If one node in SWAP_PART or more differ, the images are swapped and the other nodes copied. */
 enum { SWAP_PART = 4 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -140,7 +139,7 @@ bool cus_plan_others_differ(const struct cus_expected *at, void *const *params) 
     return false;
 }
 
-/* Where the op that is expected is to be written, as it is asked for. */
+/* Where the request for the expected op is stored. */
 static struct cus_values *next_requested(const struct cus_plan *plan) {
     const struct cus_segment *segment = plan->segment;
     struct cus_values *requested = cus_image_op(segment->requested, segment, plan->n);
@@ -183,8 +182,8 @@ bool cus_plan_request_shape(struct cus_plan *plan, struct cus_dims dims, void *c
     return true;
 }
 
-/* After a divergence the ops behind it are usually known: the head of a segment whose first op is
- * this very op. */
+/* The ops behind a divergence are usually known. If the op equals the first op of a segment, the
+ * path goes on with that segment, through an alias. */
 static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
                                enum cus_step_class step) {
     if (!plan->heads || plan->tree.n_nodes >= plan->limits.nodes_max)
@@ -233,7 +232,7 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
 }
 
 enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) {
-    const struct cus_node *node = plan->cur->expect; /* the offer made it so, if there is one */
+    const struct cus_node *node = plan->cur->expect; /* set by the offer */
     if (!node || node->key.kind != op->kind)
         return plan->tree.n_nodes >= plan->limits.nodes_max ? CUS_WHY_FULL_TREE : CUS_WHY_WARMUP;
     if (node->join)
@@ -242,11 +241,11 @@ enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) 
         return CUS_WHY_REST;
     if (!cus_node_warm(node, plan->limits.warmup))
         return CUS_WHY_WARMUP;
-    /* A segment that had less than two ops makes it one visit. */
+    /* A segment with fewer than two ops sets retry_at one visit ahead. */
     return node->retry_at > node->visits + 1 ? CUS_WHY_BACKOFF : CUS_WHY_SHORT;
 }
 
-/* The node that BEGIN spoke of: the offer made it the expected one. */
+/* The node of the last BEGIN: the offer made it the expected one. */
 static struct cus_node *next_node(const struct cus_plan *plan) {
     struct cus_node *next = plan->cur->expect;
     return next->join ? next->join : next;
@@ -299,7 +298,7 @@ void cus_plan_note_time(struct cus_plan *plan, uint64_t ns) {
         plan->gap.longest = 0;
         return;
     }
-    /* Of two pauses that are much alike the first one is meant, each time. */
+    /* Of two pauses of about the same length, always the first one is noted. */
     if (ns - plan->gap.last > 2 * plan->gap.longest) {
         plan->gap.longest = ns - plan->gap.last;
         plan->gap.behind = plan->n - 2;
@@ -338,7 +337,7 @@ uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant
     }
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < segment->n; i++)
         cus_plan_patched(plan, variant, i, true);
-    variant->doubted = false; /* what is unknown differs from anything */
+    variant->doubted = false; /* an unknown node differs from any request */
     return n;
 }
 
@@ -354,7 +353,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     }
     variant->exec = exec;
     variant->memory_epoch = plan->memory_epoch;
-    plan->reshaped = true; /* nothing is known of the ops as a whole yet */
+    plan->reshaped = true; /* so that cus_choose_own computes the signature */
     variant->own = cus_choose_own(plan);
     plan->reshaped = false;
     variant->in = plan->sig;
@@ -439,7 +438,7 @@ static struct cus_segment *segment_of(const struct cus_variant *variant) {
     return (struct cus_segment *)(uintptr_t)variant->segment;
 }
 
-/* Where the tallies know of it already they are told of one less. */
+/* If the tallies contain this launch already, the next cus_segment_tally subtracts it. */
 void cus_plan_unfired(struct cus_variant *variant) {
     segment_of(variant)->fired--;
 }

@@ -1,9 +1,7 @@
 /*
- * Segments that begin alike: several may have the same first nodes, and what is deferred goes over
- * to the one whose op comes.
- *
- * Runs under the lock of the engine that owns the plan, where a segment begins and where another op
- * came than the expected one. May form and drop segments, never the one that is deferred.
+ * Segments that begin with the same nodes: deferred ops move to the segment whose op comes.
+ * plan.c calls it under the lock of the engine that owns the plan, when a segment begins and when
+ * an op diverges. It may form and drop segments, but never drops the deferred one.
  */
 #include "shim/plan/prefix.h"
 
@@ -38,10 +36,10 @@ bool cus_prefix_find(struct cus_plan *plan, const struct cus_op *op) {
         return false;
     struct cus_node *node = cus_tree_child(&plan->tree, at, op->kind, step);
     if (!node)
-        return false; /* it is new */
+        return false; /* the op is new here */
     plan->may_turn = node->key.parent == at;
     if (!plan->may_turn)
-        return false; /* another path goes on there */
+        return false; /* the op is an alias: its path goes on elsewhere */
     struct cus_segment *other = node->segment ? node->segment : cus_prefix_led(node, head);
     if (other && other->nodes[0] != head && cus_learn_replaced(plan, other, node))
         other = NULL;

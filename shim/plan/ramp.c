@@ -1,7 +1,7 @@
 /*
- * Sizes of segments, by a clock of host and GPU.
- *
- * Runs under the lock of the engine that owns the plan. Never calls the driver.
+ * Computes segment sizes from a model of when the host launches and when the GPU runs out of work.
+ * sizes.c calls these pure functions under the lock of the engine that owns the plan. They never
+ * call the driver.
  */
 #include "shim/plan/ramp.h"
 
@@ -11,27 +11,38 @@
 #include "shim/base/pays.h"
 
 enum {
-    /* On an H200 with driver 580 (tests/gpu/RESULTS.md): GPU time of a small kernel in a graph,
-     * from one graph to the next one that waits already, host time of launching one, and what each
-     * op adds to that. */
+    /* Measured on an H200 with driver 580 (tests/gpu/RESULTS.md). NODE_NS: GPU time of a small
+     * kernel in a graph. GAP_NS: GPU time from one graph to the next that already waits. GRAPH_NS:
+     * host time of one graph launch. OP_NS: what each op adds to that. */
     NODE_NS = 700,
     GAP_NS = 1300,
     GRAPH_NS = 2000,
     OP_NS = 5,
-    SPARE = 7,     /* of the time that the host has to fill a segment this part is left over, for a
-                      pace that wobbles: a GPU that waits costs more than one more graph */
-    MOST = 8,      /* growth from segment to segment, at most */
-    DOUBLE = 16,   /* up to this size a segment has twice as many ops as the one before, at least */
-    SURE_NS = 200, /* gain by which a size is preferred to a smaller one */
-    OUTGROWN = 256,   /* the part of a step's time that makes it worth to cut it anew */
-    AHEAD = 2048,     /* a step that goes on for longer is as good as one without an end */
-    SLOW_NS = 1000,   /* host time between ops from which the GPU is taken to wait for the host */
-    SLOW_MAX = 64,    /* ops of a segment there */
-    PACE_WEIGHT = 64, /* intervals between ops that what is known of the pace counts for: the first
-                         and the last op of a segment cost more than those between */
-    PACE_WEIGHT_DOWN = 16, /* where the host was faster: nothing but being fast makes it so */
+    /* One part in SPARE + 1 of the time to fill a segment stays unused, as the pace varies. A GPU
+     * that waits costs more than one more graph. */
+    SPARE = 7,
+    /* A segment has at most MOST times as many ops as the one before. */
+    MOST = 8,
+    /* Below this size each segment has at least twice as many ops as the one before. */
+    DOUBLE = 16,
+    /* If a larger size does not gain this time (ns), the smaller one is chosen. */
+    SURE_NS = 200,
+    /* If new sizes save one part in OUTGROWN of a step's time, they are worth their graphs. */
+    OUTGROWN = 256,
+    /* A step with more ops than this left is treated as endless. */
+    AHEAD = 2048,
+    /* If the host takes longer than this between ops, the GPU is taken to wait for the host. */
+    SLOW_NS = 1000,
+    /* Largest segment in that case, in ops. */
+    SLOW_MAX = 64,
+    /* The smoothed pace counts as much as PACE_WEIGHT measured intervals. The first and the last op
+     * of a segment cost more than those between. */
+    PACE_WEIGHT = 64,
+    /* The same where the host was faster: only a fast host can cause that. */
+    PACE_WEIGHT_DOWN = 16,
     PACE_MAX = 1000000000,
-    PACE_RISE = 2, /* what one segment can make of the pace at most */
+    /* One segment raises the pace at most by this factor. */
+    PACE_RISE = 2,
 };
 
 _Static_assert(NODE_NS + GAP_NS >= GRAPH_NS, "one kernel at least is the host's time for a graph");
@@ -39,33 +50,34 @@ _Static_assert(NODE_NS + GAP_NS >= GRAPH_NS, "one kernel at least is the host's 
 uint32_t cus_ramp_paced(uint32_t pace, uint32_t intervals, uint64_t ns) {
     uint64_t each = ns / intervals;
     uint64_t most = pace && pace < PACE_MAX / PACE_RISE ? (uint64_t)pace * PACE_RISE : PACE_MAX;
-    each = each < most ? each + 1 : most; /* a thread that waited for a processor has no pace */
+    each = each < most ? each + 1 : most; /* a thread that waited for a CPU shows no pace */
     uint64_t before = pace ? pace : each;
     uint64_t weight = each < before ? PACE_WEIGHT_DOWN : PACE_WEIGHT;
     uint64_t sum = before * weight + each * intervals;
     weight += intervals;
-    return (uint32_t)((sum + weight - 1) / weight); /* up, or a small one never rises */
+    return (uint32_t)((sum + weight - 1) / weight); /* rounded up: else a small pace never rises */
 }
 
 static uint64_t filling(uint64_t ops, uint32_t pace) {
     return ops * ((uint64_t)pace + OP_NS);
 }
 
-/* The most ops that the host fills in time (HAZARDS F4). */
+/* The most ops that the host can issue within fill_ns (HAZARDS F4). */
 static uint32_t filled_in_time(const struct cus_ramp_limits *limits, uint32_t pace) {
     bool bound = CUS_HAZARD(F4) && pace && limits->fill_ns;
     return bound && limits->max > limits->fill_ns / pace ? limits->fill_ns / pace : limits->max;
 }
 
-/* What the GPU has to do when so many more ops are launched. */
+/* GPU work left after `ops` more ops are launched, where `lead` was left before. */
 static uint64_t lead_behind(uint64_t lead, uint32_t ops, uint32_t pace) {
     uint64_t took = filling(ops, pace) + GRAPH_NS, queued = lead + GAP_NS;
     return (queued > took ? queued - took : 0) + (uint64_t)ops * NODE_NS;
 }
 
-/* The least size behind a segment of so many ops. Where the host is not fast enough to keep the GPU
- * busy segments get larger all the same, since each costs the host a launch, but slowly, as the GPU
- * waits for each of them. */
+/* The least size of the segment behind one of `ops` ops. It is a quarter larger, since each launch
+ * costs host time. If the host cannot keep the GPU busy, the GPU waits for each segment, so the
+ * growth is no faster. Segments below DOUBLE ops double, and so do all whose pace is unknown or
+ * slow (SLOW_NS). */
 static uint32_t least_behind(uint32_t ops, uint32_t pace) {
     return !pace || pace > SLOW_NS || ops < DOUBLE ? 2 * ops : ops + ops / 4;
 }
@@ -79,7 +91,8 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
     uint64_t size = least_behind(ops, pace), lead = 0;
     if (pace) {
         lead = lead_behind(ramp.lead_ns, ops, pace);
-        /* At least nothing: the segment itself counts. */
+        /* Never negative: `lead` contains at least one op of the segment (see the assertion
+         * above). */
         uint64_t time = lead + GAP_NS - GRAPH_NS;
         time -= time / (SPARE + 1);
         uint64_t fits = time / ((uint64_t)pace + OP_NS);
@@ -94,8 +107,8 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
     };
 }
 
-/* A segment of so many ops, or of all that are left, where waiting for the rest takes less than a
- * graph more. */
+/* Returns `size`, or all `left` ops where waiting for the remaining ones takes less than another
+ * graph. */
 static uint32_t with_rest(uint32_t size, uint32_t max, uint32_t left, uint32_t pace) {
     if (size >= left)
         return left;
@@ -103,8 +116,8 @@ static uint32_t with_rest(uint32_t size, uint32_t max, uint32_t left, uint32_t p
                                                                                        : size;
 }
 
-/* From now until the GPU is done, where the next segment has so many ops and those behind it,
- * `left` ops in all, grow as far as they may. */
+/* Time from now until the GPU has finished the step. The next segment has `next` ops; the following
+ * ones, `left` ops in all, are as large as allowed. */
 static uint64_t until_done(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
                            uint32_t next, uint32_t pace, uint32_t left) {
     uint32_t max = filled_in_time(limits, pace);
@@ -120,8 +133,8 @@ static uint64_t until_done(const struct cus_ramp_limits *limits, struct cus_ramp
     return time + ramp.lead_ns;
 }
 
-/* A segment may have somewhat more ops than the host can fill in time, where that makes one segment
- * less, or sizes that fit the rest of the step better. */
+/* Tries sizes up to half again as large as the host can fill in time. Returns the one with which
+ * the step ends first: it may save a segment, or fit the remaining ops better. */
 static uint32_t evened(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t size,
                        uint32_t max, uint32_t pace, uint32_t ahead) {
     static const uint32_t eighths[] = {8, 9, 10, 11, 12};
@@ -151,7 +164,7 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
                        uint32_t ahead) {
     uint32_t max = filled_in_time(limits, pace);
     uint32_t size = ramp.size < max ? ramp.size : max;
-    /* What is deferred last before the host waits is what the host then waits for. */
+    /* The host waits for what it launches last, so the last segments of a step are small. */
     if (CUS_HAZARD(F5) && pace > SLOW_NS) {
         if (size > SLOW_MAX)
             size = SLOW_MAX;

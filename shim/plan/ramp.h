@@ -1,13 +1,10 @@
 /*
- * How many ops the next segment of a step may have.
- *
- * A step begins with a small segment, so that the GPU starts soon. While it runs that one the host
- * fills the next, and each segment is as large as the host can fill, and bring to the GPU, before
- * the GPU runs out of work: the sizes come from a clock of both sides that knows the host's pace
- * and takes the step's kernels for small ones. Larger kernels leave the host more time than it
- * needs, and segments that are smaller than they might be cost them little.
- *
- * Pure functions of plain data: no lock, no clock, no memory.
+ * Computes how many ops the next segment of a step may have. sizes.c calls it; pure functions of
+ * plain data, without a lock, clock or allocation.
+ * A step begins with a small segment, so that the GPU starts soon. While the GPU runs one segment,
+ * the host fills the next one. Each is as large as the host can launch before the GPU runs out of
+ * work. The model takes the step's kernels for small ones; with larger kernels, segments that are
+ * too small cost little.
  */
 #ifndef CUSPLICE_PLAN_RAMP_H
 #define CUSPLICE_PLAN_RAMP_H
@@ -16,52 +13,55 @@
 #include <stdint.h>
 
 struct cus_ramp_limits {
-    uint32_t first;   /* ops of the first segment of a step, at least 1; none may have less */
-    uint32_t max;     /* ops that any segment may have at most */
-    uint32_t fill_ns; /* host time that a segment may take to fill; 0: any */
+    uint32_t first;   /* ops of a step's first segment, at least 1; the least of any */
+    uint32_t max;     /* most ops of any segment */
+    uint32_t fill_ns; /* most host time to fill a segment; 0: any */
 };
 
-/* Where a step has got to. */
+/* The state of the model within a step. */
 struct cus_ramp {
-    uint32_t size;    /* ops that the next segment may have, if the step goes on for long */
-    uint32_t lead_ns; /* what the GPU then still has to do of what was launched; 0: not known, or
-                         nothing was. How long the first kernel of a graph takes to begin on an idle
-                         GPU is not in it: each graph takes that long */
+    /* Ops that the next segment may have, if the step is long enough. */
+    uint32_t size;
+    /* Work that the GPU still has when the last graph was launched; 0: not known, or no graph was
+     * launched. The time that an idle GPU needs to begin a graph is left out, since it is the same
+     * for each graph. */
+    uint32_t lead_ns;
 };
 
-/* The pace (ns between ops, smoothed; 0: not known) once the host took `ns` for so many intervals
- * (at least one) between the ops of a segment. */
+/* Returns the new pace (ns between ops, smoothed; 0: not known) after the host took `ns` for
+ * `intervals` (at least one) between the ops of a segment. */
 uint32_t cus_ramp_paced(uint32_t pace, uint32_t intervals, uint64_t ns);
 
-/* How far ahead of the next segment the end of its step changes the size: 0: it does not. */
+/* How many ops before its end a step's end begins to change the size; 0: never. */
 uint32_t cus_ramp_looks(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace);
 
-/* Ops of the next segment with so many ahead of it in the step, itself included, as far as looked.
- */
+/* Ops of the next segment, where the step has `ahead` more ops, those of that segment included.
+ * `ahead` may stop at cus_ramp_looks. */
 uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace,
                        uint32_t ahead);
 
-/* Behind a segment of so many ops, at least one. One that was smaller than it might be (the path
- * has a boundary there) counts as large as that. */
+/* The state behind a segment of `ops` ops, at least one. A segment that a boundary made smaller
+ * than it might be counts as `ramp.size` ops. */
 struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
                             uint32_t ops, uint32_t pace);
 
-/* A step so far: what the host took for it, and what the GPU then still has to do. Begins as 0. */
+/* The cost of a step so far: host time, and work that the GPU then still has. Starts as 0. */
 struct cus_ramp_step {
     uint64_t host_ns, lead_ns;
 };
-/* A segment of so many ops is filled and launched. */
+/* Adds a segment of `ops` ops that is filled and launched. */
 void cus_ramp_launch(struct cus_ramp_step *step, uint32_t ops, uint32_t pace);
-/* A whole one of so many ops, where segments are cut within these limits at the pace `formed`. */
+/* The cost of a whole step of `ops` ops: segments have the sizes that these limits give at the pace
+ * `formed`, and the host keeps the pace `pace`. */
 struct cus_ramp_step cus_ramp_cut(const struct cus_ramp_limits *limits, uint32_t formed,
                                   uint32_t pace, uint32_t ops);
-/* From when it begins until the GPU has done it. */
+/* Time from the step's begin until the GPU has finished it. */
 static inline uint64_t cus_ramp_step_ns(struct cus_ramp_step step) {
     return step.host_ns + step.lead_ns;
 }
 
-/* Is it worth the graphs of a step of so many ops to cut it anew, where segments were cut within
- * the limits `formed_in` at the pace `formed` and these are those of now? */
+/* Does a step of `ops` ops gain enough from new sizes to pay for its new graphs? Its segments were
+ * formed within `formed_in` at the pace `formed`; `limits` and `pace` are those of now. */
 bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
                        const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops);
 

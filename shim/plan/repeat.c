@@ -1,8 +1,7 @@
 /*
- * Recognising that ops come round again, by samples.
- *
- * Runs on program threads without a lock while a stream is demoted; what they share is atomic
- * and may be lost. Allocates when it is started first. Never calls the driver.
+ * Recognises that ops repeat, by samples of their hashes.
+ * shim/stream calls it on program threads without a lock while a stream is demoted. Shared fields
+ * are atomic, and an update may be lost. Allocates at the first start. Never calls the driver.
  */
 #include "shim/plan/repeat.h"
 
@@ -10,8 +9,9 @@
 
 #include "shim/base/mem.h"
 
-/* Of the samples of a window, so many must have been met: of a turn of 8000 samples, which is
- * 2 million ops, about four in ten are still there. What never repeats meets one in 65536. */
+/* One in AGAIN samples of a window must have come before. If a turn has 8000 samples, which is 2
+ * million ops, about four in ten are still in the table. If nothing repeats, one sample in 65536
+ * seems to have come before. */
 enum { AGAIN = 4 };
 
 #define SAMPLED (UINT64_MAX / CUS_REPEAT_SAMPLE) /* hashes below it are samples */
@@ -71,7 +71,7 @@ void cus_repeat_look(struct cus_repeat *repeat, uint64_t gram) {
         sample(repeat, history, gram);
 }
 
-/* Of a window that has ended. */
+/* Notes the least hash of a window that has ended. */
 static void note_least(struct cus_repeat *repeat, struct cus_repeat_samples *history) {
     uint64_t before = __atomic_load_n(&history->as, __ATOMIC_RELAXED);
     __atomic_store_n(&history->as_before, before, __ATOMIC_RELAXED);
@@ -103,7 +103,7 @@ bool cus_repeat_decide(struct cus_repeat *repeat) {
     __atomic_store_n(&repeat->turn,
                      again ? (uint32_t)((uint64_t)apart * CUS_REPEAT_WINDOW / again) : 0,
                      __ATOMIC_RELAXED);
-    /* No sample at all: so many different hashes cannot all have missed that part of the range,
-     * they are few and come again. */
+    /* Without any sample the answer is yes: many different hashes cannot all miss that part of the
+     * range, so the hashes are few and come again. */
     return history && again * AGAIN >= samples;
 }

@@ -1,6 +1,6 @@
 /*
- * The lists of rules and of steps. Loaded once, on the thread that asks first, and frozen then;
- * deciding is a walk over a list that takes no lock and is done once per function.
+ * The lists of rules and steps. Loaded once, on the thread that asks first, and frozen then.
+ * Deciding walks a list without a lock, once per function.
  */
 #include "shim/plan/rules.h"
 
@@ -18,7 +18,7 @@ struct entry {
     struct cus_rule shown;
     struct cus_pattern *pattern;
     char *file;
-    bool matched; /* atomic: a kernel was met that it matches */
+    bool matched; /* atomic: a kernel that it matches came */
     struct entry *next;
 };
 
@@ -31,9 +31,9 @@ struct step {
 
 struct cus_rules {
     unsigned count, steps;
-    unsigned sorts; /* one bit per enum cus_pattern_sort that there is */
+    unsigned sorts; /* one bit for each enum cus_pattern_sort in the rules */
     struct entry *first;
-    struct entry **end; /* where the next one goes */
+    struct entry **end; /* where the next entry is linked */
     struct step *first_step;
     struct step **end_step;
 };
@@ -55,8 +55,8 @@ struct load {
     /* The [step] section that is being read. */
     struct step *step; /* NULL: none */
     int head;          /* its line */
-    unsigned given;    /* one bit per key that it had */
-    bool bad;          /* something in it is wrong: all of it is left out */
+    unsigned given;    /* one bit for each key that it had */
+    bool bad;          /* it has an error, so all of it is left out */
 };
 
 static void tell(struct load *load, const struct cus_setting *setting, const char *nearest,
@@ -92,7 +92,7 @@ static void free_entry(struct entry *entry) {
     }
 }
 
-/* Does the pattern name any call of the driver's? */
+/* Does the pattern match any of the driver's calls? */
 static bool names_a_call(const struct cus_pattern *pattern) {
     const struct cus_call_name *call;
     for (unsigned i = 0; (call = cus_calls_get(i)); i++)
@@ -162,7 +162,7 @@ static void free_step(struct step *step) {
     }
 }
 
-/* The problem of a line in the section, with the section's head in front. */
+/* Reports a problem of a line in the section, with the section's head in front. */
 static void tell_step(struct load *load, const struct cus_setting *setting, const char *nearest,
                       const char *text) {
     char all[400];
@@ -189,7 +189,7 @@ static void open_step(struct load *load, const struct cus_setting *head) {
     load->bad = false;
 }
 
-/* The section ends: it is one more step if nothing is wrong with it. */
+/* The section ends: becomes one more step if it has no error. */
 static void close_step(struct load *load) {
     struct step *step = load->step;
     if (!step)
@@ -207,7 +207,7 @@ static void close_step(struct load *load) {
     load->rules->steps++;
 }
 
-/* A problem of the reading, which others tell of: a line in the section that is none. */
+/* A line in the section could not be read; others report that. */
 static void spoil_step(void *context, const struct cus_problem *problem) {
     struct load *load = context;
     (void)problem;
@@ -236,7 +236,7 @@ static void load_step(struct load *load, const struct cus_setting *setting) {
     int key = index_of(setting->key, cus_step_keys);
     bool good;
     if (!step)
-        return; /* there was no memory for it */
+        return; /* there was no memory for the section */
     if (key < 0) {
         tell_step_key(load, setting);
         return;
@@ -277,7 +277,7 @@ static void load_setting(void *context, const struct cus_setting *setting) {
         load_step(load, setting);
     } else if (strcmp(setting->section, "rules") == 0) {
         load_rule(load, setting);
-    } /* else an option; told of by those who load options */
+    } /* else an option: loading options reports it */
 }
 
 static struct cus_rules *new_rules(void) {
@@ -292,8 +292,7 @@ static struct cus_rules *new_rules(void) {
 struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *context,
                                  int *problems) {
     struct load load = {.rules = new_rules(), .problem = problem, .context = context};
-    /* The strongest source first. Problems of the reading itself are told by those who load
-     * options. */
+    /* The strongest source first. Loading options reports lines that could not be read. */
     for (int source = CUS_SOURCES - 1; load.rules && !secure && source >= 0; source--) {
         cus_config_read((enum cus_source)source, load_setting, spoil_step, &load);
         close_step(&load);
@@ -404,14 +403,15 @@ const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned ind
 /* ---- the rules of this process ---- */
 
 const struct cus_rules *cus_rules(void) {
-    static struct cus_rules none; /* where there is no memory */
+    static struct cus_rules none; /* used if memory ran out */
     static struct cus_rules *loaded;
     struct cus_rules *rules = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
     if (rules)
         return rules;
     int saved = errno;
     cus_options(); /* first, so that warnings go where the log options say */
-    /* Silently at first: two threads may be here at once, and one of them is enough to warn. */
+    /* First without warnings: two threads may be here at once, and one of them is enough to
+     * warn. */
     int problems = 0;
     bool secure = cus_config_secure();
     struct cus_rules *mine = cus_rules_load(secure, NULL, NULL, &problems);

@@ -1,6 +1,6 @@
 /*
- * Forming segments from warm paths. Runs under the engine's lock, while a path is being learned:
- * never in steady replay. Never calls the driver.
+ * Forms segments from warm paths. The plan calls it under the engine's lock while a path is being
+ * learned, never in steady replay. Never calls the driver.
  */
 #include "shim/plan/segment.h"
 
@@ -17,13 +17,13 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup,
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
-/* Does the path itself part behind this node? */
+/* Must every segment end at this node? */
 static bool parts(const struct cus_node *node) {
     const struct cus_node *next = node->expect;
     return node->boundary || node->loop_end || !next || next->join || next->key.kind->step;
 }
 
-/* Can no segment go on behind this node, whoever begins one there? */
+/* Must every segment end at this node, or is the next node unfit for any? */
 static bool is_end(const struct cus_node *node, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
     return parts(node) || !qualifies(node->expect, warmup, dispatch);
@@ -35,22 +35,22 @@ struct cus_segment *cus_segment_behind(const struct cus_segment *segment) {
     return behind && behind->nodes[0] == last->expect ? behind : NULL;
 }
 
-/* The op behind `node` in the same segment, NULL where the segment must end. `n` ops are in it so
- * far.
- */
+/* The node behind `node` in the same segment, which has `n` ops so far; NULL where the segment must
+ * end. */
 static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *next = node->expect;
     if (is_end(node, warmup, dispatch) || n == CUS_SEGMENT_MAX)
         return NULL;
-    /* A launch that overlaps the one before it (PDL) loses that overlap behind a cut (HAZARDS A5):
-     * it is taken in where there is room. So is one that no graph would take. */
+    /* A launch that overlaps the one before it (PDL) would lose the overlap at the beginning of a
+     * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
+     * between segments. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
                     (n == max && n >= CUS_TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;
 }
 
-/* Is it not known yet how the path goes on behind it? */
+/* Is the path behind this node still unknown? */
 static bool is_open(const struct cus_node *node, uint32_t warmup) {
     const struct cus_node *next = node->expect;
     return !node->boundary && !node->loop_end &&
@@ -79,14 +79,14 @@ static struct cus_expected expect(const struct cus_kind *kind) {
     return expected;
 }
 
-/* The last op of a segment never takes the hot path, for the segment is launched with it. */
+/* The last op of a segment never takes the hot path, since the segment is launched with it. */
 static void fill_expected(uint8_t *image, const struct cus_segment *segment, uint32_t i,
                           bool known) {
     *cus_image_expected(image, segment, i) =
         known && i + 1 < segment->n ? expect(segment->places[i].kind) : cus_expect_nothing;
 }
 
-/* The hot path writes to what was asked: no line of it is anybody else's. */
+/* The hot path writes to such a block, so the block shares no cache line with other data. */
 static uint8_t *image_new(const struct cus_segment *segment) {
     uint8_t *image = cus_mem_grow_lines(segment->image_bytes);
     for (uint32_t i = 0; image && i < segment->n; i++)

@@ -1,17 +1,14 @@
 /*
- * Segments: the part of a path that is one executable graph, and its variants.
+ * Segments: consecutive nodes of a path that one executable graph stands for, and their variants.
+ * The plan's files use it under the lock of the engine that owns the plan. `struct cus_exec`
+ * belongs to shim/graph and is only passed on here.
  *
- * A segment is a run of tree nodes, each the expected child of the one before. Where paths part
- * within a segment's first CUS_PREFIX_MAX ops, there is one for each of them, which begin with the
- * same nodes: what is deferred of one is what would be deferred of the other, and which of them it
- * is need not be known before they part. It keeps up to `variants` executable graphs (one per
- * signature that came by again and again; plan/variants.h); for each an *image*: what its nodes
- * hold, op by op, laid out in the order in which it is compared. `asked` has the same layout and
- * takes what the program asked for where that differs from the image. Where most does, the two
- * change places in the end (cus_variant_swap), and nothing is copied.
- *
- * Guarded by the lock of the engine that owns the plan. `struct cus_exec` belongs to shim/graph;
- * here it is only handed on.
+ * Each node of a segment is the expected child of the one before. If paths part within the first
+ * CUS_PREFIX_MAX ops, each path has its own segment with the same first nodes. So the plan can
+ * defer these ops before it knows which path comes.
+ * Each variant has an *image*: what its graph's nodes hold, in the order in which ops are compared.
+ * `requested` has the same layout and takes values that differ from the image. If many differ, the
+ * two are swapped (cus_variant_swap), which saves a copy.
  */
 #ifndef CUSPLICE_PLAN_SEGMENT_H
 #define CUSPLICE_PLAN_SEGMENT_H
@@ -22,100 +19,102 @@
 enum {
     CUS_SEGMENT_MAX = 1024,
     CUS_PREFIX_MAX = 3,
-    CUS_TAKES_IN = 8 /* ops from which on a segment takes in one that would be left by itself */
+    CUS_TAKES_IN = 8 /* segments of this size take in one op that would be left alone */
 };
 
 struct cus_exec;
 
 struct cus_variant {
-    struct cus_signature in,
-        out; /* of the step before and behind the segment, when it was last launched */
-    struct cus_signature own; /* of the ops as the image has them, by themselves */
+    /* Signatures of the step before and behind the segment at the last launch. */
+    struct cus_signature in, out;
+    struct cus_signature own; /* signature of the ops in the image alone */
     struct cus_exec *exec;
     const struct cus_segment *segment;
-    uint64_t used; /* the plan's clock at its last launch */
-    uint32_t
-        memory_epoch;  /* the plan's when its memset and copy nodes were last known to be good */
-    uint32_t verified; /* 1: it was launched in mode verify */
-    uint32_t number;   /* counts the variants of the segment, those that went included */
-    bool doubted;      /* a node of it may hold something else than the image says */
-    bool moved;        /* when its shapes came last most of its nodes had to be patched */
-    uint64_t fired;    /* the segment's at its last launch */
-    struct cus_variant *newer, *older;   /* in the order of their last launch */
-    struct cus_variant *before, *behind; /* of any segment: launched next to it, the last time */
+    uint64_t used; /* the plan's clock at the last launch */
+    /* The plan's epoch when the memset and copy nodes were known to be good. */
+    uint32_t memory_epoch;
+    uint32_t verified;                 /* 1: launched in mode verify */
+    uint32_t number;                   /* counts the segment's variants, dropped ones included */
+    bool doubted;                      /* a node may hold something else than the image says */
+    bool moved;                        /* most nodes had to be patched when its shapes came last */
+    uint64_t fired;                    /* the segment's launches at the variant's last one */
+    struct cus_variant *newer, *older; /* in the order of their last launch */
+    /* Variants of any segment: the one launched just before this one, and just behind it. */
+    struct cus_variant *before, *behind;
     uint64_t shape_key, place_key;
-    UT_hash_handle by_shape, by_place; /* where the segment has more than a few */
+    UT_hash_handle by_shape, by_place; /* used if the segment has more than CUS_VARIANTS_FEW */
     uint8_t *image;
 };
 
 struct cus_place {
-    const struct cus_kind *kind; /* that of its node */
+    const struct cus_kind *kind; /* the kind of its node */
     uint32_t offset;             /* of the op in an image */
 };
 
-/* In front of each op of an image: what the hot path compares, in this order; behind it the shape
- * and the params (struct cus_values). Behind the params stands the next one. */
+/* Stands in front of each op of an image. The hot path compares it in this order. Behind it come
+ * shape and params (struct cus_values), then the next op. */
 struct cus_expected {
-    const void *plain; /* the function, where a launch of it without any attribute is meant; where
-                          none is, what no function is at */
+    /* The function, if a launch of it without any attribute is expected. Otherwise an address at
+     * which no function is. */
+    const void *plain;
     const struct cus_kind *kind; /* NULL: no op takes the hot path here */
-    uint32_t bytes;              /* to the next one */
-    uint16_t words;  /* arguments of 8 bytes with which the params begin, without a gap */
-    uint16_t others; /* arguments behind those: */
+    uint32_t bytes;              /* to the next op's entry */
+    uint16_t words;              /* leading arguments of 8 bytes, without a gap */
+    uint16_t others;             /* number of arguments behind those: `tail` */
     const struct cus_argument *tail;
 };
-/* Nothing at all takes the hot path. */
+/* No op takes the hot path. */
 extern const struct cus_expected cus_expect_nothing;
 
-/* How often something befell a segment, of the times that it was begun lately (plan/learn.c). */
+/* How often an event came in the recent begins of a segment (plan/ends.c). */
 struct cus_lately {
-    uint32_t n, from; /* since it had been begun so often */
+    uint32_t n, from; /* events, and the begin from which they count */
 };
 
 struct cus_segment {
     uint32_t n;
-    uint32_t id; /* counts the segments of a plan */
+    uint32_t id; /* counts the plan's segments */
     uint32_t n_variants;
-    uint32_t n_numbered;      /* variants so far */
-    uint32_t begun;           /* times that ops were deferred for it */
-    uint32_t lead;            /* nodes that another segment has, which parts from it behind them */
-    struct cus_lately astray; /* another op came within CUS_PREFIX_MAX, which no segment had */
-    struct cus_lately lost;   /* what was deferred had to be issued one by one after all */
-    uint64_t fired;           /* times that it was launched as a graph, and how many of these the */
-    uint64_t tallied;         /* tallies of its kinds know of */
-    uint32_t unbuilt; /* times in a row that a further variant could not be built, and the */
-    uint32_t refused; /* times that a graph of it could not be patched or launched, not far apart */
-    uint64_t unbuilt_until; /* launch from which on that is tried again, where these are many */
-    uint64_t refused_at;    /* the launches when that was last */
-    uint32_t in_vain;       /* looks in a row for a variant from which fewer nodes differ */
-    uint32_t moved;      /* launches in a row by a variant of these very shapes, beside others, of
-                            which most nodes had to be patched, as the last time */
-    uint32_t given_up;   /* times that all but one were dropped for that */
-    uint64_t lone_until; /* launch from which on there may be several again */
-    uint32_t gaps;       /* times in a row that the host paused at the same place */
-    uint32_t gap;        /* the op behind which it did */
+    uint32_t n_numbered; /* variants so far */
+    uint32_t begun;      /* times that ops were deferred for it */
+    uint32_t lead;       /* first nodes that another segment has, too */
+    /* The path diverged within CUS_PREFIX_MAX ops to an op that no segment had. */
+    struct cus_lately astray;
+    struct cus_lately lost; /* its deferred ops were issued one by one */
+    uint64_t fired;         /* launches as a graph */
+    uint64_t tallied;       /* launches that its kinds' tallies contain */
+    uint32_t unbuilt;       /* failed builds of a further variant in a row */
+    uint32_t refused;       /* refused patches or launches, not far apart */
+    uint64_t unbuilt_until; /* launch from which a build is tried again */
+    uint64_t refused_at;    /* launches at the last refusal */
+    uint32_t in_vain;       /* searches in vain for a variant with fewer nodes to patch */
+    /* Launches in a row in which a variant of the right shapes had most nodes patched. */
+    uint32_t moved;
+    uint32_t given_up;   /* times that all variants but one were dropped for that */
+    uint64_t lone_until; /* launch from which it may have several variants again */
+    uint32_t gaps;       /* pauses of the host in a row at the same place */
+    uint32_t gap;        /* the op in front of the pause */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
-    uint8_t *requested;         /* as an image of which all is known */
-    uint32_t sizing;            /* the plan's when it was formed */
-    uint32_t formed_ns;         /* the pace that set its size; 0: something else did */
-    uint32_t formed_quota;      /* ops, where the share kept it from having more; 0: it did not */
-    uint32_t advice;            /* the entry by which it was formed; 0: none */
-    bool advised;               /* formed by advice, and no graph of it was tried yet */
+    uint8_t *requested;         /* an image whose content is all known */
+    uint32_t sizing;            /* the plan's `sizing` when it was formed; differs: it is stale */
+    uint32_t formed_ns;         /* the pace that set its size; 0: another reason did */
+    uint32_t formed_quota;      /* its ops, if the build quota bounded them; else 0 */
+    uint32_t advice;            /* the advice entry by which it was formed, plus 1; 0: none */
+    bool advised;               /* formed by advice, and no graph was tried yet */
     bool memory;                /* holds memsets or copies */
-    bool cold;                  /* it ends where it was not known yet how the path goes on */
-    bool waits;                 /* its first exec might not be built when it came last */
-    struct cus_place *places;   /* lie behind the nodes */
+    bool cold;                  /* ends where the path behind it was not known yet */
+    bool waits;                 /* its first graph was put off when it came last */
+    struct cus_place *places;   /* stored behind the nodes */
     struct cus_variant *newest, *oldest; /* by their last launch */
-    struct cus_variant *guest;           /* was patched to other shapes last, and is next time */
+    struct cus_variant *guest;           /* patched to rare shapes last, and next time again */
     struct cus_variant *by_shape, *by_place;
     uint64_t used;
-    uint32_t otherwise; /* launches in a row that began otherwise than the one before */
-    uint64_t head_hash; /* of the first op as held by the variant launched last: key of the plan's
-                           head index */
+    uint32_t otherwise; /* launches in a row whose first op differed from the last */
+    uint64_t head_hash; /* of the first op in the variant launched last; key in `heads` */
     bool hashed;        /* head_hash is set */
-    bool indexed;       /* found under it: of segments with the same first op only one is */
-    bool in_lenders;    /* found by lenders.c, by the hash of its kinds, in a list */
+    bool indexed;       /* is in `heads`: one of the segments with this first op */
+    bool in_lenders;    /* is in a list of lenders.c, by kinds_hash */
     uint64_t kinds_hash;
     struct cus_segment *lender_prev, *lender_next;
     struct cus_segment *prev, *next; /* all segments of the plan */
@@ -123,40 +122,41 @@ struct cus_segment {
     struct cus_node *nodes[];
 };
 
-/* Forms a segment from `node` along the expected path, `max` ops at most, and claims its nodes. The
- * `lead` nodes that lead to `node`, which stay another segment's, are its first ones. NULL
- * where fewer than two ops qualify or memory ran out. A node qualifies when it was reached `warmup`
- * times, or once where advice speaks for it, its kind may be deferred and be in graphs of such
- * steps, and no other segment has it. A marker begins a segment: behind it the step may be of
- * another class. */
+/* Forms a segment from `node` along the expected path, of at most `max` ops, and claims its nodes.
+ * Its first ops are the `lead` nodes in front of `node`, which stay another segment's. A node
+ * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in
+ * no other segment. Its kind must be allowed in graphs of such steps. A marker only begins a
+ * segment, since the step behind it may be of another class. NULL if fewer than two ops qualify, or
+ * memory ran out. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch);
-/* The segment that begins behind this one, where nothing but its size keeps them apart; or NULL. */
+/* The segment that begins directly behind this one, if only its size keeps them apart; else
+ * NULL. */
 struct cus_segment *cus_segment_behind(const struct cus_segment *segment);
-/* Gives the nodes back and frees the segment; the variants have been dropped. */
+/* Gives the nodes back and frees the segment. The caller has dropped its variants. */
 void cus_segment_free(struct cus_segment *segment);
 
-/* More often than not, lately? */
+/* Does the event come in more than half of the recent begins? */
 static inline bool cus_lately_mostly(const struct cus_lately *of,
                                      const struct cus_segment *segment) {
     return of->n * 2 > segment->begun - of->from;
 }
 
-/* Tells the tallies of its kinds how often it was launched since it was told last. */
+/* Adds the launches since the last call to the tallies of its kinds. */
 void cus_segment_tally(struct cus_segment *segment);
 
-/* A variant without a graph yet, with an image; not yet part of the segment. NULL: no memory. */
+/* Makes a variant with an image but without a graph; it is not in the segment yet. NULL: no
+ * memory. */
 struct cus_variant *cus_variant_new(const struct cus_segment *segment);
-/* Of a variant that is part of no segment, or NULL. */
+/* Frees a variant that is in no segment; NULL is allowed. */
 void cus_variant_free(struct cus_variant *variant);
 
-/* The node of op `i` holds what the image says, or something else. */
+/* The node of op `i` now holds what the image says, or (`known` false) something unknown. */
 void cus_variant_know(struct cus_variant *variant, const struct cus_segment *segment, uint32_t i,
                       bool known);
 
-/* What was asked becomes the image, and the other way round: of all ops, those apart that are not
- * `dirty`, a bit each, whose nodes hold what they are asked for. Of a variant that is not doubted.
- */
+/* Swaps `requested` and the image; the caller patches the nodes of all `dirty` ops (a bit each).
+ * Ops that are not dirty are copied to `requested` first. The variant must not be doubted. */
 void cus_variant_swap(struct cus_variant *variant, struct cus_segment *segment,
                       const uint64_t *dirty);
 

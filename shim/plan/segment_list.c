@@ -1,6 +1,6 @@
 /*
- * The segment list of a step. Runs under the engine's lock; formatting runs at exit. No stdio: this
- * lives in the target.
+ * The segment list of a step. The plan fills it under the engine's lock; it is formatted at exit.
+ * No stdio, since this runs in the program's process.
  */
 #include "shim/plan/segment_list.h"
 
@@ -31,7 +31,7 @@ static void put(struct text *text, const char *word) {
         *text->at++ = *word++;
 }
 
-/* A kernel name holds no control characters; quotes and backslashes are escaped all the same. */
+/* Kernel names hold no control characters. Quotes and backslashes are escaped, to be safe. */
 static void put_escaped(struct text *text, const char *word) {
     for (; *word && text->at < text->end; word++) {
         if (*word == '"' || *word == '\\')

@@ -1,8 +1,9 @@
 /*
- * How large segments get, and their forming.
- *
- * Runs under the engine's lock, on the rare paths: a segment is formed, or was launched, or a step
- * ended. Never calls the driver.
+ * Chooses how many ops each segment of a step gets, and forms segments of that size.
+ * The plan's files call it under the engine's lock, when a segment is formed, launched or dropped,
+ * and when a step ends. Matching an op never runs it, and it never calls the driver.
+ * Measured gain of forming segments again (tests/gpu/RESULTS.md, one H100): hostloop of 240
+ * launches 1.4 %, of 1000 launches 0.8 %; "phases shapes" is slower by it (0.785).
  */
 #include "shim/plan/sizes.h"
 
@@ -13,17 +14,28 @@
 #include "shim/plan/learn.h"
 
 enum {
-    SETTLE_STEPS = 6, /* after which it is looked whether segments are what the pace allows: soon,
-                         as variants are made anew with them; then after twice as many, and so on */
+    /* Steps until cus_sizes_settle first compares the segments with what the pace allows. The first
+     * look is early, since forming segments again loses all their variants. Each later look comes
+     * after twice as many steps. */
+    SETTLE_STEPS = 6,
     SETTLE_MAX = 1 << 20,
     SETTLE_FASTER = 4,
-    SETTLE_LARGER = 2,      /* times the share that segments had, */
-    SETTLE_LARGER_PART = 4, /* or so much of it more, the first time: builds are cold before */
-    PAYS = 2, /* times that building all anew has to be paid back until it is looked at again, */
-    PAYS_NS = 700,  /* by so much in each step: the clock of the ramp knows no less */
-    PACED_PART = 4, /* one of so many segments has the size that the pace allows; where fewer do,
-                       breaks shape them, at any pace */
-    RETRY_NO_ROOM = 64, /* visits of a head before a segment is tried again that had no memory */
+    /* At a later look, segments are formed again if the build quota has grown by the factor
+     * SETTLE_LARGER. SETTLE_FASTER: the same for the pace. */
+    SETTLE_LARGER = 2,
+    /* At the first look, growth by one part in SETTLE_LARGER_PART is enough, since the first builds
+     * are slow. */
+    SETTLE_LARGER_PART = 4,
+    /* The time saved until the next look must be PAYS times the cost of building all graphs
+     * again. */
+    PAYS = 2,
+    /* The least gain in each step, in ns. The model in ramp.c is no more exact than this. */
+    PAYS_NS = 700,
+    /* The pace is compared only if it set the size of one segment in PACED_PART. Otherwise breaks
+     * decide where segments end, at any pace. */
+    PACED_PART = 4,
+    /* After memory ran out, visits of a head node until a segment is tried there again. */
+    RETRY_NO_ROOM = 64,
 };
 
 void cus_sizes_begin(struct cus_plan *plan) {
@@ -64,13 +76,14 @@ void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
     plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
 }
 
-/* Is it of before the last decision? One graph of it goes at most. */
+/* Is the segment stale, and has it at most one graph, so that little is lost with it? */
 static bool may_go(const struct cus_plan *plan, const struct cus_segment *segment) {
     return segment->sizing != plan->sizing && segment->n_variants < 2;
 }
 
-/* One that begins behind it and is to be formed anew goes with it where there is room for all of
- * it: as many go at once as a step may build, and where these end need not be where segments do. */
+/* Forms a segment. If a stale segment begins directly behind it and both together fit into `size`,
+ * the stale one is dropped and becomes part of the new one. A step may build as many ops as its
+ * quota allows, and stale segments need not end where new ones do. */
 static struct cus_segment *form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
                                 uint32_t size) {
     struct cus_segment *segment, *behind;
@@ -96,14 +109,15 @@ struct cus_segment *cus_plan_form(struct cus_plan *plan, struct cus_node *node, 
     cus_learn_add(plan, segment);
     if (advised)
         cus_advice_formed(plan, segment);
-    /* One that ends for another reason is the same at any pace. */
+    /* A segment that ends for another reason has the same size at any pace. */
     bool bounded = segment->nodes[segment->n - 1]->boundary || advised;
     const struct cus_segment *behind = cus_segment_behind(segment);
     if (!bounded && (segment->n >= size || behind))
         segment->formed_ns = plan->ns_per_op;
     uint32_t first = sizes_of(plan).first,
              bound = plan->build_quota > first ? plan->build_quota : first;
-    bool kept = behind && behind->sizing != plan->sizing && size >= bound; /* no room for that */
+    /* The quota is too small to take in the stale segment behind, too. */
+    bool kept = behind && behind->sizing != plan->sizing && size >= bound;
     if (!bounded && plan->build_quota && (segment->n >= bound || kept))
         segment->formed_quota = segment->n;
     plan->paces += segment->formed_ns;
@@ -122,8 +136,8 @@ void cus_sizes_gone(struct cus_plan *plan, const struct cus_segment *segment) {
     plan->n_bounded -= segment->formed_quota > 0;
 }
 
-/* Are they smaller, or were they formed at a slower pace, than is possible now, and is it worth it?
- * What counts is how most were formed: of a thousand steps one always met a host that was busy. */
+/* Could segments be larger now than they are, and is that worth their graphs? Segments count as
+ * formed at their average pace, because a few of a thousand steps always meet a busy host. */
 static bool outgrown(const struct cus_plan *plan, bool first) {
     struct cus_ramp_limits now = sizes_of(plan), before = now;
     uint64_t pace = plan->ns_per_op, formed = pace;
@@ -140,9 +154,9 @@ static bool outgrown(const struct cus_plan *plan, bool first) {
     return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->ns_per_op, plan->longest);
 }
 
-/* A step as it is cut, the one that came last or one that begins like it, by the clock of the ramp
- * at the pace of now, and its ops. False where not all of it is in segments, or one ends for
- * another reason than its size or a segment that was there: they would be the same again. */
+/* Computes what the expected step costs at the present pace, with the segments that it has, and
+ * counts its ops. False where an op of it is in no segment. False, too, where a segment ends for
+ * another reason than its size or a segment behind it: it would be formed the same. */
 static bool as_cut(const struct cus_plan *plan, struct cus_ramp_step *step, uint32_t *ops) {
     const struct cus_node *node = plan->tree.root.expect;
     *step = (struct cus_ramp_step){0, 0};
@@ -161,8 +175,8 @@ static bool as_cut(const struct cus_plan *plan, struct cus_ramp_step *step, uint
     return *ops > 0;
 }
 
-/* Does forming all anew cost less than that? Each graph is built again, or for the first time where
- * it was put off: such a segment is launched once as it is. */
+/* Does it cost less than `most` to form all segments again? Each graph is built again. A segment
+ * whose first graph was put off counts as one graph. */
 static bool costs_less(const struct cus_plan *plan, uint64_t most) {
     uint64_t ns = 0;
     for (const struct cus_segment *segment = plan->oldest; segment && ns < most;
@@ -173,10 +187,11 @@ static bool costs_less(const struct cus_plan *plan, uint64_t most) {
     return ns < most;
 }
 
-/* Is it paid back by what steps save until it is looked at again? Then it may be little in each, a
- * graph too many, say, since the host was not quite warm when they were formed: what goes on for so
- * long goes on for as long again. What is longer than a share goes share by share, and none is
- * formed beyond one that is still there: what that saves is not known. */
+/* Do the steps until the next look save more than forming all segments again costs? If the host was
+ * slow when they were formed, a small gain in each step is enough, for instance one graph less.
+ * What lasted until now is taken to last as long again. A step with more ops than the build quota
+ * is formed again in parts, and no part extends beyond a segment that is still there. What that
+ * saves is not known, so the answer is no. */
 static bool pays(const struct cus_plan *plan) {
     struct cus_ramp_limits limits = sizes_of(plan);
     struct cus_ramp_step as_it_is;
@@ -189,15 +204,15 @@ static bool pays(const struct cus_plan *plan) {
     return now >= anew + PAYS_NS && costs_less(plan, (now - anew) * steps / PAYS);
 }
 
-/* The first segments are formed while the host is cold, or while other threads are in its way, and
- * in that of the driver. When it has found its pace, and that is faster, they are formed anew,
- * where that is worth it; later on only where it is much faster, or where that pays, and ever less
- * often. When its step has come again, as many of a step at once as the next one may build. */
+/* The first segments are formed while the host is slow, or while other threads delay it or the
+ * driver. If the host's pace later proves faster and new sizes are worth their graphs, all segments
+ * become stale. Later looks need a much faster pace, or a gain that is paid back, and become rarer.
+ * When a step has come again, as many of its stale segments go as the next step may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->n_segments || --plan->settle_in)
         return;
     bool first = plan->settle_every == SETTLE_STEPS;
-    /* What an earlier run has cut it did not cut while it was cold. */
+    /* The sizes that an earlier run advises were not chosen while the host was slow. */
     if ((first ? CUS_PAYS(REFORM_FIRST) : CUS_PAYS(REFORM_LATER)) &&
         (outgrown(plan, first && !plan->advised) || (CUS_PAYS(REFORM_PAYS) && pays(plan)))) {
         plan->sizing++;

@@ -1,16 +1,16 @@
-/* The sizes of segments, by a ramp (plan/ramp.h) that a plan keeps: what plan.c and cursor.c ask of
- * sizes.c. */
+/* Sizes of segments, computed with the ramp (plan/ramp.h) that each plan keeps. Other files of the
+ * plan call this; sizes.c implements it. */
 #ifndef CUSPLICE_PLAN_SIZES_H
 #define CUSPLICE_PLAN_SIZES_H
 
 #include "shim/plan/plan.h"
 
 void cus_sizes_begin(struct cus_plan *plan);
-/* This segment has begun: what comes next may be larger. */
+/* The segment has begun: the next one of the step may be larger. */
 void cus_sizes_up(struct cus_plan *plan, const struct cus_segment *segment);
-/* This segment goes: its pace does not count any more. */
+/* The segment is about to be dropped: its pace and quota do not count in averages any more. */
 void cus_sizes_gone(struct cus_plan *plan, const struct cus_segment *segment);
-/* A step ended: are segments what the pace allows? */
+/* A step ended: decides from time to time whether all segments become stale. */
 void cus_sizes_settle(struct cus_plan *plan);
 
 #endif

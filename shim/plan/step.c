@@ -1,5 +1,6 @@
 /*
- * What a marker's grid says of its step, and what a mode makes of it. Pure functions.
+ * Finds a step's class from its marker's grid, and which kernels a mode allows in graphs of that
+ * class. Pure functions.
  */
 #include "shim/plan/step.h"
 
@@ -46,8 +47,8 @@ enum cus_step_class cus_step_classify(const struct cus_step_rule *rule, const ui
     return holds(&rule->uniform, grid, *tokens) ? CUS_STEP_UNIFORM : CUS_STEP_MIXED;
 }
 
-/* May such steps be one graph as a whole? What a graph of a uniform decode supports, one of single
- * tokens does as well. */
+/* May such a step be one graph as a whole? A kernel that allows graphs of uniform decodes also
+ * allows graphs of single tokens. */
 static bool whole(enum cus_step_class step, enum cus_policy weakest) {
     switch (weakest) {
     case CUS_POLICY_GRAPH:
@@ -64,7 +65,7 @@ static bool whole(enum cus_step_class step, enum cus_policy weakest) {
 
 const char *cus_step_runs_as(enum cus_mode mode, enum cus_step_class step,
                              enum cus_policy weakest) {
-    /* What an eager kernel may is what makes a step whole. */
+    /* If even an eager kernel may be in a graph, the step is one graph. */
     if (cus_step_allows(mode, step, weakest, CUS_POLICY_EAGER))
         return "full";
     return cus_step_allows(mode, step, weakest, CUS_POLICY_GRAPH) ? "piecewise" : "none";
@@ -90,7 +91,7 @@ bool cus_step_allows(enum cus_mode mode, enum cus_step_class step, enum cus_poli
     case CUS_MODE_OBSERVE:
     case CUS_MODE_EAGER:
     case CUS_MODE_PIECEWISE:
-    case CUS_MODE_VERIFY: /* never asked: another mode says what it looks at */
+    case CUS_MODE_VERIFY: /* never used here: verify uses another mode's answer */
         break;
     }
     return policy == CUS_POLICY_GRAPH;

@@ -1,6 +1,6 @@
 /*
- * Reads the values of a [step] section. Runs when the rules are loaded, on whatever thread asks for
- * them first; allocates nothing, holds no lock.
+ * Reads the values of a [step] section. rules.c calls it when the rules are loaded, on the thread
+ * that asks for them first. Allocates nothing, holds no lock.
  */
 #include "shim/plan/step_read.h"
 
@@ -13,7 +13,7 @@
 const char *const cus_step_keys[CUS_STEP_KEYS + 1] = {"marker", "tokens", "tokens_each", "uniform",
                                                       "single", "sizes",  NULL};
 
-/* By enum cus_step_subject and enum cus_step_compare. */
+/* In the order of enum cus_step_subject and enum cus_step_compare. */
 static const char *const subjects[] = {"x", "y", "z", "tokens", NULL};
 static const char *const dimensions[] = {"x", "y", "z", NULL};
 static const char *const compares[] = {"", "==", "!=", "<=", ">=", "<", ">", NULL};
@@ -25,14 +25,14 @@ void cus_step_defaults(struct cus_step_rule *rule) {
     rule->tokens_each = 1;
 }
 
-/* ---- segments of text ---- */
+/* ---- parts of a text ---- */
 
 static const char *behind_blanks(const char *at) {
     return at + strspn(at, " \t");
 }
 
-/* Decimal digits and the blanks around them. NULL: there are none, or too many; else what follows
- * them. */
+/* Reads decimal digits and the blanks around them. Returns what follows, or NULL if there are no
+ * digits or too many. */
 static const char *take_number(const char *at, uint32_t *out) {
     uint64_t value = 0;
     at = behind_blanks(at);
@@ -43,7 +43,7 @@ static const char *take_number(const char *at, uint32_t *out) {
     return at == from || value > UINT32_MAX ? NULL : behind_blanks(at);
 }
 
-/* Which of the words `bytes` of text are; -1: none. */
+/* The index of the word that the first `bytes` of text are; -1: none. */
 static int word_of(const char *text, size_t bytes, const char *const *words) {
     for (int i = 0; words[i]; i++)
         if (strlen(words[i]) == bytes && strncmp(words[i], text, bytes) == 0)
@@ -83,7 +83,8 @@ static bool take_condition(const char *text, struct cus_step_condition *out, con
 
 /* ---- sizes ---- */
 
-/* One entry: a number, first..last or first..last/stride. NULL, or what is wrong with it. */
+/* Reads an entry: a number, first..last or first..last/stride. Returns NULL, or what is wrong with
+ * it. */
 static const char *take_entry(const char *text, struct cus_step_sizes *out) {
     static const char none[] = "must be a number, first..last or first..last/stride";
     const char *at = take_number(text, &out->first);

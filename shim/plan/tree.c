@@ -1,8 +1,7 @@
 /*
- * The launch tree's nodes: arena, children.
- *
- * Runs under the lock of the engine that owns the tree. Allocates only when the tree grows, that is
- * while a path is new. Never calls the driver.
+ * The launch tree's nodes and their children, in an arena.
+ * The plan calls it under the lock of the engine that owns the tree. Allocates only when the tree
+ * grows, that is while a path is new. Never calls the driver.
  */
 #include "shim/plan/tree.h"
 
@@ -11,14 +10,14 @@
 #include "shim/base/hash.h"
 #include "shim/base/mem.h"
 
-/* A chunk has as many nodes as there are already, within these: few allocations for a large tree.
- */
+/* A new chunk has as many nodes as the tree has already, within these limits, so a large tree needs
+ * few allocations. */
 enum { CHUNK_NODES = 128, CHUNK_NODES_MAX = 1024, SLOTS = 64 };
 
-/* A node that is not in use has no parent. */
+/* A node without a parent is not in use. */
 struct cus_tree_chunk {
     struct cus_tree_chunk *next;
-    struct cus_node *nodes; /* behind this, in whole lines */
+    struct cus_node *nodes; /* behind this struct, aligned to cache lines */
     uint32_t used, n;
 };
 
@@ -82,7 +81,7 @@ static struct cus_tree_chunk *new_chunk(uint32_t n) {
     return chunk;
 }
 
-/* A node out of the arena, all zero; it is not taken from there yet. */
+/* Returns a free node, all zero; take_spare takes it out of the arena. */
 static struct cus_node *next_spare(struct cus_tree *tree) {
     struct cus_tree_chunk *chunk = tree->chunks;
     if (tree->spare)
@@ -100,8 +99,8 @@ static struct cus_node *next_spare(struct cus_tree *tree) {
     return &chunk->nodes[chunk->used];
 }
 
-/* Room for one more of the others: as many slots as there are of them, at least. Where there is no
- * memory for more, the lists get longer. */
+/* Grows the hash table to at least one slot per node in it. Without memory for a larger table, the
+ * lists get longer. */
 static bool make_slots(struct cus_tree *tree) {
     if (tree->n_others < tree->n_slots)
         return true;
@@ -162,7 +161,7 @@ void cus_tree_mark(struct cus_tree *tree, struct cus_node *node) {
     while (node != &tree->root && !node->marked) {
         node->marked = 1;
         if (node->join)
-            cus_tree_mark(tree, node->join); /* no alias itself: no deeper than this */
+            cus_tree_mark(tree, node->join); /* a join is no alias: the recursion is one deep */
         node = (struct cus_node *)(uintptr_t)node->key.parent;
     }
 }
@@ -183,7 +182,7 @@ static void take_out(struct cus_tree *tree, struct cus_node *node) {
     tree->n_others--;
 }
 
-/* Its parent does not lead to it any more. */
+/* Removes an unmarked node from its parent's children. */
 static void unlink_node(struct cus_node *node, void *context) {
     struct cus_tree *tree = context;
     struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
@@ -198,7 +197,7 @@ static void unlink_node(struct cus_node *node, void *context) {
     take_out(tree, node);
 }
 
-/* Where the first child goes another one takes its place: it is there that a look-up begins. */
+/* If the first child went, another child takes its place, since a look-up begins there. */
 static void become_first(struct cus_node *node, void *context) {
     struct cus_tree *tree = context;
     struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;

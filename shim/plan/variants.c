@@ -1,8 +1,7 @@
 /*
- * Keeping the variants of a segment in order, and finding them.
- *
- * Runs under the engine's lock, when a segment begins, is complete or was launched. Allocates where
- * a segment gets more than a few. Never calls the driver.
+ * Keeps the variants of a segment in order and finds them.
+ * The plan calls it under the engine's lock, when a segment begins, is complete or was launched.
+ * Allocates if a segment gets more than CUS_VARIANTS_FEW variants. Never calls the driver.
  */
 #include "shim/plan/variants.h"
 
@@ -21,9 +20,10 @@ static uint64_t key_of_place(struct cus_signature in, const uint32_t *dims) {
     return key;
 }
 
-/* ---- found ---- */
+/* ---- indexes ---- */
 
-/* What there is no memory for is not found: it is not launched any more, and goes in the end. */
+/* A variant that found no memory for its index entry is not found. It is not launched any more, and
+ * evicted in the end. */
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element)
 
@@ -43,7 +43,7 @@ static void lose_place(struct cus_segment *segment, struct cus_variant *variant)
     memset(&variant->by_place, 0, sizeof variant->by_place);
 }
 
-/* Of those with the same place the last one is found: thousands may begin alike. */
+/* Of several variants at one place the last one is found: thousands may begin alike. */
 static void find_by_place(struct cus_segment *segment, struct cus_variant *variant) {
     uint64_t key = key_of_place(variant->in, cus_image_op(variant->image, segment, 0)->dims);
     struct cus_variant *there;
@@ -91,7 +91,7 @@ struct cus_variant *cus_variants_of_place(const struct cus_segment *segment,
     return variant;
 }
 
-/* ---- in order ---- */
+/* ---- order ---- */
 
 static void take_out(struct cus_segment *segment, struct cus_variant *variant) {
     *(variant->newer ? &variant->newer->older : &segment->newest) = variant->older;
@@ -117,7 +117,7 @@ void cus_variants_add(struct cus_segment *segment, struct cus_variant *variant) 
         index_one(segment, variant);
 }
 
-/* Each has one that it was launched directly behind, the last time, and one that was behind it. */
+/* Unlinks the variant from the one launched just before it and the one launched just behind it. */
 static void unlink_time(struct cus_variant *variant) {
     if (variant->before)
         variant->before->behind = NULL;

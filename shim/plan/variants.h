@@ -1,7 +1,7 @@
 /*
- * The variants of a segment, in the order of their last launch. A few are looked through; where a
- * segment has more, they are found by their shapes, and by where the step is when they begin. Used
- * by the plan only; the caller holds the engine's lock.
+ * The variants of a segment, in the order of their last launch. Up to CUS_VARIANTS_FEW are searched
+ * one by one; more are found by hash, of their shapes, or of the place in the step where they
+ * begin. The plan's files use it under the engine's lock.
  */
 #ifndef CUSPLICE_PLAN_VARIANTS_H
 #define CUSPLICE_PLAN_VARIANTS_H
@@ -10,21 +10,21 @@
 
 enum { CUS_VARIANTS_FEW = 8 };
 
-/* It was built, or borrowed: it comes first, as if it had been launched. */
+/* The variant was built or borrowed: puts it first, as if it had been launched. */
 void cus_variants_add(struct cus_segment *segment, struct cus_variant *variant);
-/* It is the segment's no more. */
+/* Takes the variant out of the segment. */
 void cus_variants_remove(struct cus_plan *plan, struct cus_segment *segment,
                          struct cus_variant *variant);
-/* It was launched; `own` and `in` say as what and where. `moved`: these are others than the last
- * time. */
+/* The variant was launched and becomes the first one. `moved`: its `own` or `in` has changed since
+ * its last launch. */
 void cus_variants_launched(struct cus_plan *plan, struct cus_segment *segment,
                            struct cus_variant *variant, bool moved);
 
-/* One of these shapes; NULL: there is none. */
+/* A variant with these shapes; NULL: there is none. */
 struct cus_variant *cus_variants_of_shape(const struct cus_segment *segment,
                                           struct cus_signature own);
-/* Where there are more than a few: one that was launched behind such a beginning of a step last,
- * and whose first op had these dims; NULL: none is known. */
+/* If there are more than a few: the variant that was launched last behind this beginning of a step,
+ * and whose first op had these dims. NULL: none is known. */
 struct cus_variant *cus_variants_of_place(const struct cus_segment *segment,
                                           struct cus_signature in, const uint32_t *dims);
 
