@@ -12,6 +12,7 @@
 #include "shim/trace/file.h"
 
 #include "shim/base/forbid.h"
+#include "shim/stream/streams.h"
 
 enum {
     WRITES = 1024,    /* copies to the host that were not waited for */

@@ -13,6 +13,8 @@
 #include "shim/base/version.h"
 #include "shim/cache/cache.h"
 #include "shim/plan/advice.h"
+#include "shim/stream/access.h"
+#include "shim/stream/advice.h"
 #include "shim/stream/state.h"
 
 enum {
@@ -240,4 +242,14 @@ void cus_advice_facts(struct cus_stats_cache *out) {
         .written = __atomic_load_n(&saves, __ATOMIC_RELAXED),
         .in_file = __atomic_load_n(&in_file, __ATOMIC_RELAXED),
     };
+}
+
+/* ---- is the identity of code asked for? ---- */
+
+bool cus_engine_asks_code(void) {
+    return cus_advice_on();
+}
+
+bool cus_engine_asks_library(void) {
+    return cus_advice_on() || cus_rules_have(cus_rules(), CUS_PATTERN_LIB);
 }

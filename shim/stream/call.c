@@ -9,6 +9,10 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
+#include "shim/stream/live.h"
+#include "shim/stream/priority.h"
+#include "shim/stream/ranges.h"
+#include "shim/stream/trace.h"
 
 /* ---- the kind of an op ---- */
 
@@ -233,4 +237,9 @@ CUresult cus_call_timed(const struct cus_call *call) {
     CUresult result = cus_call_real(call);
     cus_live_sample(&cus_process.launch_samples, cus_clock_ns() - start);
     return result;
+}
+
+void cus_engine_copying(bool begins) {
+    CUS_TRACE(.what = CST_CALL_COPYING, .value = begins);
+    __atomic_add_fetch(&cus_process.copiers, begins ? 1u : ~0u, __ATOMIC_ACQ_REL);
 }

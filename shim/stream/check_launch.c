@@ -13,6 +13,8 @@
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
 #include "shim/verify/device.h"
 #include "shim/verify/gate.h"
 #include "shim/verify/report.h"
@@ -98,7 +100,7 @@ static bool wanted(const struct cus_variant *variant) {
 /* A stream that captures must not be asked about its work. A wait for a context with such a stream
  * spoils the capture. */
 static bool anybody_captures(void) {
-    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next)
+    for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
         if (cus_program_captures(context))
             return true;
     return false;

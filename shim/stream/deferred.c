@@ -13,8 +13,16 @@
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
+#include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/deferred.h"
+#include "shim/stream/fallback.h"
+#include "shim/stream/graphs.h"
+#include "shim/stream/live.h"
+#include "shim/stream/priority.h"
+#include "shim/stream/room.h"
 #include "shim/stream/trace.h"
+#include "shim/stream/why.h"
 
 /* Nothing is deferred or submitted any more: a thread that looks at `pending` need not wait. */
 static void nothing_pends(struct cus_engine *engine) {

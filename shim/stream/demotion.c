@@ -6,9 +6,11 @@
  * on program threads under the engine's lock, after an op that was issued eagerly. The functions
  * that see passed ops run without a lock and never call the driver.
  */
+#include "shim/stream/demotion.h"
 #include "shim/base/pays.h"
 #include "shim/plan/account.h"
 #include "shim/stream/state.h"
+#include "shim/stream/why.h"
 
 enum {
     /* A stream is judged after WINDOW_OPS ops and WINDOW_STEPS steps. If its steps do not end, it
@@ -62,29 +64,9 @@ enum {
     HEAD_TRIES = 3,
 };
 
-static uint64_t ops_of(const struct cus_engine *engine) {
-    const struct cus_counters *c = &engine->counters;
-    return c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY];
-}
-
-struct cus_account cus_demotion_account(const struct cus_engine *engine) {
-    const struct cus_counters *c = &engine->counters;
-    return (struct cus_account){
-        .ops = ops_of(engine),
-        .in_graphs = c->in_graphs,
-        .launches = c->graph_launches,
-        .patched = c->patched_nodes,
-        .built = engine->built_nodes,
-        .anew = engine->plan.built_anew,
-        .new_ops = engine->plan.new_nodes,
-        .warm_ops = engine->plan.warm_ops,
-        .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
-    };
-}
-
 void cus_demotion_start(struct cus_engine *engine) {
     engine->demotion = (struct cus_demotion_state){.credit = CREDIT, .window = WINDOW_OPS};
-    engine->demotion.last = cus_demotion_account(engine);
+    engine->demotion.last = cus_engine_account(engine);
     engine->demotion.arrived = engine->arrived;
     __atomic_store_n(&engine->demoted, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
@@ -237,11 +219,11 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
 
 void cus_demotion_decide(struct cus_engine *engine) {
     struct cus_demotion_state *demotion = &engine->demotion;
-    uint64_t ops = ops_of(engine) - demotion->last.ops;
+    uint64_t ops = cus_engine_account(engine).ops - demotion->last.ops;
     if (ops < demotion->window ||
         (engine->ended - demotion->steps < WINDOW_STEPS && ops < WINDOW_OPS_UNSYNCED))
         return;
-    struct cus_account now = cus_demotion_account(engine);
+    struct cus_account now = cus_engine_account(engine);
     struct cus_account window = cus_account_since(now, demotion->last);
     uint64_t arrived = engine->arrived - demotion->arrived;
     demotion->last = now;

@@ -9,9 +9,20 @@
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
+#include "shim/stream/building.h"
 #include "shim/stream/call.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/deferred.h"
+#include "shim/stream/demotion.h"
+#include "shim/stream/flush.h"
+#include "shim/stream/graphs.h"
+#include "shim/stream/ranges.h"
+#include "shim/stream/realtime.h"
+#include "shim/stream/registry.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
+#include "shim/stream/watchdog.h"
 
 static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call *call,
                                 bool *first) {
@@ -24,27 +35,6 @@ static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call
 }
 
 /* ---- may a segment begin? ---- */
-
-/* `captures` may be too high, so each stream in the list is asked (HAZARDS D5). */
-bool cus_program_captures(struct cus_context *context) {
-    if (!__atomic_load_n(&context->captures, __ATOMIC_ACQUIRE))
-        return false;
-    bool open = false;
-    cus_lock_take(&context->lock);
-    uint32_t n = context->captures, kept = 0;
-    for (uint32_t i = 0; i < n && i < sizeof context->capturing / sizeof *context->capturing; i++) {
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        CUresult result = cus_process.driver->cuStreamIsCapturing(context->capturing[i], &status);
-        if (!CUS_HAZARD(D5) || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-            (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
-            context->capturing[kept++] = context->capturing[i];
-            open = true;
-        }
-    }
-    __atomic_store_n(&context->captures, kept, __ATOMIC_RELEASE);
-    cus_lock_give(&context->lock);
-    return open;
-}
 
 #ifdef CUS_CHECKS
 void cus_engine_check(const struct cus_engine *engine) {
@@ -498,7 +488,7 @@ static CUresult carry_out(struct cus_call *call) {
         cus_lock_take(&engine->lock);
         /* Before the lock was taken, another thread may have closed the engine because a context
          * died, and given the object to another stream. */
-        if (cus_registry_current(thread))
+        if (cus_streams_current(thread))
             break;
         cus_engine_unlock(engine);
     }

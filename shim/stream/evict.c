@@ -3,9 +3,13 @@
  * theirs. Runs on program threads at the end of a step, no lock held. It takes one engine's lock at
  * a time, and only if the lock is free. It costs two loads while memory suffices.
  */
+#include "shim/stream/evict.h"
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
+#include "shim/stream/access.h"
+#include "shim/stream/advice.h"
+#include "shim/stream/fallback.h"
 #include "shim/stream/state.h"
 
 enum {

@@ -6,6 +6,7 @@
 #include "shim/stream/state.h"
 
 #include "shim/base/forbid.h"
+#include "shim/stream/fallback.h"
 
 void cus_fallback(enum cus_fallback why) {
     __atomic_add_fetch(&cus_process.counters.fallbacks[why], 1, __ATOMIC_RELAXED);

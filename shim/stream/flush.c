@@ -3,28 +3,23 @@
  * Runs on program threads inside hooks with no engine lock held, and takes one engine lock at a
  * time (HAZARDS B5).
  */
+#include "shim/stream/flush.h"
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
+#include "shim/stream/access.h"
+#include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/deferred.h"
+#include "shim/stream/demotion.h"
+#include "shim/stream/evict.h"
+#include "shim/stream/graphs.h"
+#include "shim/stream/registry.h"
+#include "shim/stream/reserve.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
-
-/* Makes the engine's context current around its driver calls. The watchdog or another thread may
- * have another current context, or none. */
-bool cus_context_enter(CUcontext wanted, bool *pushed) {
-    CUcontext current = NULL;
-    *pushed = false;
-    if (cus_process.driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted)
-        return true;
-    *pushed = cus_process.driver->cuCtxPushCurrent_v2(wanted) == CUDA_SUCCESS;
-    return *pushed;
-}
-
-void cus_context_leave(bool pushed) {
-    CUcontext popped;
-    if (CUS_HAZARD(B14) && pushed)
-        cus_process.driver->cuCtxPopCurrent_v2(&popped);
-}
+#include "shim/stream/why.h"
 
 void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                       enum cus_cut cut) {
@@ -138,7 +133,7 @@ static CUcontext current_context(void) {
 }
 
 static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext current) {
-    return cus_registry_peek(&cus_thread_self, *stream, current);
+    return cus_streams_peek(&cus_thread_self, *stream, current);
 }
 
 /* Can the call begin work on its stream that runs for long? */
@@ -210,7 +205,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         flush_stream(stream, row, CUS_BREAK_API);
     if (scope == CUS_SCOPE_C || scope == CUS_SCOPE_CT) {
         CUcontext current = current_context();
-        struct cus_context *context = current ? cus_registry_context(current) : NULL;
+        struct cus_context *context = current ? cus_streams_context(current) : NULL;
         if (context)
             flush_all(context, false, row, CUS_BREAK_SYNC);
     }

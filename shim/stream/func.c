@@ -12,6 +12,8 @@
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 #include "shim/plan/name.h"
+#include "shim/stream/fallback.h"
+#include "shim/stream/origins.h"
 #include "shim/stream/state.h"
 
 enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };

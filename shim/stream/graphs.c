@@ -3,12 +3,15 @@
  * on the thread that completes a segment or flushes, with the engine's lock held and its context
  * current; builds hold the build lock too. Calls the driver.
  */
+#include "shim/stream/graphs.h"
 #include "shim/base/cancel.h"
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
+#include "shim/stream/advice.h"
+#include "shim/stream/fallback.h"
 #include "shim/stream/state.h"
 
 /* ---- the memory budget ---- */
@@ -49,7 +52,7 @@ void cus_graphs_drop_stream(struct cus_engine *engine) {
     engine->capture_refused = false;
 }
 
-static bool have_capture_stream(struct cus_engine *engine) {
+bool cus_graphs_capture_stream(struct cus_engine *engine) {
     const struct cus_driver *driver = cus_process.driver;
     if (engine->capture_stream || engine->capture_refused)
         return engine->capture_stream != NULL;
@@ -99,7 +102,7 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     if (room)
         why = CUS_FALLBACK_CAPTURE;
     bool built =
-        room && have_capture_stream(engine) &&
+        room && cus_graphs_capture_stream(engine) &&
         cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, clock_ns, &exec, &why);
     cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
@@ -129,85 +132,6 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     return variant;
 }
 
-/* ---- room in the driver's pools ---- */
-
-/* The kind of kernel with the most params that any graph may hold; NULL: none. */
-static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
-    const struct cus_kind *largest = NULL;
-    for (const struct cus_segment *segment = plan->segments; segment; segment = segment->next) {
-        for (uint32_t i = 0; i < segment->n; i++) {
-            const struct cus_kind *kind = segment->places[i].kind;
-            if (kind->type == CUS_OP_LAUNCH && !kind->n_attrs && !kind->cooperative &&
-                kind->deferrable && __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE) &&
-                (!largest || kind->param_bytes > largest->param_bytes))
-                largest = kind;
-        }
-    }
-    return largest;
-}
-
-/* Values of a launch that is captured and never issued: the smallest grid, params of zeros. */
-static struct cus_values *never_launched(const struct cus_kind *kind) {
-    struct cus_values *values = cus_mem_alloc(cus_values_bytes(kind));
-    if (!values)
-        return NULL;
-    for (unsigned i = 0; i < CUS_DIMS; i++)
-        values->dims[i] = i < 3 ? kind->cluster[i] + !kind->cluster[i]
-                                : __atomic_load_n(&kind->shapes[0][i], __ATOMIC_RELAXED);
-    return values;
-}
-
-/* A thread that destroys or builds while another one sleeps in a copy may sleep too (HAZARDS
- * A16). */
-static bool somebody_copies(void) {
-    return CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE);
-}
-
-struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n,
-                                    uint64_t until_ns) {
-    struct cus_exec *made[CUS_WANTED];
-    struct cus_freed room = {0, 0};
-    const struct cus_kind *kind = largest_kind(&engine->plan);
-    struct cus_values *values = kind ? never_launched(kind) : NULL;
-    uint64_t start = cus_clock_ns();
-    int cancel = cus_cancel_off();
-    bool going = values && have_capture_stream(engine);
-    for (uint32_t i = 0; going && i < n && i < CUS_WANTED; i++) {
-        bool late = room.graphs && cus_clock_ns() >= until_ns;
-        if (late || !cus_room_settle(engine->context, until_ns) || somebody_copies())
-            break;
-        struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
-        enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
-        for (uint32_t k = 0; ops && k < nodes[i]; k++)
-            ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, values};
-        going = ops && cus_graphs_fit(room.nodes + nodes[i]) &&
-                cus_exec_build(cus_process.driver, engine->capture_stream, ops, nodes[i], NULL,
-                               &made[room.graphs], &why);
-        cus_mem_free(ops);
-        if (!going && why != CUS_FALLBACK_NO_MEMORY) /* a lack of memory counts itself */
-            cus_fallback(why);
-        room.graphs += going;
-        room.nodes += going ? nodes[i] : 0;
-    }
-    __atomic_store_n(&cus_process.pools_hold, true, __ATOMIC_RELAXED);
-    bool copies = somebody_copies();
-    for (uint32_t i = 0; i < room.graphs; i++) {
-        if (copies)
-            cus_exec_put_off(&engine->dropped, made[i]);
-        else
-            cus_exec_destroy(cus_process.driver, made[i]);
-    }
-    if (copies) { /* destroyed later; their room is counted then */
-        engine->context->room.graphs = engine->context->room.nodes = 0;
-        room = (struct cus_freed){0, 0};
-    }
-    cus_cancel_back(cancel);
-    cus_mem_free(values);
-    engine->counters.build_ns += cus_clock_ns() - start;
-    engine->built_nodes += room.nodes; /* the stream's account is charged */
-    return room;
-}
-
 /* ---- destroying ---- */
 
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
@@ -221,7 +145,7 @@ void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
 /* A thread that destroys a graph while another one sleeps in a copy would sleep too, in the middle
  * of a launch (HAZARDS A16). */
 void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
-    if (!engine->dropped || (!must && somebody_copies()))
+    if (!engine->dropped || (!must && cus_somebody_copies()))
         return;
     bool alive =
         !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;

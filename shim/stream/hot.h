@@ -10,7 +10,11 @@
 #define CUSPLICE_STREAM_HOT_H
 
 #include "shim/base/hazard.h"
+#include "shim/stream/demotion.h"
+#include "shim/stream/ranges.h"
+#include "shim/stream/registry.h"
 #include "shim/stream/state.h"
+#include "shim/stream/streams.h"
 #include "shim/trace/record.h"
 
 /* Process state, profilers and captures are not asked about here. They allowed the segment to begin
@@ -55,7 +59,7 @@ CUS_HOT bool cus_hot_try(struct cus_engine *engine) {
 }
 /* Does the engine still serve that stream, and does no other op go first? Engine lock held. */
 CUS_HOT bool cus_hot_good(const struct cus_engine *engine) {
-    return __builtin_expect(cus_registry_current(&cus_thread_self), 1) &&
+    return __builtin_expect(cus_streams_current(&cus_thread_self), 1) &&
            __builtin_expect(!CUS_HAZARD(B4) || !engine->blocking || cus_hot_untied(engine), 1);
 }
 CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
@@ -413,7 +417,7 @@ CUS_HOT struct cus_engine *cus_hot_may_pass(CUstream handle, enum cus_abi abi,
         return NULL;
     *left = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     if (!*left || thread->ref.handle != handle || thread->ref.abi != abi ||
-        !cus_registry_current(thread) ||
+        !cus_streams_current(thread) ||
         __atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) != 1 ||
         __atomic_load_n(&cus_process.never_defer, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&cus_process.build_now, __ATOMIC_RELAXED) & CUS_PRIORITY_NOW ||

@@ -16,7 +16,9 @@
 #include "shim/api/api.h"
 #include "shim/base/clock.h"
 #include "shim/stats/page.h"
+#include "shim/stream/live.h"
 #include "shim/stream/state.h"
+#include "shim/stream/why.h"
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449 /* Linux 5.16, on every architecture */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/base/mem.h"
+#include "shim/stream/origins.h"
 #include "shim/stream/state.h"
 
 struct origin {

@@ -5,6 +5,11 @@
  */
 #include "shim/base/hazard.h"
 #include "shim/stream/call.h"
+#include "shim/stream/demotion.h"
+#include "shim/stream/flush.h"
+#include "shim/stream/priority.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 
 /* Flushes what goes first: ops deferred by this thread, ops on the legacy stream, and ops that
@@ -13,7 +18,7 @@ static void flush_before_passing(struct cus_thread *thread, const struct cus_cal
                                  CUcontext current, struct cus_context *context) {
     thread->away = true;
     cus_flush_own(thread);
-    struct cus_engine *engine = cus_registry_peek(thread, call->stream, current);
+    struct cus_engine *engine = cus_streams_peek(thread, call->stream, current);
     if (engine) {
         cus_flush_ties(thread, engine);
         cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
@@ -47,7 +52,7 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
         cus_flush_everything(spinner ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
     CUcontext current = context ? context->handle : NULL;
-    bool untracked = !engine && !cus_registry_peek(&cus_thread_self, call->stream, current);
+    bool untracked = !engine && !cus_streams_peek(&cus_thread_self, call->stream, current);
     if (untracked)
         cus_room_begins(call->stream, current);
     CUresult result = cus_call_real(call);
@@ -61,7 +66,7 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
 }
 
 CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current, bool on) {
-    struct cus_context *context = on ? cus_registry_context(current) : NULL;
+    struct cus_context *context = on ? cus_streams_context(current) : NULL;
     if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
         flush_before_passing(thread, call, current, context);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);

@@ -10,6 +10,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/graph/relax.h"
+#include "shim/stream/ranges.h"
 #include "shim/stream/trace.h"
 
 enum { RANGES_FIRST = 64, RANGES_MAX = 8192 };

@@ -11,6 +11,8 @@
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
+#include "shim/stream/fallback.h"
+#include "shim/stream/realtime.h"
 #include "shim/stream/state.h"
 
 enum {
@@ -30,6 +32,12 @@ static struct {
 } urgent;
 
 /* Raises the watchdog above `urgency` and all threads that the process has now. */
+static bool (*raise_watchdog)(int priority); /* set at start */
+
+void cus_realtime_start(bool (*raise)(int priority)) {
+    raise_watchdog = raise;
+}
+
 static bool rise(int urgency) {
     int highest;
     cus_thread_urgent(CUS_URGENCY_NONE + 1, &highest);
@@ -37,7 +45,7 @@ static bool rise(int urgency) {
         highest = urgency;
     /* The watchdog cannot run above a thread of SCHED_DEADLINE, which cannot start threads
      * either. */
-    if (highest >= HIGHEST || !cus_watchdog_ready() || !cus_watchdog_raise(highest + 1))
+    if (highest >= HIGHEST || !raise_watchdog(highest + 1))
         return false;
     __atomic_store_n(&urgent.above, highest + 1, __ATOMIC_RELEASE);
     CUS_LOG_ONCE(CUS_INFO, "stream", "a real-time thread launches: the watchdog runs above it");

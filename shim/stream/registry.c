@@ -5,9 +5,6 @@
  * registry lock. The driver is only asked for identities, and a stream that captures only whether
  * it captures (HAZARDS D7).
  */
-/* For keys of two words. uthash's own hash works byte by byte. */
-#define HASH_FUNCTION(key, bytes, hash) ((hash) = hash_of_key(key))
-
 #include <string.h>
 
 #include "shim/base/hash.h"
@@ -16,72 +13,19 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
+#include "shim/stream/advice.h"
+#include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/deferred.h"
+#include "shim/stream/demotion.h"
+#include "shim/stream/graphs.h"
+#include "shim/stream/hangs.h"
+#include "shim/stream/registry.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
+#include "shim/stream/why.h"
 
-struct cus_process cus_process;
-const char cus_no_stream;
-__thread struct cus_thread cus_thread_self
-    __attribute__((tls_model("initial-exec"))) = {.cached_stream = {CUS_NO_STREAM, CUS_NO_STREAM}};
-
-/* The handle alone names a stream, whichever context is current when it is used (HAZARDS A2). Only
- * the legacy stream differs from context to context. */
-struct stream_key {
-    CUcontext context; /* NULL except for the legacy stream */
-    CUstream handle;
-};
-
-struct stream_entry {
-    struct stream_key key;
-    struct cus_engine *engine; /* NULL: nothing is deferred on this stream */
-    UT_hash_handle hh;
-};
-
-static struct cus_lock registry_lock = CUS_LOCK_OF(CUS_RANK_REGISTRY);
-static struct stream_entry *streams;      /* registry_lock */
-static struct cus_context *contexts;      /* registry_lock for changes; entries are never freed */
-static struct cus_engine *closed_engines; /* registry_lock: objects to be used again */
-
-static unsigned hash_of_key(const void *at) {
-    const struct stream_key *key = at;
-    uint64_t hash = cus_hash_pointer(key->handle);
-    hash = cus_hash_second(hash ^ hash >> 32 ^ (uint64_t)(uintptr_t)key->context);
-    return (unsigned)(hash >> 32);
-}
-
-static struct stream_key key_of(CUcontext context, CUstream handle) {
-    return (struct stream_key){handle == CU_STREAM_LEGACY ? context : NULL,
-                               CUS_HAZARD(A1) ? handle : CU_STREAM_LEGACY};
-}
-
-struct cus_context *cus_registry_context(CUcontext handle) {
-    struct cus_thread *thread = &cus_thread_self;
-    if (!handle)
-        return NULL;
-    if (thread->last_context && thread->last_context->handle == handle)
-        return thread->last_context;
-    cus_lock_take(&registry_lock);
-    struct cus_context *context = contexts;
-    while (context && context->handle != handle)
-        context = context->next;
-    if (!context && (context = cus_mem_alloc(sizeof *context))) {
-        CUS_LOCK_RANK(&context->lock, CUS_RANK_CONTEXT);
-        context->handle = handle;
-        context->number = cus_process.n_contexts + 1;
-        context->next = contexts;
-        contexts = context;
-        __atomic_add_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);
-    }
-    cus_lock_give(&registry_lock);
-    thread->last_context = context;
-    return context;
-}
-
-struct cus_context *cus_registry_contexts(void) {
-    cus_lock_take(&registry_lock);
-    struct cus_context *first = contexts;
-    cus_lock_give(&registry_lock);
-    return first;
-}
+static struct cus_engine *closed_engines; /* cus_registry_lock: objects to be used again */
 
 static bool is_green(CUstream stream) {
     const struct cus_driver *driver = cus_process.driver;
@@ -94,51 +38,6 @@ void cus_registry_forget_device(struct cus_context *context) {
     __atomic_store_n(&context->hangs, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&context->gpu, 0, __ATOMIC_RELAXED);
     cus_room_forget(context);
-}
-
-/* GPU and driver pairs on which small graphs are reported to hang (HAZARDS A27). */
-static const struct {
-    int major, minor;          /* compute capability */
-    int from_version, version; /* as cuDriverGetVersion says; both included */
-} known_hangs[] = {
-    {10, 3, 13000, 13000}, /* B300, driver 580: two small graphs a step beside a copy */
-};
-
-/* Context current. False if the driver does not answer. */
-static bool is_known_to_hang(void) {
-    const struct cus_driver *driver = cus_process.driver;
-    CUdevice device;
-    int major, minor, version;
-    if (!driver->cuDeviceGetAttribute || !driver->cuDriverGetVersion ||
-        driver->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
-        driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                     device) != CUDA_SUCCESS ||
-        driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                     device) != CUDA_SUCCESS ||
-        driver->cuDriverGetVersion(&version) != CUDA_SUCCESS)
-        return false;
-    for (size_t i = 0; i < sizeof known_hangs / sizeof known_hangs[0]; i++)
-        if (major == known_hangs[i].major && minor == known_hangs[i].minor &&
-            version >= known_hangs[i].from_version && version <= known_hangs[i].version)
-            return true;
-    return false;
-}
-
-/* Asked once per context, and again after a context died whose address another context may have
- * now. */
-static bool graphs_hang(struct cus_context *context) {
-    enum { UNKNOWN, NO, YES };
-    int known = __atomic_load_n(&context->hangs, __ATOMIC_RELAXED);
-    if (known == UNKNOWN) {
-        known = is_known_to_hang() ? YES : NO;
-        __atomic_store_n(&context->hangs, known, __ATOMIC_RELAXED);
-    }
-    if (known == YES)
-        CUS_LOG_ONCE(
-            CUS_WARN, "stream",
-            "nothing is deferred on this GPU: with this driver graphs are reported to hang "
-            "there (trust_driver = yes to try)");
-    return known == YES;
 }
 
 /* A stream may be used while another context is current. Graphs for the stream would then be built
@@ -210,7 +109,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
     engine->step_new = engine->plan.new_nodes;
     engine->building.length = 0;
-    engine->building.began = cus_demotion_account(engine);
+    engine->building.began = cus_engine_account(engine);
     cus_build_allow(engine);
     cus_demotion_start(engine);
     cus_room_stream_made(engine);
@@ -227,7 +126,7 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     struct cus_relaxed relaxed = cus_relax(driver);
     if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS &&
         !(CUS_HAZARD(B10) && is_green(handle)) &&
-        (!CUS_HAZARD(A27) || cus_options()->trust_driver || !graphs_hang(context)) &&
+        (!CUS_HAZARD(A27) || cus_options()->trust_driver || !cus_graphs_hang(context)) &&
         (engine = new_engine()))
         set_up(engine, context, handle, flags);
     cus_relax_end(driver, relaxed);
@@ -238,7 +137,7 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
 
 /* An engine serves its own context only: its graphs are of no use in another. Registry lock
  * held. */
-static struct cus_engine *engine_for(const struct stream_entry *entry,
+static struct cus_engine *engine_for(const struct cus_stream_entry *entry,
                                      const struct cus_context *context) {
     if (!entry || !entry->engine || (CUS_HAZARD(A2) && entry->engine->context != context))
         return NULL;
@@ -247,7 +146,7 @@ static struct cus_engine *engine_for(const struct stream_entry *entry,
 
 /* Notes a look-up that the thread may use until the epoch moves. An entry does not change while it
  * exists. A stream without an entry may get one from any thread. Registry lock held. */
-static void note_found(struct cus_thread *thread, const struct stream_entry *entry,
+static void note_found(struct cus_thread *thread, const struct cus_stream_entry *entry,
                        const struct cus_context *context) {
     thread->cached_engine = engine_for(entry, context);
     thread->none = entry && !thread->cached_engine;
@@ -255,12 +154,10 @@ static void note_found(struct cus_thread *thread, const struct stream_entry *ent
 }
 
 static void find_or_make(struct cus_thread *thread, struct cus_context *context, CUstream handle) {
-    struct stream_key key = key_of(context->handle, handle);
-    struct stream_entry *entry;
-    cus_lock_take(&registry_lock);
-    HASH_FIND(hh, streams, &key, sizeof key, entry);
+    cus_lock_take(&cus_registry_lock);
+    struct cus_stream_entry *entry = cus_streams_find(context->handle, handle);
     note_found(thread, entry, context);
-    cus_lock_give(&registry_lock);
+    cus_lock_give(&cus_registry_lock);
     if (entry)
         return;
     /* Flags and id are asked below, and that would spoil an open capture (seen with driver 580). So
@@ -272,23 +169,12 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
         return;
     if (!belongs_to(handle, context->handle))
         return;
-    cus_lock_take(&registry_lock);
-    HASH_FIND(hh, streams, &key, sizeof key, entry);
-    if (!entry && (entry = cus_mem_alloc(sizeof *entry))) {
-        bool added = true;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
-        entry->key = key;
-        HASH_ADD(hh, streams, key, sizeof entry->key, entry);
-        if (added) {
-            entry->engine = make_engine(context, handle);
-        } else {
-            cus_mem_free(entry);
-            entry = NULL;
-        }
-    }
+    cus_lock_take(&cus_registry_lock);
+    entry = cus_streams_find(context->handle, handle);
+    if (!entry && (entry = cus_streams_add(context->handle, handle)))
+        entry->engine = make_engine(context, handle);
     note_found(thread, entry, context);
-    cus_lock_give(&registry_lock);
+    cus_lock_give(&cus_registry_lock);
 }
 
 static struct cus_known_stream *known_at(struct cus_thread *thread, CUstream handle, uint32_t i) {
@@ -339,7 +225,7 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
                                         CUcontext context) {
     if (!context || (CUS_HAZARD(B2) && cus_ref_is_per_thread(ref)))
         return NULL;
-    struct cus_context *owner = cus_registry_context(context);
+    struct cus_context *owner = cus_streams_context(context);
     if (!owner)
         return NULL;
     uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
@@ -354,21 +240,6 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
     return thread->cached_engine;
 }
 
-struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
-                                     CUcontext context) {
-    if (cus_registry_found(thread, ref, context))
-        return thread->none ? thread->elsewhere : thread->cached_engine;
-    if (!context || cus_ref_is_per_thread(ref))
-        return NULL;
-    struct stream_key key = key_of(context, cus_ref_handle(ref));
-    struct stream_entry *entry;
-    cus_lock_take(&registry_lock);
-    HASH_FIND(hh, streams, &key, sizeof key, entry);
-    struct cus_engine *engine = entry ? entry->engine : NULL;
-    cus_lock_give(&registry_lock);
-    return engine;
-}
-
 bool cus_registry_same(struct cus_engine *engine) {
     uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
     if (engine->epoch == epoch)
@@ -380,27 +251,6 @@ bool cus_registry_same(struct cus_engine *engine) {
         return false;
     engine->epoch = epoch;
     return true;
-}
-
-/* Registry lock held. */
-static void remove_entry(struct stream_key key) {
-    struct stream_entry *entry;
-    HASH_FIND(hh, streams, &key, sizeof key, entry);
-    if (entry) {
-        HASH_DEL(streams, entry);
-        cus_mem_free(entry);
-    }
-}
-
-void cus_registry_forget(struct cus_stream_ref ref, CUcontext context) {
-    struct stream_key key = key_of(context, cus_ref_handle(ref));
-    struct stream_entry *entry;
-    cus_lock_take(&registry_lock);
-    HASH_FIND(hh, streams, &key, sizeof key, entry);
-    if (entry && !entry->engine)
-        remove_entry(key);
-    cus_lock_give(&registry_lock);
-    __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
 /* Adds what the plan knows of steps of a class to what the process knows. List lock held. */
@@ -443,12 +293,12 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_room_stream_goes(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
 
-    cus_lock_take(&registry_lock);
-    remove_entry(key_of(engine->context->handle, engine->handle));
+    cus_lock_take(&cus_registry_lock);
+    cus_streams_remove(engine->context->handle, engine->handle);
     if (cus_context_legacy(engine->context) == engine)
         __atomic_store_n(&engine->context->legacy, NULL, __ATOMIC_RELEASE);
     engine->next_free = closed_engines;
     closed_engines = engine;
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
-    cus_lock_give(&registry_lock);
+    cus_lock_give(&cus_registry_lock);
 }

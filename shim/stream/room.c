@@ -14,6 +14,10 @@
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
+#include "shim/stream/access.h"
+#include "shim/stream/fallback.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 
 /* Beside a kernel that runs until the host stops it, a call that enlarges a pool never returns, and
@@ -72,7 +76,7 @@ static bool says_complete(CUstream stream) {
     return done;
 }
 
-static bool complete(const struct cus_engine *engine) {
+bool cus_room_complete(const struct cus_engine *engine) {
     bool pushed;
     if (!cus_context_enter(engine->context->handle, &pushed))
         return false;
@@ -228,7 +232,7 @@ static bool idle(struct cus_context *context) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0, at = room->busy < n ? room->busy : 0; i < n; i++, at = (at + 1) % n) {
         const struct cus_engine *engine = cus_process.engines[at];
-        if (engine->askable && engine->context == context && !complete(engine)) {
+        if (engine->askable && engine->context == context && !cus_room_complete(engine)) {
             room->busy = at;
             return false;
         }
@@ -250,7 +254,7 @@ void cus_room_stream_goes(struct cus_engine *engine) {
 
 void cus_room_stream_destroyed(const struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
-    if (engine->askable && !complete(engine))
+    if (engine->askable && !cus_room_complete(engine))
         add_untracked((struct cus_untracked){.context = engine->context->handle});
     cus_lock_give(&cus_process.build_lock);
 }
@@ -269,7 +273,7 @@ void cus_room_forget(struct cus_context *context) {
 }
 
 /* Subtracts what the program has made since the last look. */
-static void look_at_program(struct cus_room *room) {
+void cus_room_look_at_program(struct cus_room *room) {
     uint32_t graphs = __atomic_load_n(&cus_process.made_graphs, __ATOMIC_RELAXED);
     uint32_t made = graphs + __atomic_load_n(&cus_process.made_streams, __ATOMIC_RELAXED);
     if (!room->begun) {
@@ -285,7 +289,7 @@ static void look_at_program(struct cus_room *room) {
 }
 
 /* The destroyed graphs are no longer running: their room is free again. */
-static void take_freed(struct cus_engine *engine) {
+void cus_room_take_freed(struct cus_engine *engine) {
     struct cus_room *room = &engine->context->room;
     room->graphs += engine->freed.graphs;
     room->nodes += engine->freed.nodes;
@@ -315,16 +319,16 @@ bool cus_room_for(struct cus_engine *engine, uint32_t nodes) {
         return false;
     if (!CUS_HAZARD(G5) || cus_options()->trust_driver)
         return true;
-    look_at_program(&engine->context->room);
+    cus_room_look_at_program(&engine->context->room);
     if (has_room(engine, nodes))
         return true;
     /* Dropped graphs make room once their work has ended. */
-    if (engine->freed.graphs && complete(engine))
-        take_freed(engine);
+    if (engine->freed.graphs && cus_room_complete(engine))
+        cus_room_take_freed(engine);
     if (has_room(engine, nodes))
         return true;
     if (idle(engine->context)) {
-        take_freed(engine);
+        cus_room_take_freed(engine);
         return true;
     }
     want(engine, nodes);
@@ -349,83 +353,6 @@ bool cus_room_settle(struct cus_context *context, uint64_t until_ns) {
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
     return true;
-}
-
-/* The room made existed all at once, beside the living graphs. Room that was free before is part of
- * it, so the larger number holds. */
-static void hold_room(struct cus_room *room, struct cus_freed made, bool had_stream) {
-    room->graphs -= !had_stream && room->graphs; /* the capture stream may have taken one */
-    room->graphs = made.graphs > room->graphs ? made.graphs : room->graphs;
-    room->nodes = made.nodes > room->nodes ? made.nodes : room->nodes;
-}
-
-/* Sets when room is made again and how long to wait then. If the wait failed, the next wait is
- * longer. If nothing ran but no room was made, no known kernel can fill the graphs, so the pause
- * doubles. */
-static void plan_next(struct cus_wanted *wanted, bool settled, bool made, uint64_t waited_ns,
-                      uint64_t now) {
-    uint64_t most = IN_VAIN_MAX_MS * UINT64_C(1000000);
-    uint64_t pause = waited_ns * (made ? AGAIN : IN_VAIN);
-    if (!made && (settled || wanted->settle == SETTLE_MAX_NS) && pause < wanted->pause * 2)
-        pause = wanted->pause * 2;
-    if (!made && pause < IN_VAIN_NS)
-        pause = IN_VAIN_NS;
-    if (made && wanted->settle > SETTLE_NS)
-        wanted->settle /= 2;
-    if (!settled && wanted->settle < SETTLE_MAX_NS)
-        wanted->settle *= 2;
-    wanted->n = 0;
-    wanted->pause = pause < most ? pause : most;
-    wanted->retry = now + wanted->pause;
-}
-
-/* Build lock and engine's lock held. */
-static void make_room(struct cus_engine *engine) {
-    struct cus_context *context = engine->context;
-    struct cus_wanted *wanted = &context->wanted;
-    uint64_t began = cus_clock_ns();
-    if (began < wanted->retry)
-        return;
-    wanted->settle += wanted->settle ? 0 : SETTLE_NS;
-    /* Other threads are held up soon; otherwise the GPU might never be idle. */
-    bool has_priority = cus_build_takes_priority(0);
-    bool made = false, settled = cus_room_settle(context, began + wanted->settle);
-    uint64_t waited_ns = cus_clock_ns() - began;
-    if (settled) {
-        bool had_stream = engine->capture_stream != NULL;
-        struct cus_freed room =
-            cus_graphs_reserve(engine, wanted->nodes, wanted->n, cus_clock_ns() + RESERVE_NS);
-        hold_room(&context->room, room, had_stream);
-        made = room.graphs > 0;
-    }
-    uint64_t now = cus_clock_ns();
-    cus_build_had_priority(has_priority, 0, now - began);
-    plan_next(wanted, settled, made, waited_ns, now);
-}
-
-/* The thread is not cancelled here, because it holds locks and the program's call is over. */
-void cus_room_waited(struct cus_engine *engine) {
-    bool pushed;
-    uint32_t wanted = __atomic_load_n(&engine->context->wanted.n, __ATOMIC_RELAXED);
-    if ((!wanted && !engine->freed.graphs) ||
-        __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER ||
-        __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) || !cus_lock_try(&engine->lock))
-        return;
-    int cancel = cus_cancel_off();
-    if (!engine->closed && !engine->pending && !cus_program_captures(engine->context) &&
-        cus_context_enter(engine->context->handle, &pushed)) {
-        if (cus_lock_try(&cus_process.build_lock)) {
-            look_at_program(&engine->context->room);
-            if (engine->freed.graphs && complete(engine))
-                take_freed(engine);
-            if (engine->context->wanted.n)
-                make_room(engine);
-            cus_lock_give(&cus_process.build_lock);
-        }
-        cus_context_leave(pushed);
-    }
-    cus_engine_unlock(engine);
-    cus_cancel_back(cancel);
 }
 
 /* ---- out of memory ---- */

@@ -349,122 +349,38 @@ static inline struct cus_engine *cus_walk_pending(struct cus_walk *walk) {
     return NULL;
 }
 
-/* ---- registry.c ---- */
+/* ---- counts ---- */
 
-static inline struct cus_engine *cus_context_legacy(const struct cus_context *context) {
-    return __atomic_load_n(&context->legacy, __ATOMIC_ACQUIRE);
+/* Ops that came, by the engine's counters. Engine lock held. */
+static inline uint64_t cus_engine_ops(const struct cus_engine *engine) {
+    uint64_t ops = 0;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        ops +=
+            engine->counters.ops[type] + __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
+    return ops;
 }
-
-/* The engine of this stream, made when first seen. NULL if nothing is ever deferred on the stream:
- * a per-thread stream, one of a green context or of a context that is not current, one that
- * captures. NULL also without a context. `context` is the current context. */
-struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_stream_ref ref,
-                                        CUcontext context);
-/* The thread goes to a stream that it looked up lately, in the same context and epoch; the effect
- * is that of a new look-up. False: the thread does not remember the stream. */
-bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref);
-/* The engine of this stream, made in any context; NULL if there is none. */
-struct cus_engine *cus_registry_peek(const struct cus_thread *thread, struct cus_stream_ref ref,
-                                     CUcontext context);
-/* A stream without an engine is destroyed: clears what is noted of it and what threads remember. */
-void cus_registry_forget(struct cus_stream_ref ref, CUcontext context);
-/* Does the thread's last look-up still hold? Called under the lock of the engine found; the answer
- * holds until that lock is given back. */
-static inline bool cus_registry_current(const struct cus_thread *thread) {
-    return thread->epoch == __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+static inline struct cus_account cus_engine_account(const struct cus_engine *engine) {
+    const struct cus_counters *c = &engine->counters;
+    return (struct cus_account){
+        .ops = c->ops[CUS_OP_LAUNCH] + c->ops[CUS_OP_MEMSET] + c->ops[CUS_OP_COPY],
+        .in_graphs = c->in_graphs,
+        .launches = c->graph_launches,
+        .patched = c->patched_nodes,
+        .built = engine->built_nodes,
+        .anew = engine->plan.built_anew,
+        .new_ops = engine->plan.new_nodes,
+        .warm_ops = engine->plan.warm_ops,
+        .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
+    };
 }
-/* Did the thread look up this stream in this context last, and does the answer still hold? */
-static inline bool cus_registry_found(const struct cus_thread *thread, struct cus_stream_ref ref,
-                                      CUcontext context) {
-    return (thread->cached_engine || thread->none) && cus_registry_current(thread) &&
-           thread->ref.handle == ref.handle && thread->ref.abi == ref.abi &&
-           thread->context == context;
-}
-static inline struct cus_engine *cus_registry_find(struct cus_thread *thread,
-                                                   struct cus_stream_ref ref, CUcontext context) {
-    return cus_registry_found(thread, ref, context) ? thread->cached_engine
-                                                    : cus_registry_look_up(thread, ref, context);
-}
-struct cus_context *cus_registry_context(CUcontext context);
-/* A context has died. The next context at its address may be on another GPU. */
-void cus_registry_forget_device(struct cus_context *context);
-/* All contexts seen so far, linked by `next`. Entries are never freed. */
-struct cus_context *cus_registry_contexts(void);
-/* Is the engine's stream still the one that the engine was made for? Engine lock held. */
-bool cus_registry_same(struct cus_engine *engine);
-static inline bool cus_ref_is_per_thread(struct cus_stream_ref ref) {
-    return ref.handle == CU_STREAM_PER_THREAD || (!ref.handle && ref.abi == CUS_ABI_PTSZ);
-}
-/* NULL and 0x1 mean the same stream in the legacy ABI (HAZARDS B3). */
-static inline CUstream cus_ref_handle(struct cus_stream_ref ref) {
-    return ref.handle || !CUS_HAZARD(B3) ? ref.handle : CU_STREAM_LEGACY;
-}
-static inline bool cus_ref_is_legacy(struct cus_stream_ref ref) {
-    return !cus_ref_is_per_thread(ref) && cus_ref_handle(ref) == CU_STREAM_LEGACY;
-}
-/* Stores this engine's segment list unless the stored one had more ops in graphs. Engine lock
- * held. */
-void cus_registry_keep_list(struct cus_engine *engine);
-/* Drops an engine's plan and private stream; the object will serve another stream. The context is
- * still alive. Engine lock held, nothing pending. */
-void cus_registry_close(struct cus_engine *engine);
-
-/* ---- demotion.c ---- */
-
-/* What became of the stream's ops so far. Engine lock held. */
-struct cus_account cus_demotion_account(const struct cus_engine *engine);
-/* The engine begins to serve a stream. Engine lock held. */
-void cus_demotion_start(struct cus_engine *engine);
-/* Demotes the stream if it is time to judge it and graphs do not pay. Called with the engine lock
- * held, after an op was issued alone and recorded. */
-void cus_demotion_decide(struct cus_engine *engine);
-/* cus_demoted_head: a step of a demoted stream began with these ops. cus_demoted_step_end: a step
- * of a demoted stream has ended; engine lock held. */
-void cus_demoted_head(struct cus_engine *engine, uint64_t head);
-void cus_demoted_step_end(struct cus_engine *engine);
-/* A demoted stream's ops repeat. `left`: ops that it was to let pass still. */
-void cus_demoted_repeats(struct cus_engine *engine, uint64_t left);
-/* Adds one op to the step's head. If two threads do so at once, the head is missed. */
-static inline void cus_demoted_begins(struct cus_engine *engine, uint32_t left, uint64_t op) {
-    uint64_t head = cus_head_add(__atomic_load_n(&engine->head, __ATOMIC_RELAXED), op);
-    __atomic_store_n(&engine->head, head, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->head_left, left - 1, __ATOMIC_RELAXED);
-    if (left == 1)
-        cus_demoted_head(engine, head);
-}
-/* Counts one op of a stream that lets `left` more ops pass. `f`: the function of a launch. If two
- * threads count at once, one op may be counted twice, which does no harm. */
-static inline __attribute__((always_inline)) void
-cus_demoted_op(struct cus_engine *engine, uint64_t left, enum cus_op_type type, const void *f) {
-    uint64_t op = type == CUS_OP_LAUNCH ? (uintptr_t)f : type;
-    __atomic_store_n(&engine->demoted, left - 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);
-    uint32_t head_left = __atomic_load_n(&engine->head_left, __ATOMIC_RELAXED);
-    if (__builtin_expect(head_left, 0))
-        cus_demoted_begins(engine, head_left, op);
-    if (CUS_PAYS(REPEAT) && __builtin_expect(cus_repeat_feed(&engine->repeat, op), 0))
-        cus_demoted_repeats(engine, left);
-}
-/* The same without a function call. False: a call is needed, and nothing was done. */
-static inline __attribute__((always_inline)) bool cus_demoted_op_only(struct cus_engine *engine,
-                                                                      uint64_t left,
-                                                                      enum cus_op_type type,
-                                                                      const void *f) {
-    uint64_t op = type == CUS_OP_LAUNCH ? (uintptr_t)f : type;
-    if (__builtin_expect(__atomic_load_n(&engine->head_left, __ATOMIC_RELAXED), 0) ||
-        (CUS_PAYS(REPEAT) && !cus_repeat_feed_only(&engine->repeat, op)))
-        return false;
-    __atomic_store_n(&engine->demoted, left - 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&engine->passed[type], 1, __ATOMIC_RELAXED);
-    return true;
+/* Ends a run. True: ops were issued in graphs since the last run ended. Engine lock held. */
+static inline bool cus_run_ended(struct cus_engine *engine) {
+    bool some = engine->counters.in_graphs != engine->cut_at;
+    engine->cut_at = engine->counters.in_graphs;
+    return some;
 }
 
-/* ---- engine.c ---- */
-
-/* Does the program have an open capture in this context? */
-bool cus_program_captures(struct cus_context *context);
-
-/* ---- kinds.c (kinds.h): the parts that read an engine or a context ---- */
+/* ---- kinds of an engine or a context ---- */
 
 /* Kinds are about to be freed. Engine lock held. */
 static inline void cus_engine_forget_kinds(struct cus_engine *engine) {
@@ -482,250 +398,12 @@ cus_kinds_may_know(const struct cus_context *context, const void *handle) {
            handle;
 }
 
-/* ---- origins.c ---- */
+/* ---- copies ---- */
 
-enum { CUS_FILE_NAME = 256 }; /* longest file name without folders, with its final NUL */
-
-/* Notes that code was loaded from this file (NULL: from none) with this hash (0: none), or that
- * `made` was made from `from`. False: no memory for the note. */
-bool cus_origins_loaded(const void *code, const char *file, uint64_t hash);
-bool cus_origins_made(const void *made, const void *from);
-void cus_origins_gone(const void *code);
-/* Writes the name of the file that this function or kernel is from. NULL: none is known. */
-const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]);
-
-/* A hash of the code that the function or kernel is from, equal in every process; 0: not known. */
-uint64_t cus_origins_code(const void *handle);
-
-/* ---- advice.c: the signature cache ---- */
-
-/* Reads the cache file, if one is wanted. Called once, when the engine starts. */
-void cus_advice_load(void);
-bool cus_advice_on(void);
-/* NULL: no advice of earlier runs. */
-struct cus_advice *cus_advice_get(void);
-/* The seed of the path signatures of a stream's plan. The context is current. */
-uint64_t cus_advice_seed(struct cus_context *context, const struct cus_plan_limits *limits);
-/* A graph was built because of advice. */
-void cus_advice_built(void);
-/* For reports. Leaves *out alone if there is no cache. */
-void cus_advice_facts(struct cus_stats_cache *out);
-/* Stores what this engine's segments say before they are dropped. Engine lock held. */
-void cus_advice_keep(const struct cus_engine *engine);
-
-/* ---- ranges.c ---- */
-
-enum cus_family {
-    CUS_FAMILY_UNKNOWN,
-    CUS_FAMILY_DEVICE,
-    CUS_FAMILY_POOL,
-    CUS_FAMILY_VIRTUAL, /* mapped by cuMemMap */
-    CUS_FAMILY_HOST
-};
-/* The kind of memory at [address, address + bytes). The range must lie in one range that CUDA
- * allocated or registered, or in mappings that touch (HAZARDS C4, C6). */
-enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
-void cus_ranges_forget(void);
-static inline uint32_t cus_ranges_epoch(void) {
-    return __atomic_load_n(&cus_process.memory_epoch, __ATOMIC_ACQUIRE);
+/* A thread that destroys or builds while another one sleeps in a copy may sleep too (HAZARDS
+ * A16). */
+static inline bool cus_somebody_copies(void) {
+    return CUS_HAZARD(A16) && __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE);
 }
-
-/* ---- why.c ---- */
-
-/* Ops that came, by the engine's counters. Engine lock held. */
-static inline uint64_t cus_engine_ops(const struct cus_engine *engine) {
-    uint64_t ops = 0;
-    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
-        ops +=
-            engine->counters.ops[type] + __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
-    return ops;
-}
-/* A step ended. Updates which step was the first in graphs. Engine lock held. */
-void cus_step_covered(struct cus_engine *engine);
-
-/* Ends a run. True: ops were issued in graphs since the last run ended. Engine lock held. */
-static inline bool cus_run_ended(struct cus_engine *engine) {
-    bool some = engine->counters.in_graphs != engine->cut_at;
-    engine->cut_at = engine->counters.in_graphs;
-    return some;
-}
-/* Passed ops, which no other counter has. */
-uint64_t cus_why_let_pass(void);
-/* Keeps the facts of the engine's graphs for reports before they are dropped. Engine lock held. */
-void cus_why_keep_segments(struct cus_engine *engine);
-
-/* ---- live.c: the page for `cusplice top`. All of it runs on the watchdog's thread except
- * cus_live_place, cus_live_end and cus_live_sample ---- */
-
-/* Chooses where the page is to be. Called by the program's thread that starts the watchdog. */
-void cus_live_place(void);
-void cus_live_start(void);
-/* Answers a reader, if there is one. */
-void cus_live_look(void);
-/* Waits until *word differs from `value` or a reader asks. May also return without a reason. */
-void cus_live_wait(uint32_t *word, uint32_t value);
-/* The process ends: removes the page. */
-void cus_live_end(void);
-void cus_live_sample(struct cus_samples *samples, uint64_t ns);
-
-/* ---- lifetime.c ---- */
-
-/* Takes the engine's lock. At exit only if that does not take too long; false if it does. */
-bool cus_engine_take_in_time(struct cus_engine *engine);
-
-/* ---- fallback.c ---- */
-
-/* Counts a fallback and logs it the first time. */
-void cus_fallback(enum cus_fallback why);
-
-/* ---- deferred.c: everything that issues deferred ops. Engine lock held, the engine's context
- * current ---- */
-
-/* Issues the deferred ops one by one. */
-void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
-                        enum cus_cut cut, enum cus_eager counted);
-/* Launches the complete segment, or issues its ops one by one if that fails. Returns the result for
- * the call of the last op. */
-CUresult cus_deferred_fire(struct cus_engine *engine);
-/* Waits for a submitted segment. If it could not be launched, its ops are issued one by one. */
-void cus_deferred_settle(struct cus_engine *engine);
-/* Destroys a graph that the plan drops (cus_plan_drop_fn), after the submitted segment is out. */
-void cus_deferred_drop_exec(void *engine, struct cus_exec *exec);
-/* The context is dead, so the deferred ops can never be issued: counts them and notes a late
- * error. */
-void cus_deferred_lose(struct cus_engine *engine);
-
-/* ---- graphs.c: engine lock held, the engine's context current ---- */
-
-/* Does the memory budget have room for a graph of this many nodes? */
-bool cus_graphs_fit(uint32_t nodes);
-/* Builds a graph of the complete segment from the ops that are being issued (HAZARDS A15). NULL:
- * failed; `no_room` tells if memory was missing. Build lock held. */
-struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
-/* Drops a graph. The graph is destroyed later if a thread may sleep in a copy now. */
-void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
-/* Destroys the private stream on which graphs are captured. */
-void cus_graphs_drop_stream(struct cus_engine *engine);
-/* Makes room in the driver's pools for graphs of these node counts: builds such graphs, each while
- * nothing runs in the context, and destroys them. Stops at `until_ns`. Returns the room made. Build
- * lock held. */
-struct cus_freed cus_graphs_reserve(struct cus_engine *engine, const uint32_t *nodes, uint32_t n,
-                                    uint64_t until_ns);
-/* Destroys the dropped graphs. With `must`, also while a thread may sleep in a copy. */
-void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must);
-
-/* ---- flush.c ---- */
-
-/* Issues what this engine defers, from any thread. Takes the lock and makes the context current. */
-void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break reason,
-                      enum cus_cut cut);
-/* The same with the engine lock held. */
-void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break reason,
-                      enum cus_cut cut);
-/* Issues what this thread defers, on whichever stream. */
-void cus_flush_own(struct cus_thread *thread);
-/* Issues what every engine of the process defers: for a call that may wait, or that must come
- * last. */
-void cus_flush_everything(unsigned cause, enum cus_break reason);
-/* The same, but takes every lock whatever `pending` says. For use after a change that forbids
- * deferral: a thread may have decided to defer just before the change. */
-void cus_flush_for_certain(unsigned cause, enum cus_break reason);
-/* Makes a context current around driver calls, if another one is current. cus_context_leave undoes
- * that. */
-bool cus_context_enter(CUcontext wanted, bool *pushed);
-void cus_context_leave(bool pushed);
-/* Issues what must precede an op or call on `engine` by legacy ordering and program order (HAZARDS
- * B4, B6). No lock held. */
-void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
-
-/* ---- building.c ---- */
-
-/* A step begins: sets its build quota. Engine lock held. */
-void cus_build_allow(struct cus_engine *engine);
-/* Does the build quota of this step still allow this many nodes? The first build of a step is
- * always allowed, whatever its size. */
-bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
-/* A graph was built and launched for the first time. The call took `ns`. Of these, the build waited
- * `waited_ns` before it could begin. Engine lock held. */
-void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,
-                    bool advised);
-/* A build failed after `ns`, which says nothing about the time of a build. Engine lock held. */
-void cus_build_failed(struct cus_engine *engine, uint32_t nodes, uint64_t ns, bool advised);
-/* At process start: the first builds have priority, as nothing is known of other threads. */
-void cus_build_start(void);
-/* Called with the build lock held around a build of this many nodes, or around making room (0).
- * Returns whether other threads wait at once; the second call ends that, with the time taken. */
-bool cus_build_takes_priority(uint32_t nodes);
-void cus_build_had_priority(bool now, uint32_t nodes, uint64_t ns);
-/* Lets a build with priority go first, before this thread issues an op or a graph. Waits at most
- * `most_ns`, and a few times for one build. A caller without a lock gives the thread's
- * `build_waits`, a holder of an engine lock the engine's. False: did not wait. */
-bool cus_build_wait(struct cus_build_waits *build_waits, uint64_t most_ns);
-static inline bool cus_build_yield(struct cus_build_waits *build_waits, uint64_t most_ns) {
-    return __builtin_expect(__atomic_load_n(&cus_process.build_now, __ATOMIC_RELAXED), 0) &&
-           cus_build_wait(build_waits, most_ns);
-}
-
-/* ---- room.c ---- */
-
-/* May a graph of this many nodes be built now without a wait for the GPU? True if there is room or
- * nothing runs. Otherwise the graph is noted as wanted. Build lock and engine lock held. */
-bool cus_room_for(struct cus_engine *engine, uint32_t nodes);
-/* A graph of this many nodes is built: takes its room. */
-void cus_room_take(struct cus_engine *engine, uint32_t nodes);
-/* Waits until nothing runs in the current context `context`, until `until_ns` at most. Build lock
- * held. */
-bool cus_room_settle(struct cus_context *context, uint64_t until_ns);
-/* The host has waited: takes back freed room and makes room for wanted graphs. No lock held. */
-void cus_room_waited(struct cus_engine *engine);
-/* The engine begins to serve a stream; the stream or its context is about to go. */
-void cus_room_stream_made(struct cus_engine *engine);
-void cus_room_stream_goes(struct cus_engine *engine);
-/* The program is about to destroy this stream, perhaps while work runs on it. */
-void cus_room_stream_destroyed(const struct cus_engine *engine);
-/* Work begins on an untracked stream of this context. Called both before and after the call that
- * begins it, because a wait for the context may begin in between. */
-void cus_room_begins(struct cus_stream_ref stream, CUcontext context);
-/* Work begins on unknown streams of this context (NULL: of any). Called only before: a wait for the
- * context that begins in between forgets it. */
-void cus_room_begins_elsewhere(CUcontext context);
-/* The thread has waited for its own per-thread stream. */
-void cus_room_waited_own(CUcontext context);
-/* An untracked stream is about to be destroyed. NULL: a context with all its streams is. */
-void cus_room_untracked_destroyed(CUstream handle, CUcontext context);
-/* The context at this address may soon be another one: its room is unknown. */
-void cus_room_forget(struct cus_context *context);
-/* Does nothing run in this context? No lock held. */
-bool cus_room_idle(struct cus_context *context);
-/* Waits until nothing runs in the context, for a second at most. No lock held. */
-bool cus_room_await_idle(struct cus_context *context);
-
-/* ---- evict.c ---- */
-
-/* If memory for a stream was refused, drops what idle streams hold, a little at a time. Called at
- * the end of a step, no lock held. */
-void cus_evict_idle(void);
-
-/* ---- watchdog.c ---- */
-
-/* Is the watchdog's thread running, or could it be started? Without it nothing is deferred. */
-bool cus_watchdog_ready(void);
-/* A thread began to defer ops: wakes the watchdog if it sleeps. True: the watchdog slept. */
-bool cus_watchdog_kick(void);
-/* Returns once the watchdog is outside the driver. It stays out until released (HAZARDS B14). */
-void cus_watchdog_hold(void);
-void cus_watchdog_release(void);
-void cus_watchdog_stop(void);
-/* Gives the watchdog's thread this real-time priority. False: no thread, or not permitted. */
-bool cus_watchdog_raise(int priority);
-
-/* ---- realtime.c ---- */
-
-/* May this thread defer ops? Only if the watchdog will run whatever the thread does. Engine lock
- * held. */
-bool cus_realtime_allows(struct cus_thread *thread);
-/* Looks at all threads now and then, on the watchdog's thread. True: real-time threads may keep the
- * watchdog from running; nothing is deferred, and it must look again. */
-bool cus_realtime_look(void);
 
 #endif

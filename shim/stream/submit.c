@@ -13,6 +13,7 @@
 #include "shim/base/processors.h"
 #include "shim/base/thread.h"
 #include "shim/graph/relax.h"
+#include "shim/stream/access.h"
 #include "shim/stream/state.h"
 #include "shim/stream/virtual.h"
 

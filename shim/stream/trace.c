@@ -10,6 +10,8 @@
 #include "shim/api/api.h"
 #include "shim/base/mem.h"
 #include "shim/base/uthash.h"
+#include "shim/stream/origins.h"
+#include "shim/stream/streams.h"
 
 /* A stream or a kind that has no object which could keep its number. */
 struct key {
@@ -88,7 +90,7 @@ static void forget(enum gone what, const void *handle) {
 /* ---- streams ---- */
 
 static uint32_t context_number(CUcontext context) {
-    struct cus_context *known = context ? cus_registry_context(context) : NULL;
+    struct cus_context *known = context ? cus_streams_context(context) : NULL;
     return known ? known->number : 0;
 }
 
@@ -119,7 +121,7 @@ static uint32_t stream_number(struct cus_stream_ref ref, CUcontext context) {
     uint32_t now = __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE);
     struct cus_thread *thread = &cus_thread_self;
     struct cus_engine *engine =
-        cus_registry_found(thread, ref, context) ? thread->cached_engine : NULL;
+        cus_streams_found(thread, ref, context) ? thread->cached_engine : NULL;
     if (at.epoch == now && at.context == context && at.ref.handle == ref.handle &&
         at.ref.abi == ref.abi && (at.known || !engine))
         return at.number;
@@ -235,7 +237,7 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
 
 /* The kind of an op without a kind: what can be said without its params. */
 static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
-    struct cus_context *context = current ? cus_registry_context(current) : NULL;
+    struct cus_context *context = current ? cus_streams_context(current) : NULL;
     uint8_t elem = call->type == CUS_OP_MEMSET ? (uint8_t)call->memset->elem : 0;
     uint8_t form = call->type == CUS_OP_COPY ? (uint8_t)call->copy->form : 0;
     bool launch = call->type == CUS_OP_LAUNCH;

@@ -5,10 +5,14 @@
  * nothing is deferred. It takes the gate, then one engine lock if that is free: its holder is
  * issuing work itself. It calls the driver; it also serves live.c and realtime.c.
  */
+#include "shim/stream/watchdog.h"
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/thread.h"
+#include "shim/stream/flush.h"
+#include "shim/stream/live.h"
+#include "shim/stream/realtime.h"
 #include "shim/stream/state.h"
 #include "shim/stream/virtual.h"
 #include "shim/verify/gate.h"
@@ -125,6 +129,8 @@ bool cus_watchdog_kick(void) {
 }
 
 bool cus_watchdog_raise(int priority) {
+    if (!cus_watchdog_ready())
+        return false;
     cus_lock_take(&self_lock);
     bool raised = alive && cus_thread_raise(self, priority);
     cus_lock_give(&self_lock);

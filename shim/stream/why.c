@@ -7,7 +7,10 @@
 #include <stdio.h>
 
 #include "shim/stats/tally.h"
+#include "shim/stream/access.h"
+#include "shim/stream/advice.h"
 #include "shim/stream/state.h"
+#include "shim/stream/why.h"
 
 /* The largest segments that went with their stream, context or code. */
 static struct cus_report_segment kept[CUS_REPORT_SEGMENTS]; /* list_lock */

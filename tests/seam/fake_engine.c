@@ -6,6 +6,8 @@
 #include "shim/api/api.h"
 #include "shim/stream/state.h"
 #include "tests/seam/seam_log.h"
+#include "shim/stream/demotion.h"
+#include "shim/stream/registry.h"
 
 static const char *abi_name(enum cus_abi abi) {
     return abi == CUS_ABI_PTSZ ? "ptsz" : "legacy";

@@ -27,5 +27,5 @@ uint64_t last_engine_built(void) {
 }
 
 uint64_t last_engine_anew(void) {
-    return cus_demotion_account(last_engine()).anew;
+    return cus_engine_account(last_engine()).anew;
 }

@@ -1,6 +1,10 @@
 #include "tests/unit/stream/held_locks.h"
 
 #include "shim/stream/state.h"
+#include "shim/stream/priority.h"
+#include "shim/stream/registry.h"
+#include "shim/stream/streams.h"
+#include "shim/stream/watchdog.h"
 
 void hold_gate(void (*meanwhile)(void)) {
     cus_watchdog_hold();
@@ -10,8 +14,8 @@ void hold_gate(void (*meanwhile)(void)) {
 
 void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void)) {
     struct cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    struct cus_engine *engine = cus_registry_peek(&cus_thread_self, ref, context);
-    struct cus_context *of = cus_registry_context(context);
+    struct cus_engine *engine = cus_streams_peek(&cus_thread_self, ref, context);
+    struct cus_context *of = cus_streams_context(context);
     cus_lock_take(&engine->lock);
     cus_lock_take(&of->lock);
     meanwhile();

@@ -1,6 +1,7 @@
 #include "tests/unit/stream/hot_call.h"
 
 #include "shim/stream/hot.h"
+#include "shim/stream/streams.h"
 
 /* The parts of the hot path, put together as hook/ops.c puts them. */
 static bool hot_parts(CUfunction f, struct cus_dims dims, void **params) {
@@ -90,7 +91,7 @@ void hot_writes(struct hot_memory written[2]) {
 }
 
 void no_room(void) {
-    for (struct cus_context *context = cus_registry_contexts(); context; context = context->next) {
+    for (struct cus_context *context = cus_streams_contexts(); context; context = context->next) {
         context->room = (struct cus_room){
             .begun = true,
             .program_made = cus_process.made_streams + cus_process.made_graphs,
