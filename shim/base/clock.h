@@ -1,6 +1,6 @@
 /*
- * The library's clock: nanoseconds since some moment before the process began; never goes back.
- * Served by the vDSO, about 20 ns.
+ * The library's clock: nanoseconds since some moment before the process began. Never goes back. The
+ * vDSO serves it in about 20 ns.
  */
 #ifndef CUSPLICE_BASE_CLOCK_H
 #define CUSPLICE_BASE_CLOCK_H
@@ -13,7 +13,7 @@
 
 #define CUS_CLOCK_IS_VIRTUAL true
 
-/* For tools that play a recorded program again (stream/virtual.h): it is what they say it is. */
+/* For tools that replay a recorded program (stream/virtual.h): the tool sets this clock. */
 extern uint64_t cus_virtual_ns;
 
 static inline uint64_t cus_clock_ns(void) {
@@ -34,11 +34,13 @@ static inline uint64_t cus_clock_unseen_ns(void) {
 
 static inline uint64_t cus_clock_ns(void) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock, hence cannot touch errno */
+    clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock, so it cannot change
+                                           * errno */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What graphs took to build, since this was asked last, that the clock did not show. */
+/* The time that building graphs took since the last call and that the clock did not show. Not 0
+ * only in tools that set the clock. */
 static inline uint64_t cus_clock_unseen_ns(void) {
     return 0;
 }
