@@ -4,13 +4,13 @@
  * side trusts the other: the library reads only `asked`, as a number that moves or does not; a
  * viewer copies the page and uses only the copy (cus_page_read).
  *
- *   file      FOLDER/cusplice-UID-PID, mode 0600, CUS_PAGE_BYTES long
- *   FOLDER    $XDG_RUNTIME_DIR if it is the user's own and nobody else may enter it, else /dev/shm
- *   asking    a viewer moves `asked` and wakes it as a futex
- *   answer    the library writes the facts and then moves `answers`; without viewers it writes
- * nothing seq       odd while facts are written. A reader that finds the same even number before
- * and after its read has facts of one moment access    pread and pwrite on both sides, so that a
- * file that is cut short ends no process
+ *   file    FOLDER/cusplice-UID-PID, mode 0600, CUS_PAGE_BYTES long
+ *   FOLDER  $XDG_RUNTIME_DIR if it is the user's own and nobody else may enter it, else /dev/shm
+ *   asking  a viewer moves `asked` and wakes it as a futex
+ *   answer  the library writes the facts, then moves `answers`; without viewers nothing is written
+ *   seq     odd while facts are written. A reader that finds the same even number before and
+ *           after its read has facts of one moment
+ *   access  pread and pwrite on both sides, so that a file cut short ends no process
  */
 #ifndef CUSPLICE_STATS_PAGE_H
 #define CUSPLICE_STATS_PAGE_H
