@@ -49,10 +49,10 @@ void cus_problem_warn(void *context, const struct cus_problem *problem);
 
 /*
  * Calls `setting` for each setting and each section head of a source, in order. Settings below an
- * invalid head are left out. Calls `problem`, which may be NULL, for each problem of the reading
- * itself: a file that cannot be read, a line that is invalid, an unknown section, an unknown
- * CUSPLICE_ variable. A problem follows the head of its section. The system's and the user's file
- * may be absent; the file that CUSPLICE_CONFIG names may not.
+ * invalid head are left out. Calls `problem` (may be NULL) for each problem of the reading itself:
+ * an unreadable file, an invalid line, an unknown section, an unknown CUSPLICE_ variable. A problem
+ * follows the head of its section. The system's and the user's file may be absent; the file that
+ * CUSPLICE_CONFIG names may not.
  */
 typedef void cus_setting_fn(void *context, const struct cus_setting *setting);
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,

@@ -38,9 +38,9 @@ bool cus_file_is(int fd, const struct cus_file_id *id) {
     return cus_file_identify(fd, &now) && now.device == id->device && now.inode == id->inode;
 }
 
-/* If the program closed 0, 1 or 2, open returns this number, and the program's output would go
- * into our file. So the descriptor moves above 2. Another thread may have reused the low number
- * meanwhile; then the number is not closed. */
+/* If the program closed 0, 1 or 2, open may return this number, and the program's output would
+ * go into the library's file. So the descriptor moves above 2. Another thread may have reused the
+ * low number meanwhile; then the number is not closed. */
 static int above(int fd) {
     struct cus_file_id id;
     if (fd < 0 || fd > STDERR_FILENO)

@@ -1,6 +1,6 @@
 /*
  * Keeps the configuration of `kernel<<<...>>>(arguments)`. nvcc's host code gives it to a shared
- * runtime and the kernel's stub fetches it back; the two calls take longer than the rest of a
+ * runtime, and the kernel's stub fetches it back. These two calls take longer than the rest of a
  * matched launch. The thread keeps the configuration here only if a stub of the same object is
  * known to fetch it here. Any thread, at any depth; takes a lock only for a place that calls for
  * the first time. Each thread has its own frames.

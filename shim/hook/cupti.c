@@ -214,9 +214,9 @@ static int find_library(struct dl_phdr_info *info, size_t bytes, void *context) 
     return 1;
 }
 
-/* Finds the function to which the caller would be bound without this library. First comes the
- * next export in the global scope; then what the caller's own dependencies have (PyTorch opens
- * its libraries locally, and a process may hold several versions of CUPTI); then any mapped
+/* Finds the function to which the caller would be bound without this library: the next export in
+ * the global scope. If there is none, the caller's own dependencies decide, since PyTorch opens
+ * its libraries locally and a process may hold several versions of CUPTI. Last comes any mapped
  * CUPTI. */
 void *cus_cupti_real(int which, const void *caller) {
     int error = errno;

@@ -1,10 +1,10 @@
 /*
- * Answers cudaGetDevice by cuCtxGetDevice. Frameworks ask a shared runtime for the thread's device
- * several times per op, and the runtime takes two locks around the same question to the driver: 16
- * in place of 44 to 52 ns on an H200. The library learns, per place in the program, that the
- * runtime's number of a device is the driver's (HAZARDS E13). It calls the runtime, which sets its
- * last error, if no context is current, the device is new, or the driver answers anything else. Any
- * thread, at any depth. Takes a lock only to learn.
+ * Answers cudaGetDevice by cuCtxGetDevice (16 in place of 44 to 52 ns on an H200). Frameworks ask
+ * for the device several times per op, and the runtime takes two locks around the same question to
+ * the driver. The library learns per place in the program that both number the device alike
+ * (HAZARDS E13). If no context is current, the device is new, or the driver answers anything else,
+ * the runtime answers and sets its last error. Any thread, at any depth. Takes a lock only to
+ * learn.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/base/hazard.h"

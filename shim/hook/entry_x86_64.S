@@ -5,11 +5,6 @@
  * A stub puts its number into r11 and jumps to one of two common parts. In r11 alone neither callers
  * nor callees expect a value. If the state is below ON, both parts go straight to the real
  * function.
- *
- *   cus_jump    saves every register that a prototype may use (six integer registers, rax for
- *               variadic calls, r10, xmm0 to xmm7) and calls C. Then it jumps to the real
- *               function with the stack as it was, so that function returns to the caller.
- *   cus_around  for rows of at most six integer or pointer arguments. C makes the real call.
  */
 #include "shim/hook/entry.h"
 
@@ -46,6 +41,14 @@ cus_hook_\symbol:
     cus_end \symbol
     .endm
 
+/*
+ * The two common parts:
+ *
+ *   cus_jump    saves every register that a prototype may use (six integer registers, rax for
+ *               variadic calls, r10, xmm0 to xmm7) and calls C. Then it jumps to the real
+ *               function with the stack as it was, so that function returns to the caller.
+ *   cus_around  for rows of at most six integer or pointer arguments. C makes the real call.
+ */
 #define JUMP(symbol) cus_stub symbol, cus_jump
 #define AROUND(symbol) cus_stub symbol, cus_around
 /* As JUMP in any state: a setting that the program makes before cuInit still holds after it. */
@@ -219,9 +222,9 @@ cus_slow:
 
 /*
  * dlsym(handle, name). The real dlsym finds by its return address for which object it searches
- * (RTLD_NEXT, RTLD_DEFAULT). For names that are not ours, this code therefore jumps to the real
- * dlsym with the frame as it came. Names that may be ours begin with cu[A-Z], cup, cud or __cud;
- * for these, cus_dlsym_decide decides.
+ * (RTLD_NEXT, RTLD_DEFAULT). For names without a hook, this code therefore jumps to the real
+ * dlsym with the frame as it came. Names that may have a hook begin with cu[A-Z], cup, cud or
+ * __cud; for these, cus_dlsym_decide decides.
  */
     .p2align 4
     .globl dlsym

@@ -132,7 +132,7 @@ static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_loo
     cus_lock_give(&cus_runtime_lock);
 }
 
-/* True: the hook shall learn from this call. For a context that differs from the known one, only
+/* True: the hook must learn from this call. For a context that differs from the known one, only
  * if the thread is known to work in that context. Never inside another such call, since the
  * outer call would then see several launches. */
 static bool watches(const struct cus_runtime_look *look, CUstream stream, enum cus_abi abi) {

@@ -75,7 +75,7 @@ static bool is_unbound(const struct around *around, const ElfW(Sym) * symbol, ui
     return symbol->st_shndx == SHN_UNDEF && segment && segment->p_flags & PF_X;
 }
 
-/* Where a slot that holds `word` shall lead; `word` itself if the slot is right. */
+/* What a slot that holds `word` must hold; `word` itself if the slot is right. */
 static void *driver_here(const struct around *around, const ElfW(Sym) * symbol, const char *name,
                          void *word) {
     if (cus_real_holds(word))

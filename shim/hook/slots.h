@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /*
- * Examines the objects that were loaded since the last call: changes their slots so that they lead
+ * Examines the objects that were loaded since the last call. Changes their slots so that they lead
  * to this library, and looks for libraries with a private route to the GPU (routes.c). Returns why
  * nothing may be deferred any more, or NULL; the text stays valid. Only after cus_real_find
  * returned true. If nothing was loaded, the call reads one counter of the loader. `from_open`: the

@@ -3,14 +3,6 @@
  * (stream/live.c), and `cusplice top` reads it (tools/cli). The two share only this header. Neither
  * side trusts the other: the library reads only `asked`, as a number that moves or does not; a
  * viewer copies the page and uses only the copy (cus_page_read).
- *
- *   file    FOLDER/cusplice-UID-PID, mode 0600, CUS_PAGE_BYTES long
- *   FOLDER  $XDG_RUNTIME_DIR if it is the user's own and nobody else may enter it, else /dev/shm
- *   asking  a viewer moves `asked` and wakes it as a futex
- *   answer  the library writes the facts, then moves `answers`; without viewers nothing is written
- *   seq     odd while facts are written. A reader that finds the same even number before and
- *           after its read has facts of one moment
- *   access  pread and pwrite on both sides, so that a file cut short ends no process
  */
 #ifndef CUSPLICE_STATS_PAGE_H
 #define CUSPLICE_STATS_PAGE_H
@@ -54,6 +46,17 @@ struct cus_page_facts {
     struct cus_page_break breaks[CUS_PAGE_BREAKS];
 };
 
+/*
+ * The contents of the file, and how both sides use it:
+ *
+ *   file    FOLDER/cusplice-UID-PID, mode 0600, CUS_PAGE_BYTES long
+ *   FOLDER  $XDG_RUNTIME_DIR if it is the user's own and nobody else may enter it, else /dev/shm
+ *   asking  a viewer moves `asked` and wakes it as a futex
+ *   answer  the library writes the facts, then moves `answers`; without viewers nothing is written
+ *   seq     odd while facts are written. A reader that finds the same even number before and
+ *           after its read has facts of one moment
+ *   access  pread and pwrite on both sides, so that a file cut short ends no process
+ */
 struct cus_page {
     char magic[16];
     uint32_t version, bytes;

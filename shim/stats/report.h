@@ -1,16 +1,7 @@
 /*
- * The facts behind `why = yes`, the lists of the stats file and `cusplice top`: what broke runs of
+ * The facts behind `why = yes`, the stats file's lists and `cusplice top`: what broke runs of
  * launches, which rules matched no kernel, whose shape changes, what graphs hold. Reads the
- * tallies, else changes only the caller's struct; no two threads fill one struct.
- *
- * A break is measured by its cost in ops, which is counted, and not in time, which would be a
- * guess:
- *
- *   launches  the ops that were issued one by one because of the break
- *   runs      the runs of graph launches that it ended; each is a graph that could have been longer
- *
- * Breaks are ranked by launches + runs. The sum of `launches` over all breaks is the number of ops
- * that were issued one by one.
+ * tallies, and changes only the caller's struct. No two threads fill one struct.
  */
 #ifndef CUSPLICE_STATS_REPORT_H
 #define CUSPLICE_STATS_REPORT_H
@@ -34,6 +25,16 @@ enum {
     CUS_REPORT_TEXT = 32768, /* enough bytes for the text */
 };
 
+/*
+ * A break is measured by its cost in ops, which is counted, and not in time, which would be a
+ * guess:
+ *
+ *   launches  the ops that were issued one by one because of the break
+ *   runs      the runs of graph launches that it ended; each is a graph that could have been longer
+ *
+ * Breaks are ranked by launches + runs. The sum of `launches` over all breaks is the number of ops
+ * that were issued one by one.
+ */
 struct cus_report_break {
     char name[CUS_REPORT_NAME]; /* of the kernel or the call; "": neither */
     const char *by;             /* "kernel", "memory", "call" or "other" */
