@@ -35,9 +35,9 @@ static uint32_t state_on; /* ON, GATED in mode verify, or RECORDED; set before t
 
 static struct cus_driver driver; /* frozen when the engine has started */
 static pid_t owner;              /* the process that started the engine; frozen as well */
-static uint64_t graph_launches;
-static const char *defer_reason;
-static uint32_t leaving; /* atomic futex: the exit handler has begun */
+static uint64_t graph_launches;  /* atomic */
+static const char *defer_reason; /* atomic */
+static uint32_t leaving;         /* atomic futex: the exit handler has begun */
 
 static struct cus_lock stats_lock = CUS_LOCK_OF(CUS_RANK_STATS);
 static char segment_list[65536]; /* guarded by stats_lock */
@@ -170,7 +170,7 @@ static void fill_driver(void) {
 }
 
 void cus_lifecycle_defer_off(const char *why) {
-    static uint32_t told;
+    static uint32_t told; /* atomic */
     cus_engine_defer_off(why);
     if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
         cus_handshake_found(CUS_FOUND_PASSES, why);

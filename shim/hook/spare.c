@@ -12,7 +12,7 @@
 
 #include "shim/base/forbid.h"
 
-static uint32_t kinds[CUS_ENTRY_SPARE];
+static uint32_t kinds[CUS_ENTRY_SPARE]; /* atomic */
 
 void *cus_spare_stub(void *function, const char *name, unsigned kind) {
     for (unsigned i = 0; i < CUS_ENTRY_SPARE; i++) {
