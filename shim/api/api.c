@@ -1,7 +1,7 @@
 /*
  * The rows of cuda_api.def as an array, and the look-up of a row by its name.
  *
- * Any thread; no lock, no allocation, no call into anything.
+ * Any thread. Takes no lock, allocates nothing and calls nothing else of the library.
  */
 #include "shim/api/api.h"
 

@@ -1,7 +1,7 @@
 /*
  * The driver API as data: one row per exported symbol, made from cuda_api.def.
  *
- * Pure tables, frozen at build time; any thread.
+ * Tables only, fixed at build time; any thread.
  */
 #ifndef CUSPLICE_API_API_H
 #define CUSPLICE_API_API_H
@@ -12,14 +12,14 @@
 extern "C" {
 #endif
 
-/* A row's number is its position in the table: CUS_ROW_cuLaunchKernel and so on. */
+/* A row's number is its position in the table, for example CUS_ROW_cuLaunchKernel. */
 enum cus_row {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) CUS_ROW_##symbol,
 #include "shim/api/cuda_api.def"
     CUS_API_ROWS
 };
 
-/* What a call is to deferred work; the words are explained at the head of cuda_api.def. */
+/* What a call means to deferred ops. The head of cuda_api.def explains the words. */
 enum cus_class {
     CUS_CLASS_PASS,
     CUS_CLASS_OP,
@@ -34,49 +34,53 @@ enum cus_class {
 };
 
 /*
- * How the hook treats a call. The first group only acts before the real function and then jumps to
- * it, whatever its prototype; the second calls it, because something follows, and therefore holds
- * only functions of at most six integer or pointer arguments; WRAP rows have a function of their
- * own.
+ * How the hook treats a call.
+ *
+ * The first group acts before the real function and then jumps to it, whatever its prototype. The
+ * second group calls the real function, because something follows; it holds only functions of at
+ * most six integer or pointer arguments. A WRAP row has a hook of its own, written in C.
  */
 enum cus_act {
     CUS_ACT_PASS, /* neither exported nor substituted */
 
-    CUS_ACT_FLUSH,   /* flush */
-    CUS_ACT_MEMORY,  /* flush; ranges are forgotten */
-    CUS_ACT_CODE,    /* flush; functions are forgotten */
-    CUS_ACT_CONTEXT, /* flush; everything is forgotten */
-    CUS_ACT_GONE,    /* flush; this stream is forgotten */
-    CUS_ACT_TAINT,   /* flush; the function's launches are never deferred (NO_ARG: those of no
-                        function) */
-    CUS_ACT_TOUCH,   /* flush where this thread of control sees the function in this context for the
-                        first time */
-    CUS_ACT_COUNT,   /* flush; counts a graph launch of the program's own */
-    CUS_ACT_DUMPS,   /* flush; where the flags of a context, or an attribute, switch core dumps on,
-                        nothing is deferred any more */
+    CUS_ACT_FLUSH,    /* flush */
+    CUS_ACT_MEMORY,   /* flush; memory ranges are forgotten */
+    CUS_ACT_CODE,     /* flush; functions are forgotten */
+    CUS_ACT_CONTEXT,  /* flush; everything is forgotten */
+    CUS_ACT_GONE,     /* flush; this stream is forgotten */
+    CUS_ACT_TAINT,    /* flush; the function's launches are never deferred again (NO_ARG:
+                       * those of all functions) */
+    CUS_ACT_TOUCH,    /* flush at the first call for this function in this context */
+    CUS_ACT_COUNT,    /* flush; counts a graph launch that the program makes */
+    CUS_ACT_DUMPS,    /* flush; if the flags of a context or an attribute switch core dumps on,
+                       * nothing is deferred any more */
     CUS_ACT_GRAPHICS, /* flush; nothing is deferred any more */
 
     CUS_ACT_FIRST_CALL,
-    CUS_ACT_SYNC = CUS_ACT_FIRST_CALL, /* flush; afterwards the step ends, a late error is told */
-    CUS_ACT_QUERY,                     /* the same, and a flush /T where the stream is not ready */
-    CUS_ACT_POLL,                      /* nothing before; a flush where the event is not ready */
-    CUS_ACT_ALLOC, /* flush; where memory ran out, graphs are dropped and it is tried once more */
-    CUS_ACT_EPOCH, /* flush; afterwards graphs that were built under the old setting are dropped */
+    CUS_ACT_SYNC = CUS_ACT_FIRST_CALL, /* flush; afterwards the step ends, and a late error is
+                                        * returned */
+    CUS_ACT_QUERY,                     /* the same; also a flush of scope T if the stream is not
+                                        * ready */
+    CUS_ACT_POLL,                      /* nothing before; a flush if the event is not ready */
+    CUS_ACT_ALLOC, /* flush; if memory ran out, graphs are destroyed and the call is made once
+                    * more */
+    CUS_ACT_EPOCH, /* flush; afterwards graphs that were built under the old setting are
+                    * destroyed */
     CUS_ACT_SET_FUNCTION, /* the same for one function, and only if the value is new */
     CUS_ACT_SET_STREAM,   /* the same for one stream */
-    CUS_ACT_COPY_STREAM,  /* the same, always */
-    CUS_ACT_LOAD, /* flush; look whether a library with a private route to the GPU was mapped
-                     meanwhile; afterwards *first argument is known to be from a file */
-    CUS_ACT_NOTE_FUNCTION,   /* flush; afterwards *first argument is known to be a CUfunction */
-    CUS_ACT_NOTE_KERNEL,     /* flush; afterwards *first argument is known to be a CUkernel */
-    CUS_ACT_KERNEL_FUNCTION, /* as TOUCH; afterwards *first argument is known to be a CUfunction */
-    CUS_ACT_NOTE_MODULE, /* flush; afterwards *first argument is known to be made from the second */
-    CUS_ACT_LIST_FUNCTIONS, /* flush; afterwards the array's entries are known to be CUfunctions */
-    CUS_ACT_LIST_KERNELS,   /* flush; afterwards the array's entries are known to be CUkernels */
-    CUS_ACT_RETAIN,         /* flush where the primary context is not active yet */
-    CUS_ACT_RELEASE,        /* as CONTEXT, unless somebody else holds the primary context */
-    CUS_ACT_BEGIN,          /* flush; afterwards a capture may be open */
-    CUS_ACT_END,            /* afterwards a capture may be over */
+    CUS_ACT_COPY_STREAM,  /* the same for one stream, even if the value is not new */
+    CUS_ACT_LOAD, /* flush; checks whether a library with a private route to the GPU was mapped;
+                   * afterwards the origin of *first argument is known */
+    CUS_ACT_NOTE_FUNCTION,   /* flush; afterwards *first argument is known as a CUfunction */
+    CUS_ACT_NOTE_KERNEL,     /* flush; afterwards *first argument is known as a CUkernel */
+    CUS_ACT_KERNEL_FUNCTION, /* as TOUCH; afterwards *first argument is known as a CUfunction */
+    CUS_ACT_NOTE_MODULE,     /* flush; *first argument is then known to come from the second */
+    CUS_ACT_LIST_FUNCTIONS,  /* flush; afterwards the array's entries are known as CUfunctions */
+    CUS_ACT_LIST_KERNELS,    /* flush; afterwards the array's entries are known as CUkernels */
+    CUS_ACT_RETAIN,          /* flush if the primary context is not active yet */
+    CUS_ACT_RELEASE,         /* as CONTEXT, unless somebody else holds the primary context */
+    CUS_ACT_BEGIN,           /* flush; afterwards a capture may be open */
+    CUS_ACT_END,             /* afterwards a capture may be over */
 
     CUS_ACT_WRAP
 };
@@ -97,9 +101,9 @@ struct cus_api_row {
 
 extern const struct cus_api_row cus_api_rows[CUS_API_ROWS];
 
-/* The symbol of a row; NULL for a number that is none. For the stats file. */
+/* The symbol of a row; NULL if no row has this number. For the stats file. */
 const char *cus_api_name(unsigned row);
-/* The row of an exported symbol's exact name; -1: not in the table. */
+/* The row of an exported symbol, by its exact name; -1: none. */
 int cus_api_find(const char *name);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 /*
- * The real driver, as a table of function pointers: those of own.def, which says what each is for.
+ * The real driver as a table of function pointers: the calls of own.def, which says what each is
+ * for.
  *
- * shim/hook fills one table per process after the first successful cuInit; stream, graph and verify
- * call the driver through it and through nothing else, so that tests can hand them another. An
- * entry that the driver lacks is NULL.
+ * shim/hook fills one table per process after the first successful cuInit. The folders stream,
+ * graph and verify call the driver only through this table, so that tests can pass another one. An
+ * entry is NULL if the driver lacks the function.
  */
 #ifndef CUSPLICE_API_DRIVER_H
 #define CUSPLICE_API_DRIVER_H

@@ -1,5 +1,5 @@
 /*
- * Around calls of the driver with a lock held.
+ * Protects calls of the driver that are made with a lock held.
  */
 #ifndef CUSPLICE_BASE_CANCEL_H
 #define CUSPLICE_BASE_CANCEL_H
@@ -8,8 +8,8 @@
 
 #include "shim/base/hazard.h"
 
-/* A thread that is cancelled in the driver would never give the engine's lock back (HAZARDS E11). A
- * thread that may be cancelled at any instruction must not call the driver anyway. */
+/* A thread that is cancelled inside the driver would never give the engine's lock back (HAZARDS
+ * E11). A thread that may be cancelled at any instruction must not call the driver anyway. */
 static inline int cus_cancel_off(void) {
     int before = PTHREAD_CANCEL_ENABLE;
     if (CUS_HAZARD(E11))

@@ -1,6 +1,6 @@
 /*
- * UTF-8, and which of its characters may be shown. Unicode: C1 controls are U+0080 to U+009F; the
- * marks of the bidirectional algorithm are those of UAX 9.
+ * UTF-8, and which characters may be shown. By Unicode, the C1 controls are U+0080 to U+009F, and
+ * the marks of the bidirectional algorithm are those of UAX 9.
  */
 #include "shim/base/clean.h"
 

@@ -1,6 +1,6 @@
 /*
- * The library's clock: nanoseconds since some moment before the process began; never goes back.
- * Served by the vDSO, about 20 ns.
+ * The library's clock: nanoseconds since some moment before the process began. Never goes back. The
+ * vDSO serves it in about 20 ns.
  */
 #ifndef CUSPLICE_BASE_CLOCK_H
 #define CUSPLICE_BASE_CLOCK_H
@@ -34,7 +34,8 @@ static inline uint64_t cus_clock_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What graphs took to build, since this was asked last, that the clock did not show. */
+/* The time that building graphs took since the last call and that the clock did not show. Not 0
+ * only in tools that set the clock. */
 static inline uint64_t cus_clock_unseen_ns(void) {
     uint64_t ns = cus_virtual.unseen_ns;
     if (__builtin_expect(cus_virtual.on, 0))

@@ -1,12 +1,10 @@
 /*
  * The reader of settings. Runs once per process for the options and once for the rules, on the
- * thread whose CUDA call needs them first; holds no lock; allocates one buffer; tells problems and
- * never ends anything.
- *
- * inih does the grammar (sections, comments, names). As packaged it cuts lines at 200 bytes, takes
- * " ;" for a comment and an indented line for the continuation of a value; mangled names are longer
- * than that. So the reader here hands it lines without indentation and cut short, and takes the
- * value from its own copy of the line.
+ * thread whose CUDA call needs them first. Holds no lock, allocates one buffer, reports problems
+ * and never ends anything. inih parses the grammar (sections, comments, names). The packaged inih
+ * cuts lines at 200 bytes, takes " ;" for a comment and an indented line for a continuation. So
+ * this reader passes it shortened lines without indentation, and takes the value from its own copy
+ * of the line.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include "shim/base/config.h"
@@ -39,9 +37,9 @@ struct reader {
     int line;
     size_t left;     /* bytes that may still be read: the file may grow meanwhile */
     size_t at, have; /* in chunk */
-    bool expecting;  /* the line handed out last should have become a setting and has not yet */
-    bool dropping;   /* inside a section that is none: said once, at its head */
-    char *value;     /* of the line handed out last, in text */
+    bool expecting;  /* inih has not turned the last line into a setting yet */
+    bool dropping;   /* inside an invalid section; the problem was reported at its head */
+    char *value;     /* of the last line, in text */
     cus_setting_fn *setting;
     cus_problem_fn *problem;
     void *context;
@@ -81,8 +79,8 @@ void cus_problem_warn(void *context, const struct cus_problem *problem) {
     cus_log(CUS_WARN, "config", "%s; ignored", text);
 }
 
-/* Levenshtein's distance with one row; words are keys, hence short, and what is behind 63
- * characters does not matter. */
+/* Levenshtein's distance with one row. The words are keys, hence short; only 63 characters
+ * count. */
 unsigned cus_distance(const char *a, const char *b) {
     unsigned row[64];
     size_t bytes_a = strnlen(a, 63), bytes_b = strnlen(b, 63);
@@ -143,8 +141,8 @@ static int next_byte(struct reader *reader) {
     return (unsigned char)reader->chunk[reader->at++];
 }
 
-/* The next line into reader->text, without indentation, trailing blanks and line end. False at the
- * end of the file. */
+/* Reads the next line into reader->text, without indentation, trailing blanks and line end.
+ * False: the end of the file. */
 static bool next_line(struct reader *reader) {
     size_t used = 0;
     bool too_long = false, binary = false;
@@ -179,8 +177,8 @@ static void check_expected(struct reader *reader) {
     reader->expecting = false;
 }
 
-/* Cuts the head into the section's word, which stays in reader->section, and the name behind it:
- * steps may have one. False: there is no such section. */
+/* Splits the head into the section's word, which stays in reader->section, and the name that a
+ * step may have. False: there is no such section. */
 static bool split_head(struct reader *reader, const char **name) {
     char *text = reader->section;
     size_t word = strcspn(text, " \t");
@@ -206,7 +204,7 @@ static void tell_unknown(struct reader *reader) {
     tell_line(reader, cus_nearest(reader->section, sections), text);
 }
 
-/* A section's head. inih reads it as well; here it is judged, once, and with its line. */
+/* Handles a section's head. inih reads it too; problems are reported here, once, with the line. */
 static void enter_section(struct reader *reader) {
     char *end = strchr(reader->text, ']');
     const char *name;
@@ -215,7 +213,7 @@ static void enter_section(struct reader *reader) {
     if (!end) {
         tell_head(reader, "?", "");
         tell_line(reader, NULL, "this section's head has no ']'");
-        reader->text[0] = 0; /* inih would go on with the section before */
+        reader->text[0] = 0; /* otherwise inih would continue the section before */
         return;
     }
     bytes = snprintf(reader->section, sizeof reader->section, "%.*s", (int)(end - reader->text - 1),
@@ -230,7 +228,7 @@ static void enter_section(struct reader *reader) {
         tell_unknown(reader);
 }
 
-/* inih's reader: one line a call. */
+/* inih's reader: returns one line per call. */
 static char *hand_out_line(char *out, int bytes, void *context) {
     struct reader *reader = context;
     check_expected(reader);
@@ -245,12 +243,12 @@ static char *hand_out_line(char *out, int bytes, void *context) {
         reader->expecting = true;
         reader->value = split ? split + 1 + strspn(split + 1, " \t") : NULL;
     }
-    /* The name is all that inih is asked for: of the value it gets what fits. */
+    /* inih only needs the name, so the value may be cut. */
     snprintf(out, (size_t)bytes, "%.*s\n", bytes - 2, reader->text);
     return out;
 }
 
-/* inih's handler: a setting. */
+/* inih's handler: called for each setting. */
 static int take_setting(void *context, const char *section, const char *name, const char *value) {
     struct reader *reader = context;
     (void)section;
@@ -264,7 +262,7 @@ static int take_setting(void *context, const char *section, const char *name, co
     return 1;
 }
 
-/* Reads what is open as `fd`, and closes it. */
+/* Reads the file open as `fd`, and closes it. */
 static void read_opened(int fd, const char *path, cus_setting_fn *setting, cus_problem_fn *problem,
                         void *context) {
     struct reader *reader = cus_mem_alloc(sizeof *reader);
@@ -283,7 +281,7 @@ static void read_opened(int fd, const char *path, cus_setting_fn *setting, cus_p
     close(fd);
 }
 
-/* What could not be opened: `why` and errno as base/file.h has them. */
+/* Reports a file that could not be opened; `why` and errno as in base/file.h. */
 static void tell_unopened(const char *path, bool may_be_absent, const char *why,
                           cus_problem_fn *problem, void *context) {
     char text[160];
@@ -306,8 +304,8 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 
 /* ---- the environment ---- */
 
-/* Variables that are no option's twin: the kill switch, the config file, rules, the launcher's
- * hand-shake; and those of tools/setup, which mean nothing here. */
+/* Variables that belong to no option: the kill switch, the config file, the rules, the
+ * launcher's hand-shake; also the variables of tools/setup, which this library ignores. */
 static const char *const other_variables[] = {
     "CUSPLICE",      "CUSPLICE_CONFIG", "CUSPLICE_EAGER",   "CUSPLICE_HANDSHAKE",
     "CUSPLICE_CUDA", "CUSPLICE_CACHE",  "CUSPLICE_TOOLKIT", NULL};
@@ -319,7 +317,7 @@ static void variable_of(const char *key, char *out, size_t bytes) {
     out[used] = 0;
 }
 
-/* CUSPLICE_EAGER: patterns with ; or line ends between them. */
+/* CUSPLICE_EAGER: patterns, separated by ; or line ends. */
 static void read_eager(const char *list, cus_setting_fn *setting, void *context) {
     while (*list) {
         size_t bytes = strcspn(list, ";\n");
@@ -345,7 +343,7 @@ static bool is_one_of(const char *word, const char *const *list) {
     return false;
 }
 
-/* CUSPLICE_ variables that mean nothing: most likely a slip. */
+/* Reports CUSPLICE_ variables that do not exist, which are most likely a slip. */
 static void judge_variables(cus_problem_fn *problem, void *context) {
     enum { MAX = 56, BYTES = 40 };
     char twins[MAX][BYTES];
@@ -379,7 +377,7 @@ static void judge_variables(cus_problem_fn *problem, void *context) {
     }
 }
 
-/* A name that no mechanism has would measure nothing. */
+/* With a wrong name an ablation would measure nothing. */
 static void judge_without(cus_problem_fn *problem, void *context) {
 #ifdef CUS_ABLATE
     char text[96];
@@ -411,7 +409,7 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
     const struct cus_option_row *row;
     const struct cus_option_old *old;
     for (unsigned i = 0; (old = cus_options_old(i));
-         i++) /* first: the name now has the last word */
+         i++) /* first, so that the present name overrides it */
         read_variable(old->old, setting, context);
     for (unsigned i = 0; (row = cus_options_row(i)); i++)
         read_variable(row->key, setting, context);
@@ -425,7 +423,7 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
     const char *kill = secure_getenv("CUSPLICE");
     if (kill && is_one_of(kill, off)) {
         struct cus_setting it = {"", "mode", "off", "CUSPLICE", 0};
-        setting(context, &it); /* last, so that it beats everything */
+        setting(context, &it); /* last, so that it overrides everything */
     } else if (kill && !is_one_of(kill, on)) {
         tell(problem, context, "CUSPLICE", 0, cus_nearest(kill, off), "must be off or on");
     }

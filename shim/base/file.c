@@ -1,8 +1,8 @@
 /*
  * The one place of the library that opens files. Any thread, under any lock of its caller, also in
- * a signal handler of the program: no lock, no allocation, no stdio stream.
+ * a signal handler of the program. No lock, no allocation, no stdio stream.
  *
- * State: which descriptors the program was given, noted once before main (note_all).
+ * State: the descriptors that the program was given, which note_all records once before main.
  */
 #define _GNU_SOURCE
 #include "shim/base/file.h"
@@ -38,8 +38,9 @@ bool cus_file_is(int fd, const struct cus_file_id *id) {
     return cus_file_identify(fd, &now) && now.device == id->device && now.inode == id->inode;
 }
 
-/* What opens as 0, 1 or 2 because the program closed those would get its output. Another thread may
- * lead that number elsewhere meanwhile: then it is closed no more. */
+/* If the program closed 0, 1 or 2, open may return this number, and the program's output would
+ * go into the library's file. So the descriptor moves above 2. Another thread may have reused the
+ * low number meanwhile; then the number is not closed. */
 static int above(int fd) {
     struct cus_file_id id;
     if (fd < 0 || fd > STDERR_FILENO)
@@ -60,7 +61,7 @@ int cus_file_open(const char *path, int flags, mode_t mode) {
     return cus_file_open_at(AT_FDCWD, path, flags, mode);
 }
 
-/* Not strerror: it translates, and so takes locks and memory. */
+/* Replaces strerror, which translates and hence takes locks and memory. */
 const char *cus_file_why(const char *why) {
     static const struct {
         int error;
@@ -105,10 +106,10 @@ static struct {
     int fd;
     struct cus_file_id id;
 } noted[NOTED];
-static unsigned n_noted; /* set before `noting` is done */
+static unsigned n_noted; /* complete when `noting` is done */
 static pthread_once_t noting = PTHREAD_ONCE_INIT;
 
-/* What closes on exec was opened by a library that came up before. */
+/* A descriptor that closes on exec belongs to a library that started before this one. */
 static void note(int fd) {
     int flags = fcntl(fd, F_GETFD);
     if (flags >= 0 && !(flags & FD_CLOEXEC) && n_noted < NOTED &&
@@ -116,7 +117,7 @@ static void note(int fd) {
         noted[n_noted++].fd = fd;
 }
 
-/* N of /dev/fd/N and the other names of a descriptor; -1: it is no such name. */
+/* The number N of /dev/fd/N or of another name of a descriptor; -1: no such name. */
 static int descriptor_of(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
@@ -149,14 +150,13 @@ static void note_all(void) {
     errno = saved;
 }
 
-/* The library's one constructor: before main, and before the program can close anything or pin its
- * main thread. */
+/* Runs before main, hence before the program can close a descriptor or pin its main thread. */
 __attribute__((constructor)) static void note_early(void) {
     pthread_once(&noting, note_all);
     cus_thread_note();
 }
 
-/* Was it open when the program began, and what was it then? */
+/* The file that descriptor `fd` was when the program began; NULL: it was closed. */
 static const struct cus_file_id *given(int fd) {
     pthread_once(&noting, note_all);
     for (unsigned i = 0; i < n_noted; i++)
@@ -169,8 +169,8 @@ static bool is_null(const struct stat *info) {
     return S_ISCHR(info->st_mode) && info->st_rdev == makedev(1, 3);
 }
 
-/* Programs lead 0, 1 and 2 elsewhere by dup2: into logs, and test frameworks into files that they
- * read. What closes on exec was opened there for something else, and so was a socket. */
+/* Programs redirect 0, 1 and 2 by dup2: into logs, and test frameworks into files that they
+ * read. A socket or a descriptor that closes on exec was opened for another purpose. */
 static bool is_led_elsewhere(int fd) {
     struct stat info;
     int flags = fcntl(fd, F_GETFD);
@@ -193,7 +193,8 @@ int cus_file_stderr(void) {
 
 /* ---- reading ---- */
 
-/* Who is not of the user's namespace, and whom a server squashes, is told as this one. */
+/* The kernel reports this owner for users outside the namespace, and for users that a server
+ * squashes. */
 enum { NOBODY = 65534 };
 
 static bool is_ours(const struct stat *info) {
@@ -204,7 +205,7 @@ bool cus_file_is_trusted(const struct stat *info) {
     return is_ours(info) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* NULL: it may be believed. */
+/* NULL: the file may be trusted. */
 static const char *distrust(int fd, struct stat *info) {
     if (fstat(fd, info) != 0)
         return "it cannot be looked at";
@@ -219,14 +220,14 @@ static const char *distrust(int fd, struct stat *info) {
     return info->st_size < CUS_FILE_SETTINGS_MAX ? NULL : "it is larger than 1 MiB";
 }
 
-/* ---- the way to a file ---- */
+/* ---- walking along a path ---- */
 
-/* Links are followed one by one, for another user's may lead anywhere. */
+/* Links are followed one by one, since another user's link may lead anywhere. */
 struct way {
-    int folder;              /* where `rest` begins: a descriptor */
-    char rest[PATH_BYTES];   /* of the path */
-    char name[NAME_MAX + 1]; /* of the file in `folder`, at the end */
-    bool kernels;            /* `name` is a link of /proc's, which leads to what is open */
+    int folder;              /* a descriptor: the folder from which `rest` goes on */
+    char rest[PATH_BYTES];   /* the rest of the path */
+    char name[NAME_MAX + 1]; /* at the end: the file's name in `folder` */
+    bool kernels;            /* `name` is a link of /proc's that leads to an open file */
     unsigned links;
 };
 
@@ -237,7 +238,8 @@ static bool go_to(struct way *way, int folder) {
     return folder >= 0;
 }
 
-/* Takes the next name off the path into way->name. False: it is too long, or there is none. */
+/* Takes the next name off the path into way->name. False: the name is too long, or there is
+ * none. */
 static bool next_name(struct way *way) {
     const char *at = way->rest + strspn(way->rest, "/");
     size_t bytes = strcspn(at, "/");
@@ -251,13 +253,13 @@ static bool next_name(struct way *way) {
     return true;
 }
 
-/* In a user namespace that root is not part of, all other users are one. */
+/* True: owners mean something. In a user namespace without root, all other users look like one. */
 static bool owners_tell(void) {
     struct stat info;
     return stat("/", &info) == 0 && is_ours(&info);
 }
 
-/* Puts what the link says in front of the path. */
+/* Puts the link's target in front of the rest of the path. */
 static bool follow(struct way *way, int link) {
     char target[PATH_BYTES];
     ssize_t n = readlinkat(link, "", target, sizeof target);
@@ -272,7 +274,7 @@ static bool follow(struct way *way, int link) {
     return *target != '/' || go_to(way, above(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)));
 }
 
-/* way->name is a link. False: it is not to be followed. */
+/* way->name is a link. False: it must not be followed. */
 static bool pass_link(struct way *way, int link, const struct stat *info, const char **why) {
     struct statfs system;
     if (!is_ours(info) && owners_tell()) {
@@ -289,8 +291,8 @@ static bool pass_link(struct way *way, int link, const struct stat *info, const 
     return follow(way, link);
 }
 
-/* Goes along the path up to the folder that the file is in, which the caller closes. False: *why,
- * or errno alone. */
+/* Walks along the path to the folder of the file; the caller closes the folder. False: *why, or
+ * errno alone. */
 static bool go_along(struct way *way, const char *path, const char **why) {
     *way = (struct way){.folder = -1};
     if (!*path || strlen(path) >= PATH_BYTES) {
@@ -305,7 +307,7 @@ static bool go_along(struct way *way, const char *path, const char **why) {
         bool last = !way->rest[strspn(way->rest, "/")];
         int fd = cus_file_open_at(way->folder, way->name, O_PATH | O_NOFOLLOW, 0);
         if (fd < 0)
-            return last && errno == ENOENT; /* whoever opens it says so */
+            return last && errno == ENOENT; /* the open that follows will report it */
         bool link = fstat(fd, &info) == 0 && S_ISLNK(info.st_mode);
         if (link) {
             bool passed = pass_link(way, fd, &info, why);
@@ -375,8 +377,8 @@ int cus_file_open_own_settings(const char *folder, const char *below, const char
 
 /* ---- writing ---- */
 
-/* Major numbers of terminals (Linux: admin-guide/devices): tty and serial lines, tty and console,
- * pseudo-terminals. Another device may act as soon as it is opened. */
+/* Major numbers of terminals (Linux: admin-guide/devices): tty and serial lines, tty and
+ * console, pseudo-terminals. Any other device may act as soon as it is opened. */
 static bool is_terminal(const struct stat *info) {
     unsigned kind = major(info->st_rdev);
     bool ptmx = kind == 5 && minor(info->st_rdev) == 2;
@@ -399,12 +401,12 @@ static int open_device(const char *path, const struct stat *before, const char *
     return fd;
 }
 
-/* Below /dev nothing is made, but where it has folders for files. */
+/* Below /dev no file is made, except in /dev/shm. */
 static bool may_be_made(const char *path) {
     return strncmp(path, "/dev/", 5) != 0 || strncmp(path, "/dev/shm/", 9) == 0;
 }
 
-/* A regular file that is there. */
+/* Opens a regular file that exists. */
 static int open_there(const char *path, const char **why) {
     struct stat info;
     int fd = cus_file_open(path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
@@ -427,7 +429,7 @@ int cus_file_open_output(const char *path, enum cus_file_how how, const char **w
         return is_for_output(given_fd)
                    ? fcntl(given_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
                    : refuse(-1, why, "that descriptor is not what the program was given");
-    /* Twice, for a file may come or go meanwhile. */
+    /* Tries twice, since the file may come or go meanwhile. */
     for (int tries = 0; tries < 2; tries++) {
         if (lstat(path, &info) == 0) {
             if (how == CUS_FILE_NEW) {

@@ -1,7 +1,7 @@
 /*
- * Writing to what a program or a user gave, which may be a pipe that nobody reads or a terminal
- * that is stopped. Any thread, under any lock of its caller, also in a signal handler of the
- * program: no lock, no allocation, no signal.
+ * Writes to files that a program or a user named: a pipe may have no reader, a terminal may be
+ * stopped. Any thread, under any lock of its caller, also in a signal handler of the program. No
+ * lock, no allocation, no signal.
  */
 #include "shim/base/file.h"
 
@@ -19,8 +19,8 @@
 
 enum { CHUNK = 4096 /* what a pipe takes at once */ };
 
-/* The same pipe or terminal, as one that a write does not wait for; -1: it cannot be had. The
- * descriptor itself is shared with other processes, and stays as it is. */
+/* Opens the same pipe or terminal without blocking; -1: this fails. The given descriptor is
+ * shared with other processes, so its flags must not change. */
 static int without_waiting(int fd, const struct stat *info) {
     char path[32];
     if (!S_ISFIFO(info->st_mode) && !isatty(fd))
@@ -29,7 +29,7 @@ static int without_waiting(int fd, const struct stat *info) {
     return cus_file_open(path, O_WRONLY, 0);
 }
 
-/* One write of what is taken at once. 0: nothing was, in that time. */
+/* Makes one write of what the file takes at once. 0: it took nothing in that time. */
 static ssize_t write_some(int fd, const char *at, size_t bytes, bool socket, int wait_ms) {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
     size_t n = bytes < CHUNK ? bytes : CHUNK;
@@ -93,9 +93,9 @@ bool cus_file_write(int fd, const void *data, size_t bytes, int patience_ms) {
     for (int i = 0; i < 2; i++)
         sigaddset(&ours, numbers[i]);
     blocked = ours;
-    sigaddset(&blocked, SIGTTOU); /* of a terminal that stops those in the background */
+    sigaddset(&blocked, SIGTTOU); /* raised by a terminal that stops writers in the background */
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    /* One that waits for the program already stays the program's. */
+    /* A signal that was pending before belongs to the program and stays pending. */
     if (sigpending(&pending) == 0)
         for (int i = 0; i < 2; i++)
             if (sigismember(&pending, numbers[i]) == 1)

@@ -1,11 +1,10 @@
 /*
- * What a file on the target's hot path must not even name. Include it last: a header that names one
- * of these behind it does not compile, a macro that was defined before it still works.
+ * Names that a file on the hot path must not contain. Include this header last: a later header that
+ * contains such a name does not compile, while macros defined before still work.
  *
- * stdio belongs to the program (its buffers, its locks, its stdout); malloc may be the program's
- * own and may call CUDA; ending or reshaping the process is not ours to do; a file is opened by
- * base/file.h alone, which believes nobody. What is allowed instead: base/log.h, base/mem.h,
- * base/file.h, write(2).
+ * stdio belongs to the program: its buffers, its locks, its stdout. malloc may be the program's own
+ * and may call CUDA. The library must not end or change the process. Only base/file.h, which trusts
+ * no path, opens files. Allowed in their place: base/log.h, base/mem.h, base/file.h, write(2).
  */
 #ifndef CUSPLICE_BASE_FORBID_H
 #define CUSPLICE_BASE_FORBID_H

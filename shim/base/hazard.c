@@ -1,5 +1,5 @@
 /*
- * Which rule a build for mutations leaves out. Nothing of it is in the library.
+ * Which rule a build for mutations leaves out. The shipped library has none of this.
  */
 #include "shim/base/hazard.h"
 
@@ -13,7 +13,7 @@ _Bool cus_hazard_is_off(enum cus_hazard hazard) {
 #include "shim/base/hazards.def"
 #undef HAZARD
     };
-    static int off = -2; /* every thread computes the same */
+    static int off = -2; /* every thread computes the same value */
     int known = __atomic_load_n(&off, __ATOMIC_RELAXED);
     if (known == -2) {
         const char *named = getenv("CUSPLICE_MUTATE");

@@ -1,13 +1,12 @@
 /*
- * Rules that can be switched off, to prove that a test stands behind each.
- *
- * Where the code obeys a rule of hazards.def, the rule is written into the condition:
+ * Rules that can be switched off, to prove that a test stands behind each. If the code obeys a rule
+ * of hazards.def, the condition names the rule:
  *
  *     if (CUS_HAZARD(A12) && !cus_kind_allows(kind, dims))
  *
- * In the library that is a constant true and leaves no trace. In the build of tools/mutate-hazards
- * (--config=mutate) it is false while CUSPLICE_MUTATE names the hazard: then at least one test must
- * fail.
+ * In the library CUS_HAZARD is a constant 1 without any code. In the build of tools/mutate-hazards
+ * (--config=mutate) it is false for the hazard that CUSPLICE_MUTATE names. Then at least one test
+ * fails.
  */
 #ifndef CUSPLICE_BASE_HAZARD_H
 #define CUSPLICE_BASE_HAZARD_H
@@ -20,7 +19,7 @@ enum cus_hazard {
 };
 
 #ifdef CUS_MUTATE
-/* Is this the hazard that CUSPLICE_MUTATE names? */
+/* True: CUSPLICE_MUTATE names this hazard. */
 _Bool cus_hazard_is_off(enum cus_hazard hazard);
 #define CUS_HAZARD(id) (!cus_hazard_is_off(CUS_HAZARD_##id))
 #else

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "shim/base/json.h"
 
 #include <stdio.h>
@@ -6,7 +5,7 @@
 
 #include "shim/base/clean.h"
 
-enum { CHARACTER = 4 }; /* bytes of one in UTF-8 at most; a final NUL ends it sooner */
+enum { CHARACTER = 4 }; /* the longest character in UTF-8, in bytes; a final NUL ends it sooner */
 
 /* ---- bytes ---- */
 
@@ -58,7 +57,7 @@ size_t cus_json_escape(const char *at, char escape[CUS_JSON_ESCAPE]) {
     return bytes ? bytes : 1;
 }
 
-/* One character of a string that is no plain ASCII. Returns its bytes. */
+/* Writes one character that is no plain ASCII. Returns its length in bytes. */
 static size_t put_other(struct cus_json *w, const char *at) {
     char escape[CUS_JSON_ESCAPE];
     unsigned char byte = (unsigned char)*at;
@@ -133,7 +132,8 @@ void cus_json_close(struct cus_json *w, char bracket) {
     w->follows = true;
 }
 
-/* Traces are dumped by the million lines: the digits are made here, and in their place. */
+/* The digits are made in their place in the buffer, since a dump of a trace has millions of
+ * lines. */
 static void put_digits(struct cus_json *w, uint64_t value) {
     unsigned n = 1;
     for (uint64_t rest = value; rest >= 10; rest /= 10)

@@ -28,7 +28,7 @@ static void put(void *to, const char *text, size_t bytes) {
     }
 }
 
-/* A file of this name may have been left by a process that had our number. */
+/* An earlier process with the same number may have left a file of this name. */
 static int open_partial(struct cus_json_file *w) {
     int fd = cus_file_open_output(w->partial, CUS_FILE_NEW, &w->why);
     if (fd < 0 && errno == EEXIST && unlink(w->partial) == 0)
@@ -36,7 +36,7 @@ static int open_partial(struct cus_json_file *w) {
     return fd;
 }
 
-/* What has the name is to be replaced: a file or a link is, nothing else. */
+/* False: the path exists and is neither a regular file nor a link, so it is not replaced. */
 static bool may_replace(struct cus_json_file *w) {
     struct stat info;
     if (lstat(w->target, &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode))

@@ -1,5 +1,5 @@
 /*
- * The slow side of the lock: runs only when two threads meet. Calls nothing but futex(2).
+ * The slow path of the lock. Runs only if two threads meet. Calls nothing but futex(2).
  */
 #include "shim/base/lock.h"
 

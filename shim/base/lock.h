@@ -1,11 +1,9 @@
 /*
- * A small lock: one atomic exchange to take it, a plain store to give it, a futex where two meet.
- *
- * Engine locks are taken at every op and are almost never contended; a pthread mutex costs three
- * times as much there. Whoever gives the lock may miss one who has just begun to wait (an ordered
- * look would cost a second atomic exchange at every op): waiting is therefore never longer than
- * WAIT_NS (lock.c) at a time. Not recursive, not robust. Never taken in a forked child (the hooks
- * pass through there).
+ * A small lock: one atomic exchange to take it, a plain store to give it, a futex if two threads
+ * meet. Every op takes an engine's lock, almost always without contention. A pthread mutex costs
+ * three times as much there. A thread that gives the lock may miss one that has just begun to wait,
+ * since an ordered load would cost a second atomic exchange per op. So no wait exceeds WAIT_NS
+ * (lock.c) at a time. Neither recursive nor robust; never taken in a forked child.
  */
 #ifndef CUSPLICE_BASE_LOCK_H
 #define CUSPLICE_BASE_LOCK_H
@@ -13,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The order in which a thread takes locks, outermost first; two of one rank are never held together
- * (HAZARDS B5). A build with CUS_CHECKS ends the process where that is broken; elsewhere ranks
- * leave no trace. */
+/* The order in which a thread takes locks, outermost first. A thread never holds two locks of
+ * one rank (HAZARDS B5). A build with CUS_CHECKS ends the process if a thread breaks the order;
+ * other builds have no code for ranks. */
 enum cus_rank {
-    CUS_RANK_NONE, /* not looked at */
+    CUS_RANK_NONE, /* not checked */
     CUS_RANK_STATS,
     CUS_RANK_GATE,
     CUS_RANK_ENGINE,
@@ -29,7 +27,7 @@ enum cus_rank {
 
 struct cus_lock {
     uint32_t word;    /* 0 free, 1 held */
-    uint32_t waiting; /* threads that wait */
+    uint32_t waiting; /* number of waiting threads */
 #ifdef CUS_CHECKS
     uint32_t rank; /* enum cus_rank */
 #endif
@@ -39,8 +37,8 @@ struct cus_lock {
 #define CUS_LOCK_OF(rank)                                                                          \
     { 0, 0, rank }
 #define CUS_LOCK_RANK(lock, rank_) ((lock)->rank = (rank_))
-/* Ends the process where the thread may not take this lock now; notes that it has it, or has it no
- * more. */
+/* Ends the process if the thread may not take this lock now; records that the thread took or
+ * gave it. */
 void cus_lock_check(const struct cus_lock *lock);
 void cus_lock_taken(const struct cus_lock *lock);
 void cus_lock_given(const struct cus_lock *lock);
@@ -65,7 +63,8 @@ static inline bool cus_lock_try(struct cus_lock *lock) {
     return true;
 }
 
-/* Whatever else is held: where nobody who holds this lock can want what the thread holds. */
+/* Takes the lock whatever locks the thread holds. Only where no holder of this lock can want one
+ * of them. */
 static inline void cus_lock_take_unordered(struct cus_lock *lock) {
     if (!cus_lock_try(lock))
         cus_lock_wait(lock);
@@ -83,11 +82,11 @@ static inline __attribute__((always_inline)) void cus_lock_give(struct cus_lock 
         cus_lock_wake(lock);
 }
 
-/* Takes the lock unless that would take longer than `ns` nanoseconds. */
+/* Takes the lock, or returns false after `ns` nanoseconds. */
 bool cus_lock_take_for(struct cus_lock *lock, uint64_t ns);
 
-/* Sleeps while *word == value, `ns` nanoseconds at most (0: no limit); wakes sleepers. errno is
- * kept. */
+/* Sleeps while *word == value, for at most `ns` nanoseconds (0: no limit); wakes sleepers. Both
+ * keep errno. */
 void cus_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void cus_futex_wake(uint32_t *word, int count);
 

@@ -1,11 +1,9 @@
 /*
- * One line per event. Runs on any thread, under whatever lock its caller holds, also in a signal
- * handler of the program that calls CUDA: no lock, no allocation, no stdio stream. vsnprintf only
- * fills our own buffer. A log file is opened for each line, since a descriptor that is kept could
- * be closed by the program and come back as one of its own files.
- *
- * State: the configuration, written once by cus_log_configure before `levels_max` is published; the
- * repeat counters are atomics.
+ * Writes one line per event. Runs on any thread, under any lock of its caller, also in a signal
+ * handler of the program: no lock, no allocation, no stdio stream. vsnprintf only fills this file's
+ * own buffer. Each line opens the log file anew: the program could close a descriptor that stays
+ * open, and receive its number for a file of its own. cus_log_configure writes the configuration
+ * once, before it publishes `level_max`. The repeat counters are atomic.
  */
 #include "shim/base/log.h"
 
@@ -26,15 +24,15 @@ enum { LINE_BYTES = 1024, DOMAINS = 16, DOMAIN_BYTES = 24, REPEATS = 10, SLOTS =
 static const char *const level_names[CUS_LEVELS] = {"error", "warn", "info", "debug"};
 
 static struct {
-    int level; /* of domains without one of their own */
+    int level; /* for domains that have no level of their own */
     unsigned n_domains;
     struct {
         char name[DOMAIN_BYTES];
         int level;
     } domains[DOMAINS];
-    char file[4096]; /* "": stderr; a copy, for the caller's text may go */
+    char file[4096]; /* "": stderr. A copy, since the caller's text may go */
 } config = {.level = CUS_WARN};
-static int level_max = CUS_WARN; /* the most talkative of all: the one load of the fast path */
+static int level_max = CUS_WARN; /* the highest level of all; the fast path loads only this */
 
 static struct {
     const char *fmt;
@@ -43,7 +41,7 @@ static struct {
 
 /* ---- configuration ---- */
 
-/* The level named by the `bytes` at `word`, or -1. */
+/* The level that the `bytes` bytes at `word` name, or -1. */
 static int level_of(const char *word, size_t bytes) {
     for (int i = 0; i < CUS_LEVELS; i++)
         if (strlen(level_names[i]) == bytes && memcmp(level_names[i], word, bytes) == 0)
@@ -51,7 +49,7 @@ static int level_of(const char *word, size_t bytes) {
     return -1;
 }
 
-/* Takes the part of a spec at *at and steps behind it. False where it is malformed. */
+/* Takes the part of a spec at *at and steps past it. False: it is malformed. */
 static bool take_part(const char **at, const char **domain, size_t *domain_bytes, int *level) {
     const char *part = *at;
     size_t bytes = strcspn(part, ",");
@@ -117,8 +115,8 @@ bool cus_log_on(enum cus_level level, const char *domain) {
 
 /* ---- lines ---- */
 
-/* How often a line of this format was asked for, this time included; 0 where the table has no room
- * to count it. */
+/* How often a line of this format was asked for, with this time. 0: the table has no room to
+ * count it. */
 static unsigned count_of(const char *fmt) {
     unsigned start = (unsigned)((uintptr_t)fmt * 2654435761u >> 8);
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -133,8 +131,8 @@ static unsigned count_of(const char *fmt) {
     return 0;
 }
 
-/* A pipe or terminal that took nothing for a second is not waited for again, until it takes a line.
- * What cannot be written is lost; there is nobody to tell. */
+/* If a pipe or terminal took nothing for a second, later lines do not wait for it until it takes
+ * one again. A line that cannot be written is lost; nobody could be told. */
 static void write_to(int fd, const char *text, size_t bytes) {
     static bool stuck; /* atomic */
     int patience = __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : CUS_FILE_PATIENCE_MS;
@@ -142,7 +140,7 @@ static void write_to(int fd, const char *text, size_t bytes) {
     __atomic_store_n(&stuck, !written && errno == EAGAIN, __ATOMIC_RELAXED);
 }
 
-/* Says once, where the lines go instead, why they do not go into the file. */
+/* Writes once, to where the lines go instead, why the log file is not used. */
 static void tell_refused(int fd, const char *path, const char *why) {
     static char said; /* atomic */
     char line[LINE_BYTES];
@@ -154,7 +152,7 @@ static void tell_refused(int fd, const char *path, const char *why) {
     write_to(fd, line, cus_clean(line, (size_t)bytes - 1) + 1);
 }
 
-/* One write per line: lines of several threads do not mix. */
+/* One write per line, so that lines of several threads do not mix. */
 static void write_text(const char *text, size_t bytes) {
     char path[sizeof config.file];
     const char *why = "its name is too long";
@@ -183,7 +181,7 @@ void cus_log(enum cus_level level, const char *domain, const char *fmt, ...) {
     unsigned count = level <= CUS_WARN ? count_of(fmt) : 0;
     if (count <= REPEATS) {
         char line[LINE_BYTES];
-        const size_t room = sizeof line - 1; /* for the line's end */
+        const size_t room = sizeof line - 1; /* without the line end */
         int head = snprintf(line, room, "cusplice[%d:%d] %s %s: ", (int)getpid(),
                             (int)syscall(SYS_gettid), level_names[level], domain);
         size_t bytes = head < 0 ? 0 : (size_t)head < room ? (size_t)head : room - 1;

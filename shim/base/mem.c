@@ -1,7 +1,7 @@
 /*
- * calloc and free behind two names, so that the rest of the library can poison them and a sanitizer
- * still sees every block. Runs on any thread, holds no lock of the library, never logs (the caller
- * knows what the memory was for).
+ * calloc and free behind names of this library, so that the rest of it can poison them, and
+ * sanitizers still see every block. Any thread. Holds no lock of the library. Never logs: the
+ * caller knows what the memory was for.
  */
 #include "shim/base/mem.h"
 
@@ -30,8 +30,8 @@ void cus_mem_free(void *memory) {
     errno = saved;
 }
 
-/* In front of what cus_mem_grow gives: its size. The allocator of the process is not asked, which
- * may be another one than libc's. */
+/* Stands in front of a block of cus_mem_grow and holds its size. The allocator cannot be asked,
+ * since the process may use another one than libc's. */
 struct grown {
     alignas(max_align_t) size_t bytes;
 };
@@ -40,7 +40,7 @@ static void *grow(size_t bytes, uint64_t limit) {
     if (!bytes || bytes > SIZE_MAX / 2)
         return cus_mem_alloc(bytes);
     bytes += sizeof(struct grown);
-    /* Taken before it is there, so that two threads together do not go beyond the budget. */
+    /* Counted before the allocation, so that two threads together do not exceed the budget. */
     uint64_t now = __atomic_add_fetch(&held, bytes, __ATOMIC_RELAXED);
     struct grown *memory = NULL;
     if (now > limit)
@@ -91,13 +91,13 @@ uint64_t cus_mem_refused(void) {
     return __atomic_load_n(&refused, __ATOMIC_RELAXED);
 }
 
-/* So many bytes in lines of their own need a block of so many. */
+/* The size of a block that has room for `bytes` bytes in cache lines of their own. */
 static size_t block_bytes(size_t bytes) {
     size_t whole = (bytes + CUS_LINE - 1) & ~(size_t)(CUS_LINE - 1);
     return bytes ? whole + CUS_LINE + sizeof(uint8_t *) : 0;
 }
 
-/* In front of it, in a line that is only read, stands what was allocated. */
+/* The address of the block stands in front of the result, in a line that is only read. */
 static void *lines_of(uint8_t *block) {
     if (!block)
         return NULL;

@@ -1,8 +1,9 @@
 /*
- * Memory of the library's own in the target's process. The one place to change where it comes from.
+ * The library's own host memory in the program's process. This header is the one place to change
+ * where that memory comes from.
  *
- * Not for the hot path: an op that is replayed allocates nothing. Any thread; errno is kept; ends
- * nothing when memory runs out.
+ * Not for the hot path: an op in the midst of a segment allocates nothing. Any thread. Keeps errno.
+ * If memory runs out, a call returns NULL and nothing ends.
  */
 #ifndef CUSPLICE_BASE_MEM_H
 #define CUSPLICE_BASE_MEM_H
@@ -14,35 +15,36 @@
 extern "C" {
 #endif
 
-/* Zeroed memory, aligned for any type; NULL when there is none (and for 0 bytes). */
+/* Zeroed memory, aligned for any type; NULL if there is none, or for 0 bytes. */
 void *cus_mem_alloc(size_t bytes);
-/* Of cus_mem_alloc, or NULL. */
+/* Frees memory of cus_mem_alloc; NULL is allowed. */
 void cus_mem_free(void *memory);
-/* What grows with what is learned of a program: counted, and NULL where more than the budget would
- * be held, too. What they give, and nothing else, goes to cus_mem_shrink. */
+/* Memory that grows with what the library learns of a program. It is counted. NULL: no memory,
+ * or more than the budget would be held. Only cus_mem_shrink frees this memory. */
 void *cus_mem_grow(size_t bytes);
-/* The same for what comes before the rest, and may be in vain: half of the budget at most, so that
- * it leaves room for what follows from it. */
+/* The same for memory that is needed first and may be in vain. At most half of the budget, so
+ * that room is left for what follows. */
 void *cus_mem_grow_first(size_t bytes);
 void cus_mem_shrink(void *memory);
-/* Bytes of that kind that may be held, once, before any are; without a word: any number. */
+/* Sets the budget in bytes. Called once, before any such memory is held. Without a call there is
+ * no limit. */
 void cus_mem_budget(uint64_t bytes);
-/* Held now; the most that were; how often the budget did not allow more. */
+/* Bytes held now; the most bytes ever held; how often the budget refused memory. */
 uint64_t cus_mem_held(void);
 uint64_t cus_mem_most(void);
 uint64_t cus_mem_refused(void);
 
-/* Of cus_mem_alloc and cus_mem_grow, the same in cache lines of its own: for what one thread writes
- * at every op. */
+/* As cus_mem_alloc and cus_mem_grow, in cache lines that hold nothing else. For data that one
+ * thread writes at every op. */
 enum { CUS_LINE = 64 };
 void *cus_mem_lines(size_t bytes);
 void *cus_mem_grow_lines(size_t bytes);
-/* Of these, or NULL. */
+/* Frees memory of the two functions above; NULL is allowed. */
 void cus_mem_free_lines(void *memory);
 void cus_mem_shrink_lines(void *memory);
-/* A copy of `text` to be freed with cus_mem_free; NULL when there is no memory. */
+/* A copy of `text`, to be freed with cus_mem_free; NULL: no memory. */
 char *cus_mem_text(const char *text);
-/* How often there was none, so far. Reported as the fallback no_memory. */
+/* How often an allocation failed. The stats report it as the fallback no_memory. */
 uint64_t cus_mem_failures(void);
 
 #ifdef __cplusplus

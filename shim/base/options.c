@@ -1,7 +1,7 @@
 /*
- * The options of the process. cus_options() loads them once, on the thread whose CUDA call asks
- * first; later callers, on any thread, only load a pointer. Holds no lock while it reads files: two
- * threads that come at once both load, one result stays.
+ * The options of the process. cus_options() loads them once, on the thread whose CUDA call needs
+ * them first. Later callers, on any thread, only load a pointer. No lock is held while files are
+ * read: two threads that come at once both load, and one result stays.
  */
 #include "shim/base/options.h"
 
@@ -12,7 +12,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 
-/* Those below KIND_UINT are one of a list of words. */
+/* The kinds below KIND_UINT take one word of a list. */
 enum kind {
     KIND_MODE,
     KIND_PROFILE,
@@ -53,7 +53,7 @@ static const char *const graphs[] = {"piecewise", "full", "full_decode_only", "f
 static const char *const plants[] = {"none", "unpatched", "dropped", "swapped", NULL};
 static const char *const *const words_of[] = {modes, profiles, graphs, plants};
 static const char *const no_words[] = {"no", "off", "false", "0", NULL};
-/* The keys of [rules] (plan/rules.c) and of [step] (plan/step_read.c), for those who forget the
+/* The keys of [rules] (plan/rules.c) and of [step] (plan/step_read.c), for users who forget the
  * section's head. */
 static const char *const rule_words[] = {"eager",   "never_defer",    "graph",
                                          "uniform", "uniform_single", NULL};
@@ -80,7 +80,7 @@ static void *field_of(struct cus_options *options, const struct row *row) {
     return (char *)options + row->offset;
 }
 
-/* Decimal digits and nothing else, within the row's bounds. */
+/* True: decimal digits and nothing else, within the row's bounds. */
 static bool parse_uint(const char *text, const struct row *row, uint32_t *out) {
     uint64_t value = 0;
     size_t digits = strspn(text, "0123456789");
@@ -103,8 +103,8 @@ static bool set_text(struct cus_options *out, const struct row *row, const char 
     return true;
 }
 
-/* Sets one field. False: *out is as it was, `error` says what would be right, *nearest what may
- * have been meant. */
+/* Sets one field. False: *out is unchanged, `error` says what is allowed, and *nearest which
+ * value may have been meant. */
 static bool set_row(struct cus_options *out, const struct row *row, const char *text, char *error,
                     size_t bytes, const char **nearest) {
     const char *const *words = row->kind < KIND_UINT ? words_of[row->kind] : NULL;
@@ -252,7 +252,7 @@ void cus_options_free(struct cus_options *options) {
     memset(options->owned, 0, sizeof options->owned);
 }
 
-/* Where there is no memory for the real ones: nothing is done to the program. */
+/* Used if there is no memory for the real options. Its mode is off. */
 static struct cus_options fallback;
 
 const struct cus_options *cus_options(void) {
@@ -262,7 +262,7 @@ const struct cus_options *cus_options(void) {
         return options;
     int saved = errno;
     struct cus_options *mine = cus_mem_alloc(sizeof *mine);
-    /* Silently: where problems are to be written is not known before the options are. */
+    /* Without messages: the options say where messages go. */
     int problems = mine ? cus_options_load(mine, cus_config_secure(), NULL, NULL) : 0;
     if (!mine)
         mine = &fallback;
@@ -279,7 +279,7 @@ const struct cus_options *cus_options(void) {
     }
     cus_log_configure(mine->log, mine->log_file);
     if (problems) {
-        struct cus_options again; /* once more, aloud */
+        struct cus_options again; /* once more, to report the problems */
         cus_options_load(&again, cus_config_secure(), cus_problem_warn, NULL);
         cus_options_free(&again);
     }

@@ -1,10 +1,10 @@
 /*
- * The options of a process, out of one table (options.def): the struct, the parser, the environment
- * twins, the help text and config/cusplice.conf are all made from it.
+ * The options of a process, from one table (options.def): the struct, the parser, the environment
+ * variables, the help text and config/cusplice.conf are all made from it.
  *
- * Precedence, weakest first: built-in, /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf,
- * the file that CUSPLICE_CONFIG names, the environment (CUSPLICE_<KEY>). CUSPLICE=off beats
- * everything: mode = off.
+ * Sources, weakest first: built-in values, /etc/cusplice.conf,
+ * $XDG_CONFIG_HOME/cusplice/cusplice.conf, the file that CUSPLICE_CONFIG names, the environment
+ * (CUSPLICE_<KEY>). CUSPLICE=off sets mode = off, whatever else is set.
  */
 #ifndef CUSPLICE_BASE_OPTIONS_H
 #define CUSPLICE_BASE_OPTIONS_H
@@ -23,14 +23,14 @@ enum cus_mode {
     CUS_MODE_OFF,
     CUS_MODE_OBSERVE,
     CUS_MODE_EAGER,
-    CUS_MODE_PIECEWISE, /* graphs from here on */
+    CUS_MODE_PIECEWISE, /* this mode and the following ones make graphs */
     CUS_MODE_FULL,
     CUS_MODE_FULL_DECODE_ONLY,
     CUS_MODE_FULL_AND_PIECEWISE,
-    CUS_MODE_VERIFY /* as `verify_mode`, and graphs are held against single launches */
+    CUS_MODE_VERIFY /* as `verify_mode`; also compares graphs with single launches */
 };
 enum cus_profile { CUS_PROFILE_EAGER, CUS_PROFILE_IGNORE };
-/* The modes that make graphs, in the order of enum cus_mode, from CUS_MODE_PIECEWISE on. */
+/* The modes that make graphs, in the order of enum cus_mode from CUS_MODE_PIECEWISE on. */
 enum cus_graphs {
     CUS_GRAPHS_PIECEWISE,
     CUS_GRAPHS_FULL,
@@ -47,7 +47,7 @@ typedef enum cus_graphs cus_option_GRAPHS;
 typedef enum cus_plant cus_option_PLANT;
 typedef uint32_t cus_option_UINT;
 typedef bool cus_option_BOOL;
-typedef const char *cus_option_PATH; /* "" where none is set */
+typedef const char *cus_option_PATH; /* "": none is set */
 typedef const char *cus_option_LOG;
 
 struct cus_options {
@@ -57,9 +57,9 @@ struct cus_options {
 };
 
 /*
- * The options of this process: loaded by the first call, on whatever thread it comes, the same for
- * ever after. Never NULL and never fails: a problem is warned about once and the default stays. In
- * a setuid program everything is left alone and mode is off.
+ * The options of this process. The first call loads them, on any thread; they never change
+ * afterwards. Never NULL, never fails: each problem is logged once, and the default remains. In a
+ * setuid program the mode is off and no source is read.
  */
 #ifdef __cplusplus
 #pragma GCC diagnostic push
@@ -70,14 +70,14 @@ const struct cus_options *cus_options(void);
 #pragma GCC diagnostic pop
 #endif
 
-/* Fills *out from the built-in values, the files and the environment, tells each problem to
- * `problem` (NULL: to nobody) and keeps the weaker value where there is one. Returns the number of
- * problems. `secure`: the process runs with raised privileges. */
+/* Fills *out from the built-in values, the files and the environment. Calls `problem` (may be
+ * NULL) for each problem and keeps the weaker source's value. Returns the number of problems.
+ * `secure`: the process has raised privileges. */
 int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *problem, void *context);
 void cus_options_free(struct cus_options *options);
 
-/* One key, as the file and the environment give it. False: *out is unchanged, and the problem was
- * told. An old name of a key sets the key, and is told as a problem as well. */
+/* Sets one key, as a file or the environment gives it. False: *out is unchanged, and `problem`
+ * was called. An old name sets the key too, and also counts as a problem. */
 bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
                      cus_problem_fn *problem, void *context);
 
@@ -85,25 +85,25 @@ bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
 
 struct cus_option_row {
     const char *key;
-    const char *value; /* built-in, as one would write it */
-    const char *text;  /* what it does; lines are cut by \n */
+    const char *value; /* the built-in value, as a user would write it */
+    const char *text;  /* what it does; \n separates lines */
 };
-/* NULL behind the last row. */
+/* NULL after the last row. */
 const struct cus_option_row *cus_options_row(unsigned index);
-/* The old names, each with the name now: NULL behind the last one. */
+/* The old names, each with the present one. NULL after the last. */
 struct cus_option_old {
     const char *old, *key;
 };
 const struct cus_option_old *cus_options_old(unsigned index);
-/* The name now of an option that had another one; else `key`. */
+/* The present name of an option with another old name; else `key`. */
 const char *cus_options_key(const char *key);
-/* What row `index` may be: "50 .. 1000000", "off, observe, eager, piecewise", "yes, no", "a path".
- */
+/* The values that row `index` allows: "50 .. 1000000", "off, observe, eager, piecewise", "yes,
+ * no", "a path". */
 void cus_options_allowed(unsigned index, char *out, size_t bytes);
-/* The value of row `index`, as one would write it, into `out`. */
+/* Writes the value of row `index` into `out`, as a user would write it. */
 void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes);
 const char *cus_mode_name(enum cus_mode mode);
-/* The mode by which ops are put into graphs: `mode`, or what mode verify looks at. */
+/* The mode that decides how ops are put into graphs: `mode`, or `verify_mode` in mode verify. */
 enum cus_mode cus_options_graphs(const struct cus_options *options);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /*
- * File names that options give: `{pid}` and `%p` stand for the process id.
+ * File names in settings: `{pid}` and `%p` stand for the process id.
  */
 #ifndef CUSPLICE_BASE_PATH_H
 #define CUSPLICE_BASE_PATH_H
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* `out` gets the path with the process id put in. False where it does not fit. *own is set where
- * there was something to put in, so that no other process writes the same file; own may be NULL. */
+/* Writes the path with the process id into `out`. False: it does not fit. *own becomes true if
+ * the path contained the id, so that no other process writes the same file. `own` may be NULL. */
 bool cus_path_expand(const char *path, char *out, size_t bytes, bool *own);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
- * Which mechanisms a build for ablation leaves out. Nothing of it is in the library.
+ * Which mechanisms a build for ablation leaves out. The shipped library has none of this.
  *
- * The constructor reads CUSPLICE_WITHOUT once, before the program has a thread. base/config.c says
- * where that names something else.
+ * The constructor reads CUSPLICE_WITHOUT once, before the program starts a thread. base/config.c
+ * reports unknown names in it.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include "shim/base/pays.h"
@@ -16,7 +16,7 @@ uint32_t cus_pays_off;
 
 _Static_assert(CUS_PAYS_ROWS <= 32, "a bit for each row");
 
-/* Is `name` this word, or does it begin with it and an underscore? */
+/* True: `name` is this word, or begins with the word and an underscore. */
 static int is_named(const char *name, const char *word, size_t bytes) {
     return bytes && strncmp(name, word, bytes) == 0 && (name[bytes] == 0 || name[bytes] == '_');
 }

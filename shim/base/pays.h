@@ -1,13 +1,12 @@
 /*
- * Mechanisms that can be switched off, to measure what each gains.
- *
- * Where the code does something for speed alone, the row of pays.def is written into the condition:
+ * Mechanisms that can be switched off, to measure what each of them gains. If the code does
+ * something only for speed, the condition names a row of pays.def:
  *
  *     if (CUS_PAYS(TWINS) && ...)
  *
- * In the library that is a constant true and leaves no trace. In the build of --config=ablate it is
- * false where CUSPLICE_WITHOUT named the row when the library was loaded: then the code does what
- * it would do if the mechanism had been deleted.
+ * In the library CUS_PAYS is a constant 1 without any code. In the build of --config=ablate it is
+ * false if CUSPLICE_WITHOUT named the row when the library was loaded. The code then acts as if the
+ * mechanism did not exist.
  */
 #ifndef CUSPLICE_BASE_PAYS_H
 #define CUSPLICE_BASE_PAYS_H
@@ -26,12 +25,12 @@ enum cus_pays {
 };
 
 #ifdef CUS_ABLATE
-/* The rows that are off, a bit each. Written before main, by the constructor of pays.c alone. */
+/* The rows that are off, one bit each. Only the constructor of pays.c writes it, before main. */
 extern uint32_t cus_pays_off;
 #define CUS_PAYS(id) (!(cus_pays_off >> CUS_PAYS_##id & 1))
 
-/* The rows that a list of names with commas between them names, a bit each. `*unknown` becomes the
- * first name in it that no row has, as it stands in the list, or NULL. */
+/* The rows that a comma-separated list names, one bit each. *unknown becomes the first name that
+ * no row has, or NULL; it points into the list. */
 uint32_t cus_pays_named(const char *list, const char **unknown);
 #else
 #define CUS_PAYS(id) 1

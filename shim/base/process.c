@@ -22,8 +22,8 @@ uint64_t cus_process_start(long pid) {
         close(fd);
     errno = saved;
     text[got > 0 ? got : 0] = 0;
-    /* Fields are counted behind the program's name, which may hold anything but ends with the last
-     * ')'. The 3rd one is the state, the 22nd the start. */
+    /* Fields are counted after the program's name, which may contain anything and ends at the
+     * last ')'. The 3rd field is the state, the 22nd the start. */
     const char *at = strrchr(text, ')');
     if (!at || !at[1] || at[2] == 'Z' || at[2] == 'X')
         return 0;

@@ -1,5 +1,5 @@
 /*
- * What /proc tells of a process. Any thread; no allocation; errno is kept.
+ * What /proc tells of a process. Any thread; allocates nothing; keeps errno.
  */
 #ifndef CUSPLICE_BASE_PROCESS_H
 #define CUSPLICE_BASE_PROCESS_H
@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/* When process `pid` (0: this one) began, in clock ticks since the machine did: with the number, it
- * names a process for good. 0 where there is none, where it has ended and waits for its parent
- * only, or where /proc does not tell. */
+/* The start of process `pid` (0: this one), in clock ticks since the machine started. Number and
+ * start together name one process for ever. 0: there is no such process, it has ended, or /proc
+ * does not tell. */
 uint64_t cus_process_start(long pid);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /*
- * Reads /proc/self/cgroup, then the limits of those groups and of all above them: within a
- * container the path that /proc tells may be the host's, and only the uppermost group be there. Any
- * thread, no lock, no allocation.
+ * Reads /proc/self/cgroup, then the limits of these groups and of all groups above them. In a
+ * container, /proc may name the host's path, and only the uppermost group may exist. Any thread, no
+ * lock, no allocation.
  */
 #include "shim/base/processors.h"
 
@@ -17,7 +17,7 @@
 
 enum { PATH = 4096 };
 
-/* What the file begins with, as a string; false where there is none. */
+/* Reads the beginning of the file as a string. False: there is none. */
 static bool read_text(const char *path, char *text, size_t bytes) {
     int fd = cus_file_open(path, O_RDONLY, 0);
     ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
@@ -47,7 +47,7 @@ static unsigned of_group(const char *folder) {
     return read_text(path, text, sizeof text) ? share(quota, strtoll(text, NULL, 10)) : 0;
 }
 
-/* The least of the groups from `group` up to the uppermost one of the hierarchy at `mounted`. */
+/* The least quota of the groups from `group` up to the uppermost one at `mounted`. */
 static unsigned of_groups(const char *root, const char *mounted, const char *group) {
     char folder[PATH];
     int base = snprintf(folder, sizeof folder, "%s%s", root, mounted);
@@ -67,7 +67,7 @@ static unsigned of_groups(const char *root, const char *mounted, const char *gro
     }
 }
 
-/* Is `name` one of those in a list with commas? */
+/* True: the comma-separated list contains `name`. */
 static bool lists(const char *list, const char *name) {
     size_t n = strlen(name);
     for (const char *at = list; *at; at += *at == ',') {
@@ -79,7 +79,7 @@ static bool lists(const char *list, const char *name) {
     return false;
 }
 
-/* A line is NUMBER:CONTROLLERS:GROUP; no controllers: version 2. */
+/* A line is NUMBER:CONTROLLERS:GROUP. No controllers: version 2. */
 static unsigned of_line(const char *root, char *line) {
     char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : 0;
     if (!group)

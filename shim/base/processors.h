@@ -1,5 +1,5 @@
 /*
- * How many processors the process may use at once. Any thread; no allocation; errno is kept.
+ * How many processors the process may use at once. Any thread; allocates nothing; keeps errno.
  */
 #ifndef CUSPLICE_BASE_PROCESSORS_H
 #define CUSPLICE_BASE_PROCESSORS_H
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* What its control groups let it have of them at any moment, rounded up, of either version; 0: as
- * many as there are. `root` is what stands in front of /proc and /sys: "" but in tests. */
+/* The quota of the process's control groups (version 1 or 2), in processors, rounded up. 0: no
+ * quota. `root` stands in front of /proc and /sys; it is "" except in tests. */
 unsigned cus_processors_quota(const char *root);
 
 #ifdef __cplusplus

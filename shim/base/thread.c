@@ -1,9 +1,8 @@
 /*
- * Starts the threads of the library, and asks the kernel how threads are scheduled.
- *
- * cus_thread_note runs on the main thread before main; everything else on any thread, without a
- * lock. No thread of the library inherits anything from the thread that starts it: a real-time
- * thread that polls on one processor would keep a watchdog like itself from running.
+ * Starts the threads of the library, and asks the kernel how threads are scheduled. cus_thread_note
+ * runs on the main thread before main; all else on any thread, without a lock. No thread of the
+ * library inherits its scheduling: on one processor, a real-time thread that polls would keep a
+ * real-time watchdog of its own priority from running.
  */
 #define _GNU_SOURCE
 #include "shim/base/thread.h"
@@ -22,16 +21,16 @@
 #include "shim/base/file.h"
 #include "shim/base/hazard.h"
 
-/* A processor each bit; Linux has 8192 at most. */
+/* One bit per processor; Linux has 8192 at most. */
 struct mask {
-    size_t bytes; /* as many as the kernel knows of; 0: it does not say */
+    size_t bytes; /* as many as the kernel knows; 0: it does not say */
     union {
         cpu_set_t set;
         unsigned char byte[1024];
     };
 };
 
-/* Of the process: written before main. */
+/* Of the process; written before main. */
 static struct mask processors;
 static bool noted;
 static int niceness;
@@ -55,19 +54,19 @@ void cus_thread_note(void) {
 static void *begin(void *argument) {
     const struct cus_own_thread *start = argument;
     pthread_setname_np(pthread_self(), start->name);
-    /* A thread has a niceness of its own on Linux. Less of it than the starting thread has may be
-     * refused: then the thread is late where processors are scarce, but it runs. */
+    /* On Linux each thread has its own niceness. The kernel may refuse a lower niceness than the
+     * starting thread's. The new thread then runs late where processors are scarce, but it runs. */
     if (noted && CUS_HAZARD(G4))
         setpriority(PRIO_PROCESS, 0, niceness);
     return start->run(start->argument);
 }
 
-/* What is asked of the kernel for a new thread, the most first. */
+/* What is asked of the kernel for a new thread; the preferred choice first. */
 static const struct way {
     bool ordinary; /* the policy */
     enum { LIKE_ITS_MAKER, NOTED, ALL } where;
 } ways[] = {
-    {true, NOTED},          {true, ALL}, /* of those noted, none is left to the process */
+    {true, NOTED},          {true, ALL}, /* the process has none of the noted processors any more */
     {true, LIKE_ITS_MAKER}, {false, NOTED}, {false, ALL}, {false, LIKE_ITS_MAKER},
 };
 
@@ -130,7 +129,7 @@ int cus_thread_urgency(pid_t tid) {
     return urgency;
 }
 
-struct entry { /* of getdents64: no opendir, which allocates by the program's malloc */
+struct entry { /* as in getdents64; opendir would allocate by the program's malloc */
     uint64_t number, offset;
     unsigned short length;
     unsigned char type;

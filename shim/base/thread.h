@@ -1,7 +1,7 @@
 /*
- * Threads of the library, and how threads of the process are scheduled. The library starts every
- * thread of its own here. Any thread may call; no lock, no allocation of the library's; errno is
- * kept.
+ * Threads of the library, and how the kernel schedules threads of the process. The library starts
+ * each of its own threads here. Any thread may call. Takes no lock, allocates nothing of the
+ * library's, keeps errno.
  */
 #ifndef CUSPLICE_BASE_THREAD_H
 #define CUSPLICE_BASE_THREAD_H
@@ -14,38 +14,39 @@
 extern "C" {
 #endif
 
-/* Static: the thread reads it when it begins. */
+/* Must be static: the new thread reads it. */
 struct cus_own_thread {
-    const char *name; /* 15 characters at most */
+    const char *name; /* at most 15 characters */
     void *(*run)(void *);
     void *argument;
 };
 
-/* Notes the processors and the niceness of the calling thread as those of the process. Before main,
- * on the main thread; what a thread does to itself later is not ours. */
+/* Notes the processors and the niceness of the calling thread as those of the process. Called
+ * before main, on the main thread. What a thread later does to itself does not count. */
 void cus_thread_note(void);
 
-/* Starts a thread, detached. Whatever the calling thread is, the new one blocks all signals, is
- * SCHED_OTHER, and has the processors and the niceness that were noted; what the kernel refuses of
- * that it goes without. 0, or the error of pthread_create. `id` may be NULL. */
+/* Starts a detached thread. The new thread blocks all signals, is SCHED_OTHER, and has the noted
+ * processors and niceness, whatever the calling thread has. What the kernel refuses is left out.
+ * Returns 0, or the error of pthread_create. `id` may be NULL. */
 int cus_thread_start(struct cus_own_thread *start, pthread_t *id);
 
-/* How far the kernel puts a thread before ordinary ones (0: the calling thread). */
+/* How far the kernel prefers a thread to ordinary ones (tid 0: the calling thread). */
 enum {
     CUS_URGENCY_NONE = 0,      /* not at all; 1 to 99: priorities of SCHED_FIFO and SCHED_RR */
-    CUS_URGENCY_DEADLINE = 100 /* before all of these: SCHED_DEADLINE */
+    CUS_URGENCY_DEADLINE = 100 /* above all of these: SCHED_DEADLINE */
 };
 int cus_thread_urgency(pid_t tid);
 
-/* How many other threads of the process have this urgency or more, and the highest of them (0: none
- * has). Reads /proc: where there is none, it finds none. */
+/* Counts the other threads of the process with at least this urgency. *highest is the highest
+ * urgency of these (0: there is none). Reads /proc; without /proc it finds none. */
 unsigned cus_thread_urgent(int from, int *highest);
 
-/* Makes a thread SCHED_FIFO of this priority; what it starts is ordinary. False: the process may
- * not, or the kernel would end a real-time thread that runs for long (RLIMIT_RTTIME). */
+/* Makes a thread SCHED_FIFO with this priority; threads that it starts are ordinary. False: the
+ * process may not, or the kernel would end a real-time thread that runs for long
+ * (RLIMIT_RTTIME). */
 bool cus_thread_raise(pthread_t id, int priority);
 
-/* On how many processors the calling thread may run at this moment; 0: not known. */
+/* On how many processors the calling thread may run now; 0: unknown. */
 unsigned cus_thread_processors(void);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /*
- * uthash as this library uses it: its memory comes from base/mem.h, and running out of it leaves
- * the element outside the table (HASH_NONFATAL_OOM: el->hh.tbl is NULL then) where uthash by itself
- * would end the process.
+ * uthash as this library uses it. Its memory comes from base/mem.h. If memory runs out, the element
+ * stays outside the table (HASH_NONFATAL_OOM: el->hh.tbl is then NULL), where plain uthash would
+ * end the process.
  */
 #ifndef CUSPLICE_BASE_UTHASH_H
 #define CUSPLICE_BASE_UTHASH_H

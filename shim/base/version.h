@@ -1,4 +1,4 @@
-/* The one place that knows the version. */
+/* The version of the library, which stands nowhere else. */
 #ifndef CUSPLICE_BASE_VERSION_H
 #define CUSPLICE_BASE_VERSION_H
 

@@ -1,9 +1,8 @@
 /*
- * Reading without believing, writing without harm.
- *
- * Any thread, never with a lock held that launches take; the caller sees to it that two threads of
- * one process do not update at once. errno is kept, and no signal comes of it. Nothing is
- * synchronised with the disk: what a power failure leaves is told by the checksum.
+ * Reads and writes the file of the signature cache. Any thread, but never under a lock that
+ * launches take; the caller ensures that no two threads of a process update at once. Keeps errno
+ * and raises no signal. The file is not synchronised with the disk: after a power failure the
+ * checksum shows damage.
  */
 #include "shim/cache/cache.h"
 
@@ -30,7 +29,7 @@
 _Static_assert(sizeof(struct cus_cache_entry) == 24, "as in the file");
 _Static_assert(sizeof(struct cus_cache_head) == 40, "as in the file");
 
-enum { READ_MAX = 1 << 28 }; /* no file that the options allow is larger */
+enum { READ_MAX = 1 << 28 }; /* the options allow no larger file */
 
 const char *cus_cache_state_name(enum cus_cache_state state) {
     static const char *const names[] = {"good",    "none",   "corrupt", "newer",
@@ -54,7 +53,7 @@ void cus_cache_free(struct cus_cache *cache) {
     *cache = (struct cus_cache){0};
 }
 
-/* ---- what a file says ---- */
+/* ---- what a file's bytes mean ---- */
 
 static uint64_t checksum(const struct cus_cache_head *head, const void *entries, size_t bytes) {
     struct cus_cache_head without = *head;
@@ -112,7 +111,7 @@ enum cus_cache_state cus_cache_parse(const void *bytes, size_t size, struct cus_
 
 /* ---- files ---- */
 
-/* -1: *state and *why say what is in the way. */
+/* -1: *state and *why say why not. */
 static int open_folder(const char *folder, bool make, enum cus_cache_state *state,
                        const char **why) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
@@ -150,7 +149,7 @@ static bool read_all(int fd, char *to, size_t bytes) {
     return true;
 }
 
-/* Not mapped: whoever cuts the file short would end the process. */
+/* The file is not mapped: if somebody cut it short, a load would end the process. */
 static enum cus_cache_state read_file(int folder, struct cus_cache *out, const char **why) {
     struct stat info;
     *out = (struct cus_cache){0};
@@ -210,15 +209,16 @@ static bool write_all(int fd, const void *data, size_t bytes) {
     return true;
 }
 
-/* A write beyond the process's limit would be a signal, which the program does not expect. */
+/* True: the write stays within the process's limit. A write beyond it would raise a signal that
+ * the program does not expect. */
 static bool may_be_so_large(size_t bytes) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
            (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur);
 }
 
-/* Lock held: nobody else has the temporary file, and one that is there is from a process that was
- * ended. */
+/* The cache's lock is held, so nobody else uses the temporary file. An existing one comes from a
+ * process that was killed. */
 static bool write_file(int folder, const struct cus_cache *cache) {
     struct cus_cache_head head = {.version = CUS_CACHE_VERSION,
                                   .entry_bytes = sizeof(struct cus_cache_entry),
@@ -233,7 +233,7 @@ static bool write_file(int folder, const struct cus_cache *cache) {
     int fd = cus_file_open_at(folder, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return false;
-    /* Some umasks take the user's own rights away. */
+    /* Some umasks remove the user's own rights. */
     bool good = fchmod(fd, 0600) == 0 && write_all(fd, &head, sizeof head) &&
                 write_all(fd, cache->entries, bytes);
     good &= close(fd) == 0;
@@ -243,7 +243,8 @@ static bool write_file(int folder, const struct cus_cache *cache) {
     return good;
 }
 
-/* -1: *state says why. Closing it gives the lock; so does the end of the process. */
+/* Takes the cache's lock. Returns a descriptor; closing it, or the end of the process, gives the
+ * lock back. -1: *state says why. */
 static int take_lock(int folder, enum cus_cache_state *state, const char **why) {
     struct stat info;
     int fd = cus_file_open_at(folder, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
@@ -285,7 +286,7 @@ static void sink(struct cus_cache_entry *entries, uint32_t at, uint32_t n, order
     entries[at] = entry;
 }
 
-/* In place, whatever the order was: the library's qsort may allocate. */
+/* Sorts in place, in any order; qsort of the C library may allocate. */
 static void sort(struct cus_cache_entry *entries, uint32_t n, order_fn *before) {
     for (uint32_t at = n / 2; at-- > 0;)
         sink(entries, at, n, before);
@@ -306,8 +307,8 @@ uint32_t cus_cache_sort(struct cus_cache_entry *entries, uint32_t n) {
     return kept;
 }
 
-/* Paths are hashes: where one is follows from what it is, nearly; from there in growing steps, then
- * by halves. */
+/* Paths are hashes, so a path's value nearly tells its place. The search goes on from there in
+ * growing steps, then by halves. */
 uint32_t cus_cache_find(const struct cus_cache_entry *entries, uint32_t n, uint64_t path) {
     uint32_t low = 0, high = n, guess = (uint32_t)((path >> 32) * n >> 32);
     if (!n)
@@ -343,8 +344,8 @@ uint32_t cus_cache_find(const struct cus_cache_entry *entries, uint32_t n, uint6
     return n;
 }
 
-/* Does the file lack anything of that? Where it is nearly full, what is in use has to be told from
- * what is not. */
+/* True: the update would change the file. A file that is more than half full always changes, so
+ * that entries in use can be told from others. */
 static bool would_change(const struct cus_cache *file, uint32_t room,
                          const struct cus_cache_entry *add, uint32_t n_add,
                          const struct cus_cache_entry *drop, uint32_t n_drop) {

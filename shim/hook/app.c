@@ -1,7 +1,7 @@
 /*
- * What a program tells cusplice by shim/include/cusplice.h.
+ * What a program tells cusplice through shim/include/cusplice.h.
  *
- * Any thread, before cuInit and inside callbacks too: there nothing is deferred by the thread, and
+ * Any thread, also before cuInit and inside callbacks: there the thread has no deferred ops, so
  * nothing is done. Holds no lock.
  */
 #define CUSPLICE_INSIDE
@@ -49,7 +49,7 @@ void cusplice_resume_(void) {
     cus_engine_suspend(false);
 }
 
-/* Stays 0 where there is no memory. */
+/* The counters stay 0 if there is no memory. */
 static void read_known(struct cusplice_counters *known) {
     struct cus_counters *all =
         cus_mem_alloc(sizeof *all); /* too large for a stack of unknown size */

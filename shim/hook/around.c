@@ -1,10 +1,10 @@
 /*
- * Calls after which something follows: rows of the second group of enum cus_act. All of them take
- * at most six integer or pointer arguments (a test holds the table against cuda.h), so that one
- * function calls them all; bits above a narrow argument are passed on as they came.
+ * Makes the calls that need work afterwards: rows of the second group of enum cus_act. Each takes
+ * at most six integer or pointer arguments (a test compares the table with cuda.h), so one function
+ * makes them all. The bits above a narrow argument are passed on unchanged.
  *
- * Runs on the program's thread at depth 1, the real call included: what the driver calls back
- * meanwhile goes straight through. Holds no lock over the real call.
+ * Runs on the program's thread at depth 1, also during the real call: what the driver calls back
+ * goes straight to the driver. Holds no lock over the real call.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -30,7 +30,7 @@ struct call {
     const uint64_t *a; /* six arguments */
     six_fn *real;
     bool has_stream;
-    struct cus_stream_ref ref; /* where has_stream */
+    struct cus_stream_ref ref; /* valid if has_stream */
     struct cus_guard *guard;
 };
 
@@ -47,7 +47,8 @@ static void flush(const struct call *call) {
     cus_act_flush(call->row, stream_of(call));
 }
 
-/* The host has seen the stream complete, or failed to. */
+/* Called after the host has waited. If the wait succeeded, returns the error of a deferred op,
+ * if any. */
 static CUresult waited(const struct call *call, CUresult result) {
     return result == CUDA_SUCCESS ? cus_engine_take_error(stream_of(call), call->row) : result;
 }
@@ -58,7 +59,7 @@ static void leave_gate(const struct call *call) {
     call->guard->gated = false;
 }
 
-/* The step is ended before the host waits: while it does, the work costs nothing. */
+/* The step ends before the host waits: the work at its end costs no time while the host waits. */
 static CUresult around_sync(const struct call *call) {
     bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
     flush(call);
@@ -67,7 +68,7 @@ static CUresult around_sync(const struct call *call) {
     if (copies)
         cus_engine_copying(true);
     else
-        leave_gate(call); /* whoever only waits is in nobody's way */
+        leave_gate(call); /* a thread that only waits disturbs no other thread */
     bool whole = call->row == CUS_ROW_cuCtxSynchronize;
     uint32_t number = whole ? cus_engine_wait_begins() : 0;
     CUresult result = pass_on(call);
@@ -91,7 +92,7 @@ static CUresult around_query(const struct call *call) {
     return waited(call, result);
 }
 
-/* Does it write a device address to where its first argument points? */
+/* True: the call writes a device address to where its first argument points. */
 static bool gives_address(unsigned row) {
     switch (row) {
     case CUS_ROW_cuMemAlloc_v2:
@@ -106,7 +107,7 @@ static bool gives_address(unsigned row) {
     }
 }
 
-/* 0: not known, or not of the device alone. */
+/* 0: unknown, or the memory is not on the device alone. */
 static uint64_t bytes_wanted(const struct call *call) {
     switch (call->row) {
     case CUS_ROW_cuMemAlloc_v2:
@@ -121,7 +122,7 @@ static uint64_t bytes_wanted(const struct call *call) {
     }
 }
 
-/* Streams and graphs of the program's are in the driver's pools beside ours. */
+/* The program's streams and graphs take memory of the driver's pools, as the library's do. */
 static void note_room(unsigned row) {
     switch (row) {
     case CUS_ROW_cuStreamCreate:
@@ -140,7 +141,7 @@ static void note_room(unsigned row) {
     }
 }
 
-/* The program's memory comes before ours (HAZARDS C14). */
+/* The program's memory has priority over the library's (HAZARDS C14). */
 static CUresult around_alloc(const struct call *call) {
     flush(call);
     if (call->row == CUS_ROW_cuMemAlloc_v2 && call->a[0] && cus_engine_cannot_fit(call->a[1]))
@@ -163,7 +164,7 @@ static void put_value(struct cus_setting_call *setting, const void *value, uint3
     setting->bytes = bytes;
 }
 
-/* Who sets which attribute of which function, for which device or context, to what. */
+/* Fills in the function, the attribute, the device or context, and the value of a setter's call. */
 static void function_setting(const struct call *call, struct cus_setting_call *setting) {
     const uint64_t *a = call->a;
     uint64_t attribute = 0, value = 0;
@@ -175,7 +176,7 @@ static void function_setting(const struct call *call, struct cus_setting_call *s
     case CUS_ROW_cuKernelSetAttribute: /* attribute, value, kernel, device */
         attribute = a[0], value = a[1];
         break;
-    default: /* function or kernel, value; a kernel's device behind it */
+    default: /* function or kernel, value; for a kernel then its device */
         value = a[1];
         break;
     }
@@ -207,7 +208,8 @@ static CUresult around_set_function(const struct call *call) {
     return result;
 }
 
-/* The rest of the union is whatever the program left there. 0: not known, hence always new. */
+/* The rest of the union is undefined, so only the attribute's own bytes are compared. 0: an
+ * unknown attribute, which always counts as new. */
 static uint32_t attribute_bytes(CUstreamAttrID id) {
     const CUstreamAttrValue *value = NULL;
     switch (id) {
@@ -231,8 +233,8 @@ static CUresult around_set_stream(const struct call *call) {
     CUstreamAttrID id = (CUstreamAttrID)call->a[1];
     struct cus_setting_call setting = {0};
     uint32_t bytes = value ? attribute_bytes(id) : 0;
-    /* The handles below 3 mean another stream in each context, the per-thread one even in each
-     * thread: nothing is remembered of them. */
+    /* Handles up to 2 mean another stream in each context, and the per-thread handle means
+     * another stream in each thread. Hence nothing is remembered of them. */
     if (bytes && bytes <= sizeof setting.value && call->a[0] > 2) {
         setting.handle = (const void *)(uintptr_t)call->a[0];
         setting.attribute = (uint64_t)CUS_ROW_cuStreamSetAttribute << 32 | (uint32_t)id;
@@ -272,7 +274,7 @@ static CUresult around_epoch(const struct call *call) {
 
 /* ---- handles ---- */
 
-/* What was made is from where that is from which it was made. */
+/* A function or module comes from the code of the handle from which it was made. */
 static void note_origin(const void *made, uint64_t from) {
     if (made && cus_engine_asks_library())
         cus_engine_code_made(made, (const void *)(uintptr_t)from);
@@ -320,7 +322,8 @@ static CUresult around_handles(const struct call *call, enum cus_act act) {
 
 /* ---- primary contexts ---- */
 
-/* Making the context may wait (C5); holding one that is there returns at once, as measured. */
+/* The call may make the context, which may wait (HAZARDS C5). If the context exists, the call
+ * returns at once, as measured. */
 static CUresult around_retain(const struct call *call) {
     struct cus_primary before = cus_primary_retains((CUdevice)call->a[1]);
     if (before.state != CUS_PRIMARY_ACTIVE)
@@ -332,7 +335,7 @@ static CUresult around_retain(const struct call *call) {
     return result;
 }
 
-/* Behind a release that was not to end the context, and did: a hold of somebody's was given back
+/* A release was expected to leave the context, yet the context ended: somebody released a hold
  * unseen. */
 static void has_ended(CUcontext context) {
     cus_settings_forget(NULL);
@@ -341,7 +344,7 @@ static void has_ended(CUcontext context) {
     cus_engine_context_ended(context);
 }
 
-/* One that does not end the context changes nothing. */
+/* A release that does not end the context changes nothing. */
 static CUresult around_release(const struct call *call) {
     CUdevice device = (CUdevice)call->a[0];
     bool others = cus_primary_releases(device);

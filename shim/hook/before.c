@@ -1,9 +1,9 @@
 /*
- * What happens before a call that the assembly then jumps to: rows of the first group of enum
- * cus_act, spare stubs, the profiler's functions.
+ * Acts before a call that the assembly then jumps to: rows of the first group of enum cus_act,
+ * spare stubs, and the functions of CUPTI.
  *
- * Runs on the program's thread with its argument registers saved. Holds no lock. The depth is back
- * at 0 when the real function runs.
+ * Runs on the program's thread with its argument registers saved. Holds no lock. The depth is 0
+ * again when the real function runs.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <stdbool.h>
@@ -52,8 +52,8 @@ void cus_act_context_goes(unsigned row) {
     cus_engine_context_gone();
 }
 
-/* A core dump shows the launch that failed, and the program may be one that a debugger examines:
- * from here on each kernel is launched when it is asked for (HAZARDS G12). */
+/* A core dump shows the launch that failed, and a debugger may examine the program. From here on
+ * each kernel is launched when the program asks for it (HAZARDS G12). */
 static void look_for_dumps(unsigned row, const struct cus_frame *frame) {
     int flags = cus_api_rows[row].arg;
     uint64_t attribute = flags < 0 ? (uint32_t)cus_frame_argument(frame, 0) : 0;
@@ -134,7 +134,7 @@ static void before_spare(unsigned index) {
         cus_lifecycle_defer_off("a graphics API shares memory with the program");
 }
 
-/* The thread does not come back here from the call that is jumped to. */
+/* The thread does not come back here after the real call, so it leaves the gate now. */
 static void pass_gate(struct cus_guard *guard) {
     if (guard->gated)
         cus_gate_pass();
@@ -162,7 +162,7 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
     }
     if (!cus_real_find())
         return (void *)cus_real_absent;
-    /* Global attributes may be set before cuInit. */
+    /* The program may set global attributes before cuInit. */
     if (cus_api_rows[entry].act == CUS_ACT_DUMPS)
         look_for_dumps(entry, frame);
     struct cus_guard guard;

@@ -1,16 +1,9 @@
 /*
- * The configuration of `kernel<<<...>>>(arguments)`, which nvcc's host code hands to the runtime
- * and fetches back in the kernel's stub, a moment later: with a shared runtime two calls that take
- * longer than all else of a launch that is met.
- *
- * What is pushed is kept here where it is known that it will be fetched from here. That is learned
- * by looking: a configuration that was given to the runtime by a place in the program was fetched
- * through us by a place in the same object, and was the same. Elsewhere both calls go to the
- * runtime that they would have reached: the object that fetches may be bound to the runtime itself
- * (RTLD_DEEPBIND).
- *
- * Any thread, at any depth; no lock but where a place is met first. The frames are the thread's
- * own.
+ * Keeps the configuration of `kernel<<<...>>>(arguments)`. nvcc's host code gives it to a shared
+ * runtime, and the kernel's stub fetches it back. These two calls take longer than the rest of a
+ * matched launch. The thread keeps the configuration here only if a stub of the same object is
+ * known to fetch it here. Any thread, at any depth; takes a lock only for a place that calls for
+ * the first time. Each thread has its own frames.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <stddef.h>
@@ -30,12 +23,13 @@ typedef unsigned pop_fn(struct cus_dim3 *grid, struct cus_dim3 *block, size_t *s
 /* cudaErrorInitializationError: there is no runtime. */
 enum { ABSENT = 3, FRAMES = 8 };
 
-/* What the thread has pushed and not fetched; beyond FRAMES all is with the runtime. */
+/* What the thread pushed and has not fetched. Beyond FRAMES, the runtime keeps the
+ * configurations. */
 struct frame {
     struct cus_dim3 grid, block;
     size_t shared;
     CUstream stream;
-    const void *site; /* NULL: it is kept here; else who gave it to the runtime */
+    const void *site; /* NULL: kept here; else the place that gave it to the runtime */
 };
 static _Thread_local struct {
     uint32_t n;
@@ -86,7 +80,7 @@ __attribute__((visibility("default"))) unsigned __cudaPushCallConfiguration(stru
     if (__builtin_expect(!paired || !open || n >= FRAMES, 0))
         return n || (open && !settled) ? push_far(grid, block, shared, stream, site)
                                        : real(grid, block, shared, stream);
-    /* A signal handler that launches meanwhile uses the frames behind it. */
+    /* A signal handler that launches meanwhile uses the frames after this one. */
     pushed.n = n + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     fill(&pushed.frames[n], grid, block, shared, stream, NULL);
@@ -97,8 +91,10 @@ static bool same_dims(struct cus_dim3 a, struct cus_dim3 b) {
     return a.x == b.x && a.y == b.y && a.z == b.z;
 }
 
-/* What the runtime had was fetched by a place in the program: was it what the last frame says? A
- * place of which that is not so time and again is left alone. */
+/* Called after the runtime gave a configuration to a stub at `by`. If it equals the last frame and
+ * the same object pushed it, the place that pushed it may keep its configurations here. After
+ * several differences the place is left to the runtime for ever. The object that fetches may be
+ * bound to the runtime directly (RTLD_DEEPBIND). */
 static void learn(const struct frame *frame, const void *by, const struct cus_dim3 *grid,
                   const struct cus_dim3 *block, const size_t *shared, const CUstream *stream) {
     uint32_t tag = cus_runtime_tag(CUS_RUNTIME___cudaPushCallConfiguration);
@@ -129,13 +125,13 @@ NOINLINE static unsigned pop_far(struct cus_dim3 *grid, struct cus_dim3 *block, 
     if (!pushed.n)
         return result;
     pushed.n--;
-    /* A tool may stand before this one of the two alone. */
+    /* A tool may have hooked the second of the two calls alone. */
     if (!result && pushed.n < FRAMES && (!CUS_HAZARD(E13) || (look.at && look.at->known)))
         learn(&pushed.frames[pushed.n], by, grid, block, shared, stream);
     return result;
 }
 
-/* Nothing was pushed that is known of here. */
+/* This thread has nothing pushed here. */
 NOINLINE static unsigned pop_passes(struct cus_dim3 *grid, struct cus_dim3 *block, size_t *shared,
                                     CUstream *stream, const void *by) {
     const struct cus_runtime_slot *slot = cus_runtime_first(by);

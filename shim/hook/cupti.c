@@ -1,12 +1,9 @@
 /*
- * Is a profiler recording? That its library is mapped says nothing (PyTorch always maps it), and
- * neither does a subscription (PyTorch keeps the one of its first profile for ever, to hear of
- * contexts); that an activity kind is enabled, or callbacks at API calls, does. While it is so,
- * launches go out one by one, so that the profiler sees each kernel as the program launched it
- * (HAZARDS E8). The calls themselves are passed on untouched.
- *
- * Any thread, before cuInit and inside callbacks too: counters, no lock. The engine is told by
- * whoever changes the answer, or, from inside another hook, by the next hook.
+ * Finds out whether a profiler records. It does if an activity kind or callbacks at API calls are
+ * enabled. A mapped CUPTI or a subscription does not count: PyTorch always has the first, and keeps
+ * the second for ever. While a profiler records, ops are issued one by one, so that it sees each
+ * kernel as the program launched it (HAZARDS E8). Any thread, also before cuInit and inside
+ * callbacks. Counters without a lock; passes every call on unchanged.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,7 +20,7 @@
 
 #include "shim/base/forbid.h"
 
-/* Activity kinds are numbers below the first; the domains are those of cupti_callbacks.h. */
+/* Activity kinds are numbers below KINDS. The domains are those of cupti_callbacks.h. */
 enum { KINDS = 256, DOMAIN_DRIVER_API = 1, DOMAIN_RUNTIME_API = 2 };
 
 typedef void *dlsym_fn(void *handle, const char *name);
@@ -34,8 +31,8 @@ static const char *const names[CUS_CUPTIS] = {
 #undef NAME
 };
 
-/* All atomic. A kind that is enabled twice is disabled by one call; contexts are counted without
- * telling them apart, so that at worst a profiler counts as recording for too long. */
+/* All atomic. One call disables a kind that was enabled twice. Contexts are counted without
+ * telling them apart, so at worst a profiler counts as recording for too long. */
 static uint8_t enabled[KINDS];
 static uint32_t enabled_contexts[KINDS];
 static uint32_t subscribers;
@@ -64,14 +61,14 @@ static bool is_cupti(const char *path) {
 
 void *cus_cupti_resolve(int which, void *function) {
     Dl_info info;
-    /* Our own export, met in the global scope: worth what it stands for. */
+    /* The look-up found this library's export. The answer depends on the real function. */
     if (function == cus_entry_cuptis[which])
         return cus_cupti_real(which, NULL) == (void *)absent ? NULL : function;
     if (cus_resolve_off())
         return function;
     if (!dladdr(function, &info) || !info.dli_fname || !is_cupti(info.dli_fname))
         return function;
-    /* A stub of its own, since a process may hold several versions of that library. */
+    /* Each function gets its own stub, since a process may hold several versions of CUPTI. */
     void *stub = cus_spare_stub(function, names[which], CUS_SPARE_CUPTI_FIRST + (unsigned)which);
     return stub ? stub : function;
 }
@@ -94,7 +91,8 @@ static bool recording(void) {
     return false;
 }
 
-/* Whoever listens to calls of the runtime shall hear of each, whatever the option says. */
+/* A tool that listens to the runtime's calls sees each of them, whatever the setting `profile`
+ * says. */
 static void apply_runtime(void) {
     bool told, now = recording();
     do {
@@ -107,7 +105,7 @@ void cus_cupti_apply(void) {
     apply_runtime();
     if (cus_options()->profile == CUS_PROFILE_IGNORE)
         return;
-    /* Again where another thread changed it meanwhile. */
+    /* Repeats if another thread changed the answer meanwhile. */
     for (uint32_t now = recording(); __atomic_exchange_n(&applied, now, __ATOMIC_ACQ_REL) != now;
          now = recording()) {
         cus_log(CUS_INFO, "hook",
@@ -124,7 +122,7 @@ static void count_down(uint32_t *counter) {
     }
 }
 
-/* One callback that is disabled says nothing of the others of its domain. */
+/* A single disabled callback says nothing about the other callbacks of its domain. */
 static void note_domains(uint32_t domains, bool enable, bool all_of_it) {
     domains &= 1u << DOMAIN_DRIVER_API | 1u << DOMAIN_RUNTIME_API;
     if (enable)
@@ -196,7 +194,8 @@ void cus_cupti_before(int which, const struct cus_frame *frame) {
         cus_cupti_apply();
         cus_guard_leave(&guard);
     } else {
-        /* Before the start nobody needs to know yet; from inside a hook the next one tells. */
+        /* Before the library's start nobody needs the answer. Inside a hook, the next hook tells
+         * the engine. */
         cus_lifecycle_call_attention();
     }
 }
@@ -215,9 +214,10 @@ static int find_library(struct dl_phdr_info *info, size_t bytes, void *context) 
     return 1;
 }
 
-/* What the caller would have been bound to without us: what comes behind us in the global scope, or
- * else what its own dependencies bring (PyTorch opens its libraries locally, and a process may hold
- * several versions of this one); at the very last, any. */
+/* Finds the function to which the caller would be bound without this library: the next export in
+ * the global scope. If there is none, the caller's own dependencies decide, since PyTorch opens
+ * its libraries locally and a process may hold several versions of CUPTI. Last comes any mapped
+ * CUPTI. */
 void *cus_cupti_real(int which, const void *caller) {
     int error = errno;
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
@@ -227,7 +227,7 @@ void *cus_cupti_real(int which, const void *caller) {
         handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
     if (handle) {
         real = look(handle, names[which]);
-        dlclose(handle); /* the caller is still there */
+        dlclose(handle); /* the caller keeps the object loaded */
     }
     struct library library;
     if (!real && dl_iterate_phdr(find_library, &library)) {

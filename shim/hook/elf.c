@@ -1,5 +1,6 @@
 /*
- * Reads the tables that the loader has mapped (elf.h). Pure but for the memory that it reads.
+ * Reads the tables that the loader has mapped (elf.h). Changes nothing and calls nothing but libc's
+ * string functions.
  */
 #define _GNU_SOURCE
 #include "shim/hook/elf.h"
@@ -36,7 +37,7 @@ void cus_elf_measure(const struct dl_phdr_info *info, uintptr_t *low, uintptr_t 
     }
 }
 
-/* The end of the readable segment that holds `at`; `at` itself where there is none. */
+/* The end of the readable segment that holds `at`; `at` itself if no segment does. */
 static const void *end_of(const struct cus_object *object, const void *at) {
     const ElfW(Phdr) *segment = cus_elf_segment(object->info, (uintptr_t)at);
     if (!segment || !(segment->p_flags & PF_R))
@@ -44,7 +45,7 @@ static const void *end_of(const struct cus_object *object, const void *at) {
     return (const void *)(object->base + segment->p_vaddr + segment->p_memsz);
 }
 
-/* The loader puts addresses there, or leaves offsets where it may not write. */
+/* The loader writes addresses there, or leaves offsets if it may not write. */
 static const void *pointer(uintptr_t base, uintptr_t value) {
     return (const void *)(value < base ? base + value : value);
 }
@@ -179,7 +180,7 @@ static void *find_by_gnu_hash(const struct cus_object *object, const char *name,
     return NULL;
 }
 
-/* The hash of DT_HASH, as the System V ABI gives it. */
+/* The hash of DT_HASH, as defined by the System V ABI. */
 static uint32_t sysv_hash(const char *name) {
     uint32_t hash = 0;
     for (; *name; name++) {
@@ -189,7 +190,7 @@ static uint32_t sysv_hash(const char *name) {
     return hash;
 }
 
-/* A chain that leads in a circle ends behind as many steps as there are symbols. */
+/* A chain that is a circle ends after as many steps as there are symbols. */
 static void *find_by_sysv_hash(const struct cus_object *object, const char *name) {
     const uint32_t *table = object->sysv;
     if (object->sysv_end - table < 2)

@@ -1,23 +1,23 @@
 /*
- * What C and the assembly of the entry points agree on. Included by both; entry_x86_64.S is the
- * only place that knows registers.
+ * Constants that C and the assembly of the entry points share; both include this file. Only
+ * entry_x86_64.S knows registers.
  */
 #ifndef CUSPLICE_HOOK_ENTRY_H
 #define CUSPLICE_HOOK_ENTRY_H
 
-/* The states of guard.h that let a call go straight to the real function are those below this one.
- */
+/* In the states of guard.h below this one, a call goes straight to the real function. */
 #define CUS_ENTRY_STATE_ON 3
-/* Where cus_process has the state, */
+/* The offset of the state in cus_process. */
 #define CUS_ENTRY_HOOKS_AT 36
-/* and cus_thread_self the depth, and the stream that is aimed at by calls of an enum cus_abi. */
+/* The offsets in cus_thread_self: of the depth, and of the cached stream for calls of an enum
+ * cus_abi. */
 #define CUS_ENTRY_DEPTH_AT 60
 #define CUS_ENTRY_CACHED_STREAM_AT(abi) (8 * (abi))
 
-/* Stubs for functions that the table does not know, 16 bytes each. */
+/* The number of stubs for functions that the table does not know, 16 bytes each. */
 #define CUS_ENTRY_SPARE 512
 
-/* The exported functions of the profiler's library, numbered in this order. */
+/* The exported functions of CUPTI (the profiler's library), numbered in this order. */
 #define CUS_CUPTI_FUNCTIONS(X)                                                                     \
     X(cuptiActivityEnable)                                                                         \
     X(cuptiActivityEnableContext)                                                                  \
@@ -37,7 +37,7 @@
 
 #include "shim/api/api.h"
 
-/* An entry is a row of the table, or a spare stub, or a function of the profiler's library. */
+/* An entry is a row of the table, a spare stub, or a function of CUPTI. */
 enum {
     CUS_ENTRY_SPARE_FIRST = CUS_API_ROWS,
     CUS_ENTRY_CUPTI_FIRST = CUS_ENTRY_SPARE_FIRST + CUS_ENTRY_SPARE
@@ -49,7 +49,8 @@ enum cus_cupti {
         CUS_CUPTIS
 };
 
-/* The argument registers as a caller left them, behind them what it put on the stack. Read only. */
+/* The argument registers as the caller left them, followed by what the caller put on the stack.
+ * Read only. */
 struct cus_frame {
     uint64_t integer[6];
     uint64_t rax, r10;
@@ -59,35 +60,34 @@ struct cus_frame {
     uint64_t stack[];
 };
 
-/* Argument `index` of a call whose arguments up to that one are integers and pointers. */
+/* Argument `index` of a call. All arguments up to that index must be integers or pointers. */
 static inline uint64_t cus_frame_argument(const struct cus_frame *frame, int index) {
     return index < 6 ? frame->integer[index] : frame->stack[index - 6];
 }
 
-/* Where a row is entered: what the resolver hands out. NULL for rows of the class PASS. */
+/* The hook of each row, which the resolver hands out. NULL for rows of the class PASS. */
 extern void *const cus_entry_hooks[CUS_API_ROWS];
-/* The first spare stub. */
 extern const char cus_entry_spares[];
 enum { CUS_ENTRY_SPARE_BYTES = 16 };
 extern void *const cus_entry_cuptis[CUS_CUPTIS];
 
-/* Called by the assembly: acts before a call and returns the function to jump to. */
+/* Called by the assembly. Acts before a call and returns the function to jump to. */
 void *cus_entry_before(uint32_t entry, const struct cus_frame *frame);
-/* Called by the assembly: makes the whole call. */
+/* Called by the assembly. Makes the whole call. */
 unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
                           uint64_t a5, uint64_t row);
 
-/* Called by the assembly of dlsym for names that may concern us. Decided: `value` is the answer;
- * else it is the dlsym that is jumped to. */
+/* Called by the assembly of dlsym for names that the library may have a hook for. If `decided`
+ * is set, `value` is the answer of dlsym. If not, `value` is the dlsym function to jump to. */
 struct cus_dlsym_answer {
     void *value;
     uint64_t decided;
 };
 struct cus_dlsym_answer cus_dlsym_decide(void *handle, const char *name, const void *caller);
-/* The C library's dlsym, looked for once. Never NULL. */
+/* The C library's dlsym, which the first call looks up. Never NULL. */
 void *cus_dlsym_find(void);
-/* The next one behind this library, which the program would have called: the C library's, or an
- * interposer's. Never NULL. */
+/* The next dlsym behind this library, which the program would have called without it: the C
+ * library's or an interposer's. Never NULL. */
 void *cus_dlsym_next(void);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The entry points in machine code: the exported symbols of all rows but PASS and WRAP, the spare stubs, the profiler's functions, dlsym.
+ * The entry points in machine code: the exported symbols of all rows but PASS and WRAP, the spare
+ * stubs, the functions of CUPTI, and dlsym.
  *
- * A stub puts its number into r11, the one register that no caller and no callee expects anything of, and goes to one of two common
- * parts. cus_jump keeps whatever a prototype may use (six integer registers, rax for variadic calls, r10, xmm0 to xmm7, the stack as
- * found), lets C act and then jumps to the real function, which returns to the caller as if nobody had been there. cus_around is for rows
- * of at most six integer or pointer arguments: C makes the call. Both go straight on where the state says that nothing is to be done.
+ * A stub puts its number into r11 and jumps to one of two common parts. In r11 alone neither callers
+ * nor callees expect a value. If the state is below ON, both parts go straight to the real
+ * function.
  */
 #include "shim/hook/entry.h"
 
@@ -15,7 +15,7 @@
     .text
     .set cus_number, 0
 
-    /* An exported function, and the name by which the inside means it. */
+    /* An exported function, with the hidden name that the library itself uses. */
     .macro cus_begin symbol
     .p2align 4
     .globl cus_hook_\symbol
@@ -41,9 +41,17 @@ cus_hook_\symbol:
     cus_end \symbol
     .endm
 
+/*
+ * The two common parts:
+ *
+ *   cus_jump    saves every register that a prototype may use (six integer registers, rax for
+ *               variadic calls, r10, xmm0 to xmm7) and calls C. Then it jumps to the real
+ *               function with the stack as it was, so that function returns to the caller.
+ *   cus_around  for rows of at most six integer or pointer arguments. C makes the real call.
+ */
 #define JUMP(symbol) cus_stub symbol, cus_jump
 #define AROUND(symbol) cus_stub symbol, cus_around
-/* As JUMP in any state: what is set before cuInit holds behind it. */
+/* As JUMP in any state: a setting that the program makes before cuInit still holds after it. */
 #define ALWAYS(symbol) cus_stub symbol, cus_slow
 #define STUB_PASS(symbol)
 #define STUB_WRAP(symbol)
@@ -80,9 +88,15 @@ cus_hook_\symbol:
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol); .set cus_number, cus_number + 1
 #include "shim/api/cuda_api.def"
 
-/* cuLaunchKernel: jumps, with all arguments where they are. A launch on the stream on which the thread defers ops goes on in
- * cus_midst_*, with the depth set before that is asked: a signal handler that launches did so before, or goes straight through. One on any
- * other goes on in cus_passed_*. Whoever does not act, is not ready, or has its arguments in the `extra` form: cus_other_*. */
+/*
+ * The hook of cuLaunchKernel. Each path is a jump that leaves all arguments where they are.
+ *
+ *   cus_midst_*   the stream is the one on which the thread has deferred ops. The depth is set
+ *                 before the stream is compared: a signal handler launches before that, or its
+ *                 launch goes straight to the driver.
+ *   cus_passed_*  any other stream.
+ *   cus_other_*   the library is not on, the thread is inside a hook, or `extra` is not NULL.
+ */
     .macro cus_launch symbol, abi
     cus_begin \symbol
     movq cus_thread_self@gottpoff(%rip), %rax
@@ -207,8 +221,10 @@ cus_slow:
     .size cus_jump, . - cus_jump
 
 /*
- * dlsym(handle, name). The real one finds out by its return address on whose behalf it looks (RTLD_NEXT, RTLD_DEFAULT), so whatever is not
- * our business must be jumped to from the very frame in which it came. Our business may be cu[A-Z]..., cup..., cud... and __cud...; C looks closer.
+ * dlsym(handle, name). The real dlsym finds by its return address for which object it searches
+ * (RTLD_NEXT, RTLD_DEFAULT). For names without a hook, this code therefore jumps to the real
+ * dlsym with the frame as it came. Names that may have a hook begin with cu[A-Z], cup, cud or
+ * __cud; for these, cus_dlsym_decide decides.
  */
     .p2align 4
     .globl dlsym
@@ -285,9 +301,11 @@ dlsym:
     .size dlsym, . - dlsym
 
 /*
- * cus_call_from(a0, a1, a2, function, there): calls function(a0, a1, a2) with `there` for its return address, where a `ret` stands in
- * the object on whose behalf the call is made: the loader's functions look at that to find out who calls. A shadow stack would forbid it;
- * the loader gives none to a process with an object that is not marked for it, as the one with this file is not.
+ * cus_call_from(a0, a1, a2, function, there): calls function(a0, a1, a2) with the return address
+ * `there`. A `ret` stands at `there`, in the object for which the call is made: the loader's
+ * functions find their caller by the return address. A shadow stack would forbid this. The loader
+ * enables none in a process with an object that is not marked for it, and this file's object is not
+ * marked.
  */
     .p2align 4
     .globl cus_call_from

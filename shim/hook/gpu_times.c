@@ -1,11 +1,9 @@
 /*
- * GPU times for the trace: CUPTI's activity records of kernels, copies and memsets.
- *
- * CUPTI is loaded by name when the trace begins; nothing here links with it or has its headers. Its
- * functions are called directly and not through the exports by which a program's profiler is
- * noticed, so that graphs stay graphs. Buffers are asked for and given back on CUPTI's threads,
- * which write into the trace like any thread. One client at a time can have these records: a
- * program that profiles itself takes them over, and the trace has none from then on.
+ * GPU times for the trace: CUPTI's activity records of kernels, copies and memsets. The file loads
+ * CUPTI by name when the trace begins, without its headers. It calls CUPTI directly and not by the
+ * exports that notice a program's profiler, so graphs stay graphs. CUPTI's threads ask for buffers
+ * and return them, and write into the trace as any thread. Only one client at a time gets these
+ * records: if the program profiles itself, the trace has no GPU times from then on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,7 +30,7 @@ enum {
     ERROR_MAX_LIMIT_REACHED = 12 /* CUptiResult: no more records */
 };
 
-/* What the records of all versions since CUDA 11.1 begin with; looked up in cupti_activity.h. */
+/* The common beginning of the records of all versions since CUDA 11.1, as in cupti_activity.h. */
 struct kernel {
     uint32_t kind;
     uint8_t a[12];
@@ -66,7 +64,7 @@ typedef void request_fn(uint8_t **buffer, size_t *bytes, size_t *most);
 typedef void complete_fn(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                          size_t valid);
 
-/* The functions, by their names; 0 is success. */
+/* CUPTI's functions by name; they return 0 for success. */
 static struct {
     int (*cuptiActivityRegisterCallbacks)(request_fn *, complete_fn *);
     int (*cuptiActivityEnable)(int kind);
@@ -79,10 +77,10 @@ static struct {
 } cupti;
 
 static const int kinds[] = {KIND_CONCURRENT_KERNEL, KIND_MEMCPY, KIND_MEMSET};
-static int64_t ahead; /* of the host's clock CUPTI's is; written before the first record */
-static uint32_t said; /* atomic: that a call failed */
+static int64_t ahead; /* CUPTI's clock minus the host's; written before the first record */
+static uint32_t said; /* atomic: a failed call was logged */
 
-/* Did that call fail? The first that does is said; what CUPTI told until then stays. */
+/* True: the call failed. The first failure is logged. The records before it stay in the trace. */
 static bool failed(const char *call, int error) {
     if (error && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         cus_log(CUS_WARN, "trace", "GPU times are missing: %s failed, error %d", call, error);
@@ -96,7 +94,7 @@ static void request(uint8_t **buffer, size_t *bytes, size_t *most) {
     *most = 0;
 }
 
-/* NULL where it was not recorded, or there is no room. */
+/* NULL: this time is not recorded, or there is no room. */
 static struct cst_gpu *begin(uint64_t start, uint64_t end, enum cst_gpu_what what, uint32_t name) {
     uint64_t ns = start - (uint64_t)ahead;
     if (!start || !cus_record_covers(ns))
@@ -169,7 +167,7 @@ static void tell_stream(uint32_t number, void *context, void *handle, bool per_t
     cus_record_define(&of.head);
 }
 
-/* NULL, or what is missing. */
+/* NULL: success; else what is missing. */
 static const char *load(void) {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
     void *(*look)(void *, const char *) = (void *(*)(void *, const char *))cus_dlsym_find();
@@ -193,7 +191,8 @@ static const char *load(void) {
     return NULL;
 }
 
-/* The middle of two looks at the host's clock, of the closest of a few. */
+/* Compares CUPTI's clock with the middle of two readings of the host's. The closest of several
+ * pairs counts. */
 static int set_clock(void) {
     uint64_t closest = ~0ull;
     for (int i = 0; i < 16; i++) {

@@ -1,5 +1,6 @@
 /*
- * What the hooks remember of handles: which functions were touched, which values were set.
+ * What the hooks remember of handles: which functions the program asked about, and which values it
+ * set.
  */
 #ifndef CUSPLICE_HOOK_HANDLES_H
 #define CUSPLICE_HOOK_HANDLES_H
@@ -7,26 +8,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is it the first time that this function or kernel handle is asked about in the current context?
- * Remembers it. */
+/* True at the first call for this function or kernel handle in the current context. Remembers
+ * the handle. */
 bool cus_touch_first(const void *handle);
-/* Handles may come back with another meaning. */
+/* Called before handles go: the driver may give a handle out again with another meaning. */
 void cus_touch_forget(void);
 
-/* A setter's call as data. `value` holds what is compared, of `bytes` bytes; 0 bytes: never the
- * same. */
+/* A call of a setter as data. `value` holds the `bytes` bytes to compare. With 0 bytes the value
+ * never counts as the same. */
 struct cus_setting_call {
     const void *handle;
-    uint64_t attribute; /* which setter and which of its attributes */
-    uint64_t place;     /* device or context that the setting is for */
+    uint64_t attribute; /* the setter, and which attribute it sets */
+    uint64_t place;     /* the device or context that the setting is for */
     uint8_t value[40];
     uint32_t bytes;
 };
-/* Is this value what the last successful call of the same handle, attribute and place set? */
+/* True: the last successful call with the same handle, attribute and place set the same value. */
 bool cus_settings_same(const struct cus_setting_call *call);
-/* The call succeeded. */
+/* Called after the setter succeeded. */
 void cus_settings_remember(const struct cus_setting_call *call);
-/* Forgets what was set for `handle`; NULL: everything. */
+/* Forgets what the program set for `handle`; NULL: everything. */
 void cus_settings_forget(const void *handle);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Appends the lines of handshake.h. Any thread; no lock, no allocation, no stdio: one open, one
- * write, one close per line, of which there are three or four in the life of a process. errno is
- * kept. Never called in a forked child.
+ * Appends the lines of handshake.h. Any thread. Takes no lock, allocates nothing and uses no stdio.
+ * Each line takes one open, one write and one close; a process writes three or four lines. Keeps
+ * errno. Never called in a forked child.
  */
 #define _GNU_SOURCE
 #include "shim/hook/handshake.h"
@@ -33,7 +33,7 @@ static char *put_number(char *at, uint64_t number) {
     return at;
 }
 
-/* `text`: what is behind the numbers, or NULL. */
+/* `text` follows the numbers; NULL: none. */
 static void say(const char *state, const uint64_t *numbers, int count, const char *text) {
     const char *path = secure_getenv("CUSPLICE_HANDSHAKE");
     if (!path || !*path)
@@ -56,16 +56,16 @@ static void say(const char *state, const uint64_t *numbers, int count, const cha
             *at++ = *from == '\n' ? '?' : *from;
         }
         *at++ = '\n';
-        /* A line that cannot be written is one that the launcher does not see; there is nobody else
-         * to tell. */
+        /* If the write fails, the launcher misses the line. Nobody else could be told. */
         (void)cus_file_write(file, line, (size_t)(at - line), CUS_FILE_PATIENCE_MS);
         close(file);
     }
     errno = error;
 }
 
-/* Before main: the launcher tells a program that used no CUDA from one into which the library was
- * never loaded. A process that starts thousands of others writes one line. */
+/* Runs before main, so that the launcher can tell a program without CUDA from a program into
+ * which the library was never loaded. Only the first process writes: a process may start
+ * thousands of others. */
 __attribute__((constructor)) static void say_there(void) {
     const char *path = secure_getenv("CUSPLICE_HANDSHAKE");
     struct stat info;

@@ -1,25 +1,25 @@
 /*
- * The hand-shake with `cusplice run`: where CUSPLICE_HANDSHAKE names a file, one short line per
- * stage is appended to it, so that the launcher can say afterwards how far the library came in each
- * process. The launcher makes the file and removes it: it is never made here.
+ * The hand-shake with `cusplice run`. If CUSPLICE_HANDSHAKE names a file, the library appends one
+ * short line per stage. From these lines the launcher says how far the library came in each
+ * process. The launcher makes and removes the file; the library never makes it.
  *
- *   PID there            the library is in a process; by the first of them alone
- *   PID loaded           the program asked for CUDA through one of the hooks, and libcuda is there
+ *   PID there            the library is in a process; written by the first process alone
+ *   PID loaded           the program asked for CUDA through a hook, and libcuda is there
  *   PID on               cuInit succeeded and the engine runs
  *   PID off              cuInit succeeded and the mode is off
  *   PID verified N BAD   mode verify: graph launches verified, and how many of them differed
  *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
  *   PID front FILE       another interposer stands in front of the library (hook/others.h)
- *   PID behind FILE      one stands behind it
- *   PID led FILE         an object was bound past the library, and is led to it (hook/slots.c)
- *   PID passes WHY       nothing is deferred any more
+ *   PID behind FILE      an interposer stands behind the library
+ *   PID led FILE         an object was bound past the library, and its slots were changed
+ *   PID passes WHY       the library defers nothing any more
  */
 #ifndef CUSPLICE_HOOK_HANDSHAKE_H
 #define CUSPLICE_HOOK_HANDSHAKE_H
 
 #include <stdint.h>
 
-enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most */
+enum { CUS_HANDSHAKE_LINE = 512 }; /* a line's length in bytes, at most */
 
 enum cus_found { CUS_FOUND_FRONT, CUS_FOUND_BEHIND, CUS_FOUND_LED, CUS_FOUND_PASSES };
 

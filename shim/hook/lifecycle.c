@@ -1,11 +1,9 @@
 /*
- * Start, exit, fork.
- *
- * The engine starts on the thread whose cuInit succeeds first, never in a constructor and never in
- * a look-up. The exit handler is registered at that moment, so that it runs before all handlers
- * that are older; what those still launch goes straight through (HAZARDS E10). No lock but the one
- * that keeps two threads from writing the stats file at once. Never called at depth above 0 unless
- * it says so.
+ * Start, exit and fork of the library. The engine starts on the thread whose cuInit succeeds first,
+ * never in a constructor and never in a look-up. The exit handler is registered at that moment, so
+ * it runs before all older handlers. What older handlers launch goes straight to the driver
+ * (HAZARDS E10). Holds only the lock that keeps two threads from writing the stats file at once.
+ * Runs at depth 0 unless a function says otherwise.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
@@ -33,10 +31,10 @@
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 
-static uint32_t state_on; /* ON, GATED in mode verify, RECORDED; set before the state is */
+static uint32_t state_on; /* ON, GATED in mode verify, or RECORDED; set before the state is */
 
 static struct cus_driver driver; /* frozen when the engine has started */
-static pid_t owner;              /* the process that started it; frozen as well */
+static pid_t owner;              /* the process that started the engine; frozen as well */
 static uint64_t graph_launches;  /* atomic */
 static const char *defer_reason; /* atomic */
 static uint32_t leaving;         /* atomic futex: the exit handler has begun */
@@ -44,11 +42,12 @@ static uint32_t leaving;         /* atomic futex: the exit handler has begun */
 static struct cus_lock stats_lock = CUS_LOCK_OF(CUS_RANK_STATS);
 static char segment_list[65536]; /* guarded by stats_lock */
 
-/* Guarded by stats_lock: too large for a stack of unknown size. */
+/* Guarded by stats_lock. Static, since they are too large for a stack of unknown size. */
 static struct cus_counters counters;
 static struct cus_report report;
 
-/* `ends`: with the report of why = yes, where the program did anything. */
+/* `ends`: the process exits. Then the report of why = yes is written if the program issued any
+ * op. */
 static void write_stats(bool ends) {
     const struct cus_options *options = cus_options();
     bool why = ends && options->why;
@@ -79,7 +78,7 @@ static void write_stats(bool ends) {
     cus_lock_give(&stats_lock);
 }
 
-/* What is written every so many seconds, each by a thread of its own. */
+/* A file that a thread of its own writes every so many seconds. */
 struct writer {
     uint32_t every;
     void (*write)(bool ends);
@@ -105,7 +104,7 @@ static void start_writer(struct writer *writer) {
         cus_log(CUS_WARN, "hook", "no thread for %s_every; it is written at exit", writer->what);
 }
 
-/* Only where it is asked for. */
+/* Starts the writers that the settings ask for. */
 static void start_writers(void) {
     static struct writer stats = {
         .write = write_stats, .what = "stats", .thread.name = "cusplice-stats"};
@@ -119,8 +118,8 @@ static void start_writers(void) {
         start_writer(&cache);
 }
 
-/* While the engine drains, the hooks still act: an op of another thread must not overtake what is
- * being issued. */
+/* While the engine drains, the hooks still act, so that no op of another thread overtakes the
+ * ops that the engine issues. */
 static void at_exit(void) {
     uint32_t state = __atomic_load_n(&cus_process.hooks, __ATOMIC_ACQUIRE);
     if (state < CUS_STATE_ON || getpid() != owner ||
@@ -151,7 +150,7 @@ static void at_exit(void) {
     cus_thread_self.depth = depth;
 }
 
-/* The threads, the locks and the GPU stayed with the parent. */
+/* A forked child has no thread, lock or GPU of the parent's. */
 static void in_child(void) {
     __atomic_store_n(&cus_process.hooks, CUS_STATE_OFF, __ATOMIC_RELEASE);
     cus_thread_self.depth = 0;
@@ -201,9 +200,9 @@ void cus_lifecycle_start(void) {
     fill_driver();
     pthread_atfork(NULL, NULL, in_child);
     bool defers = cus_engine_start(&driver);
-    /* Before the exit handler is registered: CUPTI's own handlers run behind it. */
+    /* This comes before atexit: the handlers that CUPTI registers then run after at_exit. */
     bool recorded = cus_recording_start();
-    /* Behind the engine's start: a program that leaves meanwhile finds nothing to drain. */
+    /* This comes after the engine's start: an exit meanwhile finds nothing to drain. */
     atexit(at_exit);
     at_quick_exit(at_exit);
     const char *other = cus_others_start();

@@ -1,5 +1,5 @@
 /*
- * The life of the library in a process: cold, starting, on, off. See guard.h for what each state
+ * The states of the library in a process: cold, starting, on, off. guard.h says what each state
  * means to a hook.
  */
 #ifndef CUSPLICE_HOOK_LIFECYCLE_H
@@ -7,17 +7,17 @@
 
 #include <stdint.h>
 
-/* The driver works: cuInit, or a launch, has succeeded. Starts the engine once; everybody else
- * returns at once. */
+/* Called after cuInit or a launch has succeeded, hence the driver works. Starts the engine once.
+ * All other calls return at once. */
 void cus_lifecycle_start(void);
-/* Inside a hook: nothing is deferred any more, for the reason given (which stays). */
+/* Called inside a hook. The library defers nothing any more. `why` must stay valid. */
 void cus_lifecycle_defer_off(const char *why);
-/* For look-ups, which must not wait for the GPU: the next hook defers nothing any more, for the
- * reason given (which stays). */
+/* For look-ups, which must not wait for the GPU: from the next hook on, the library defers
+ * nothing. `why` must stay valid. */
 void cus_lifecycle_defer_off_later(const char *why);
-/* The next hook has something to do first. */
+/* Makes the next hook call cus_lifecycle_attend. */
 void cus_lifecycle_call_attention(void);
-/* The program launched a graph of its own. */
+/* Called when the program launches a graph of its own. */
 void cus_lifecycle_count_graph_launch(void);
 
 #endif

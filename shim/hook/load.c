@@ -1,13 +1,10 @@
 /*
- * Loading of modules and libraries. Which file code is from is asked for by rules: the file
- * that is named, or the shared object or program in whose mapping the image lies. Runtimes hand out
- * images where they are; what was compiled, linked or unpacked into memory of its own is from no
- * file. Which code it is, in any process, is asked for by the signature cache: a hash of the build
- * that it is part of and where it is in there, or of what it consists of.
- *
- * Runs on the program's thread at depth 1. Holds no lock; under the loader's the callback compares
- * addresses and copies one name. The two functions that load libraries have too many arguments for
- * around.c.
+ * Loading of modules and libraries. Rules ask from which file code comes: the named file, or the
+ * object whose mapping holds the image. Code that was compiled or unpacked in memory comes from no
+ * file. The signature cache asks which code it is in any process: a hash of its build id and its
+ * place in it, or of its bytes. Runs on the program's thread at depth 1, without a lock. The
+ * callback under the loader's lock compares addresses and copies one name. The library loaders have
+ * too many arguments for around.c.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
@@ -81,7 +78,8 @@ static const char *object_of(const void *address, struct look *look) {
     return without_folders(look->path);
 }
 
-/* The driver takes an image, or what nvcc puts around one, wherever that lies. */
+/* The driver takes an image or nvcc's wrapper around one. The image or the wrapper may lie in an
+ * object. */
 static const char *file_of(const void *image, struct look *look) {
     struct {
         uint32_t magic, version;
@@ -100,12 +98,12 @@ static const char *file_of(const void *image, struct look *look) {
 /* ---- which code it is ---- */
 
 enum {
-    HASHED = 1 << 20,       /* of an image that was just made, or of a file; */
-    HASHED_MAPPED = 1 << 12 /* of one in a program or library without a build id */
+    HASHED = 1 << 20,       /* bytes hashed of an image that was just made, or of a file */
+    HASHED_MAPPED = 1 << 12 /* bytes hashed of an image in an object without a build id */
 };
 
-/* An image in the mapping of a program or library may be large, and not in memory yet: where there
- * is a build id nothing of it is read. */
+/* An image in the mapping of an object may be large and not yet in memory. If the object has a
+ * build id, the function reads nothing of the image. */
 static uint64_t hash_of_image(const void *given) {
     struct cus_keep_image image;
     if (!cus_keep_image_find(given, &image))

@@ -1,14 +1,14 @@
 /*
- * Loading of modules and libraries: what comes before it, and which file the code is from.
+ * Loading of modules and libraries: what happens before it, and which file the code comes from.
  */
 #ifndef CUSPLICE_HOOK_LOAD_H
 #define CUSPLICE_HOOK_LOAD_H
 
-/* Before the real call of this row: flushes, and looks whether a library with a private route to
- * the GPU was mapped. */
+/* Called before the real call of this row. Flushes, and checks whether a library with a private
+ * route to the GPU was mapped. */
 void cus_load_begins(unsigned row);
-/* Behind it: `code`, a module or library, was loaded from memory at `image`, or from the file at
- * `path`; one of the two is NULL. */
+/* Called after the real call. The driver loaded `code`, a module or library, from memory at
+ * `image` or from the file at `path`; the other of the two is NULL. */
 void cus_load_ended(const void *code, const void *image, const char *path);
 
 #endif

@@ -1,11 +1,9 @@
 /*
- * dlopen, dlmopen and dlclose, the exports.
- *
- * What is opened may launch past this library before it can be looked at: its constructors may, and
- * whoever it is bound to is not known. So everything is issued first, nothing is deferred while the
- * real dlopen runs, and its slots are looked at behind that (slots.c, HAZARDS G1). Any thread,
- * constructors too: those are inside another dlopen, whose end looks. No lock is held over the real
- * functions; their errors and errno are theirs.
+ * The exported dlopen, dlmopen and dlclose. The library cannot examine an object before its
+ * constructors run, and these may launch past the library. Hence everything is flushed first,
+ * nothing is deferred while the real dlopen runs, and the object's slots are examined afterwards
+ * (slots.c, HAZARDS G1). Any thread, constructors too: these run inside another dlopen, which
+ * examines at its end. Holds no lock over the real functions, and leaves their errors and errno.
  */
 #define _GNU_SOURCE
 #include "shim/hook/loader.h"
@@ -31,7 +29,7 @@ typedef void *dlsym_fn(void *handle, const char *name);
 typedef void *dlopen_fn(const char *name, int flags);
 typedef int dlclose_fn(void *handle);
 
-/* ---- what comes behind this library ---- */
+/* ---- the next functions behind this library ---- */
 
 static int cannot_close(void *handle) {
     (void)handle;
@@ -69,11 +67,11 @@ int cus_loader_close(void *handle) {
     return ((dlclose_fn *)next_of(&known, "dlclose", (void *)cannot_close))(handle);
 }
 
-/* ---- on whose behalf ---- */
+/* ---- the caller's object ---- */
 
 struct ret {
     uintptr_t caller;
-    const uint8_t *found, *program; /* a `ret` of the caller's object; of the program */
+    const uint8_t *found, *program; /* a `ret` in the caller's object; a `ret` in the program */
 };
 
 static int find_ret(struct dl_phdr_info *info, size_t bytes, void *context) {
@@ -97,7 +95,7 @@ static int find_ret(struct dl_phdr_info *info, size_t bytes, void *context) {
 }
 
 /* The loader finds by the return address of dlopen where to look for a name without a slash, and
- * what $ORIGIN is. Code that belongs to no object counts as the program's. */
+ * what $ORIGIN means. If the calling code belongs to no object, it counts as the program's. */
 static void *call_for(const void *caller, const void *a0, const void *a1, const void *a2,
                       void *function) {
     struct ret ret = {.caller = (uintptr_t)caller};
@@ -114,10 +112,10 @@ static void *open_for(const void *caller, const char *name, int flags) {
     return call_for(caller, name, (const void *)(intptr_t)flags, NULL, real_open());
 }
 
-/* ---- around what is opened ---- */
+/* ---- around dlopen ---- */
 
-/* Of this thread: dlopens that it is inside of. There it may hold the loader's lock, and must not
- * wait for a thread that is inside the driver. */
+/* The number of dlopens that this thread is inside of. Inside one, the thread may hold the
+ * loader's lock, so it must not wait for a thread that is inside the driver. */
 static __thread unsigned inside __attribute__((tls_model("initial-exec")));
 
 static void begin(void) {
@@ -131,7 +129,8 @@ static void begin(void) {
     }
 }
 
-/* The last thread to leave looks, and leaves if nobody came meanwhile. */
+/* The last thread to leave its dlopen examines the objects. It leaves if no other thread came
+ * meanwhile. */
 static const char *leave(void) {
     const char *why = NULL, *found;
     uint64_t word;
@@ -146,7 +145,8 @@ static const char *leave(void) {
     return why;
 }
 
-/* dlerror and errno are as the real function left them. `why`: nothing may be deferred any more. */
+/* Leaves dlerror and errno as the real function left them. `why`: the reason to defer nothing
+ * any more, or NULL. */
 static void end(const char *why) {
     struct cus_guard guard;
     if (why)
@@ -154,24 +154,25 @@ static void end(const char *why) {
     if (CUS_HAZARD(G1) && leave())
         why = "";
     if (!--inside && why && cus_guard_enter(&guard))
-        cus_guard_leave(&guard); /* attends */
+        cus_guard_leave(&guard); /* cus_guard_enter calls cus_lifecycle_attend */
 }
 
 EXPORT void *dlopen(const char *name, int flags) {
     const void *caller = __builtin_return_address(0);
-    if (!name || flags & RTLD_NOLOAD) /* nothing new is opened */
+    if (!name || flags & RTLD_NOLOAD) /* this opens nothing new */
         return open_for(caller, name, flags);
     begin();
     void *handle = open_for(caller, name, flags);
-    /* Behind another interposer nothing else may come by here. */
+    /* This may be the only hint that libcuda is there: behind another interposer, no other call
+     * may reach this library. */
     if (handle && strncmp(cus_elf_base(name), "libcuda.so", 10) == 0)
         cus_real_find();
     end(NULL);
     return handle;
 }
 
-/* What is opened in another namespace is bound to nothing of this one, and may have a libcuda of
- * its own. */
+/* An object in another namespace is bound to nothing of this namespace, and may have a libcuda
+ * of its own. */
 EXPORT void *dlmopen(Lmid_t space, const char *name, int flags) {
     static void *known;
     const void *caller = __builtin_return_address(0);
@@ -183,9 +184,9 @@ EXPORT void *dlmopen(Lmid_t space, const char *name, int flags) {
     return handle;
 }
 
-/* What is at an address may be another object's before the next look. Forgotten before, since the
- * address is free from then on; and behind, since the object's own destructors may have launched.
- */
+/* After the close, another object may lie at the same address. The table is emptied before,
+ * because the address is free from then on, and after, because the object's destructors may have
+ * launched. */
 EXPORT int dlclose(void *handle) {
     cus_runtime_forget();
     int result = cus_loader_close(handle);

@@ -1,15 +1,16 @@
 /*
- * The loader's functions that this library exports: objects that come and go are seen.
+ * The loader's functions that this library exports, so that it sees objects come and go.
  */
 #ifndef CUSPLICE_HOOK_LOADER_H
 #define CUSPLICE_HOOK_LOADER_H
 
-/* What comes behind this library's exports in the global scope: a tool may stand before the
- * loader's own. For calls of this library's own; nothing is looked at. */
+/* For calls that this library makes itself: they call the next dlopen or dlclose in the global
+ * scope, which may be a tool's. The library does not look at what they open. */
 void *cus_loader_open(const char *name, int flags);
 int cus_loader_close(void *handle);
 
-/* entry_x86_64.S: function(a0, a1, a2), called from `there`, a `ret` in the object that asks. */
+/* In entry_x86_64.S: calls function(a0, a1, a2). The return address is `there`, a `ret` in the
+ * object for which the call is made. */
 void *cus_call_from(const void *a0, const void *a1, const void *a2, void *function,
                     const void *there);
 

@@ -1,10 +1,11 @@
 /*
- * The ops: launches, memsets and copies that may be deferred. Each stands in for one exported
- * symbol and its per-thread twin and hands the call, as data, to the engine, which makes the real
- * call sooner or later and says what the program shall see.
+ * The hooks of the ops: kernel launches, memsets and copies, which the library may defer. Each hook
+ * stands for one exported symbol of the driver or for its per-thread twin. The hook gives the call
+ * to the engine as data. The engine makes the real call now or later and returns what the program
+ * sees.
  *
- * Runs on the program's thread, at depth 1 inside the engine. Holds no lock. This is the hot path:
- * no allocation, no table.
+ * Runs on the program's thread, at depth 1 while inside the engine. Holds no lock between calls.
+ * The hot path allocates nothing and searches no table.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <stddef.h>
@@ -19,9 +20,9 @@
 #include "shim/base/forbid.h"
 
 /*
- * The straight way: while cold, off, or inside a hook. A launch that succeeds while the library is
- * cold means that the driver was started behind our back (by a look-up that a library made of
- * itself); then this is the moment to start.
+ * Called with the result of a real call that the hook made without the engine: the library is cold
+ * or off, or the thread is inside a hook. If a launch succeeds while the library is cold, another
+ * library has started the driver by a look-up of its own. The library then starts now.
  */
 static CUresult straight(CUresult result) {
     if (result == CUDA_SUCCESS &&
@@ -36,14 +37,16 @@ static CUresult straight(CUresult result) {
 
 #define NOINLINE __attribute__((noinline)) static
 #define ON_STACK(type) __typeof__(type) volatile
-/* Jumped to by the entry (entry_x86_64.S), with the arguments where the caller left them. */
+/* The assembly (entry_x86_64.S) jumps to this function; the arguments are where the caller left
+ * them. */
 #define FROM_ENTRY(part, symbol)                                                                   \
     extern __typeof__(symbol) cus_##part##_##symbol __attribute__((visibility("hidden")));         \
     __attribute__((noinline))
 
-/* The hot paths of an op: either it is the one that is expected and is deferred, or its stream is
- * left alone and it goes straight to the driver. Nothing in `hold` can change errno; the depth is
- * for a signal handler that launches meanwhile, and for what the driver calls back (HAZARDS E3). */
+/* The two hot paths of an op. If the thread has deferred ops and this op is the expected one,
+ * the op is deferred. If the op's stream is demoted, the op goes straight to the driver. Nothing
+ * in `hold` can change errno. The depth is set because a signal handler may launch meanwhile,
+ * and because the driver may call back (HAZARDS E3). */
 #define HOT(hold, type, f, stream, abi, symbol, arguments)                                         \
     if (cus_hot_pending()) {                                                                       \
         cus_thread_self.depth = 1;                                                                 \
@@ -58,12 +61,13 @@ static CUresult straight(CUresult result) {
         return result_;                                                                            \
     }
 
-/* Asked first of all, so that whoever is not on the hot path saves no register for it. */
+/* This check comes first, so that calls off the hot path save no registers for it. */
 #define OTHERWISE(symbol, arguments)                                                               \
     if (!cus_guard_ready())                                                                        \
         return cus_guard_recorded() ? recorded_##symbol arguments : long_##symbol arguments;
 
-/* The hot path where a trace is made, out of the way of those who make none. */
+/* The hot path while a trace is made. It is a function of its own so that the hook stays small
+ * for programs without a trace. */
 #define RECORDED(symbol, parameters, arguments, hold)                                              \
     NOINLINE CUresult recorded_##symbol parameters {                                               \
         cus_thread_self.depth = 1;                                                                 \
@@ -105,7 +109,8 @@ static CUresult straight(CUresult result) {
              (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_),                        \
              cus_recorded_launch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}}, stream_,  \
                                  abi_, params_, extra_))                                           \
-    /* Not on the hot path: what neither begins there nor is by pointers to arguments. */          \
+    /* Takes the calls that the assembly cannot send to the hot path: the library is not on,       \
+     * the thread is inside a hook, or the params come in `extra`. */                              \
     FROM_ENTRY(other, symbol)                                                                      \
     CUresult cus_other_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,   \
                                 unsigned int bx, unsigned int by, unsigned int bz,                 \
@@ -118,7 +123,8 @@ static CUresult straight(CUresult result) {
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
-    /* Nothing begins here; its stream may be demoted. */                                          \
+    /* Takes launches on a stream on which this thread has no ops deferred; the stream may be      \
+     * demoted. */                                                                                 \
     FROM_ENTRY(passed, symbol)                                                                     \
     CUresult cus_passed_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,  \
                                  unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,      \
@@ -139,8 +145,9 @@ static CUresult straight(CUresult result) {
         cus_thread_self.depth = 0;                                                                 \
         return result;                                                                             \
     }                                                                                              \
-    /* The launch that is expected, in another context. Lock held. What it was asked for with is   \
-     * in the node, so that the hot path keeps none of it over its call of the driver. */          \
+    /* The op matched, but another context is current. Lock held. The hook reads the               \
+     * arguments back from the node, so that the hot path need not keep them over its call of      \
+     * the driver. */                                                                              \
     NOINLINE CUresult diverged_##symbol(void **params_) {                                          \
         struct cus_engine *engine = cus_thread_self.cached_engine;                                 \
         const struct cus_values deferred = *cus_plan_before(&engine->plan);                        \
@@ -167,7 +174,7 @@ static CUresult straight(CUresult result) {
         return cus_hot_tail_differs(params_) ? different_##symbol(params_)                         \
                                              : same_##symbol(params_);                             \
     }                                                                                              \
-    /* Another launch than the one that is expected. Lock held. */                                 \
+    /* The launch is not the expected one. Lock held. */                                           \
     NOINLINE CUresult unlike_##symbol(CUfunction f, unsigned int gx, unsigned int gy,              \
                                       unsigned int gz, unsigned int bx, unsigned int by,           \
                                       unsigned int bz, unsigned int shared, CUstream stream_,      \
@@ -176,7 +183,7 @@ static CUresult straight(CUresult result) {
         cus_thread_self.depth = 0;                                                                 \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
-    /* The kernel that is expected, in another shape than its node's. Lock held. */                \
+    /* The kernel is the expected one, with a shape that differs from its node's. Lock held. */    \
     NOINLINE CUresult reshaped_##symbol(CUfunction f, unsigned int gx, unsigned int gy,            \
                                         unsigned int gz, unsigned int bx, unsigned int by,         \
                                         unsigned int bz, unsigned int shared, CUstream stream_,    \
@@ -188,8 +195,9 @@ static CUresult straight(CUresult result) {
         cus_thread_self.depth = 0;                                                                 \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
-    /* What comes on the stack is left there: volatile, so that it is not taken into registers     \
-     * that would have to be saved for it. No call but as a jump at the end. */                    \
+    /* Arguments on the stack stay there: they are volatile, so that the compiler does not         \
+     * load them into registers that it would have to save. Each call of a function is a jump      \
+     * at the end. */                                                                              \
     FROM_ENTRY(midst, symbol)                                                                      \
     CUresult cus_midst_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,   \
                                 unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,       \
@@ -216,7 +224,7 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
     NOINLINE CUresult long_##symbol(const CUlaunchConfig *config_, CUfunction f, void **params_,   \
                                     void **extra_) {                                               \
         struct cus_guard guard;                                                                    \
-        /* Without a configuration there is nothing to defer, only an error to be told. */         \
+        /* Without a configuration there is nothing to defer. The driver reports the error. */     \
         if (!config_ || !cus_guard_enter(&guard))                                                  \
             return STRAIGHT(symbol, (config_, f, params_, extra_));                                \
         const struct cus_launch launch = {                                                         \
@@ -350,7 +358,7 @@ MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
 
 /* ---- copies ---- */
 
-/* Addresses of either side, as numbers. */
+/* Either side's address as a number. */
 #define DEVICE(address) ((uint64_t)(address))
 #define HOST(address) ((uint64_t)(uintptr_t)(address))
 
@@ -408,7 +416,7 @@ CUS_WRAP(cuInit, (unsigned int flags)) {
     if (!cus_real_find())
         return cus_real_absent();
     CUresult result = CUS_REAL(cuInit)(flags);
-    /* Inside a hook it is the driver or the engine that asks; the program's own call will come. */
+    /* If the depth is not 0, the driver or the engine calls. The program's own call will come. */
     if (result == CUDA_SUCCESS && cus_thread_self.depth == 0)
         cus_lifecycle_start();
     return result;

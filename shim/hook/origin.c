@@ -1,19 +1,9 @@
 /*
- * Which library a call of the runtime would have reached if this one were not there.
- *
- * A process may hold several runtimes (PyTorch's and that of another library, of two versions, some
- * of them opened locally), and each knows only the kernels that were registered with it. Where
- * there is one, it is that. Where there are several, it is the one that the object with the kernel
- * was linked to, by name: of objects with the same name the loader gives everybody the first. Where
- * that does not tell, the object that calls is asked in the same way; then the loader, which knows
- * the global scope. A library that exports functions of these names and is no runtime stands in
- * front of them all, where the loader finds it first; elsewhere it is for itself and for those that
- * need it. What stands before this library in the loader's list would have been called instead of
- * it, and is not meant.
- *
- * Any thread, in constructors too. The walk holds the lock under which objects come and go, not the
- * one that is held while their constructors run: a constructor may wait for a thread that launches.
- * The loader itself, which does take that one, is asked in the doubtful cases alone.
+ * Finds which library a call of the runtime would have reached without this library. A process may
+ * hold several runtimes, and each knows only the kernels that were registered with it. Any thread,
+ * in constructors too. The walk holds the lock under which objects come and go. It avoids the lock
+ * that the loader holds while constructors run, since a constructor may wait for a thread that
+ * launches. Only doubtful cases ask the loader, which takes that lock.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,8 +18,8 @@
 
 #include "shim/base/forbid.h"
 
-/* From this version on cudaSetDevice makes the context of its device current at once: the context
- * that is current is the one that the runtime uses. */
+/* From version 12 on, cudaSetDevice makes the device's context current at once. The current
+ * context is then the one that the runtime uses. */
 enum { VERSION_MIN = 12, DEFINERS = 16 };
 
 typedef void *dlsym_fn(void *handle, const char *name);
@@ -48,7 +38,7 @@ int cus_runtime_find(const char *name) {
     return -1;
 }
 
-/* Of libcudart.so.13 it is 13, whatever stands between the two parts; 0: of no runtime. */
+/* 13 for libcudart.so.13, whatever stands between the two parts; 0: the name is no runtime's. */
 static unsigned version_of(const char *soname) {
     unsigned version = 0;
     const char *at = strncmp(soname, "libcudart", 9) == 0 ? strstr(soname, ".so.") : NULL;
@@ -61,7 +51,7 @@ struct definer {
     void *function;
     const char *soname;
     unsigned version;
-    bool with_kernel, with_caller; /* the object that is asked about is this one */
+    bool with_kernel, with_caller; /* this object holds the kernel or the caller */
 };
 
 struct walk {
@@ -70,7 +60,7 @@ struct walk {
     uintptr_t kernel, caller;
     unsigned n; /* in the order in which they were loaded */
     struct definer definers[DEFINERS];
-    uintptr_t address; /* second walk: of the object that is asked for what it needs */
+    uintptr_t address; /* for the second walk: lies in the object whose needs are read */
     const struct definer *needed;
 };
 
@@ -95,7 +85,7 @@ static int find_definers(struct dl_phdr_info *info, size_t bytes, void *context)
     return 0;
 }
 
-/* Which of them does the object at `address` name as what it needs? */
+/* Finds which definer the object at `address` names among its needed libraries. */
 static int find_needed(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct walk *walk = context;
     struct cus_object object;
@@ -137,7 +127,7 @@ bool cus_runtime_same_object(const void *one, const void *other) {
     return walk.n != 0;
 }
 
-/* What the global scope has behind us. */
+/* What the global scope has behind this library. */
 static void *next_of(int which) {
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
     void *next = look(RTLD_NEXT, names[which]);
@@ -155,7 +145,7 @@ void *cus_runtime_behind(int which, const void *caller) {
         handle = cus_loader_open(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
     if (handle) {
         found = look(handle, names[which]);
-        cus_loader_close(handle); /* the caller is still there */
+        cus_loader_close(handle); /* the caller keeps the object loaded */
         dlerror();
     }
     errno = error;
@@ -170,12 +160,26 @@ static const struct definer *of_function(const struct walk *walk, const void *fu
     return NULL;
 }
 
-/* What an object has, or needs, and is no runtime of the usual name: was it there before what the
- * global scope has? Then the object was bound to it. */
+/* `one` is what an object has or needs. It counts if it is a runtime. If it is not, the object
+ * was bound to it only if it was loaded before what the global scope has. */
 static const struct definer *if_bound(const struct definer *one, const struct definer *next) {
     return one && (one->version || !next || one < next) ? one : NULL;
 }
 
+/*
+ * Chooses among the objects that export the function, in this order:
+ *
+ *   1. The only one there is.
+ *   2. If a library that is no runtime exports the name: what the kernel's object has itself,
+ *      then that library, provided that the loader finds it first in the global scope.
+ *   3. What the kernel's object was linked to, by name. The loader gives the first object of
+ *      that name to everybody.
+ *   4. What the calling object has itself, then what it was linked to.
+ *   5. What the loader finds next in the global scope, then the first of the list.
+ *
+ * Objects before this library in the loader's list are not candidates: the program would have
+ * called them in this library's place.
+ */
 static const struct definer *choose(struct walk *walk, enum cus_runtime which) {
     if (walk->n < 2)
         return walk->n ? walk->definers : NULL;
@@ -212,7 +216,7 @@ struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void 
     dl_iterate_phdr(find_definers, &walk);
     const struct definer *chosen = choose(&walk, which);
     void *function = chosen ? chosen->function : cus_runtime_behind((int)which, caller);
-    /* What called us instead of its own would do so again. */
+    /* This function called this library's export, and would do so again without end. */
     if (!chosen && function && cus_runtime_same_object(caller, function))
         function = NULL;
     errno = error;

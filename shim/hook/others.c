@@ -1,9 +1,10 @@
 /*
- * Finds other interposers and asks those in front what they hand out (HAZARDS G2, G3).
+ * Finds other interposers and asks those in front of this library what they hand out (HAZARDS G2,
+ * G3).
  *
- * cus_others_find runs in look-ups, possibly under the loader's lock, and calls nobody but the C
- * library's dlsym. What asks others runs once, on the thread that starts the library. Holds no lock
- * over their functions.
+ * cus_others_find runs in look-ups, possibly under the loader's lock, and calls only the C
+ * library's dlsym. The functions of others are called once, on the thread that starts the library,
+ * without a lock.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
@@ -26,7 +27,7 @@
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
-/* ---- who is there ---- */
+/* ---- which interposers there are ---- */
 
 enum { WHY_BYTES = 512 };
 
@@ -41,14 +42,14 @@ struct survey {
     uintptr_t cuda, next, raw; /* addresses in libcuda, the next dlsym and the C library's */
     void *const *own;          /* the driver's functions */
     unsigned index;
-    bool passed;                     /* this library */
-    uint32_t listed;                 /* bits of to->list that stay, whatever the scope is */
-    uint32_t exported[CUS_API_ROWS]; /* the objects behind that do, bits of to->list */
+    bool passed;                     /* the walk is past this library */
+    uint32_t listed;                 /* bits of to->list: objects that stay listed in any scope */
+    uint32_t exported[CUS_API_ROWS]; /* bits of to->list: the objects behind that export the row */
     uint32_t hashes[CUS_API_ROWS];   /* of the rows' names */
 };
 _Static_assert(CUS_OTHERS < 32, "those that the list has no room for share one more bit");
 
-/* What the program itself exports is its own, and is not listed. */
+/* The program's own exports are not listed. */
 static void note(struct survey *survey, const struct cus_object *object) {
     struct cus_others *to = survey->to;
     bool front = !survey->passed, any = false;
@@ -93,9 +94,10 @@ static int survey_object(struct dl_phdr_info *info, size_t bytes, void *context)
     return 0;
 }
 
-/* An object that exports a row stands before the driver only where the loader finds it first: not
- * where it is in no global scope, nor behind libcuda. The C library's dlsym tells. One that stays
- * listed is kept, for what it exports is called. */
+/* An object that exports a row stands before the driver only if the loader finds the object
+ * first. That is not so if the object is in no global scope, or comes after libcuda. The C
+ * library's dlsym tells. An object that stays listed is kept loaded, since the hooks call its
+ * exports. */
 static void ask_scope(struct survey *survey) {
     struct cus_others *to = survey->to;
     dlsym_fn *look = (dlsym_fn *)cus_dlsym_find();
@@ -137,13 +139,14 @@ const struct cus_other *cus_others_behind(const struct cus_others *others, const
     return NULL;
 }
 
-/* ---- what those in front answer ---- */
+/* ---- what interposers in front answer ---- */
 
 static bool is_look_up(unsigned row) {
     return row == CUS_ROW_cuGetProcAddress || row == CUS_ROW_cuGetProcAddress_v2;
 }
 
-/* Does its cuGetProcAddress lead launches to this library? It may be called before cuInit. */
+/* True: the interposer's cuGetProcAddress leads launches to this library. It may be called
+ * before cuInit. */
 static bool leads_here(unsigned row, void *function) {
     void *launch = NULL;
     CUdriverProcAddressQueryResult status;
@@ -158,8 +161,8 @@ static bool leads_here(unsigned row, void *function) {
     return result != CUDA_SUCCESS || launch == cus_entry_hooks[CUS_ROW_cuLaunchKernel];
 }
 
-/* The first row for which its dlsym answers neither by this library's function nor by one that
- * leads here; -1: there is none. */
+/* The first row for which the interposer's dlsym leads neither directly nor by cuGetProcAddress
+ * to this library; -1: none. */
 static int answers_otherwise(const struct cus_other *other) {
     static const unsigned asked[] = {CUS_ROW_cuLaunchKernel, CUS_ROW_cuLaunchKernelEx,
                                      CUS_ROW_cuGetProcAddress_v2, CUS_ROW_cuGetProcAddress};
@@ -173,11 +176,11 @@ static int answers_otherwise(const struct cus_other *other) {
             !(is_look_up(row) && leads_here(row, answer)))
             otherwise = (int)row;
     }
-    dlerror(); /* the program did not ask */
+    dlerror(); /* the program must not see an error of a look-up that it did not make */
     return otherwise;
 }
 
-/* ---- what follows ---- */
+/* ---- why nothing may be deferred ---- */
 
 static char why[WHY_BYTES]; /* written once */
 static uint32_t why_taken;  /* atomic */

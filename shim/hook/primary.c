@@ -1,10 +1,10 @@
 /*
- * Counts who holds the primary context of each device: as many holds as there are at least, for a
- * library may have taken some unseen.
+ * Counts who holds the primary context of each device. The count is a lower bound, since a library
+ * may have taken a hold unseen.
  *
- * Any thread, inside a hook. One lock guards the counts; it is never held over a call of the
- * driver. A hold that was never seen is inferred where a context is active that nobody is known to
- * hold, and only while no release is under way that could end it at this moment.
+ * Any thread, inside a hook. One lock guards the counts; no thread holds it over a call of the
+ * driver. If a context is active that nobody is known to hold, one unseen hold is inferred. That
+ * inference is made only while no release is under way that could end the context.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <stddef.h>
@@ -17,15 +17,15 @@
 
 #include "shim/base/forbid.h"
 
-enum { DEVICES = 64 }; /* what is beyond is never known to be held */
+enum { DEVICES = 64 }; /* devices from here on count as never held */
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static struct primary {
     uint32_t holds;     /* at least */
     uint32_t releasing; /* calls that have not returned */
     uint32_t serial;    /* of the last release */
-    CUcontext context;  /* the one that was retained last */
-} primaries[DEVICES];   /* lock */
+    CUcontext context;  /* of the last retain */
+} primaries[DEVICES];   /* guarded by lock */
 
 static struct primary *of(CUdevice device) {
     return device >= 0 && device < DEVICES ? &primaries[device] : NULL;
@@ -62,7 +62,7 @@ void cus_primary_retained(const struct cus_primary *before, CUcontext context) {
     bool same = before->serial == primary->serial;
     if (same && before->state == CUS_PRIMARY_ACTIVE && !primary->holds)
         primary->holds = 1;
-    if (same && before->state == CUS_PRIMARY_ENDED) /* others gave theirs back unseen */
+    if (same && before->state == CUS_PRIMARY_ENDED) /* others released theirs unseen */
         primary->holds = 0;
     primary->holds++;
     primary->context = context;

@@ -1,5 +1,5 @@
 /*
- * Who holds the primary contexts: whether a release ends one.
+ * Counts who holds the primary contexts, and says whether a release ends one.
  */
 #ifndef CUSPLICE_HOOK_PRIMARY_H
 #define CUSPLICE_HOOK_PRIMARY_H
@@ -8,27 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was known as a call began. */
+/* What was known when a call began. */
 struct cus_primary {
     CUdevice device;
     enum {
         CUS_PRIMARY_UNKNOWN,
         CUS_PRIMARY_ENDED,
         CUS_PRIMARY_ACTIVE
-    } state;         /* the driver's word */
-    uint32_t serial; /* of the last release before that */
+    } state;         /* as the driver says */
+    uint32_t serial; /* of the last release before the call */
 };
 
-/* Around a retain. */
+/* Called before and after a retain. */
 struct cus_primary cus_primary_retains(CUdevice device);
 void cus_primary_retained(const struct cus_primary *before, CUcontext context);
 
-/* Around a release. True: somebody else holds the context for certain, so it does not end. */
+/* Called before a release. True: somebody else holds the context for certain, so it does not
+ * end. */
 bool cus_primary_releases(CUdevice device);
-/* It was made, and succeeded or not. Returns the context that has ended with it; NULL: none. */
+/* Called after the release. Returns the context that ended with it; NULL: none. */
 CUcontext cus_primary_released(CUdevice device, bool succeeded);
 
-/* A reset, or a release that nobody looked at: who holds it is not known any more. */
+/* Called for a reset, or for a release that nobody examined: who holds the context is now
+ * unknown. */
 void cus_primary_forget(CUdevice device);
 
 #endif

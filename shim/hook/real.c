@@ -1,11 +1,9 @@
 /*
- * Finds the real libcuda, which the program has loaded or not: this file never loads it. Where
- * other interposers stand behind this library, preloaded or needed, they are asked for each
- * function as the program would have asked them (HAZARDS G3).
- *
- * Runs on whatever thread looks something up or calls an exported symbol first, possibly inside a
- * constructor and thus under the loader's lock. So it takes no lock of its own: two threads may
- * fill the table side by side, with the same values. It must never call the driver.
+ * Finds the real libcuda, if the program has loaded it; this file never loads it. If other
+ * interposers stand behind this library, this file asks them for each function as the program would
+ * have done (HAZARDS G3). Runs on the thread that first looks something up or calls an exported
+ * symbol, possibly in a constructor under the loader's lock. Takes no lock of its own: two threads
+ * may fill the table at once, with the same values. Never calls the driver.
  */
 #define _GNU_SOURCE
 #include "shim/hook/real.h"
@@ -33,23 +31,24 @@ struct row_of {
     uint32_t row;
 };
 
-/* Everything that is known once libcuda is found; frozen when it is published. */
+/* All that is known once libcuda is found; frozen when published. */
 struct real {
     void *handle;
     uintptr_t low, high; /* the object in memory */
     const char *path;
     unsigned rows, has;
-    void *own[CUS_API_ROWS];                /* the driver's; NULL: it has none */
-    struct row_of sorted[2 * CUS_API_ROWS]; /* by function, then by row; interposers' included */
+    void *own[CUS_API_ROWS];                /* the driver's; NULL: the driver has none */
+    struct row_of sorted[2 * CUS_API_ROWS]; /* by function, then by row; with the functions of
+                                             * interposers */
     struct cus_others others;
-    int before_launches; /* the first row that launches and is an interposer's; -1: none */
+    int before_launches; /* the first row that launches work and is an interposer's; -1: none */
     const char *before_path;
 };
 
 static struct real *found; /* atomic */
 
-/* Of the thread that asks first: without it no call of the program would arrive, so that it must
- * not depend on memory. Another thread that asks meanwhile fills one of its own. */
+/* The first thread that asks uses this one, since a failed allocation would leave the hooks
+ * without real functions. Another thread that asks meanwhile allocates its own. */
 static struct real first;
 static uint32_t first_taken; /* atomic */
 
@@ -61,7 +60,7 @@ unsigned cus_real_absent(void) {
     return CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* For a symbol that this library exports and this driver lacks. */
+/* Stands for a symbol that this library exports and this driver lacks. */
 static unsigned lacking(void) {
     return CUDA_ERROR_NOT_FOUND;
 }
@@ -83,7 +82,7 @@ static int measure(struct dl_phdr_info *info, size_t bytes, void *context) {
     return 1;
 }
 
-/* Shell sort: no recursion, no allocation (qsort may allocate). */
+/* Shell sort: it needs no recursion and no memory (qsort may allocate). */
 static void sort(struct row_of *rows, unsigned count) {
     for (unsigned gap = count / 2; gap > 0; gap /= 2) {
         for (unsigned i = gap; i < count; i++) {
@@ -120,7 +119,7 @@ static void fill_own(struct real *real) {
     real->path = object.path;
 }
 
-/* What the program would have got without this library. */
+/* What the program would have received without this library. */
 static void *chained(const struct real *real, unsigned row) {
     dlsym_fn *next = (dlsym_fn *)cus_dlsym_next();
     void *function = NULL;
@@ -169,8 +168,8 @@ bool cus_real_find(void) {
     if (cus_real_found() || asking)
         return cus_real_found();
     int error = errno;
-    /* By soname, so that it does not matter under which path the program loaded it. The handle is
-     * kept: what we hand out must stay. */
+    /* Opened by soname, so that any path is found under which the program loaded libcuda. The
+     * handle is kept open: the functions that were handed out must stay. */
     void *handle = cus_loader_open("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
     struct real *real = NULL;
     if (handle)
@@ -192,7 +191,7 @@ bool cus_real_find(void) {
                 cus_others_tell(&real->others);
         }
     }
-    /* The look-ups above that failed are nothing that the program shall hear of. */
+    /* The program must not see the errors of these look-ups. */
     dlerror();
     errno = error;
     return cus_real_found();
@@ -202,7 +201,7 @@ bool cus_real_has(unsigned row) {
     return __atomic_load_n(&cus_real_functions[row], __ATOMIC_RELAXED) != (void *)lacking;
 }
 
-/* Does `symbol` belong to the plain name that was asked for (cuFoo_v2_ptsz to cuFoo)? */
+/* True: `symbol` belongs to the plain name, as cuFoo_v2_ptsz to cuFoo. */
 static bool belongs(const char *symbol, const char *name) {
     size_t length = strlen(name);
     return strncmp(symbol, name, length) == 0 && (symbol[length] == 0 || symbol[length] == '_');
@@ -227,7 +226,7 @@ int cus_real_row(const void *function, const char *name) {
             return row;
         if (fits < 0 && name && belongs(cus_api_rows[row].name, name))
             fits = row;
-        /* Of several names for one function the one that is not PASS errs on the safe side. */
+        /* If one function has several names, the row that is not PASS is the safe choice. */
         if (best < 0 || cus_api_rows[best].act == CUS_ACT_PASS)
             best = row;
     }

@@ -1,6 +1,6 @@
 /*
- * Begins a trace and says in its head what is recorded. Once, on the thread that starts the
- * library, at depth 1.
+ * Begins the trace and writes into its head what is recorded. Called once, on the thread that
+ * starts the library, at depth 1.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #define _GNU_SOURCE
@@ -35,13 +35,14 @@
 enum {
     FACTS = 256 << 10,
     ARGUMENTS = 64 << 10,
-    ENDS = 1024 /* kept for what closes */,
+    ENDS = 1024 /* bytes kept for the closing brackets */,
     BUILD_ID = 80
 };
 
 static bool gpu_times; /* CUPTI was asked */
 
-/* The head on its way. An entry that may not fit is left out whole, and what closes always fits. */
+/* The head while it is written. An entry that may not fit is left out as a whole. The closing
+ * brackets always fit. */
 struct text {
     struct cus_json json;
     char *at;
@@ -54,7 +55,7 @@ static void put(void *to, const char *bytes, size_t n) {
     t->used += n;
 }
 
-/* So many bytes of text, each of which may become six, and some more. */
+/* True: `bytes` of text fit. JSON may take six bytes for each, and some more for the entry. */
 static bool fits(const struct text *t, size_t bytes) {
     return bytes < FACTS && t->used + 6 * bytes + 64 <= FACTS - ENDS;
 }
@@ -139,7 +140,7 @@ static void put_steps(struct text *t) {
     cus_json_close(&t->json, ']');
 }
 
-/* As they could be given to `--set`. */
+/* In the form that `--set` takes. */
 static void put_settings(struct text *t) {
     const struct cus_option_row *row;
     char value[4096];

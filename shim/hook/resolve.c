@@ -1,10 +1,10 @@
 /*
- * cuGetProcAddress, both forms, and the substitution that it shares with dlsym: the real driver
- * answers first, and what it answered, not what was asked for, says which symbol it is. Headers,
- * typedefs and drivers disagree about names and versions; addresses do not lie.
+ * Both forms of cuGetProcAddress, and the substitution that they share with dlsym. The real driver
+ * answers first. The library finds the symbol by the address that the driver answered, not by the
+ * name that the program asked for: headers, typedefs and drivers disagree about names and versions.
  *
- * Any thread, before cuInit too (every runtime looks its entry points up first). Takes no lock,
- * waits for nothing, starts nothing.
+ * Any thread, also before cuInit, since every runtime looks its entry points up first. Takes no
+ * lock, waits for nothing and starts nothing.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/hook/resolve.h"
@@ -30,9 +30,9 @@ bool cus_resolve_off(void) {
     return now == 2;
 }
 
-/* OpenGL, EGL and VDPAU interoperation: the other API reads and writes the same memory by routes of
- * its own (HAZARDS F12). Every runtime asks for these names when it starts, so it is the call that
- * counts. */
+/* Interoperation with OpenGL, EGL, VDPAU and Direct3D: the other API accesses the same memory by
+ * its own routes (HAZARDS F12). Every runtime looks these names up when it starts, so only a
+ * call counts. */
 static bool is_graphics(const char *name) {
     static const char *const beginnings[] = {"cuGL",
                                              "cuEGL",
@@ -50,7 +50,8 @@ static bool is_graphics(const char *name) {
     return false;
 }
 
-/* An interposer's function that did not show when its object was asked for the whole table. */
+/* Watches a function of an interposer that the object did not show when asked for the whole
+ * table. */
 static void *watch_other(void *function, const char *name) {
     int row = cus_api_find(name);
     if (row < 0 || !cus_entry_hooks[row] || !CUS_HAZARD(G3))
@@ -60,10 +61,10 @@ static void *watch_other(void *function, const char *name) {
     return stub ? stub : function;
 }
 
-/* Without this library, whoever looks a function up in libcuda goes past an interposer that only
- * exports its name. The hook would call that one, which may have asked, by another object, and
- * would call the hook for ever. Where it stands before launches nothing is deferred, so that no
- * hook is needed. */
+/* Without this library, a look-up in libcuda does not find an interposer that only exports the
+ * name. The hook would call that interposer. If the interposer did the look-up itself through
+ * another object, it would call the hook again without end. If it stands before launches,
+ * nothing is deferred, so no hook is needed. */
 static bool goes_past_export(const void *function, int row) {
     int launch;
     return row >= 0 && function == cus_real_own((unsigned)row) &&
@@ -75,8 +76,9 @@ void *cus_resolve(void *function, const char *name, int version) {
     int row = cus_real_row(function, name);
     if (goes_past_export(function, row))
         return function;
-    /* The two forms are told by the version alone. Should the driver answer by an inner address,
-     * hooking would end here silently. */
+    /* Only the version tells the two forms apart. The driver may answer by an address that is no
+     * exported function; without this case the library would then lose the program without
+     * notice. */
     if (version > 0 && strcmp(name, "cuGetProcAddress") == 0 &&
         (row >= 0 || cus_real_holds(function)))
         return cus_entry_hooks[version < 12000 ? CUS_ROW_cuGetProcAddress
@@ -97,8 +99,8 @@ void *cus_resolve(void *function, const char *name, int version) {
     return function;
 }
 
-/* The exact symbol that the driver's own look-up finds for what an interposer has answered by a
- * function of its own. */
+/* An interposer answered by a function of its own. This is the exact symbol that the driver's
+ * own look-up finds for the same question. */
 static const char *exact_name(const char *symbol, int version, cuuint64_t flags) {
     void *look = cus_real_own(CUS_ROW_cuGetProcAddress_v2), *own = NULL;
     CUdriverProcAddressQueryResult status;
@@ -109,7 +111,8 @@ static const char *exact_name(const char *symbol, int version, cuuint64_t flags)
     return row >= 0 ? cus_api_rows[row].name : symbol;
 }
 
-/* An interposer asks for what it stands before: the hook would call it again, for ever. */
+/* True: an interposer asks for a function that it stands before itself. The hook would call the
+ * interposer again without end. */
 static bool is_for_itself(const void *caller, const void *function, const char *symbol) {
     if (!cus_others_behind(cus_real_others(), caller) || !cus_real_holds(function))
         return false;
@@ -117,7 +120,7 @@ static bool is_for_itself(const void *caller, const void *function, const char *
     return row >= 0 && cus_real_is_chained((unsigned)row);
 }
 
-/* The real answer is there: gives the program our own where there is one. */
+/* Called after the real look-up succeeded. Gives the program the hook if there is one. */
 static void substitute(const void *caller, const char *symbol, void **function, int version,
                        cuuint64_t flags) {
     if (!function || !*function || !symbol || cus_resolve_off() ||

@@ -1,5 +1,5 @@
 /*
- * From what the real driver answered to what the program is given.
+ * Turns what the real driver answered to a look-up into what the program receives.
  */
 #ifndef CUSPLICE_HOOK_RESOLVE_H
 #define CUSPLICE_HOOK_RESOLVE_H
@@ -8,13 +8,14 @@
 
 #include "shim/hook/entry.h"
 
-/* The mode is off: look-ups answer the real functions. Loads the options at the first call. */
+/* True: the mode is off, and look-ups answer the real functions. The first call loads the
+ * options. */
 bool cus_resolve_off(void);
 
 /*
- * The address to hand out for `function`, which the real driver (or the loader) answered for
- * `name`. `version` is that of cuGetProcAddress, 0 for dlsym. Anything that is not a function of
- * the real libcuda is its own answer. cus_real_find was true.
+ * The address to hand out for `function`, which the real driver or the loader answered for `name`.
+ * `version` is that of cuGetProcAddress, 0 for dlsym. An address that is no function of the real
+ * libcuda is returned unchanged. Only after cus_real_find returned true.
  */
 void *cus_resolve(void *function, const char *name, int version);
 
@@ -22,36 +23,37 @@ void *cus_resolve(void *function, const char *name, int version);
 
 enum cus_spare_kind { CUS_SPARE_UNKNOWN, CUS_SPARE_GRAPHICS, CUS_SPARE_CUPTI_FIRST };
 
-/* A stub that goes to `function`, always the same one for the same function; NULL: there are none
+/* A stub that jumps to `function`; the same stub each time for the same function. NULL: none is
  * left. */
 void *cus_spare_stub(void *function, const char *name, unsigned kind);
-/* What a stub is; `index` counts from 0. */
+/* The function and the kind of stub `index`, counted from 0. */
 void *cus_spare_function(unsigned index);
 unsigned cus_spare_kind(unsigned index);
 
 /* ---- cupti.c ---- */
 
-/* Does the name belong to a function of the profiler's library that is watched? Its number, or -1.
- */
+/* The number of a watched CUPTI function with this name, or -1. */
 int cus_cupti_find(const char *name);
-/* The answer for a watched function that dlsym found: itself, where it does not lie in the
- * profiler's library; NULL, where it is our own export and that library is not there. */
+/* The answer for a watched function that dlsym found. If `function` lies outside CUPTI, the
+ * answer is `function`. If it is this library's export and CUPTI is not loaded, the answer is
+ * NULL. */
 void *cus_cupti_resolve(int which, void *function);
-/* A watched function is about to be called. */
+/* Called before a watched CUPTI function runs. */
 void cus_cupti_before(int which, const struct cus_frame *frame);
-/* The real function behind the exported symbol, for a call from `caller` (NULL: from anywhere);
- * never NULL. */
+/* The real CUPTI function behind the exported symbol, for a call from `caller` (NULL: from
+ * anywhere). Never NULL. */
 void *cus_cupti_real(int which, const void *caller);
-/* Tells the engine where the need for launches one by one has changed. Only inside a hook. */
+/* Tells the engine if ops must be issued one by one for a profiler, or need not any more. Only
+ * inside a hook. */
 void cus_cupti_apply(void);
 
 /* ---- routes.c ---- */
 
-/* The name of the library with a private route to the GPU that this file is, the first time that
- * one is seen; NULL: it is none. */
+/* If the file is a library with a private route to the GPU, its name, at the first such library
+ * only. Otherwise NULL. */
 const char *cus_routes_see(const char *path);
-/* Looks at what was loaded meanwhile (slots.h), for look-ups, which must not wait for anything: the
- * next hook acts. */
+/* Examines the objects that were loaded meanwhile (slots.h). For look-ups, which must not wait:
+ * the next hook acts on the result. */
 void cus_routes_look_later(void);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Libraries that bring work to the GPU without the driver's public entry points: video, ray
- * tracing, the deep-learning accelerator. Such work can overtake what is deferred (HAZARDS F12), so
- * nothing is deferred any more once one of them is mapped.
+ * Recognises libraries that give work to the GPU without the driver's public entry points: video,
+ * ray tracing, the deep-learning accelerator. Their work could overtake deferred ops (HAZARDS F12),
+ * so nothing is deferred once such a library is mapped.
  *
- * Which objects are new is found by slots.c. Any thread. cus_routes_see runs under the loader's
- * lock, compares names and does nothing else.
+ * slots.c finds the new objects. Any thread. cus_routes_see runs under the loader's lock and only
+ * compares names.
  */
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -18,8 +18,8 @@
 
 #include "shim/base/forbid.h"
 
-/* Video in and out (nvJPEG's decoder comes by the first as well), motion vectors, capture of the
- * screen, neural filters, ray tracing, the accelerator of Tegra. */
+/* Video decoding (nvJPEG's decoder uses it too) and encoding, motion vectors, screen capture
+ * (two), neural filters, ray tracing, the accelerator of Tegra. */
 static const char *const names[] = {
     "libnvcuvid.so",    "libnvidia-encode.so", "libnvidia-opticalflow.so",
     "libnvidia-fbc.so", "libnvidia-ifr.so",    "libnvidia-ngx.so",

@@ -1,23 +1,9 @@
 /*
- * Launches by the functions of a shared CUDA runtime, which are met before the runtime is entered.
- *
- * Which function of the driver the runtime launches for a kernel of the program's is learned by
- * looking: while a thread is inside the real function, called from here, the driver's hook sees one
- * launch. Where that was asked for with the same shape, stream, arguments (by address) and
- * attributes, the next call for that kernel is held against the node that the stream expects, and
- * where it is that one the runtime is not entered. In all other cases the real function is called,
- * as if nothing had been: nothing was done before.
- *
- * Why that is the same to the program. The runtime launches in the context that the driver calls
- * current (origin.c takes care of older ones), and that is asked before anything is done. Which
- * function it launches depends on kernel and context alone: another shape is handed on as it is,
- * and one that the driver might refuse goes there (HAZARDS A12). A launch that succeeds leaves the
- * runtime's last error as it is. That its function is loaded, and that no capture is open, was so
- * when the segment began, and whoever changes it issues the segment. What goes away (contexts,
- * modules, libraries, objects of the loader) is forgotten here before it goes.
- *
- * Runs on the program's threads at depth 0, and at depth 1 while the plan is asked. Any thread
- * reads the table without a lock; what is in a slot stays until everything is forgotten.
+ * Launches by the functions of a shared CUDA runtime: the library defers an expected launch before
+ * the runtime is entered. Runs on the program's threads at depth 0, and at depth 1 while it asks
+ * the plan. Any thread reads the table without a lock; a slot stays until everything is forgotten.
+ * Gain: 0.34 to 0.55 of the host time of a launch that the driver's hook defers (RESULTS.md of
+ * tests/gpu).
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/hook/runtime_table.h"
@@ -33,7 +19,7 @@
 
 #include "shim/base/forbid.h"
 
-/* As <driver_types.h> has it. */
+/* As in <driver_types.h>. */
 struct config {
     struct cus_dim3 grid, block;
     size_t shared;
@@ -58,14 +44,14 @@ typedef int launch_fn(const void *kernel, struct cus_dim3 grid, struct cus_dim3 
 typedef int launch_ex_fn(const struct config *config, const void *kernel, void **args);
 
 _Thread_local struct cus_runtime_watch cus_runtime_watch __attribute__((tls_model("initial-exec")));
-/* The call that is being matched, for the moment at which it turns out to be another one; or where
- * one comes from that is not matched. */
+/* The call that is being matched, for the code that runs if the match fails; `caller` for a call
+ * that is not matched. */
 static _Thread_local struct {
     const void *kernel, *caller;
     void *real;
 } matching __attribute__((tls_model("initial-exec")));
 
-/* Whether calls may be matched at all; the same as the driver's hooks ask. */
+/* True: calls may be matched. The driver's hooks check the same. */
 static inline __attribute__((always_inline)) bool ready(void) {
     return __builtin_expect(__atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE), 1) &&
            cus_guard_ready();
@@ -76,6 +62,26 @@ static inline __attribute__((always_inline)) bool may_match(CUstream stream, enu
 
 /* ---- learning ---- */
 
+/*
+ * How the driver's function for a kernel is learned: while a thread is inside the real function,
+ * called from here, the driver's hook sees one launch. If that launch has the same shape, stream,
+ * arguments (by address) and attributes, the pair is remembered. The next call for the kernel is
+ * compared with the expected node. If they match, the op is deferred. If not, the real function is
+ * called; nothing was done before.
+ *
+ * Why the program cannot tell the difference:
+ *
+ *   - The runtime launches in the context that the driver calls current (origin.c excludes older
+ *     runtimes). The hook asks for that context before it does anything.
+ *   - The driver's function depends on kernel and context alone. The runtime passes another shape
+ *     on unchanged, and a shape that the driver might refuse goes to the driver (HAZARDS A12).
+ *   - A launch that succeeds leaves the runtime's last error unchanged.
+ *   - The function was loaded and no capture was open when the segment began. Whoever changes
+ *     either flushes the segment.
+ *   - Before a context, module, library or object of the loader goes, everything here is
+ *     forgotten.
+ */
+
 void cus_runtime_saw(const struct cus_launch *launch) {
     struct cus_runtime_watch *watch = &cus_runtime_watch;
     watch->seen++;
@@ -84,7 +90,7 @@ void cus_runtime_saw(const struct cus_launch *launch) {
                   launch->stream.handle == watch->stream && launch->params == watch->args &&
                   launch->params && !launch->extra && launch->n_attrs == watch->n_attrs &&
                   memcmp(launch->dims, watch->dims, sizeof watch->dims) == 0;
-    /* By address: then no attribute is made into another one. */
+    /* Compared by address, so that the runtime cannot have changed an attribute. */
     if (watch->n_attrs && launch->attrs != watch->attrs)
         watch->same = false;
     watch->context = NULL;
@@ -92,7 +98,7 @@ void cus_runtime_saw(const struct cus_launch *launch) {
         watch->same = false;
 }
 
-/* What was seen while the real function ran, which ended with `result`. */
+/* Called after the real function returned `result`; `watch` holds what was seen meanwhile. */
 static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_look *look,
                   const struct cus_runtime_watch *watch, int result) {
     if (result != 0 || watch->seen == 0)
@@ -127,15 +133,16 @@ static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_loo
     cus_lock_give(&cus_runtime_lock);
 }
 
-/* Is it to be learned from this call? In another context than what is known only where the thread
- * is known to work in it. Not inside of another such call: of that more than one launch is seen. */
+/* True: the hook must learn from this call. For a context that differs from the known one, only
+ * if the thread is known to work in that context. Never inside another such call, since the
+ * outer call would then see several launches. */
 static bool watches(const struct cus_runtime_look *look, CUstream stream, enum cus_abi abi) {
     return look->worth && __atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE) &&
            cus_guard_ready() && !cus_runtime_watch.on &&
            (!look->handle || cus_hot_aimed(stream, abi));
 }
 
-/* The driver's hook is sent the long way, on which it looks for what is watched. */
+/* Makes the driver's hook leave the hot path, so that it reports the launch to cus_runtime_saw. */
 static void watch_begin(struct cus_runtime_watch *watch, enum cus_abi abi) {
     cus_thread_self.cached_stream[abi] = CUS_NO_STREAM;
     cus_runtime_watch = *watch;
@@ -181,7 +188,7 @@ NOINLINE static int far(uint32_t tag, enum cus_abi abi, const void *kernel, stru
     return result;
 }
 
-/* Another launch than the one that is expected. Lock held. */
+/* The launch is not the expected one. Lock held. */
 NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
                            void **args, size_t shared, CUstream stream) {
     cus_lock_give(&cus_thread_self.cached_engine->lock);
@@ -191,7 +198,7 @@ NOINLINE static int unlike(const void *kernel, struct cus_dim3 grid, struct cus_
     return real(kernel, grid, block, args, shared, stream);
 }
 
-/* The kernel that is expected, in another shape than its node's. Lock held. */
+/* The kernel is the expected one, with a shape that differs from its node's. Lock held. */
 NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cus_dim3 block,
                              void **args, size_t shared, CUstream stream) {
     struct cus_engine *engine = cus_thread_self.cached_engine;
@@ -205,7 +212,7 @@ NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cu
     return 0;
 }
 
-/* The launch that is expected, in another context. Lock held. */
+/* The op matched, but another context is current. Lock held. */
 NOINLINE static int diverged(void **args) {
     struct cus_engine *engine = cus_thread_self.cached_engine;
     engine->counters.runtime--;
@@ -250,7 +257,8 @@ NOINLINE static int tail(void **args) {
     (matching.caller = __builtin_return_address(0),                                                \
      far_##symbol(kernel, grid, block, args, shared, stream))
 
-/* As the driver's hook: what comes on the stack is left there, no call but as a jump at the end. */
+/* As in the driver's hook: arguments on the stack stay there, and each call of a function is a
+ * jump at the end. */
 #define LAUNCH(symbol, abi_)                                                                       \
     NOINLINE static int far_##symbol(const void *kernel, struct cus_dim3 grid,                     \
                                      struct cus_dim3 block, void **args, size_t shared,            \
@@ -281,7 +289,7 @@ NOINLINE static int tail(void **args) {
             return FAR(symbol);                                                                    \
         }                                                                                          \
         cus_thread_self.depth = 1;                                                                 \
-        /* A signal handler that launches did so before this, or goes straight through. */         \
+        /* A signal handler launches before this, or its launch goes straight to the driver. */    \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
         if (!__builtin_expect(cus_hot_aimed(stream, abi_), 1)) {                                   \
             cus_thread_self.depth = 0;                                                             \
@@ -303,14 +311,14 @@ NOINLINE static int tail(void **args) {
         return is == CUS_HOT_TAIL ? tail(args) : different(args);                                  \
     }
 
-/* Two words of a shape at once. */
+/* Reads two words of a shape at once. */
 static inline __attribute__((always_inline)) uint64_t pair(const void *at) {
     uint64_t value;
     memcpy(&value, at, sizeof value);
     return value;
 }
 
-/* cus_hot_compare of a shape that comes as two structs. Lock held. */
+/* As cus_hot_compare, for a shape in two structs. Lock held. */
 static inline __attribute__((always_inline)) enum cus_hot
 compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
         const volatile size_t *shared, void **const *args) {
@@ -383,7 +391,8 @@ static int launch_ex(enum cus_runtime which, enum cus_abi abi, const void *calle
     return result;
 }
 
-/* One that cannot be met now, and of which nothing more is to be learned: the real function. */
+/* The real function, if the call cannot be matched now and nothing more can be learned; else
+ * NULL. */
 static inline __attribute__((always_inline)) launch_ex_fn *passes_ex(enum cus_runtime which,
                                                                      enum cus_abi abi,
                                                                      const struct config *config,

@@ -1,6 +1,6 @@
 /*
- * Launches by the exported functions of a shared CUDA runtime: what they are, and from which
- * library a call of one would have been answered without us.
+ * Launches by the exported functions of a shared CUDA runtime: how the library recognises them, and
+ * which runtime would have answered a call without this library.
  */
 #ifndef CUSPLICE_HOOK_RUNTIME_H
 #define CUSPLICE_HOOK_RUNTIME_H
@@ -30,58 +30,60 @@ enum cus_runtime {
 
 /* ---- runtime.c ---- */
 
-/* What the calling thread waits to see: the one launch that the runtime makes of the call that it
- * is inside of. Initial-exec, as cus_thread_self.depth. */
+/* What the calling thread waits to see: the one launch in the driver that the runtime makes
+ * during the present call of the runtime. Initial-exec, as cus_thread_self.depth. */
 struct cus_runtime_watch {
     bool on;
-    bool same;     /* the last one was handed on as it was asked for */
-    uint32_t seen; /* launches */
+    bool same;     /* the runtime passed the last launch on unchanged */
+    uint32_t seen; /* number of launches */
     uint32_t dims[7];
     enum cus_abi abi;
     CUstream stream;
     void **args;
     const void *attrs; /* of cudaLaunchKernelExC, by address */
     uint32_t n_attrs;
-    CUfunction handle; /* what was launched, */
-    CUcontext context; /* and where */
+    CUfunction handle; /* what was launched */
+    CUcontext context; /* where it was launched */
 };
 extern _Thread_local struct cus_runtime_watch cus_runtime_watch
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
-/* A launch on the long way, while `on`. At depth 1. */
+/* Called at depth 1 for a launch that is not on the hot path, while `on` is set. */
 void cus_runtime_saw(const struct cus_launch *launch);
 
-/* The library came up. `plainly`: nobody but the plan looks at ops. The option holds from now on.
- */
+/* Called when the library has started. `plainly`: only the plan looks at ops. From now on the
+ * setting `runtime_fast_path` holds. */
 void cus_runtime_start(bool plainly);
-/* Somebody listens to calls of the runtime, or nobody does any more. */
+/* Called when a tool begins or stops to listen to calls of the runtime. */
 void cus_runtime_listened(bool on);
-/* Code, a context, or an object of the loader goes: what is known of functions is forgotten. */
+/* Called when code, a context or an object of the loader goes: forgets what is known of
+ * functions. */
 void cus_runtime_forget(void);
 
 /* ---- origin.c ---- */
 
-/* What a call would have reached. */
+/* The function that a call would have reached without this library. */
 struct cus_runtime_origin {
     void *function; /* NULL: there is none */
-    bool known; /* of a runtime that is known to use the context that the driver calls current */
+    bool known;     /* its runtime is known to use the context that the driver calls current */
 };
-/* For a call of `which` from `caller` for the kernel `kernel` (an address in the object that
- * registered it, or a handle). Walks the objects of the loader without waiting for constructors. */
+/* Finds the origin for a call of `which` from `caller` for the kernel `kernel`. `kernel` is an
+ * address in the object that registered it, or a handle. Walks the loader's objects; never waits
+ * for constructors. */
 struct cus_runtime_origin cus_runtime_origin(enum cus_runtime which, const void *kernel,
                                              const void *caller);
-/* Does the name belong to one of the functions? Its number, or -1. */
+/* The number of an exported function with this name, or -1. */
 int cus_runtime_find(const char *name);
-/* Do both addresses lie in one object of the loader? */
+/* True: both addresses lie in one object of the loader. */
 bool cus_runtime_same_object(const void *one, const void *other);
 /* ---- configuration.c, device.c ---- */
 extern void *const cus_runtime_push_export, *const cus_runtime_pop_export;
 extern void *const cus_runtime_device_export;
 
 /* ---- again runtime.c ---- */
-/* Our own export of the function. */
+/* This library's export of the function. */
 void *cus_runtime_export(int which);
-/* The function that dlsym(RTLD_DEFAULT) would find for `caller` if our own export were not there;
- * NULL: none. */
+/* The function that dlsym(RTLD_DEFAULT) would find for `caller` if this library did not export
+ * it; NULL: none. */
 void *cus_runtime_behind(int which, const void *caller);
 
 #endif

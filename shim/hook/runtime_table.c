@@ -1,8 +1,8 @@
 /*
- * The table of runtime_table.h, and when it holds.
+ * The table of runtime_table.h, and the conditions under which it is used.
  *
- * Any thread; writers try the lock and do without where another thread has it. Nothing is freed: a
- * slot of an older epoch is written anew.
+ * Any thread. A writer tries the lock and writes nothing if another thread has it. Nothing is
+ * freed: a slot of an older epoch is overwritten.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/hook/runtime_table.h"
@@ -53,7 +53,8 @@ struct cus_runtime_look cus_runtime_look_up(uint32_t tag, const void *kernel) {
                                                      ? cus_runtime_table
                                                      : slot + 1) {
         if (__atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE) != tag) {
-            /* Those of other functions and of this epoch are passed over, empty ones end it. */
+            /* A slot of this epoch for another function is skipped. An empty slot ends the
+             * search. */
             if ((__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) ^ tag) >= CUS_RUNTIME_EPOCH)
                 break;
             continue;
@@ -78,7 +79,7 @@ struct cus_runtime_look cus_runtime_look_up(uint32_t tag, const void *kernel) {
     return look;
 }
 
-/* Table lock held. NULL: no room. */
+/* The lock of the table is held. NULL: no room. */
 static struct cus_runtime_slot *empty_slot(uint32_t tag, const void *kernel) {
     struct cus_runtime_slot *slot = cus_runtime_first(kernel);
     for (unsigned i = 0; i < PROBES; i++, slot = slot + 1 == cus_runtime_table + CUS_RUNTIME_SLOTS

@@ -1,6 +1,6 @@
 /*
- * What is known of the kernels that a shared runtime launches, and of the places in the program
- * from which it is asked to: private to runtime.c, runtime_table.c, configuration.c and device.c.
+ * A table of the kernels that a shared runtime launches, and of the places in the program that call
+ * the runtime. Private to runtime.c, runtime_table.c, configuration.c and device.c.
  */
 #ifndef CUSPLICE_HOOK_RUNTIME_TABLE_H
 #define CUSPLICE_HOOK_RUNTIME_TABLE_H
@@ -10,33 +10,35 @@
 #include "shim/base/mem.h"
 #include "shim/hook/runtime.h"
 
-/* As <vector_types.h> has it. */
+/* As in <vector_types.h>. */
 struct cus_dim3 {
     uint32_t x, y, z;
 };
 
-/* Fields of a slot are read in this order, between two looks at its tag, and written so. */
+/* A reader checks the slot's tag, reads the fields in this order, and checks the tag again. A
+ * writer writes the fields in the same order. */
 #define CUS_RUNTIME_GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 #define CUS_RUNTIME_PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELEASE)
 
 /*
- * What is known of a kernel. Written under `table_lock`, `tag` last; then only `handle` changes,
- * once, from NULL, and `tries`. A slot with another tag than the present one is empty: so that
- * whoever finds the tag before and after it read the rest has read one kernel's.
+ * What is known of a kernel. A writer holds cus_runtime_lock and writes `tag` last. After that only
+ * `tries`, `handle` (once, from NULL) and the fields marked atomic change. A slot whose tag has
+ * another epoch is empty. A reader that finds the same tag before and after its reads has read one
+ * kernel's fields.
  */
 struct cus_runtime_slot {
     uint32_t tag; /* atomic: the epoch, and which function was called */
     uint32_t tries;
     const void *kernel;
     CUcontext context;
-    CUfunction handle; /* atomic: NULL while it is not known */
+    CUfunction handle; /* atomic: NULL until it is known */
     void *real;        /* of the runtime that answers calls for this kernel */
-    bool settled;      /* atomic: there is nothing more to learn where no context is known */
-    bool known;        /* it is of a version that may be met here */
-    bool attrs;        /* atomic: attributes are handed on by address */
-    bool paired;       /* atomic: of a place that pushes configurations: they are fetched here */
-    uint32_t devices;  /* atomic, a bit each: of a place that asks for the device: the runtime's
-                          number is the driver's */
+    bool settled;      /* atomic: nothing more can be learned while no context is known */
+    bool known;        /* the runtime's version allows the library to answer in its place */
+    bool attrs;        /* atomic: the runtime passes attributes on by address */
+    bool paired;       /* atomic: a place that pushes configurations; they are fetched here */
+    uint32_t devices;  /* atomic, one bit per device: at a place that asks for the device, the
+                        * runtime's number is the driver's */
 } __attribute__((aligned(CUS_LINE)));
 
 enum {
@@ -50,7 +52,7 @@ extern struct cus_runtime_slot cus_runtime_table[CUS_RUNTIME_SLOTS];
 extern struct cus_lock cus_runtime_lock;
 
 extern uint32_t cus_runtime_epoch; /* atomic: a multiple of EPOCH, never 0 */
-extern uint32_t cus_runtime_open;  /* atomic: calls are met here; written by started and listened */
+extern uint32_t cus_runtime_open;  /* atomic: the library answers calls; written by reopen() */
 
 static inline uint32_t cus_runtime_tag(enum cus_runtime which) {
     return __atomic_load_n(&cus_runtime_epoch, __ATOMIC_ACQUIRE) | (uint32_t)which;
@@ -60,26 +62,27 @@ static inline struct cus_runtime_slot *cus_runtime_first(const void *kernel) {
     return &cus_runtime_table[cus_hash_pointer(kernel) >> (64 - CUS_RUNTIME_SLOTS_LOG2)];
 }
 
-/* What is known of a kernel, copied. */
+/* A copy of what is known of a kernel. */
 struct cus_runtime_look {
-    bool found; /* the real function is known */
-    bool exact; /* and in which way it is launched in the context where the thread works */
-    bool worth; /* it may yet be learned */
-    struct cus_runtime_slot *at; /* the slot that is about it */
+    bool found;                  /* the real function is known */
+    bool exact;                  /* so is the driver's function in the thread's present context */
+    bool worth;                  /* the driver's function may still be learned */
+    struct cus_runtime_slot *at; /* the kernel's slot */
     CUfunction handle;
     void *real;
     bool attrs;
 };
 
 struct cus_runtime_look cus_runtime_look_up(uint32_t tag, const void *kernel);
-/* A new slot. NULL: another thread writes just now, everything was forgotten, or there is no room:
- * then all is forgotten, to begin anew. */
+/* Adds a slot. NULL: another thread holds the lock, everything was forgotten meanwhile, or the
+ * table is full. A full table is forgotten as a whole. */
 struct cus_runtime_slot *cus_runtime_add(uint32_t tag, const void *kernel,
                                          struct cus_runtime_origin origin, CUcontext context,
                                          CUfunction handle);
-/* The real function, and what is known; a slot for a kernel of which nothing was. */
+/* The real function and what is known of the kernel. Adds a slot for a kernel that has none. */
 struct cus_runtime_look cus_runtime_known(uint32_t tag, const void *kernel, const void *caller);
-/* Launches of a kernel are not met, for this reason: counted, and said once. */
+/* Counts a kernel whose launches the library leaves to the runtime for this reason. The log says
+ * it once. */
 void cus_runtime_give_up(const char *why);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * The last value of each setting that a program made for a function or a stream. Some libraries set
- * the same value before each launch (HAZARDS A10): that must neither flush nor drop a graph.
+ * Remembers the last value of each setting that the program made for a function or a stream. Some
+ * libraries set the same value before each launch (HAZARDS A10); such a call must neither flush nor
+ * drop a graph.
  *
- * Any thread, inside a hook. One lock guards the table; it is never held over a call of the driver
- * or the engine.
+ * Any thread, inside a hook. One lock guards the table; no thread holds it over a call of the
+ * driver or the engine.
  */
 #include "shim/hook/handles.h"
 
@@ -15,8 +16,8 @@
 
 #include "shim/base/forbid.h"
 
-/* A program with more settings than this loses what is remembered of them: a flush each, nothing
- * worse. */
+/* If a program makes more settings than this, the table is emptied. Each forgotten setting costs
+ * one flush. */
 enum { ENTRIES_MAX = 65536 };
 
 struct key {

@@ -1,11 +1,10 @@
 /*
- * Leads to this library what leads past it (HAZARDS G1): an object opened with RTLD_DEEPBIND, or
- * bound before this library, has the driver's functions in its slots, or the C library's dlsym.
- *
- * Any thread, in look-ups and behind each dlopen; takes no lock of its own and calls nothing of the
- * loader but dl_iterate_phdr, in whose callback all of it runs: no object can come or go then. A
- * slot is written only where no other thread is inside a dlopen, for what is still being relocated
- * is the loader's. What looks at tables is bounded by the segments that hold them.
+ * Changes relocation slots that bypass this library (HAZARDS G1). An object opened with
+ * RTLD_DEEPBIND, or bound before this library, has the driver's functions or the C library's dlsym
+ * in its slots. Any thread, in look-ups and after each dlopen; takes no lock of its own. All of it
+ * runs in the callback of dl_iterate_phdr, the only function of the loader that it calls: no object
+ * comes or goes meanwhile. A slot is written only while no other thread is inside a dlopen, since
+ * the loader may be relocating.
  */
 #define _GNU_SOURCE
 #include "shim/hook/slots.h"
@@ -31,7 +30,7 @@
 
 enum { LED_NAMES = 8, NAME_BYTES = 128, WHY_BYTES = 512, CHUNK_WORDS = 4096 };
 
-static uint64_t seen_adds; /* atomic: the loader's count at the last look */
+static uint64_t seen_adds; /* atomic: the loader's count of added objects at the last look */
 
 /* Written in the callback, hence by one thread at a time. */
 static void *chunk[CHUNK_WORDS];
@@ -44,18 +43,18 @@ struct look {
     unsigned index, n;
     bool disturbed, moved; /* another thread is inside a dlopen; objects came between two walks */
     const char *why;
-    unsigned led; /* objects */
+    unsigned led; /* number of objects with changed slots */
     char names[LED_NAMES][NAME_BYTES];
 };
 
-/* The object that is looked at. */
+/* The object under examination. */
 struct around {
     struct cus_object object;
-    uintptr_t relro_low, relro_high; /* whole pages that the loader has made read-only */
-    bool open;                       /* which are writable for the moment */
+    uintptr_t relro_low, relro_high; /* whole pages that the loader made read-only */
+    bool open;                       /* these pages are writable for the moment */
     bool stuck;                      /* a slot could not be written */
     unsigned led;
-    bool looks_up; /* one that led past was to the driver, or to dlsym */
+    bool looks_up; /* a changed slot led to the driver or to dlsym */
 };
 
 static const struct {
@@ -69,13 +68,14 @@ static const struct {
 
 /* ---- a slot ---- */
 
-/* The loader has not looked for the function yet: the slot leads into the object's own stub. */
+/* True: the loader has not searched for the function yet. The slot still leads into the object's
+ * own stub. */
 static bool is_unbound(const struct around *around, const ElfW(Sym) * symbol, uintptr_t word) {
     const ElfW(Phdr) *segment = cus_elf_segment(around->object.info, word);
     return symbol->st_shndx == SHN_UNDEF && segment && segment->p_flags & PF_X;
 }
 
-/* Where a slot that holds `word` shall lead; `word` itself where it is right as it is. */
+/* What a slot that holds `word` must hold; `word` itself if the slot is right. */
 static void *driver_here(const struct around *around, const ElfW(Sym) * symbol, const char *name,
                          void *word) {
     if (cus_real_holds(word))
@@ -112,7 +112,7 @@ static bool open_pages(struct around *around, uintptr_t slot) {
     return around->open;
 }
 
-/* Most names are seen to be others' by their first letters. */
+/* A quick check: the first letters of most names show that they are not of interest. */
 static bool may_concern(const struct cus_object *object, size_t offset) {
     if (offset + 2 >= (size_t)(object->texts_end - object->texts))
         return false;
@@ -146,15 +146,15 @@ static void lead(struct around *around, const ElfW(Rela) * entry) {
         return;
     }
     __atomic_store_n((void **)slot, here, __ATOMIC_RELEASE);
-    /* One that is not bound yet may well have been about to lead here. */
+    /* A slot that was not bound yet might have been bound to this library, so it does not count. */
     bool past = !is_unbound(around, symbol, (uintptr_t)word);
     around->led += past;
     around->looks_up |= past && (driver || here == loader[CUS_LOADER_dlsym].here);
 }
 
-/* ---- what a constructor copied ---- */
+/* ---- copies that a constructor made ---- */
 
-/* A function of the driver that this library watches, in the words that were read. */
+/* True: one of the words that were read is a function of the driver that this library watches. */
 static bool any_copy(size_t words) {
     for (size_t i = 0; i < words; i++) {
         int row = cus_real_holds(chunk[i]) ? cus_real_row(chunk[i], NULL) : -1;
@@ -164,8 +164,9 @@ static bool any_copy(size_t words) {
     return false;
 }
 
-/* What is wrong with the object's data; NULL: nothing. Read by a call that fails where the object
- * has protected its memory, or where a filter of the process (seccomp) refuses that call. */
+/* What is wrong with the object's data; NULL: nothing. The system call that reads the data fails
+ * if the object has protected its memory, or if a filter of the process (seccomp) refuses the
+ * call. */
 static const char *find_copy(const struct around *around) {
     const struct dl_phdr_info *info = around->object.info;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -263,7 +264,7 @@ static void look_at(struct look *look, const struct dl_phdr_info *info) {
         look->why = give_why(*info->dlpi_name ? info->dlpi_name : "the program", what);
 }
 
-/* ---- which are new ---- */
+/* ---- which objects are new ---- */
 
 static int count_objects(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct look *look = context;
@@ -276,8 +277,8 @@ static int count_objects(struct dl_phdr_info *info, size_t bytes, void *context)
     return 0;
 }
 
-/* The loader appends: those added since the last look are the last ones, if they are still there.
- */
+/* The loader appends new objects. Those added since the last look are therefore the last of the
+ * list, if they are still there. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct look *look = context;
     (void)bytes;
@@ -301,7 +302,7 @@ static void tell(const struct look *look) {
     }
 }
 
-/* True: there is nothing more to look at, or another thread will. */
+/* True: the search is complete, or another thread will complete it. */
 static bool look_once(unsigned opening, const char **why) {
     struct look look = {.opening = opening};
     dl_iterate_phdr(count_objects, &look);

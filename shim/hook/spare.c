@@ -1,8 +1,8 @@
 /*
  * Stubs for functions that the table does not know: an entry point of a newer driver, or a function
- * of the profiler's library that dlsym gave out. A slot is claimed once and never given back.
+ * of CUPTI that dlsym found. A claimed slot is never given back.
  *
- * Any thread, in look-ups too: no lock, one compare-and-swap per slot.
+ * Any thread, in look-ups too. Takes no lock: one compare-and-swap per slot.
  */
 #include <stddef.h>
 
@@ -20,8 +20,8 @@ void *cus_spare_stub(void *function, const char *name, unsigned kind) {
         void *nobody = NULL;
         if (__atomic_compare_exchange_n(slot, &nobody, function, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
-            /* A thread that finds the slot claimed and calls before the kind is written meets the
-             * plain barrier, which is safe. */
+            /* Another thread may find the slot and call before the kind is written. Its call
+             * then counts as of an unknown function, which flushes everything: that is safe. */
             __atomic_store_n(&kinds[i], kind, __ATOMIC_RELEASE);
             nobody = function;
             cus_log(CUS_DEBUG, "hook", "%s is not in the table: stub %u watches it", name, i);

@@ -1,11 +1,11 @@
 /*
- * The functions that were touched once: the first question about a function may load it and wait
- * for the GPU (HAZARDS C5), later ones are hot (PyTorch asks for the occupancy of a kernel before
- * it launches it).
+ * Remembers the functions that the program has asked about. The first question about a function may
+ * load it and wait for the GPU (HAZARDS C5). Later questions are frequent: PyTorch asks for a
+ * kernel's occupancy before it launches it.
  *
- * Any thread, inside a hook; no lock. A set of 64-bit fingerprints in open addressing that only
- * grows; when it is full, or when code was unloaded, the generation changes, which makes all
- * fingerprints worthless. A forgotten handle costs one flush.
+ * Any thread, inside a hook, without a lock. The set holds 64-bit fingerprints in open addressing.
+ * If the set is full or code was unloaded, a new generation makes all fingerprints invalid. A
+ * forgotten handle costs one flush.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>

@@ -1,10 +1,10 @@
 /*
- * How a function of its own stands in for a row: CUS_WRAP(symbol, (parameters)) { body }.
+ * Defines a hook that is written in C: CUS_WRAP(symbol, (parameters)) { body }.
  *
- * The body is cus_hook_<symbol>, which the resolver hands out; the exported name is an alias, so
- * that no reference from inside can be bound to somebody else's function of that name. The alias is
- * declared by cuda.h as well: a wrong parameter list does not compile. Files that use it define
- * __CUDA_API_VERSION_INTERNAL before anything else: names then mean what they say.
+ * The body is cus_hook_<symbol>, which the resolver hands out. The exported name is an alias, so
+ * that the loader cannot bind the library's own references to another object's function of that
+ * name. cuda.h declares the alias as well, so a wrong parameter list does not compile. A file that
+ * uses CUS_WRAP defines __CUDA_API_VERSION_INTERNAL first, so that cuda.h renames no function.
  */
 #ifndef CUSPLICE_HOOK_WRAP_H
 #define CUSPLICE_HOOK_WRAP_H

@@ -1,9 +1,8 @@
 /*
- * Modules and the functions of them.
- *
- * Every image that is loaded is remembered; it goes into the trace when a function of it is
- * launched first, for of most libraries a program launches little. Images that are not part of a
- * mapped file may be freed by the program as soon as they are loaded: those are copied.
+ * Modules and their functions. Every image that the program loads is remembered. An image goes into
+ * the trace when one of its functions is first launched, since a program launches little of most
+ * libraries. If an image is not part of a mapped file, the program may free it after the load, so
+ * it is copied.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/keep/inner.h"
@@ -21,7 +20,7 @@
 #include "shim/base/forbid.h"
 
 enum {
-    SMALL = 1 << 20, /* an image of a mapped file that is no longer is copied as well */
+    SMALL = 1 << 20, /* an image of a mapped file that is no longer than this is copied too */
     ARGUMENTS = 4096,
     SETTINGS = 4,
 };
@@ -31,13 +30,14 @@ struct module {
     bool library;
     uint32_t id; /* 0: not in the trace yet */
     struct cus_keep_image image;
-    uint8_t *copy; /* of the image, where it may go */
+    uint8_t *copy; /* of the image, if the image may go */
     struct module *next;
 };
 
 struct function {
-    const void *handle;        /* as it is launched */
-    const void *kernel_handle; /* what that was made of; or itself */
+    const void *handle;        /* as the program launches it */
+    const void *kernel_handle; /* the kernel from which the function was made; or the function
+                                * itself */
     uint32_t epoch;            /* when its settings were asked for */
     uint32_t module;           /* id */
     bool kernel;
@@ -47,18 +47,19 @@ struct function {
     UT_hash_handle hh;
 };
 
-/* A CUfunction that was made of a CUkernel. */
+/* A CUfunction that was made from a CUkernel. */
 struct made {
     const void *handle, *kernel;
     UT_hash_handle hh;
 };
 
-static struct module *modules;     /* lock; entries stay */
-static struct function *functions; /* lock; entries stay while the code is loaded, and then as well:
-                                      others may hold them */
-static struct made *made_of;       /* lock */
-static uint32_t n_modules, n_codes; /* atomic */
-static uint32_t epoch = 1;          /* atomic: moves when a function was set to something */
+static struct module *modules;      /* guarded by lock; entries stay */
+static struct function *functions;  /* guarded by lock. Entries leave the table when code is
+                                     * unloaded, but stay in memory: others may use them */
+static struct made *made_of;        /* guarded by lock */
+static uint32_t n_modules, n_codes; /* guarded by lock */
+static uint32_t epoch = 1;          /* atomic: moves when the program changes a setting of a
+                                     * function */
 
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
@@ -88,8 +89,8 @@ static void loaded(const void *handle, bool library, const void *given) {
     cus_lock_give(&cus_keep_lock);
 }
 
-/* The bytes of a file and a NUL behind them, in memory of `room` bytes. Not the file itself:
- * whoever cut that short would end the process. */
+/* Reads a file and appends a NUL, in memory of `room` bytes. The file is not mapped: if somebody
+ * cut it short, a load would end the process. */
 static void *read_file(const char *path, size_t *room) {
     struct stat is;
     int fd = cus_file_open(path, O_RDONLY, 0);
@@ -113,7 +114,7 @@ static void *read_file(const char *path, size_t *room) {
     return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-/* Files may go: Triton and others load what they have just written. */
+/* The file may go: Triton and others load what they have just written. */
 static void loaded_file(const void *handle, bool library, const char *path) {
     size_t room;
     void *bytes = read_file(path, &room);
@@ -125,7 +126,7 @@ static void loaded_file(const void *handle, bool library, const char *path) {
     munmap(bytes, room);
 }
 
-/* What is known of its functions goes with it: their handles may come again. */
+/* Forgets what is known of functions, since the driver may give their handles out again. */
 static void unloaded(const void *handle) {
     struct function *function, *next;
     struct made *made, *next_made;
@@ -161,7 +162,7 @@ static void tell_module(struct module *module, uint32_t id) {
         cus_record_data(CST_DATA_IMAGE, id, 0, image->at, image->bytes);
 }
 
-/* The id of a module or library by its handle; 0: it is not known. */
+/* The id of a module or library, by its handle; 0: unknown. */
 static uint32_t module_id(const void *handle) {
     uint32_t id = 0;
     bool fresh = false;
@@ -182,7 +183,7 @@ static uint32_t module_id(const void *handle) {
 
 /* ---- functions ---- */
 
-/* In place of a function the kernel that it was made of. */
+/* The kernel from which a function was made; or the function itself. */
 static const void *kernel_of(const void *handle) {
     struct made *made;
     cus_lock_take(&cus_keep_lock);
@@ -232,7 +233,7 @@ static void ask_settings(const struct function *f, struct cst_setting settings[S
                 ? real->cuKernelGetAttribute(&value, asked[i], (CUkernel)(uintptr_t)f->handle,
                                              device)
                 : real->cuFuncGetAttribute(&value, asked[i], (CUfunction)(uintptr_t)f->handle);
-        /* -1, where the driver has no value: nothing to set. */
+        /* -1: the driver has no value, so there is nothing to set. */
         settings[i] = (struct cst_setting){asked[i], result == CUDA_SUCCESS ? value : -1};
     }
 }
@@ -265,7 +266,7 @@ static void tell_code(struct function *f) {
     cus_mem_free(record);
 }
 
-/* Asks the driver; no lock held. */
+/* Asks the driver about a function. No lock held. */
 static struct function *meet(const void *handle) {
     const struct cus_keep_real *real = &cus_keep_real;
     struct function *f = cus_mem_alloc(sizeof *f);
@@ -312,7 +313,7 @@ bool cus_keep_code_of(const void *handle, struct cus_keep_code *code) {
     if (!before)
         HASH_ADD_PTR(functions, handle, f);
     else
-        f = before; /* another thread was here; its entry is as good */
+        f = before; /* another thread was faster; its entry is as good */
     f->epoch = now;
     fresh = !f->code.id || memcmp(settings, f->settings, sizeof settings) != 0;
     if (fresh) {
@@ -326,7 +327,7 @@ bool cus_keep_code_of(const void *handle, struct cus_keep_code *code) {
     return added;
 }
 
-/* ---- in place of the driver's ---- */
+/* ---- replacements of the driver's functions ---- */
 
 #define LOADED(library_, symbol, parameters, arguments, handle, given)                             \
     CUresult cus_keep_##symbol parameters {                                                        \
@@ -377,7 +378,7 @@ static CUresult global(CUresult result, const CUdeviceptr *address, const size_t
     return result;
 }
 
-/* Where the program does not ask for the size, we do. */
+/* Asks for the size even if the program does not. */
 CUresult cus_keep_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
                                        const char *name) {
     size_t size = 0;

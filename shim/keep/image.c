@@ -1,6 +1,6 @@
 /*
- * Reads no more of an image than its heads. Under the loader's lock the callback compares addresses
- * and copies names.
+ * Reads only the heads of an image. The callback, which runs under the loader's lock, compares
+ * addresses and copies names.
  */
 #define _GNU_SOURCE
 #include "shim/keep/image.h"
@@ -18,7 +18,8 @@
 enum { WRAPPER = 0x466243b1 };
 #define FATBIN 0xba55ed50u
 
-/* What nvcc puts around a fat binary, and the head of one; fatbinary_section.h of the toolkit. */
+/* nvcc's wrapper around a fat binary, and the head of a fat binary; as in the toolkit's
+ * fatbinary_section.h. */
 struct wrapper {
     uint32_t magic, version;
     const void *data;
@@ -27,7 +28,7 @@ struct wrapper {
 struct fatbin {
     uint32_t magic;
     uint16_t version, head_bytes;
-    uint64_t bytes; /* behind the head */
+    uint64_t bytes; /* after the head */
 };
 
 static size_t elf_bytes(const uint8_t *at) {
@@ -57,7 +58,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *context) {
         if (segment->p_type != PT_LOAD || address - start >= segment->p_filesz ||
             image->bytes > segment->p_filesz - (address - start))
             continue;
-        /* What may be written may be another thing than the file by now. */
+        /* A segment that may be written may differ from the file by now. */
         const char *path = info->dlpi_name ? info->dlpi_name : "";
         if (segment->p_flags & PF_W || strlen(path) >= sizeof image->path)
             return 1;

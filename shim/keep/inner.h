@@ -52,19 +52,19 @@ struct cus_keep_real {
 };
 extern struct cus_keep_real cus_keep_real;
 
-/* Of everything below, unless it says otherwise. */
+/* Guards everything below, unless a comment says otherwise. */
 extern struct cus_lock cus_keep_lock;
 
-/* Records are wanted now: the recording's first step has begun and its last has not ended. */
+/* True from the recording's first step to the end of its last: records are wanted. */
 extern uint32_t cus_keep_recording; /* atomic */
 
-/* The context that the program works in: the first that it allocates or launches in. False: this is
- * another one, which a replay cannot have (said in the trace). Takes the lock. */
+/* The program works in one context: the first in which it allocates or launches. False: another
+ * context is current, which a replay cannot have (the trace says so). Takes the lock. */
 bool cus_keep_context(void);
 CUcontext cus_keep_of(void); /* NULL: none yet */
 
-/* The trace cannot be replayed: `call` did, or is, what `why` says. Each pair is told once. No lock
- * of ours needed. */
+/* The trace cannot be replayed: `call` did, or is, what `why` says. Each pair is recorded once.
+ * The caller need hold no lock. */
 void cus_keep_cannot(const char *call, const char *why);
 
 /* ---- memory.c ---- */
@@ -72,17 +72,17 @@ void cus_keep_cannot(const char *call, const char *why);
 /* What a replay can know of an address. */
 enum cus_keep_place_of { CUS_KEEP_HOST, CUS_KEEP_DEVICE, CUS_KEEP_ELSEWHERE };
 enum cus_keep_place_of cus_keep_where(uint64_t address);
-/* All device memory into the trace: its contents, or its checksums. */
+/* Writes all device memory into the trace: its contents, or its checksums. */
 void cus_keep_memory_save(void);
 void cus_keep_memory_check(void);
-/* A variable of a module is at this address. */
+/* Called when a variable of a module is at this address. */
 void cus_keep_span(enum cst_span_what what, uint64_t address, uint64_t bytes, uint32_t module,
                    const char *name);
 
 /* ---- code.c ---- */
 
-/* The id of a CST_CODE; 0: it could not be made. *arguments: of `n`, in the order of the kernel's
- * parameters, valid while the process lives. */
+/* `id` is of a CST_CODE; 0: it could not be made. `arguments` has `n` entries in the order of
+ * the kernel's parameters, valid until the process ends. */
 struct cus_keep_code {
     uint32_t id, n, param_bytes;
     const struct cst_argument *arguments;
@@ -91,11 +91,10 @@ bool cus_keep_code_of(const void *handle, struct cus_keep_code *code);
 
 /* ---- work.c ---- */
 
-/* Before the first call is kept: what a look at the clock takes. */
+/* Measures what one look at the clock takes. Called before the first call is kept. */
 void cus_keep_clock(void);
 
-/* The host has seen that work complete: all (0), or what is behind this event's record, or of a
- * stream. */
+/* Called when the host has seen all work complete. */
 void cus_keep_waited_all(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Beginning, end, and what cannot be kept.
+ * Beginning and end of the recording, and what cannot be kept.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/keep/inner.h"
@@ -18,7 +18,7 @@ uint32_t cus_keep_on, cus_keep_recording;
 #define CUS_CAPTURED(symbol, parameters, arguments) CUresult cus_keep_##symbol parameters;
 #include "shim/keep/kept.def"
 
-/* Some come from the assembly's jump, behind the guard that puts errno back. */
+/* The assembly jumps to some of these after the guard has restored errno, so errno is kept here. */
 #define CUS_CAPTURED(symbol, parameters, arguments)                                                \
     static CUresult enter_##symbol parameters {                                                    \
         int error = errno;                                                                         \
@@ -39,16 +39,16 @@ const unsigned cus_keep_n_places = sizeof cus_keep_places / sizeof *cus_keep_pla
 const struct cus_keep_need cus_keep_needs[] = {CUS_KEEP_NEEDED(CUS_KEEP_NEED)};
 const unsigned cus_keep_n_needs = sizeof cus_keep_needs / sizeof *cus_keep_needs;
 
-static CUcontext context; /* lock to set; atomic */
+static CUcontext context; /* set once, by compare-and-swap; atomic */
 static uint32_t finished; /* atomic */
 
-/* ---- what cannot be done again ---- */
+/* ---- what a replay cannot do again ---- */
 
 struct told {
     const char *call, *why; /* constants */
     struct told *next;
 };
-static struct told *told; /* told_lock */
+static struct told *told; /* guarded by told_lock */
 static struct cus_lock told_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 
 void cus_keep_cannot(const char *call, const char *why) {
@@ -73,8 +73,9 @@ void cus_keep_cannot(const char *call, const char *why) {
     CUS_LOG_ONCE(CUS_WARN, "keep", "the trace cannot be replayed: %s: %s", call, why);
 }
 
-/* Calls that a replay need not make, and calls that it makes: by how their names begin. What is in
- * neither list cannot be done again. The longest that fits counts. */
+/* Judges calls by the beginnings of their names; the longest that fits counts. `harmless`: a
+ * replay need not make the call, or makes it itself. A replay cannot repeat a call that fits
+ * none. */
 static const struct {
     const char *begins;
     bool harmless;
@@ -92,7 +93,7 @@ static const struct {
     {"cuFuncSetBlockShape", false},
     {"cuFuncSetSharedSize", false},
     {"cuGetProcAddress", true},
-    {"cuGraph", true}, /* as long as it is not launched */
+    {"cuGraph", true}, /* harmless as long as the graph is not launched */
     {"cuGraphLaunch", false},
     {"cuGraphics", false},
     {"cuInit", true},
@@ -104,7 +105,7 @@ static const struct {
     {"cuLibraryGetManaged", false},
     {"cuMemAddress", true},
     {"cuMemAdvise", true},
-    {"cuMemAlloc", true}, /* foreign memory is known by its addresses */
+    {"cuMemAlloc", true}, /* foreign memory is recognised by its addresses */
     {"cuMemCreate", true},
     {"cuMemFree", true},
     {"cuMemGet", true},
@@ -168,14 +169,15 @@ static bool is_harmless(unsigned row) {
     return harmless;
 }
 
-/* Memory of others outlives the call that brings it: that counts before the recording begins. */
+/* True: the call brings memory of others, which outlives the call. It therefore counts before
+ * the recording begins, too. */
 static bool brings_memory(const char *name) {
     return strncmp(name, "cuIpcOpen", 9) == 0 || strncmp(name, "cuImport", 8) == 0 ||
            strncmp(name, "cuExternalMemory", 16) == 0 || strncmp(name, "cuGraphics", 10) == 0 ||
            strncmp(name, "cuMulticast", 11) == 0;
 }
 
-/* The program's memory stays where it is. */
+/* Ends the recording. The program's memory stays where it is. */
 static void stop(void) {
     __atomic_store_n(&cus_keep_recording, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&finished, 1, __ATOMIC_RELEASE);
@@ -190,8 +192,8 @@ void cus_keep_saw(int row) {
         return;
     cus_keep_cannot(name ? name : "a function that the library does not know",
                     "a replay cannot make this call again");
-    /* While a program captures, what we would ask of the driver is forbidden; a function that
-     * nobody knows may have begun it. */
+    /* While the program captures, the driver forbids what the recording would ask. An unknown
+     * function may have begun a capture. */
     if (captures)
         stop();
 }
@@ -230,7 +232,7 @@ bool cus_keep_start(bool from_the_start) {
     return true;
 }
 
-/* With everything done that was asked for, in the context that is kept. */
+/* Calls `what` in the kept context, after all work there has completed. */
 static void in_context(void (*what)(void)) {
     CUcontext before = NULL, now = cus_keep_of();
     if (!now || cus_keep_real.cuCtxPushCurrent_v2(now) != CUDA_SUCCESS)
@@ -248,7 +250,7 @@ void cus_keep_begin(void) {
     if (__atomic_load_n(&finished, __ATOMIC_ACQUIRE))
         return;
     in_context(cus_keep_memory_save);
-    cus_record_data_written(); /* or writing it would make the recorded steps slower */
+    cus_record_data_written(); /* otherwise the writer would slow down the recorded steps */
     __atomic_store_n(&cus_keep_recording, 1, __ATOMIC_RELEASE);
 }
 

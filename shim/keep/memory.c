@@ -1,10 +1,8 @@
 /*
- * The program's device memory, in one reserved range of addresses.
- *
- * The range is filled from its beginning, in chunks of physical memory that are mapped where the
- * last one ends, zeroed, and stay until the process ends: so memory that is handed out twice holds
- * in a replay what it held here, and a replay need not allocate or free. Blocks, in use or not,
- * cover the chunks without a gap, in the order of their addresses.
+ * The program's device memory, in one reserved range of addresses. Physical chunks are mapped one
+ * behind another from the start of the range, zeroed, and stay until the process ends. So memory
+ * that is handed out twice holds the same in a replay as here, and a replay need not allocate or
+ * free. Blocks, in use or free, cover the chunks without a gap, in the order of their addresses.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/keep/inner.h"
@@ -13,13 +11,13 @@
 #include "shim/base/forbid.h"
 
 enum {
-    ALIGN = 512, /* of what cuMemAlloc gives; pitches as well */
+    ALIGN = 512, /* alignment of what cuMemAlloc gives, and of pitches */
     SEGMENT = 4 << 20,
-    GRAIN = 64 << 10, /* what is zero is left out in pieces of this */
+    GRAIN = 64 << 10, /* zeros are left out in units of this size */
 };
 
-/* Where the range may be: free in every process that was looked at, those under a sanitizer as
- * well, and honoured by the driver. */
+/* Where the range may begin. These addresses were free in every process that was examined, also
+ * under sanitizers, and the driver honoured them. */
 static const uint64_t bases[] = {0x200000000000, 0x400000000000, 0x600000000000};
 static const uint64_t sizes[] = {1ull << 40, 1ull << 38, 1ull << 36, 1ull << 34};
 
@@ -31,14 +29,14 @@ struct block {
 
 static struct {
     uint64_t base, bytes; /* 0: nothing is reserved yet */
-    uint64_t end;         /* of what is mapped */
+    uint64_t end;         /* end of what is mapped */
     size_t granularity;
     struct block *blocks; /* by address */
-    CUstream stream;      /* of our own, for zeroing and reading */
+    CUstream stream;      /* this file's own, for zeroing and reading */
     CUmemAllocationProp place;
 } arena;
 
-/* Memory that is not in the arena. */
+/* Memory outside the arena. */
 struct span {
     uint64_t address, bytes;
     enum cst_span_what what;
@@ -139,7 +137,8 @@ static bool reserve(void) {
     for (unsigned s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (unsigned b = 0; b < sizeof bases / sizeof *bases; b++) {
             CUdeviceptr got = 0;
-            /* An address that is not the one that was asked for will do here, but hardly there. */
+            /* The driver may return another address than the requested one. That does here, but
+             * a replay will hardly get the same one. */
             if (cus_keep_real.cuMemAddressReserve(&got, sizes[s], 0, bases[b], 0) == CUDA_SUCCESS) {
                 arena.base = arena.end = got;
                 arena.bytes = sizes[s];
@@ -161,7 +160,7 @@ static struct block *add_block(struct block *behind, uint64_t address, uint64_t 
     return block;
 }
 
-/* Maps memory behind what there is. */
+/* Maps more memory at the end of the arena. */
 static CUresult grow(uint64_t bytes, struct block **made) {
     CUmemGenericAllocationHandle handle;
     uint64_t grain = arena.granularity;
@@ -177,7 +176,7 @@ static CUresult grow(uint64_t bytes, struct block **made) {
     CUmemAccessDesc access = {.location = arena.place.location,
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     result = cus_keep_real.cuMemMap(arena.end, bytes, 0, handle, 0);
-    cus_keep_real.cuMemRelease(handle); /* it lives as long as it is mapped */
+    cus_keep_real.cuMemRelease(handle); /* the memory lives as long as it is mapped */
     if (result == CUDA_SUCCESS)
         result = cus_keep_real.cuMemSetAccess(arena.end, bytes, &access, 1);
     if (result == CUDA_SUCCESS)
@@ -241,9 +240,9 @@ static bool give(uint64_t address) {
     return true;
 }
 
-/* ---- the functions ---- */
+/* ---- replacements of the driver's functions ---- */
 
-/* Of the program, in the one context that is kept. */
+/* True: the allocation goes into the arena: it is the program's, in the one kept context. */
 static bool keeps(const void *out, size_t bytes) {
     return out && bytes && bytes <= 1ull << 40 && cus_keeping() && cus_keep_context();
 }
@@ -300,7 +299,7 @@ static CUresult release(CUdeviceptr address) {
     return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* As the driver's: what still runs may use it. */
+/* Waits, as the driver's function does: running work may still use the memory. */
 CUresult cus_keep_cuMemFree_v2(CUdeviceptr address) {
     if (!in_arena(address)) {
         CUresult result = cus_keep_real.cuMemFree_v2(address);
@@ -342,7 +341,7 @@ CUresult cus_keep_cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
                       address, stream);
 }
 
-/* ---- memory of other kinds: only where it is ---- */
+/* ---- memory of other kinds: only its place is recorded ---- */
 
 static CUresult host_made(CUresult result, const void *address, size_t bytes, const char *call) {
     if (result == CUDA_SUCCESS && cus_keeping())
@@ -415,7 +414,7 @@ static bool read_device(void *to, uint64_t from, size_t bytes) {
     return cus_keep_real.cuMemcpyDtoH_v2(to, from, bytes) == CUDA_SUCCESS;
 }
 
-/* Zeros are left out: what no block names is zero. */
+/* Leaves zeros out: memory that no block of the trace names is zero. */
 static void save(uint64_t address, const uint8_t *at, size_t bytes) {
     static const uint8_t zeros[GRAIN];
     size_t from = 0, end = 0;
@@ -454,7 +453,7 @@ static void each_segment(uint64_t address, uint64_t bytes,
     }
 }
 
-/* Part of the memory, so that no lock is held while it is read. */
+/* A part of the memory. Parts are listed first, so that no lock is held while memory is read. */
 struct part {
     uint64_t address, bytes;
 };
@@ -498,7 +497,7 @@ void cus_keep_memory_save(void) {
     each_part(false, save);
 }
 
-/* What the program has freed is checked as well: most programs have freed everything by then. */
+/* Freed memory is checked as well: most programs have freed everything by then. */
 void cus_keep_memory_check(void) {
     each_part(true, tell_check);
 }

@@ -1,9 +1,8 @@
 /*
- * What the program had done: launches, memsets, copies, events, and where it waited.
- *
- * A call is written down when it has succeeded, with the time that the thread spent by itself
- * before it. What a copy reads from the host is kept as it is then: work that has not been done yet
- * may still write there, and then the copy cannot be done again.
+ * What the program had the GPU do: launches, memsets, copies, events, and where the program waited.
+ * A call is recorded after it succeeded, with the time that the thread spent by itself before the
+ * call. What a copy reads from the host is kept as it is at the call. If an unfinished copy may
+ * still write there, the copy cannot be replayed.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/keep/inner.h"
@@ -15,9 +14,9 @@
 #include "shim/stream/streams.h"
 
 enum {
-    WRITES = 1024,    /* copies to the host that were not waited for */
+    WRITES = 1024,    /* copies to the host for which the program has not waited */
     INPUTS = 4096,    /* slots of inputs that may come again */
-    SAME = 256 << 10, /* bytes of such a one at most */
+    SAME = 256 << 10, /* the largest input that is looked up, in bytes */
     WORK_MOST = 48 << 10
 };
 
@@ -28,15 +27,15 @@ enum {
 
 struct lane_key {
     const void *handle;
-    uint64_t thread; /* of per-thread streams */
+    uint64_t thread; /* of per-thread streams; else 0 */
 };
 struct lane {
     struct lane_key key;
     uint32_t id;
     UT_hash_handle hh;
 };
-static struct lane *lanes; /* lock */
-static uint32_t n_lanes;   /* lock */
+static struct lane *lanes; /* guarded by lock */
+static uint32_t n_lanes;   /* guarded by lock */
 
 static uint32_t lane_of(CUstream stream, enum cus_abi abi) {
     struct cus_stream_ref ref = {stream, abi};
@@ -95,9 +94,10 @@ CUresult cus_keep_cuStreamDestroy_v2(CUstream stream) {
 /* ---- time ---- */
 
 static __thread struct {
-    uint64_t ended; /* the last call of the thread; 0: none yet */
-    uint64_t spent; /* by the library since */
-    uint64_t polls; /* ns before the first of a row of queries that said no; 0: no such row */
+    uint64_t ended; /* end of the thread's last call; 0: none yet */
+    uint64_t spent; /* ns that the library has spent since then */
+    uint64_t polls; /* ns before the first of successive queries that answered no; 0: no such
+                     * queries */
 } mine __attribute__((tls_model("initial-exec")));
 
 static uint64_t look; /* ns that one look at the clock takes; set before the first call is kept */
@@ -114,7 +114,7 @@ void cus_keep_spent(uint64_t ns) {
     mine.spent += ns;
 }
 
-/* Half of the look at each end is the library's. */
+/* Half of the look at each end belongs to the library. */
 static uint64_t gap_until(uint64_t now) {
     uint64_t busy = mine.ended + mine.spent + look;
     return mine.ended && now > busy ? now - busy : 0;
@@ -129,7 +129,7 @@ static bool wanted(void) {
     return __atomic_load_n(&cus_keep_recording, __ATOMIC_ACQUIRE) && cus_keep_context();
 }
 
-/* One call: its time, then the record, then its end. */
+/* Records one call. call_ended follows. */
 static void put(struct cst_work *work, enum cst_work_what what, uint64_t began) {
     if (!work->head.words)
         work->head.words = sizeof *work / 8;
@@ -141,23 +141,24 @@ static void put(struct cst_work *work, enum cst_work_what what, uint64_t began) 
     cus_record_define(&work->head);
 }
 
-/* ---- what has not been waited for ---- */
+/* ---- copies that the program has not waited for ---- */
 
 static struct {
     uint64_t address, bytes, number;
     uint32_t lane;
-} writes[WRITES];         /* lock: copies to the host */
-static uint32_t n_writes; /* lock */
-static bool too_many;     /* lock: there are more */
-static uint64_t n_ops;    /* lock */
+} writes[WRITES];         /* guarded by lock: copies to the host */
+static uint32_t n_writes; /* guarded by lock */
+static bool too_many;     /* guarded by lock: there are more */
+static uint64_t n_ops;    /* guarded by lock */
 
 struct event {
     const void *handle;
-    uint64_t number; /* of ops when it was recorded last */
+    uint64_t number; /* the number of ops when it was last recorded */
     uint32_t lane;
     UT_hash_handle hh;
 };
-static struct event *events; /* lock; a handle that comes back is recorded anew before it matters */
+static struct event *events; /* guarded by lock. A handle that is reused is recorded anew before
+                              * it matters */
 
 static void note_write(uint64_t address, uint64_t bytes, uint32_t lane) {
     cus_lock_take(&cus_keep_lock);
@@ -180,7 +181,7 @@ static bool may_be_written(uint64_t address, uint64_t bytes) {
     return may;
 }
 
-/* Lock held. Of one lane (0: of all) up to that number. */
+/* Forgets the copies of one lane (0: of all) up to that number. Lock held. */
 static void forget_writes(uint32_t lane, uint64_t number) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n_writes; i++)
@@ -227,8 +228,8 @@ static void recorded(const void *handle, uint32_t lane) {
 static struct {
     uint64_t check, bytes;
     uint32_t id;          /* 0: none */
-} inputs[INPUTS];         /* lock */
-static uint32_t n_inputs; /* lock */
+} inputs[INPUTS];         /* guarded by lock */
+static uint32_t n_inputs; /* guarded by lock */
 
 /* The id of these bytes, which are in the trace from now on. */
 static uint32_t input_of(const void *at, uint64_t bytes) {
@@ -328,7 +329,7 @@ MEMSET(cuMemsetD32_v2_ptds, CUS_ABI_PTSZ, unsigned)
 
 /* ---- launches ---- */
 
-/* Those whose value means the same in another process. */
+/* True: the attribute's value means the same in another process. */
 static bool attribute_is_plain(CUlaunchAttributeID id) {
     switch (id) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
@@ -442,7 +443,7 @@ void cus_keep_waited_all(void) {
     call_ended();
 }
 
-/* The host waits or has been told that there is nothing to wait for. */
+/* Called when the host has waited, or was told that there is nothing to wait for. */
 static CUresult synced(CUresult result, CUstream stream, enum cus_abi abi, bool all, CUevent event,
                        bool step, uint64_t began) {
     if (result == CUDA_SUCCESS && wanted())
@@ -451,7 +452,7 @@ static CUresult synced(CUresult result, CUstream stream, enum cus_abi abi, bool 
     return result;
 }
 
-/* As long as the answer is no, the thread only waits. */
+/* While the answer is no, the thread only waits. */
 static bool polled(CUresult result, uint64_t began) {
     if (result != CUDA_ERROR_NOT_READY)
         return true;

@@ -1,9 +1,9 @@
 /*
- * The page's file: making, writing, and reading without believing it.
+ * Makes, writes and reads the page's file. Neither side trusts the file.
  *
- * In the target everything but cus_page_place runs on the watchdog's thread; no lock, no
- * allocation, no stdio stream. No descriptor is kept, since the program may close it, and no byte
- * of the mapping is touched. Room for the file is reserved when it is made.
+ * In the program's process, everything but cus_page_place runs on the watchdog's thread, without a
+ * lock, an allocation or a stdio stream. The library keeps no descriptor, since the program could
+ * close it, and touches no byte of the mapping. The file's room is reserved when it is made.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include "shim/stats/page.h"
@@ -26,9 +26,9 @@
 _Static_assert(sizeof(struct cus_page) <= CUS_PAGE_BYTES, "the page is as large as it says");
 _Static_assert(offsetof(struct cus_page, asked) % 4 == 0, "a futex is aligned");
 
-enum { TRIES = 3000 /* reads while the library writes, which takes it microseconds */ };
+enum { TRIES = 3000 /* reads while the library writes, which takes microseconds */ };
 
-/* ---- where it is ---- */
+/* ---- where the page is ---- */
 
 static bool is_private(const char *folder) {
     struct stat info;
@@ -56,7 +56,8 @@ static int make_file(const char *path) {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
     int fd = cus_file_open(path, flags, 0600);
     struct stat info;
-    /* Where the folder is everybody's, its sticky bit lets nobody remove another user's file. */
+    /* In a folder that everybody may write, the sticky bit protects another user's file from
+     * this unlink. */
     if (fd < 0 && errno == EEXIST && lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
         info.st_uid == geteuid() && unlink(path) == 0)
         fd = cus_file_open(path, flags, 0600);
@@ -86,7 +87,7 @@ static bool write_at(int fd, const void *from, size_t bytes, size_t offset) {
     return pwrite(fd, from, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* Some umasks take the user's own rights away. */
+/* Some umasks remove the user's own rights. */
 static bool begin_file(int fd, struct cus_page_own *own) {
     struct cus_page head = {.seq = 0};
     fill_head(&head);
@@ -122,7 +123,7 @@ bool cus_page_is_asked(struct cus_page_own *own) {
     const struct timespec now = {0, 0};
     if (!own->asked)
         return false;
-    /* The kernel compares, and would wait no time. */
+    /* The kernel compares the value; the timeout is 0, so the call never waits. */
     if (syscall(SYS_futex, own->asked, FUTEX_WAIT, own->seen, &now, NULL, 0) == 0 ||
         errno == ETIMEDOUT || errno == EINTR)
         return false;
@@ -236,8 +237,8 @@ void cus_page_ask(int fd, const struct cus_page *copy) {
     uint32_t next = copy->asked + 1;
     ssize_t written = pwrite(fd, &next, sizeof next, offsetof(struct cus_page, asked));
     (void)written;
-    /* The thread that answers may sleep for good. The mapping names the futex and is not touched:
-     * the file may have been cut short. */
+    /* The thread that answers may sleep without limit, so it is woken. The mapping only names
+     * the futex and is never touched: the file may have been cut short. */
     char *page = mmap(NULL, CUS_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return;

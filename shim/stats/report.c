@@ -1,7 +1,7 @@
 /*
- * Ranking and wording of the report. Runs at exit, on the thread that writes the stats file, and on
- * the watchdog while somebody looks; holds whatever the caller holds; allocates nothing, calls no
- * driver, uses no stdio stream.
+ * Ranks and words the report. Runs at exit on the thread that writes the stats file, and on the
+ * watchdog while a viewer asks. Holds the locks of its caller. Allocates nothing, calls no driver
+ * and uses no stdio stream.
  */
 #include "shim/stats/report.h"
 
@@ -30,7 +30,7 @@ static uint64_t cost(const struct cus_report_break *one) {
     return one->launches + one->runs;
 }
 
-/* Ties in an order that does not depend on the run. */
+/* Ties have an order that does not depend on the run. */
 static bool before(const struct cus_report_break *a, const struct cus_report_break *b) {
     if (cost(a) != cost(b))
         return cost(a) > cost(b);
@@ -154,8 +154,8 @@ void cus_report_shapes(struct cus_report *report) {
 
 /* ---- rules ---- */
 
-/* How far a name is from the letters of a pattern; where the pattern has a star, from as much of
- * the name's beginning or end. */
+/* The edit distance between a name and the letters of a pattern. If the pattern has a star, only
+ * as much of the name's beginning or end counts. */
 static unsigned far(const char *word, bool star, const char *name) {
     unsigned least = cus_distance(word, name);
     size_t letters = strlen(word), bytes = strlen(name);
@@ -201,7 +201,7 @@ void cus_report_add_segment(struct cus_report_segment *largest, unsigned *n,
             old->variants != segment->variants || strcmp(old->first, segment->first) != 0 ||
             strcmp(old->last, segment->last) != 0)
             continue;
-        old->launches += segment->launches; /* made again after its stream or code went */
+        old->launches += segment->launches; /* it was built again after its stream or code went */
         return;
     }
     unsigned at = *n;

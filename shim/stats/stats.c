@@ -1,5 +1,5 @@
 /*
- * Sums of counters. Pure; the caller holds whatever lock guards `to`.
+ * Sums counters. The caller holds the lock that guards `to`.
  */
 #include "shim/stats/stats.h"
 
@@ -18,5 +18,6 @@ void cus_counters_add(struct cus_counters *to, const struct cus_counters *from) 
     uint64_t *sum = (uint64_t *)to;
     const uint64_t *term = (const uint64_t *)from;
     for (size_t i = 0; i < sizeof *to / sizeof *sum; i++)
-        sum[i] += __atomic_load_n(&term[i], __ATOMIC_RELAXED); /* may be counting meanwhile */
+        sum[i] += __atomic_load_n(&term[i], __ATOMIC_RELAXED); /* another thread may be counting
+                                                                * meanwhile */
 }

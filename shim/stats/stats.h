@@ -1,11 +1,9 @@
 /*
- * The counters behind the stats file.
- *
- * Each engine (one per stream) owns one `struct cus_counters` that its lock guards; the process
- * owns another for what happens outside any stream. The writer adds them up; a torn read of a
- * counter that is being written costs nothing but a late number. Whenever a stream's
- * lock is free: sum of ops[] = in_graphs + sum of eager_by[] + ops deferred + calls under way
- * (cus_engine_check).
+ * The counters behind the stats file. Each engine (one per stream) has a `struct cus_counters` that
+ * its lock guards; the process has one more for what belongs to no stream. The writer of the file
+ * adds them up without the locks, so a number may be late. While a stream's lock is free: sum of
+ * ops[] = in_graphs + sum of eager_by[] + deferred ops + calls under way (cus_engine_check checks
+ * this).
  */
 #ifndef CUSPLICE_STATS_STATS_H
 #define CUSPLICE_STATS_STATS_H
@@ -27,8 +25,8 @@ enum cus_break {
     CUS_BREAKS
 };
 
-/* A flush cause is an API row of cuda_api.def (0 .. CUS_API_ROWS_MAX-1) or one of these, counted
- * from the end of the rows. */
+/* The cause of a flush: the row of a call in cuda_api.def (0 .. CUS_API_ROWS_MAX-1), or one of
+ * these, which follow the rows. */
 enum { CUS_API_ROWS_MAX = 1024 };
 enum cus_cause {
     CUS_CAUSE_FIRST_ = CUS_API_ROWS_MAX - 1,
@@ -45,60 +43,61 @@ enum cus_fallback {
 
 struct cus_counters {
     uint64_t ops[CUS_OP_TYPES];
-    uint64_t runtime;              /* of them, launches that the CUDA runtime was not entered for */
+    uint64_t runtime;              /* launches among them for which the CUDA runtime was not
+                                    * entered */
     uint64_t in_graphs;            /* ops issued by a graph launch */
     uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
     uint64_t graph_launches;
     uint64_t segments;  /* segments formed */
     uint64_t built;     /* executable graphs instantiated */
-    uint64_t submitted; /* segments submitted over to the library's thread, and launched */
-    uint64_t borrowed;  /* segments launched by the graph of another segment, for want of memory */
+    uint64_t submitted; /* segments that the submit thread launched */
+    uint64_t borrowed;  /* segments launched by another segment's graph, for want of memory */
     uint64_t runs;      /* runs of ops between two breaks */
     uint64_t steps;
     uint64_t sig_exact, sig_patched,
-        sig_missed; /* per segment launch: its signature's exec, another one patched, none */
+        sig_missed; /* per segment launch: the graph of its signature existed, another one was
+                     * patched, or there was none */
     uint64_t patched_nodes;
-    uint64_t flushes[CUS_CAUSES]; /* flushes that found something deferred */
-    uint64_t
-        cuts[CUS_CAUSES];         /* runs of ops in graphs that it ended: those flushes, and where a
-                                     segment had just been launched; what a kernel cut is in its tally */
+    uint64_t flushes[CUS_CAUSES]; /* flushes that found deferred ops */
+    uint64_t cuts[CUS_CAUSES];    /* runs of ops in graphs that a call ended: by such a flush, or
+                                   * just after a segment was launched. What a kernel cut is in
+                                   * its tally */
     uint64_t cut_ops[CUS_CAUSES]; /* ops that those flushes issued one by one */
     uint64_t breaks[CUS_BREAKS];
     uint64_t fallbacks[CUS_FALLBACKS];
-    uint64_t
-        graph_bytes; /* the most at any time: estimate of device bytes held by executable graphs */
+    uint64_t graph_bytes; /* the most at any time: device bytes that executable graphs hold, an
+                           * estimate */
     uint64_t build_ns;
 };
 
-/* Steps of one class, where marker kernels say what a step is (plan/step.h). */
+/* Steps of one class, if marker kernels say what a step is (plan/step.h). */
 struct cus_stats_step {
     const char *name; /* of the class */
     uint64_t steps;
     const char *runs_as; /* full, piecewise or none */
-    char kernel[64];     /* that decided so, "" where none did */
-    const char *policy;  /* of the rule that it fell under */
-    const char *pattern; /* the rule's */
+    char kernel[64];     /* the kernel that decided this; "": none did */
+    const char *policy;  /* of the rule that matched the kernel */
+    const char *pattern; /* the rule's pattern */
     const char *file;
     int line;
 };
 enum { CUS_STATS_STEPS = 8 };
 
-/* The signature cache (cache/cache.h): how the file was found, what was in it, what came of that.
- */
+/* The signature cache (cache/cache.h): how its file was found, what the file held, and what
+ * became of that. */
 struct cus_stats_cache {
     const char *state;
-    uint64_t entries; /* read */
-    uint64_t met;     /* of those: paths that came */
-    uint64_t used;    /* segments formed by them, and */
-    uint64_t built;   /* graphs built so */
-    uint64_t written; /* times that the file was written */
-    uint64_t in_file; /* entries in it then, or when it was read */
+    uint64_t entries; /* entries read */
+    uint64_t met;     /* of these, paths that the program took */
+    uint64_t used;    /* segments formed by these entries */
+    uint64_t built;   /* graphs built by these entries */
+    uint64_t written; /* how often the file was written */
+    uint64_t in_file; /* entries in the file when it was last written, or else read */
 };
 
-/* As the stats file names them. */
+/* The keys in the stats file. */
 extern const char *const cus_eager_keys[CUS_EAGERS], *const cus_break_keys[CUS_BREAKS];
 
-/* Adds every counter of `from` to `to`. */
 void cus_counters_add(struct cus_counters *to, const struct cus_counters *from);
 
 #endif

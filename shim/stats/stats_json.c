@@ -1,7 +1,7 @@
 /*
  * Writes the stats file. Runs on the thread that ends the process, or on the one that writes every
- * stats_every seconds; holds no lock; must not allocate (the process may be ending in any state)
- * nor use stdio streams.
+ * stats_every seconds. Holds no lock. Must neither allocate, since the process may be ending in any
+ * state, nor use stdio streams.
  */
 #include "shim/stats/stats_json.h"
 
@@ -37,8 +37,8 @@ static void put_reasons(struct cus_json *w, const char *key, const char *const *
     cus_json_close(w, '}');
 }
 
-/* Keys that had other names: those stay for one version, beside the new ones. `runs` had the name
- * that counts of segments have elsewhere. */
+/* Keys that were renamed: the old ones stay for one version beside the new ones. `segments` was
+ * the old key of `runs`; elsewhere it counts segments. */
 static void put_old_keys(struct cus_json *w, const struct cus_counters *c, const char *off) {
     const struct {
         const char *old, *key;
@@ -63,7 +63,7 @@ static void put_old_keys(struct cus_json *w, const struct cus_counters *c, const
     cus_json_close(w, '}');
 }
 
-/* Only what happened: there are hundreds of rows. */
+/* Only rows with a flush, since the table has hundreds of rows. */
 static void put_flushes(struct cus_json *w, const uint64_t *flushes,
                         const char *(*api_name)(unsigned row)) {
     cus_json_open(w, "flushes", '{');
@@ -247,9 +247,9 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_close(w, '}');
 }
 
-/* ---- whose file it is ---- */
+/* ---- which process the file belongs to ---- */
 
-/* When this process began, in seconds of the wall clock; 0 where /proc does not tell. */
+/* The start of this process in seconds of the wall clock; 0: /proc does not tell. */
 static time_t process_start(void) {
     uint64_t ticks = cus_process_start(0);
     if (!ticks)
@@ -261,7 +261,7 @@ static time_t process_start(void) {
     return now.tv_sec - boot.tv_sec + (time_t)(ticks / (uint64_t)(hz > 0 ? hz : 100));
 }
 
-/* Another process wrote the file while this one ran. */
+/* True: another process wrote the file while this one ran. */
 static bool written_meanwhile(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&

@@ -1,5 +1,5 @@
 /*
- * Tallies by name, and the texts of why.def. Runs on any thread, under any lock; takes none: a
+ * Tallies by name, and the texts of why.def. Runs on any thread, under any lock, and takes none: a
  * bucket is a list that only grows.
  */
 #include "shim/stats/tally.h"
@@ -86,8 +86,8 @@ enum {
 #include "shim/stats/why.def"
     TEXTS
 };
-/* Each has a text and none has two: a designator that comes twice is an error (-Woverride-init), so
- * that as many rows as causes are one for each. */
+/* Each cause has exactly one text: two designators of one index are an error (-Woverride-init),
+ * so equal numbers of rows and causes mean one row for each. */
 _Static_assert(TEXTS - CAUSES - 1 == CAUSES, "why.def: one CUS_CAUSE_WHY for each CUS_CAUSE");
 static const struct text causes[CAUSES] = {
 #define CUS_CAUSE_WHY(id, what, advice) [CUS_CAUSE_##id - CUS_API_ROWS_MAX] = {NULL, what, advice},
@@ -130,7 +130,7 @@ const char *cus_cause_advice(unsigned index) {
 static const struct text *text_of_call(const char *api) {
     const struct text *text = calls;
     while (strncmp(api, text->key, strlen(text->key)) != 0)
-        text++; /* the last one fits all */
+        text++; /* the last row fits every name */
     return text;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The one place that writes trace files. Runs on the library's writer thread or in a tool; takes no
- * lock, calls no driver.
+ * The one place that writes trace files. Runs on the library's writer thread or in a tool. Takes no
+ * lock and calls no driver.
  */
 #define _GNU_SOURCE
 #include "shim/trace/file.h"
@@ -19,7 +19,7 @@ enum { STRING_MAX = 65000 };
 
 static void put(struct cst_out *out, const void *from, size_t bytes) {
     const char *at = from;
-    /* A program that closes all descriptors may have the number again for a file of its own. */
+    /* If the program closes all descriptors, the number may now belong to one of its own files. */
     if (!out->error && !cus_file_is(out->fd, &out->id)) {
         out->error = EBADF;
         out->fd = -1;
@@ -71,7 +71,7 @@ void cst_out_block(struct cst_out *out, uint32_t type, uint32_t flags, const voi
     put(out, zeros, (8 - bytes % 8) % 8);
 }
 
-/* Closes the file, unless the program has the number for a file of its own by now. */
+/* Closes the file, unless its number now belongs to a file of the program's. */
 static bool release(struct cst_out *out) {
     bool ours = out->fd >= 0 && cus_file_is(out->fd, &out->id);
     int fd = out->fd;
@@ -83,8 +83,8 @@ int cst_out_close(struct cst_out *out) {
     cst_out_block(out, CST_BLOCK_END, 0, "", 0, 0);
     if (!release(out) && !out->error)
         out->error = errno;
-    /* Not over a file that came meanwhile; where the file system cannot promise that, it is looked
-     * for. */
+    /* The rename must not replace a file that came meanwhile. If the file system cannot promise
+     * this, the path is checked first. */
     if (!out->error &&
         renameat2(AT_FDCWD, out->partial, AT_FDCWD, out->path, RENAME_NOREPLACE) != 0) {
         struct stat there;

@@ -1,10 +1,10 @@
 /*
  * The trace file, .cst: what a program asked of the GPU, when, and what became of it. README.md in
- * this folder says it byte by byte; this header is what writers and readers share.
+ * this folder describes it byte by byte; writers and readers share this header.
  *
- * Version 1. All numbers are little endian, all structs are packed by their own layout (no padding
- * that is not named), all lengths of records are multiples of 8. A reader skips record types and
- * block types that it does not know; what is there never changes its meaning.
+ * Version 1. All numbers are little endian. No struct has padding that is not a named field. The
+ * lengths of all records are multiples of 8. A reader skips record types and block types that it
+ * does not know; the meaning of what exists never changes.
  */
 #ifndef CUSPLICE_TRACE_FORMAT_H
 #define CUSPLICE_TRACE_FORMAT_H
@@ -16,11 +16,11 @@
 enum {
     CST_VERSION = 1,
     CST_MARK = 0x01020304,    /* as a little-endian machine writes it */
-    CST_BLOCK_MAX = 64 << 20, /* raw bytes of a block at most */
+    CST_BLOCK_MAX = 64 << 20, /* the most raw bytes in a block */
     CST_NONE = 0xffffffff,    /* in place of an id: there is none */
 };
 
-/* ---- the file: one of these, then blocks up to its end ---- */
+/* ---- the file: one cst_file, then blocks up to the end ---- */
 
 struct cst_file {
     char magic[8];
@@ -31,25 +31,25 @@ struct cst_file {
 
 enum cst_block_type {
     CST_BLOCK_FACTS = 1,   /* a JSON object: what recorded what; the last one counts */
-    CST_BLOCK_RECORDS = 2, /* records, one behind the other */
+    CST_BLOCK_RECORDS = 2, /* records, one after another */
     CST_BLOCK_END = 3,     /* no payload: the file was closed in good order */
-    CST_BLOCK_DATA = 4,    /* a struct cst_data and the bytes behind it; replayable traces */
+    CST_BLOCK_DATA = 4,    /* a struct cst_data and its bytes; in replayable traces */
 };
 
 enum { CST_BLOCK_ZSTD = 1 }; /* flags: the payload is one zstd frame */
 
 struct cst_block {
     uint32_t type, flags;
-    uint64_t bytes; /* of the payload as it stands in the file; padded with zeros to 8 */
-    uint64_t raw;   /* of the payload unpacked */
-    uint64_t check; /* XXH3_64bits of the payload as it stands, seeded with type + (flags << 32) */
+    uint64_t bytes; /* of the payload in the file, which zeros pad to a multiple of 8 */
+    uint64_t raw;   /* of the unpacked payload */
+    uint64_t check; /* XXH3_64bits of the payload in the file, seeded with type + (flags << 32) */
 };
 
-/* Part of something that is larger than a record. */
+/* What a part of something larger than a record belongs to. */
 enum cst_data_of {
     CST_DATA_IMAGE = 1,  /* the code of a CST_MODULE */
-    CST_DATA_MEMORY = 2, /* device memory as it was when the recording began; `offset` is its
-                            address; what is in no such block was zero */
+    CST_DATA_MEMORY = 2, /* device memory at the beginning of the recording; `offset` is its
+                          * address. Memory in no such block was zero */
     CST_DATA_INPUT = 3,  /* what a copy of CST_WORK_COPY read from the host */
 };
 
@@ -57,13 +57,13 @@ struct cst_data {
     uint32_t of; /* enum cst_data_of */
     uint32_t id; /* of the module or input; memory: 0 */
     uint64_t offset;
-    uint64_t bytes; /* behind this struct */
+    uint64_t bytes; /* after this struct */
 };
 
 /* ---- records ---- */
 
 enum cst_type {
-    /* Definitions. They may stand behind records that refer to them. */
+    /* Definitions. They may follow records that refer to them. */
     CST_STRING = 1,
     CST_THREAD = 2,
     CST_STREAM = 3,
@@ -72,16 +72,16 @@ enum cst_type {
     /* What the program asked for. */
     CST_OP = 16,
     CST_CALL = 17,
-    /* What the library made of it. */
+    /* What the library did with it. */
     CST_FLUSH = 32,
     CST_LAUNCH = 33,
     CST_SEGMENT = 34,
     CST_LOST = 35,
-    /* What the GPU did, as CUPTI says; only where it was asked for. */
+    /* What the GPU did, as CUPTI says; only if the user asked for it. */
     CST_GPU = 48,
     CST_GPU_STREAM = 49,
     CST_GPU_CONTEXT = 50,
-    /* What is to be done again without the program; only where it was asked for. */
+    /* What a replay does without the program; only if the user asked for it. */
     CST_MODULE = 64,
     CST_CODE = 65,
     CST_SPAN = 66,
@@ -94,20 +94,20 @@ enum cst_type {
 struct cst_record {
     uint8_t type;
     uint8_t flags;   /* of the type */
-    uint16_t words;  /* length with this head, in 8 bytes */
-    uint32_t thread; /* id of the CST_THREAD whose thread wrote it */
-    uint64_t ns;     /* when it began; CLOCK_MONOTONIC; definitions: when it was written */
+    uint16_t words;  /* length with this head, in units of 8 bytes */
+    uint32_t thread; /* id of the CST_THREAD of the thread that wrote it */
+    uint64_t ns;     /* its beginning by CLOCK_MONOTONIC; a definition: when it was written */
 };
 
-/* Text, without a final NUL, padded with zeros. Id 0 is the empty string and never defined. */
+/* Text without a final NUL, padded with zeros. Id 0 is the empty string and never defined. */
 struct cst_string {
     struct cst_record head;
     uint32_t id, bytes;
 };
 
 struct cst_thread {
-    struct cst_record head; /* `thread` is its id, from 1 on */
-    uint32_t tid;           /* as the kernel numbers it */
+    struct cst_record head; /* `thread` is the thread's own id, from 1 on */
+    uint32_t tid;           /* the kernel's number of the thread */
     uint32_t name;          /* string */
 };
 
@@ -115,28 +115,28 @@ enum cst_stream_kind {
     CST_STREAM_LEGACY = 1,
     CST_STREAM_PER_THREAD = 2,
     CST_STREAM_CREATED = 3,
-    CST_STREAM_UNKNOWN = 4, /* not asked: nothing of it is ever deferred */
+    CST_STREAM_UNKNOWN = 4, /* not asked: nothing is ever deferred on it */
 };
 
 struct cst_stream {
     struct cst_record head;
-    uint32_t id;      /* from 1 on; a handle that comes back is another stream */
+    uint32_t id;      /* from 1 on; a handle that is reused is another stream */
     uint32_t context; /* numbered from 1 on */
-    uint64_t handle;  /* as the program passed it first */
+    uint64_t handle;  /* as the program first passed it */
     uint32_t kind;    /* enum cst_stream_kind */
-    uint32_t flags;   /* as cuStreamGetFlags says */
+    uint32_t flags;   /* from cuStreamGetFlags */
     int32_t priority;
     uint32_t device;
 };
 
-/* What the driver said of an address when the library asked, because a memset or copy named it. Of
- * virtual memory the range is the mapping; there is none where it is not mapped or not allowed. */
+/* The driver's answer about an address that a memset or copy named. For virtual memory the range
+ * is the mapping; there is no range if the address is not mapped or access is not allowed. */
 struct cst_range {
     struct cst_record head;
     uint32_t context;
     int32_t result;       /* of cuPointerGetAttributes */
     uint64_t asked;       /* the address */
-    uint64_t start, size; /* of the allocation that it lies in */
+    uint64_t start, size; /* of the allocation that holds the address */
     uint32_t type;        /* CUmemorytype */
     uint32_t managed;
     int32_t device;
@@ -158,14 +158,14 @@ struct cst_kind {
     uint32_t id; /* from 1 on */
     uint32_t op; /* enum cst_op_type */
     uint32_t flags;
-    uint32_t name; /* string: the kernel as it is mangled; the call of memsets and copies */
-    uint32_t file; /* string: the library or program that its code is from; 0: unknown */
+    uint32_t name; /* string: the kernel's mangled name; for memsets and copies the call */
+    uint32_t file; /* string: the library or program that the code comes from; 0: unknown */
     uint32_t elem; /* memset: bytes of an element */
     uint32_t form; /* copy: 0 cuMemcpyAsync, 1 DtoD, 2 HtoD, 3 DtoH */
     uint32_t param_bytes;
     uint32_t cluster[3];   /* the grid is a multiple of these; 1, 1, 1 otherwise */
-    uint32_t n_arguments;  /* struct cst_argument each, behind this struct */
-    uint32_t n_attributes; /* struct cst_attribute each, behind those */
+    uint32_t n_arguments;  /* number of struct cst_argument after this struct */
+    uint32_t n_attributes; /* number of struct cst_attribute after those */
     uint32_t reserved;     /* 0 */
     uint64_t handle;       /* the function as the program named it */
 };
@@ -184,34 +184,37 @@ enum cst_outcome {
     CST_EAGER = 2,    /* issued by itself, by the program's own call */
 };
 
-/* A launch, memset or copy, with its params behind it (param_bytes of its kind, padded):
+/*
+ * A launch, memset or copy. Its params follow it (param_bytes of its kind, padded):
+ *
  *   launch  the kernel's arguments at the offsets of the kind
  *   memset  u64 address, u64 pitch, u32 value, u32 height
- *   copy    u64 destination, u64 source */
+ *   copy    u64 destination, u64 source
+ */
 struct cst_op {
     struct cst_record head; /* flags: enum cst_outcome */
     uint32_t kind, stream;
-    uint32_t host_ns; /* from the call to its return; README.md says of which it is measured */
+    uint32_t host_ns; /* from the call to its return; README.md says of which ops it is measured */
     int32_t result;   /* CUresult that the program saw */
-    uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 where deferred */
-    uint32_t why;     /* string: key of why.def; 0 where deferred */
+    uint32_t eager;   /* string: key of `eager_by` in the stats file; 0 if deferred */
+    uint32_t why;     /* string: key of why.def; 0 if deferred */
     uint32_t dims[7]; /* launch: grid, block, shared memory; memset: elements (low, high); copy:
-                         bytes (low, high) */
-    uint32_t abi;     /* 1: a per-thread (_ptsz) form was called */
+                       * bytes (low, high) */
+    uint32_t abi;     /* 1: the program called a per-thread form (_ptsz) */
 };
 
 /* What a call that is not an op means to the library. */
 enum cst_what {
     CST_CALL_FLUSH = 1, /* ordered with work: what `scope` covers is issued first */
-    CST_CALL_STEP_END,  /* the stream is complete, or is about to be waited for; a program's step */
+    CST_CALL_STEP_END,  /* the stream is complete, or is about to be waited for; ends a step */
     CST_CALL_BREAK,     /* the program asked for a break (cusplice.h) */
-    CST_CALL_SUSPEND,   /* value 1, and 0 for resume */
+    CST_CALL_SUSPEND,   /* value 1: suspend; 0: resume */
     CST_CALL_COPYING,   /* a copy that may sleep begins (1) or has ended (0) */
     CST_CALL_STREAM_GONE,
     CST_CALL_CONTEXT_GONE,
     CST_CALL_CODE_GONE,
     CST_CALL_MEMORY_GONE,
-    CST_CALL_GIVE_BACK,        /* memory ran out: graphs are dropped */
+    CST_CALL_GIVE_BACK,        /* memory ran out: graphs are destroyed */
     CST_CALL_FUNCTION_CHANGED, /* value: the handle; 0: any */
     CST_CALL_STREAM_CHANGED,
     CST_CALL_TAINT, /* value: the handle; 0: any */
@@ -221,7 +224,7 @@ enum cst_what {
     CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
     CST_CALL_OFF,       /* nothing is deferred any more */
     CST_CALL_DRAIN,     /* the program ends */
-    CST_CALL_WAITED,    /* the host has seen the stream complete, by a call of this name */
+    CST_CALL_WAITED,    /* the host has seen the stream complete, by the named call */
 };
 
 enum cst_scope { /* stream, thread, context, context and thread, process (cuda_api.def) */
@@ -236,16 +239,16 @@ enum cst_scope { /* stream, thread, context, context and thread, process (cuda_a
 struct cst_call {
     struct cst_record head;
     uint32_t name;   /* string: the API; 0: none */
-    uint32_t stream; /* CST_NONE: names none */
+    uint32_t stream; /* CST_NONE: the call names none */
     uint8_t what;    /* enum cst_what */
     uint8_t scope;   /* enum cst_scope, of CST_CALL_FLUSH */
     uint8_t abi;
     uint8_t reserved;
-    uint32_t host_ns; /* spent in the library on it */
+    uint32_t host_ns; /* spent in the library on the call */
     uint64_t value;
 };
 
-/* Ops that were deferred on a stream went out one by one, the oldest `n` of them. */
+/* The oldest `n` deferred ops of a stream were issued one by one. */
 struct cst_flush {
     struct cst_record head;
     uint32_t stream, n;
@@ -255,19 +258,19 @@ struct cst_flush {
 
 enum cst_choice { CST_EXACT = 1, CST_PATCHED = 2, CST_BUILT = 3 };
 
-/* ... or in a graph. */
+/* The oldest `n` deferred ops of a stream were issued in a graph. */
 struct cst_launch {
     struct cst_record head; /* flags: enum cst_choice */
     uint32_t stream, n;
     uint32_t segment;  /* of CST_SEGMENT */
     uint32_t variant;  /* numbered within the segment */
-    uint32_t patched;  /* nodes */
-    uint32_t host_ns;  /* patching and launching */
-    uint32_t build_ns; /* building, where it was built */
-    uint32_t bytes;    /* of the graph, where it was built: an estimate */
+    uint32_t patched;  /* number of nodes */
+    uint32_t host_ns;  /* for patching and launching */
+    uint32_t build_ns; /* for building; 0: the graph was not built now */
+    uint32_t bytes;    /* of the graph if it was built now: an estimate */
 };
 
-/* A run of ops that became one segment: cut here because of `reason`. */
+/* `n` consecutive ops became one segment. */
 struct cst_segment {
     struct cst_record head;
     uint32_t id, stream, n;
@@ -276,42 +279,42 @@ struct cst_segment {
 
 enum cst_gpu_what { CST_GPU_KERNEL, CST_GPU_MEMCPY, CST_GPU_MEMSET };
 
-/* Something ran. Streams are ordered: the n-th op of a stream is the n-th that ran there, but for
- * what the program launched in graphs of its own. */
+/* Something ran. Within a stream the order holds: the n-th op of a stream is the n-th that ran
+ * there, except for what the program launched in graphs of its own. */
 struct cst_gpu {
     struct cst_record
-        head;        /* ns: when it began on the GPU, by the host's clock; flags: cst_gpu_what */
+        head;        /* ns: its beginning on the GPU, by the host's clock; flags: cst_gpu_what */
     uint64_t gpu_ns; /* how long it ran */
     uint32_t device, context, gpu_stream; /* CUPTI's numbers */
     uint32_t correlation;                 /* CUPTI's, of the call that launched it */
-    uint32_t name;                        /* string: a kernel's, mangled */
+    uint32_t name;                        /* string: the kernel's mangled name */
     uint32_t grid[3];
     uint64_t bytes; /* of a copy or memset */
     uint64_t node;  /* CUPTI's, of the graph node; 0: it was in no graph */
 };
 
-/* A stream is known to CUPTI by another number, which streams of other contexts may have too. */
+/* CUPTI's number of a stream, which streams of other contexts may have too. */
 struct cst_gpu_stream {
     struct cst_record head;
     uint32_t stream;
     uint32_t gpu_stream;
 };
 
-/* ... and its context by this one. */
+/* CUPTI's number of the stream's context. */
 struct cst_gpu_context {
     struct cst_record head;
     uint32_t stream;
     uint32_t context; /* as in cst_gpu */
 };
 
-/* ---- replayable traces: everything that a replay needs, and all that it looks at ---- */
+/* ---- replayable traces: all that a replay needs and reads ---- */
 
 enum cst_module_form {
     CST_MODULE_IMAGE = 1, /* its bytes are in CST_DATA_IMAGE blocks */
-    CST_MODULE_FILE = 2,  /* they are those of `file` at `offset` */
+    CST_MODULE_FILE = 2,  /* its bytes are those of `file` at `offset` */
 };
 
-/* Code was loaded. Also of what was loaded before the recording began. */
+/* The program loaded code. Also written for code that was loaded before the recording began. */
 struct cst_module {
     struct cst_record head;
     uint32_t id; /* from 1 on */
@@ -324,29 +327,29 @@ struct cst_module {
     uint64_t check; /* XXH3_64bits of the bytes */
 };
 
-/* A function that work names. */
+/* A function that a CST_WORK names. */
 struct cst_code {
     struct cst_record head;
     uint32_t id;           /* from 1 on */
-    uint32_t module;       /* 0: it could not be told whose it is */
+    uint32_t module;       /* 0: its module is unknown */
     uint32_t name;         /* string, mangled */
     uint32_t kernel;       /* 1: a CUkernel */
-    uint32_t n_arguments;  /* struct cst_argument each, behind this struct */
-    uint32_t n_attributes; /* struct cst_setting each, behind those */
+    uint32_t n_arguments;  /* number of struct cst_argument after this struct */
+    uint32_t n_attributes; /* number of struct cst_setting after those */
     uint32_t param_bytes;
     uint32_t reserved;
 };
 
-struct cst_setting {    /* of a function, where it is not as the driver makes it */
+struct cst_setting {    /* of a function, if it is not the driver's default */
     uint32_t attribute; /* CUfunction_attribute */
     int32_t value;
 };
 
 enum cst_span_what {
     CST_SPAN_RESERVED = 1, /* all device memory of the trace lies within */
-    CST_SPAN_DEVICE = 2,   /* device memory; it stays what it is after the program frees it */
+    CST_SPAN_DEVICE = 2,   /* device memory; it stays so after the program frees it */
     CST_SPAN_HOST = 3,     /* pinned or registered host memory, at the host's address */
-    CST_SPAN_GLOBAL = 4,   /* a variable of a module: it lies elsewhere in another process */
+    CST_SPAN_GLOBAL = 4,   /* a variable of a module; in another process it lies elsewhere */
     CST_SPAN_FOREIGN = 5,  /* memory that a replay cannot make: managed, of a pool, imported */
 };
 
@@ -354,12 +357,12 @@ struct cst_span {
     struct cst_record head;
     uint32_t what;   /* enum cst_span_what */
     uint32_t module; /* CST_SPAN_GLOBAL */
-    uint32_t name;   /* string: the variable; the call that made the memory */
-    uint32_t gone;   /* 1: this ends what an earlier one with the same address began */
+    uint32_t name;   /* string: the variable, or the call that made the memory */
+    uint32_t gone;   /* 1: this ends what an earlier span with the same address began */
     uint64_t address, bytes;
 };
 
-/* A stream as work names it. */
+/* A stream that a CST_WORK names. */
 struct cst_lane {
     struct cst_record head;
     uint32_t id;   /* from 1 on */
@@ -373,47 +376,46 @@ enum cst_work_what {
     CST_WORK_MEMSET,
     CST_WORK_COPY,
     CST_WORK_RECORD, /* of an event */
-    CST_WORK_WAIT,   /* of a stream for an event; one that was never recorded is no wait */
-    CST_WORK_SYNC,   /* the host waited: for the lane, or for the event, or (neither) for all */
+    CST_WORK_WAIT,   /* of a stream for an event; for an event never recorded it is no wait */
+    CST_WORK_SYNC,   /* the host waited: for the lane, for the event, or (neither) for all */
 };
 
-/* The n-th call of these that the program made, in the order of `ns` and, where that is the same,
- * of the file. */
+/* A call that the program made, in the order of `ns` and, if that is equal, of the file. */
 struct cst_work {
     struct cst_record head; /* flags: enum cst_work_what */
     uint64_t gap_ns;        /* what the thread did by itself since its last such call */
     uint32_t lane;          /* 0: none */
     uint32_t code;          /* launch */
     uint32_t dims[7];       /* launch: grid, block, shared memory */
-    uint32_t n_attributes;  /* launch: struct cst_attribute each, behind this struct; behind those
-                               the param_bytes of the code, padded */
+    uint32_t n_attributes;  /* launch: number of struct cst_attribute after this struct; then
+                             * param_bytes of the code follow, padded */
     uint32_t cooperative;   /* launch: by cuLaunchCooperativeKernel */
     uint32_t elem, value;   /* memset: bytes of an element, its value */
     uint32_t input;         /* copy: id of CST_DATA_INPUT; 0: the source is device memory */
-    uint32_t to_host; /* copy: 1: the destination is the host's, and its address unimportant */
-    uint32_t sync; /* memset, copy: 1: by a call without Async; sync: 1: by a call that waits, 0: an
-                      event was asked about, or memory freed */
+    uint32_t to_host;       /* copy: 1: the destination is the host's, at no matter which address */
+    uint32_t sync; /* memset, copy: 1: by a call without Async; sync: 1: by a call that waits, 0:
+                    * the program asked about an event, or freed memory */
     uint64_t to, from;             /* addresses */
-    uint64_t width, height, pitch; /* bytes of a copy in width; a memset's elements in a row, rows,
-                                      and bytes from row to row */
+    uint64_t width, height, pitch; /* copy: bytes in width; memset: elements in a row, rows, and
+                                    * bytes from row to row */
     uint64_t event;                /* handle */
 };
 
-/* Device memory as it was at the end. */
+/* Device memory at the end of the recording. */
 struct cst_check {
     struct cst_record head;
     uint64_t address, bytes;
     uint64_t check; /* XXH3_64bits */
 };
 
-/* The program did something that a replay cannot do again. */
+/* The program did something that a replay cannot repeat. */
 struct cst_obstacle {
-    struct cst_record head; /* when it was first */
+    struct cst_record head; /* the first time */
     uint32_t call;          /* string: the API */
     uint32_t why;           /* string */
 };
 
-/* Records of this thread that found no room. */
+/* Records of this thread that were lost for want of room. */
 struct cst_lost {
     struct cst_record head;
     uint64_t records, ops;

@@ -1,10 +1,8 @@
 /*
- * Rings, definitions, and the writer thread.
- *
- * A ring has one producer, its thread, and one consumer, the writer: `tail` is published by the
- * one, `head` by the other. Definitions go through a list under a lock, for they may come from any
- * thread and must not be lost. The writer calls no driver, and is the only one that touches the
- * file once it runs.
+ * Rings, definitions, and the writer thread. A ring has one producer, its thread, which publishes
+ * `tail`, and one consumer, the writer, which publishes `head`. Definitions go through a list under
+ * a lock, since they may come from any thread and must not be lost. The writer calls no driver.
+ * Once it runs, only the writer touches the file.
  */
 #include "shim/trace/record.h"
 
@@ -29,27 +27,26 @@
 
 enum {
     RING = CUS_RING,
-    WAKE_AT = RING / 4,   /* filled since it was woken last: the writer is woken */
-    HAND_BACK = 64 << 10, /* bytes that the writer empties before it says so */
-    CHUNK = 64 << 10,     /* bytes of definitions */
-    IDLE_NS = 20000000,   /* the writer looks that often where nobody wakes it */
-    BLOCK_NS =
-        1000000000, /* records are on disk after that long, if the program should be killed */
+    WAKE_AT = RING / 4,    /* bytes since the writer was last woken: it is woken again */
+    HAND_BACK = 64 << 10,  /* bytes that the writer empties before it publishes `head` */
+    CHUNK = 64 << 10,      /* bytes of definitions */
+    IDLE_NS = 20000000,    /* how often the writer looks if nobody wakes it */
+    BLOCK_NS = 1000000000, /* records are on disk after this time, in case the program is killed */
     END_NS = 1000000000,
-    ENDS = 20, /* times END_NS that the end waits for the writer */
-    PAD = 0,   /* type of a record that is none */
+    ENDS = 20, /* how often the end waits END_NS for the writer */
+    PAD = 0,   /* type of a record that only fills the ring's end */
     LITERALS = 512,
-    DATA_PART = 8 << 20,  /* bytes of data in a block */
-    DATA_MOST = 128 << 20 /* bytes of data that are not on disk yet */
+    DATA_PART = 8 << 20,  /* the most bytes of data in a block */
+    DATA_MOST = 128 << 20 /* the most bytes of data that are not on disk yet */
 };
 
 struct ring {
     struct cus_ring mine; /* the producer's */
-    uint8_t apart[64];    /* what the one writes is not in the way of the other */
+    uint8_t apart[64];    /* keeps what producer and writer write in different cache lines */
     uint64_t head;        /* atomic: published by the writer */
     uint32_t tid;
     uint64_t lost_records, lost_ops; /* atomic */
-    uint64_t told_records, told_ops; /* the writer's: of those, in the file */
+    uint64_t told_records, told_ops; /* the writer's: how much of these is in the file */
     uint64_t end;                    /* the writer's: `tail` before it took the definitions */
     struct ring *link;
 };
@@ -60,10 +57,10 @@ struct chunk {
     uint8_t bytes[CHUNK];
 };
 
-/* Data on its way, in a mapping of its own. */
+/* Data for the file, in a mapping of its own. */
 struct data {
     struct data *next;
-    size_t mapped, bytes; /* bytes: of what follows */
+    size_t mapped, bytes; /* bytes: of `head` and what follows */
     struct cst_data head;
     uint8_t at[];
 };
@@ -74,7 +71,7 @@ struct string {
     char text[];
 };
 
-/* What the writer begins with; gone once it has tried. */
+/* What the writer begins with; gone once it has tried to open the file. */
 struct file {
     const char *path, *facts;
     int error;
@@ -85,27 +82,28 @@ uint32_t cus_record_on;
 void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
 void (*cus_record_on_op)(const struct cus_call *call, int result);
 void (*cus_record_on_spent)(uint64_t ns);
-static uint64_t since, upto; /* atomic: when recording began and ended; 0: it did not */
+static uint64_t since, upto; /* atomic: when recording began and ended; 0: not yet */
 uint32_t cus_record_epoch = 1;
 __thread struct cus_ring *cus_ring_mine __attribute__((tls_model("initial-exec")));
 
-/* Texts by their addresses; an entry is filled once. */
+/* Ids of strings by their addresses. An entry is filled once. */
 static struct {
-    const char *text; /* atomic: behind `id` */
+    const char *text; /* atomic: written after `id` */
     uint32_t id;
-} literals[LITERALS]; /* lock to fill */
+} literals[LITERALS]; /* guarded by lock while it is filled */
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct ring *rings;                  /* lock to add; the writer alone removes */
-static struct chunk *first, *last;          /* lock: definitions that the writer has not taken */
-static struct data *first_data, *last_data; /* lock */
-static uint32_t data_mib;      /* atomic futex: of what is in the list, MiB, and a bit more */
-static struct string *strings; /* lock */
-static uint32_t n_strings, n_threads, numbers[2]; /* lock; numbers: atomic */
+static struct ring *rings;                  /* lock to add; only the writer removes */
+static struct chunk *first, *last;          /* guarded by lock: definitions that the writer has
+                                             * not taken */
+static struct data *first_data, *last_data; /* guarded by lock */
+static uint32_t data_mib;      /* atomic futex: size of the data in the list, in MiB, rounded up */
+static struct string *strings; /* guarded by lock */
+static uint32_t n_strings, n_threads, numbers[2]; /* guarded by lock; numbers: atomic */
 
 static uint64_t steps, from, until; /* steps: atomic */
 static uint32_t wake, stop, done;   /* atomic futexes */
-static bool running;                /* the writer was started, in this process */
+static bool running;                /* the writer was started in this process */
 static bool held;                   /* set once, before the program's first call */
 static uint32_t due;                /* atomic: enum cus_record_due */
 static struct cst_out out;          /* the writer's */
@@ -117,7 +115,7 @@ void cus_record_give_up(const char *why) {
         cus_log(CUS_WARN, "trace", "recording ends here: %s", why);
 }
 
-/* ---- what the program's threads do ---- */
+/* ---- what the program's threads call ---- */
 
 static struct chunk *room_for(size_t bytes) {
     if (last && last->used + bytes <= CHUNK)
@@ -292,14 +290,14 @@ static struct ring *new_ring(void) {
     return ring;
 }
 
-/* The calling thread's; NULL without memory. */
+/* The calling thread's ring; NULL: no memory. */
 static struct ring *my_ring(void) {
     if (__builtin_expect(!cus_ring_mine, 0))
         cus_ring_mine = (struct cus_ring *)new_ring();
     return (struct ring *)cus_ring_mine;
 }
 
-/* Room for so many bytes as one block, behind a record that is none where the end comes before. */
+/* Room for `bytes` bytes in one piece. If the ring's end comes before, a PAD record fills it. */
 static struct cst_record *room(struct ring *ring, size_t bytes) {
     struct cus_ring *mine = &ring->mine;
     uint64_t at = mine->next % RING, pad = at + bytes > RING ? RING - at : 0;
@@ -308,7 +306,7 @@ static struct cst_record *room(struct ring *ring, size_t bytes) {
         return NULL;
     if (pad) {
         struct cst_record *none = (struct cst_record *)(void *)(mine->bytes + at);
-        /* Eight bytes may be all there are. */
+        /* There may be only eight bytes left, so no other field is written. */
         none->type = PAD;
         none->words = (uint16_t)(pad / 8);
         mine->next += pad;
@@ -362,7 +360,7 @@ void cus_record_commit(void) {
         ring->woke = ring->next;
     uint64_t wakes = ring->woke + WAKE_AT;
     ring->upto = wakes < ring->room ? wakes : ring->room;
-    /* The last touch: behind it, a ring whose thread has ended may go. */
+    /* The last access: after it, the writer may free the ring if its thread has ended. */
     __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
     if (__builtin_expect(full, 0)) {
         __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
@@ -441,7 +439,7 @@ static void write_definitions(void) {
     }
 }
 
-/* Each block is freed as soon as it is written. */
+/* Frees each block as soon as it is written. */
 static bool write_data(void) {
     cus_lock_take(&lock);
     struct data *data = first_data;
@@ -463,7 +461,8 @@ static bool write_data(void) {
 static void write_lost(struct ring *ring) {
     uint64_t records = __atomic_load_n(&ring->lost_records, __ATOMIC_RELAXED);
     uint64_t ops = __atomic_load_n(&ring->lost_ops, __ATOMIC_RELAXED);
-    /* Who loses an op counts the record first: what is told in between is short of the op. */
+    /* A thread that loses an op counts the record first, so a report between the two counts
+     * lacks the op. */
     if (records == ring->told_records && ops == ring->told_ops)
         return;
     struct cst_lost *lost = cst_sink_add(&sink, CST_LOST, sizeof *lost);
@@ -475,13 +474,13 @@ static void write_lost(struct ring *ring) {
     ring->told_ops = ops;
 }
 
-/* A record as it stands in a ring, in the file: its time is the clock's. */
+/* Moves a record from a ring into the file, and turns its time into nanoseconds. */
 static void put(const struct cst_record *in_ring) {
     size_t bytes = (size_t)in_ring->words * 8;
     cst_sink_put(&sink, in_ring, bytes);
     if (!(in_ring->flags & CUS_RECORD_TICKS))
         return;
-    /* A record is never as long as the sink: it has been copied there. */
+    /* A record is always shorter than the sink, so it was copied there. */
     struct cst_record *record = (struct cst_record *)(void *)(sink.buffer + sink.used - bytes);
     uint64_t moment = record->ns;
     uint32_t *length = NULL;
@@ -518,14 +517,14 @@ static bool ended(const struct ring *ring) {
     return syscall(SYS_tgkill, getpid(), ring->tid, 0) != 0 && errno == ESRCH;
 }
 
-/* What a record refers to has been defined before it was published: so it is in the file before it,
- * wherever the file ends. */
+/* What a record refers to was defined before the record was published. The definitions are
+ * therefore in the file before the record, wherever the file ends. */
 static bool collect(void) {
     struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
     bool some = false;
     for (struct ring *ring = all; ring; ring = ring->link)
         ring->end = __atomic_load_n(&ring->mine.tail, __ATOMIC_ACQUIRE);
-    /* Behind every moment in what is taken. */
+    /* This pair is later than every moment in what is taken. */
     if (cus_ticks_on)
         cus_ticks_pair(&ticks);
     write_definitions();
@@ -537,7 +536,7 @@ static bool collect(void) {
     return some;
 }
 
-/* Rings of threads that are no more, once they are empty. */
+/* Frees the rings of threads that have ended, once they are empty. */
 static void bury(void) {
     for (struct ring *ring = __atomic_load_n(&rings, __ATOMIC_ACQUIRE), *next; ring; ring = next) {
         next = ring->link;
@@ -562,7 +561,8 @@ static void check_disk(void) {
     cus_record_give_up(strerror_r(out.error, why, sizeof why));
 }
 
-/* On the writer's thread, for a file may be no larger than a limit that is told by a signal. */
+/* Runs on the writer's thread, which blocks all signals: a write beyond the process's size limit
+ * raises one. */
 static int open_file(const struct file *file) {
     int error = cst_out_open(&out, file->path);
     if (!error && !(sink.buffer = cus_mem_alloc(CST_SINK)))
@@ -580,7 +580,7 @@ static void *write_out(void *argument) {
     struct file *file = argument;
     file->error = open_file(file);
     bool opened = !file->error;
-    /* Who hears of each op (cus_record_on_op) compares its moments with the clock. */
+    /* Whoever hears of each op (cus_record_on_op) compares its times with the clock. */
     cus_ticks_use(opened && !cus_options()->record_replayable && cus_ticks_usable());
     if (cus_ticks_on)
         cus_ticks_pair(&ticks);
@@ -620,7 +620,7 @@ bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
     char why[128];
     struct file file = {.path = path, .facts = facts};
     static struct cus_own_thread writer = {.name = "cusplice-trace", .run = write_out};
-    writer.argument = &file; /* which it has done with when it has tried */
+    writer.argument = &file; /* the writer does not use it after it has tried */
     int error = cus_thread_start(&writer, NULL);
     if (!error) {
         while (!__atomic_load_n(&file.tried, __ATOMIC_ACQUIRE))

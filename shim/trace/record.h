@@ -1,11 +1,10 @@
 /*
- * What the library's threads leave for the trace: each thread a ring of its own, which a writer
- * thread empties into the file. No thread of the program ever waits: what finds no room is lost and
- * counted. Definitions (kinds, streams, strings) are never lost, or recording ends.
- *
- * Records of one thread may nest: what is begun and not ended yet keeps back what comes behind it.
- * All functions may be called by any thread, with any lock held but the innermost ones; none
- * touches the driver or errno's meaning for the caller (hooks put errno back).
+ * What the library's threads write into the trace. Each thread has a ring, which a writer thread
+ * empties into the file. No thread of the program waits: a record without room is lost and counted.
+ * Definitions (kinds, streams, strings) are never lost, or recording ends. Records of a thread may
+ * nest: an unfinished record holds back later ones. Any thread may call any function, under any
+ * lock but the innermost ones. No function calls the driver; errno may change, and the hooks
+ * restore it.
  */
 #ifndef CUSPLICE_TRACE_RECORD_H
 #define CUSPLICE_TRACE_RECORD_H
@@ -23,97 +22,97 @@ static inline bool cus_recording(void) {
     return __builtin_expect(__atomic_load_n(&cus_record_on, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* Makes the file and starts the writer. `facts` is a JSON object. Of the steps that the program
- * ends, those from `from` on are recorded, counted from 0 over all streams, up to `until`, which is
- * not; 0: all. False, having said why: nothing is recorded. */
+/* Makes the file and starts the writer. `facts` is a JSON object. Steps are counted from 0 over
+ * all streams; those from `from` on are recorded, up to but without `until` (0: no end). False:
+ * nothing is recorded, and the log says why. */
 bool cus_record_start(const char *path, const char *facts, uint64_t from, uint64_t until);
-/* Writes what is there and closes the file. At exit; other threads may still record, in vain. */
+/* Writes what is there and closes the file. At exit. Later records of other threads are lost. */
 void cus_record_end(void);
-/* In a forked child, which records nothing. */
+/* Called in a forked child, which records nothing. */
 void cus_record_child(void);
-/* Was that moment recorded? For what is heard of later. */
+/* True: recording was on at that moment. For events that are reported later. */
 bool cus_record_covers(uint64_t ns);
-/* A stream was given its number (as of cus_record_number); called by the thread that defines it. */
+/* Called by the thread that gives a stream its number (from cus_record_number). */
 extern void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
-/* A step ended. */
+/* Called when a step has ended. */
 void cus_record_step(void);
-/* For who has something to do where recording begins and ends with a step: these wait for
- * cus_record_turn from now on, and cus_record_due says what is waited for. */
+/* For a caller that has work to do when recording begins and ends. After cus_record_hold, both
+ * wait for cus_record_turn; cus_record_due says which of the two is waiting. */
 enum cus_record_due { CUS_RECORD_NOTHING, CUS_RECORD_BEGIN, CUS_RECORD_END };
 void cus_record_hold(void);
 enum cus_record_due cus_record_due(void);
 void cus_record_turn(void);
-/* An op that is told was answered so; the library has spent so long on a call that is none. NULL:
- * nobody asks. */
+/* Called for each recorded op with its result, and with the time that the library has spent on a
+ * call that is no op. NULL: nobody asks. */
 struct cus_call;
 extern void (*cus_record_on_op)(const struct cus_call *call, int result);
 extern void (*cus_record_on_spent)(uint64_t ns);
 
-/* Room for a record of this type, zeroed but for its head, which is complete but for the flags;
- * NULL where there is none. cus_record_commit ends it. */
+/* Room for a record of this type, zeroed except for a head that lacks only its flags; NULL: no
+ * room. cus_record_commit ends the record. */
 void *cus_record_begin(enum cst_type type, size_t bytes, uint64_t ns);
-/* The same of something that began at a moment (ticks.h), which its flags say: they are added to.
- * Lengths of time in it (host_ns) are such as cus_ticks_since says. */
+/* The same for something that began at a moment (ticks.h). The flags already say so; the caller
+ * adds to them. Lengths of time in the record (host_ns) are in the unit of cus_ticks_since. */
 void *cus_record_event(enum cst_type type, size_t bytes, uint64_t moment);
 void cus_record_commit(void);
-/* Writes down a definition, a whole record but for its thread and, where that is 0, its time. */
+/* Writes a definition: a whole record, except for its thread and, if it is 0, its time. */
 void cus_record_define(struct cst_record *definition);
-/* Writes down part of something larger (CST_BLOCK_DATA). Copied; waits while much is not on disk
- * yet. */
+/* Writes a part of something larger (CST_BLOCK_DATA). Copies the bytes. Waits while much is not
+ * on disk yet. */
 void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const void *at,
                      uint64_t bytes);
-/* Waits until all of it is on disk. */
+/* Waits until all data is on disk. */
 void cus_record_data_written(void);
-/* The id of a string, which is defined at its first use; 0 for "" and without memory. */
+/* The id of a string; the first use defines it. 0 for "", and without memory. */
 uint32_t cus_record_string(const char *text);
-/* The same of a text that stays where it is and as it is for ever: found by its address, mostly. */
+/* The same for a text that never moves or changes; mostly found by its address. */
 uint32_t cus_record_literal(const char *text);
-/* Nothing more is recorded, for a reason that is said. */
+/* Ends the recording, and logs why. */
 void cus_record_give_up(const char *why);
 /* The calling thread's id; 0 without memory. */
 uint32_t cus_record_thread(void);
-/* A number that no other definition has: of streams (0), kinds (1). From 1 on. */
+/* A new number, from 1 on: of streams (0) or kinds (1). */
 uint32_t cus_record_number(unsigned of);
 
 /*
- * The short way of a record that neither nests nor waits, for the hot path: room in the ring of the
- * calling thread, which the caller fills and ends.
+ * The hot path of a record that neither nests nor waits: the caller finds room in its thread's
+ * ring, fills it and publishes it.
  */
 enum {
-    CUS_RING = 4 << 20,    /* bytes; touched as they are used */
+    CUS_RING = 4 << 20,    /* bytes; touched only as they are used */
     CUS_RECORD_TICKS = 128 /* flag in a ring: the record's time is a moment, not nanoseconds */
 };
 
-/* The producer's side. Places are counted from the beginning, not from that of the ring. */
+/* The producer's side. Places are counted from the beginning of time and not of the ring. */
 struct cus_ring {
     uint8_t *bytes;
-    uint64_t next; /* room is given from here on */
-    uint64_t upto; /* there is room up to here, as one block, and nobody need be woken; 0: ask */
+    uint64_t next; /* the next room begins here */
+    uint64_t upto; /* there is room up to here in one piece without waking the writer; 0: ask */
     uint64_t tail; /* atomic: published */
-    uint64_t
-        held; /* the head of a CST_OP that was deferred, but for its length: its first 8 bytes */
-    uint64_t room; /* the writer had left this much, as one block, when it was asked last */
-    uint64_t woke; /* `tail` when the writer was woken last */
-    uint32_t open; /* records begun and not ended: `upto` is 0 */
+    uint64_t held; /* the first 8 bytes of a deferred CST_OP's head, without its length */
+    uint64_t room; /* how far the writer had left room in one piece when last asked */
+    uint64_t woke; /* `tail` when the writer was last woken */
+    uint32_t open; /* records begun and not ended; while not 0, `upto` is 0 */
     uint32_t id;
-    uint32_t took; /* how long (cus_ticks_since) such an op takes; 0: not known */
-    uint32_t told; /* of such ops */
+    uint32_t took; /* how long (cus_ticks_since) a deferred op takes; 0: unknown */
+    uint32_t told; /* number of such ops */
 };
 
 extern __thread struct cus_ring *cus_ring_mine __attribute__((tls_model("initial-exec")));
 
-/* Is there room for so many bytes, a multiple of 8? False: it takes more to find some. */
+/* True: there is room for `bytes` bytes, a multiple of 8. False: cus_record_begin must be
+ * called. */
 static inline __attribute__((always_inline)) bool cus_ring_fits(const struct cus_ring *ring,
                                                                 uint32_t bytes) {
     return __builtin_expect(ring && ring->next + bytes <= ring->upto, 1);
 }
-/* It is here, and costs nothing where it is not used. */
+/* The room itself. The call costs nothing if the room is not used. */
 static inline __attribute__((always_inline)) void *cus_ring_room(const struct cus_ring *ring) {
     return ring->bytes + ring->next % CUS_RING;
 }
-/* How long an op took that began at a moment: of every eighth it is looked, which is enough for an
- * op that does the same each time, and half of what telling it costs. One that was interrupted
- * speaks for itself alone. */
+/* How long a deferred op took that began at a moment. Only every eighth op is measured: they all
+ * do the same, and measuring is half the cost of recording. An interrupted op hardly changes the
+ * stored length. */
 static inline __attribute__((always_inline)) uint32_t cus_ring_took(struct cus_ring *ring,
                                                                     uint64_t began) {
     uint32_t usual = ring->took;
@@ -123,12 +122,13 @@ static inline __attribute__((always_inline)) uint32_t cus_ring_took(struct cus_r
     ring->took = !usual || took / 4 < usual ? took : 2 * usual;
     return took;
 }
-/* It is filled. */
+/* Publishes what the caller has filled in. */
 static inline __attribute__((always_inline)) void cus_ring_put(struct cus_ring *ring,
                                                                uint32_t bytes) {
     ring->next += bytes;
 #ifdef __x86_64__
-    /* The writer has read what stands there: it is fetched to be written long before it is. */
+    /* The writer has read these lines, so they are fetched for writing long before they are
+     * written. */
     const uint8_t *soon = ring->bytes + ring->next % CUS_RING + 512;
     __asm__("prefetchw %0" : : "m"(*soon));
     __asm__("prefetchw %0" : : "m"(*(soon + 64)));

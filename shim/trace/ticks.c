@@ -1,6 +1,6 @@
 /*
- * From the processor's counter to CLOCK_MONOTONIC. Runs on the thread that starts the recording,
- * once, and then on the writer's. No lock, no memory, no driver.
+ * Turns ticks of the processor's counter into CLOCK_MONOTONIC. Runs once on the thread that starts
+ * the recording, and then on the writer's. No lock, no memory, no driver.
  */
 #include "shim/trace/ticks.h"
 
@@ -18,9 +18,9 @@
 #include "shim/base/forbid.h"
 
 enum {
-    TRIES = 8,   /* for a pair */
-    CLOSE = 400, /* ticks that a look at the clock takes when nothing comes between */
-    SLOPE = 32   /* bits behind the point */
+    TRIES = 8,   /* for one pair */
+    CLOSE = 400, /* ticks of an undisturbed look at the clock */
+    SLOPE = 32   /* binary places after the point */
 };
 
 const char *cus_ticks_source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -34,8 +34,8 @@ void cus_ticks_use(bool ticks) {
 
 #ifdef __x86_64__
 
-/* Leaf 0x80000007: the counter runs at one speed, whatever the processor does. A program may have
- * forbidden itself to read it. */
+/* Leaf 0x80000007: the counter's speed does not depend on the processor's. A program may have
+ * forbidden itself to read the counter. */
 static bool runs_evenly(void) {
     unsigned a, b, c, d;
     int allowed = PR_TSC_ENABLE;
@@ -52,7 +52,7 @@ bool cus_ticks_usable(void) {
     return n > 0 && strcmp(name, "tsc\n") == 0 && runs_evenly();
 }
 
-/* Behind all that was loaded before. */
+/* Reads the counter after all earlier loads. */
 static uint64_t ordered(void) {
     __builtin_ia32_lfence();
     uint64_t ticks = __builtin_ia32_rdtsc();
@@ -60,7 +60,7 @@ static uint64_t ordered(void) {
     return ticks;
 }
 
-/* The clock was asked between two looks at the counter; of some tries the one that took least. */
+/* Reads the clock between two reads of the counter. Of several tries, the shortest counts. */
 void cus_ticks_pair(struct cus_ticks *ticks) {
     uint64_t width = UINT64_MAX, at = 0, ns = 0;
     for (int i = 0; i < TRIES && width > CLOSE; i++) {
@@ -93,7 +93,7 @@ static void set_slope(struct cus_ticks *ticks, uint32_t i) {
                              (pair->ticks - pair[-1].ticks));
 }
 
-/* Of the older half every second one goes. */
+/* Removes every second pair of the older half. */
 static void thin_out(struct cus_ticks *ticks) {
     uint32_t n = 1;
     for (uint32_t i = 2; i < ticks->n; i += i < ticks->n / 2 ? 2 : 1, n++) {
@@ -111,8 +111,8 @@ void cus_ticks_add(struct cus_ticks *ticks, uint64_t at, uint64_t ns) {
         ns = last->ns;
     if (last && at == last->ticks)
         return;
-    /* The counter was set back (the machine was moved or slept): what came before is at the end of
-     * that time. */
+    /* The counter was set back (the machine was moved or slept). Earlier moments count as the
+     * end of the time before. */
     if (last && at < last->ticks)
         ticks->n = 0;
     ticks->pairs[ticks->n++] = (struct cus_ticks_pair){at, ns, 0};
@@ -127,7 +127,7 @@ uint64_t cus_ticks_ns(const struct cus_ticks *ticks, uint64_t moment) {
         return pairs[last].ns;
     if (moment < pairs[0].ticks)
         return pairs[0].ns;
-    /* The first pair behind it: nearly always the last one there is. */
+    /* Finds the first pair after the moment, which is nearly always the last pair. */
     uint32_t low = 0, high = last;
     if (moment >= pairs[last - 1].ticks)
         low = last - 1;

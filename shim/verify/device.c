@@ -1,6 +1,6 @@
 /*
- * Saving, summing and setting back ranges of device memory, and of pinned memory, on a stream of
- * the verifier's own.
+ * Saves, sums up and restores ranges of device memory and of pinned memory, on a stream of the
+ * verifier's own.
  */
 #include "shim/verify/device.h"
 
@@ -14,19 +14,19 @@ extern const unsigned char checksum_fatbin[]; /* kernels/checksum.cu */
 
 enum {
     CONTEXTS = 16,
-    BLOCKS = 528, /* four for each multiprocessor of an H100; any number is right */
+    BLOCKS = 528, /* four per multiprocessor of an H100; any number gives the right result */
     THREADS = 256,
     ROUND = 64 << 20,
 };
 
 struct cus_saver {
     const struct cus_driver *driver;
-    CUcontext context; /* NULL: a free place */
-    bool refused;      /* it could not be made */
+    CUcontext context; /* NULL: a free entry */
+    bool refused;      /* making it failed */
     CUmodule module;
     CUfunction checksum;
     CUstream stream;
-    CUdeviceptr room; /* what device ranges are saved in, one behind the other */
+    CUdeviceptr room; /* device ranges are saved here, one after another */
     uint64_t room_bytes;
     CUdeviceptr sums;
     uint32_t sums_n;
@@ -123,8 +123,8 @@ static bool wait(struct cus_saver *saver) {
     return false;
 }
 
-/* Between the ranges and where they are saved. `now` NULL: all of them. What follows one that fails
- * is moved all the same. */
+/* Copies between the ranges and the place where they are saved. `now` NULL: all ranges. After a
+ * failed copy the other ranges are copied all the same. */
 static bool move(struct cus_saver *saver, const struct cus_range_list *list, bool back,
                  const uint64_t *now, const uint64_t *then, bool *moved) {
     uint64_t at = 0, host_at = 0;
@@ -198,9 +198,9 @@ bool cus_saver_sums(struct cus_saver *saver, const struct cus_range_list *list, 
     return true;
 }
 
-/* ---- the end ---- */
+/* ---- giving memory back ---- */
 
-/* In its context, which may be no longer current anywhere. */
+/* Pushes the saver's context, which may no longer be current on any thread. */
 static void give_back(struct cus_saver *saver) {
     const struct cus_driver *driver = saver->driver;
     CUcontext popped;

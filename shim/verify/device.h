@@ -1,9 +1,9 @@
 /*
- * The verifier's own things in one context: a stream, the checksum kernel, memory to save ranges
+ * What the verifier has in one context: a stream, the checksum kernel, and memory to save ranges
  * in.
  *
- * Used by the thread for which the gate is shut, and by nobody at the same time; the context is
- * current. A call that fails leaves the driver's error to the caller, as false.
+ * Only the thread that has shut the gate calls this; the context is current. A failed call returns
+ * false; the driver's error stays with the caller.
  */
 #ifndef CUSPLICE_VERIFY_DEVICE_H
 #define CUSPLICE_VERIFY_DEVICE_H
@@ -12,24 +12,25 @@
 
 struct cus_saver;
 
-/* That of this context, made at the first call. NULL: it cannot be made here. */
+/* The saver of this context, which the first call makes. NULL: it cannot be made. */
 struct cus_saver *cus_saver_get(const struct cus_driver *driver, CUcontext context);
-/* A stream of its own, idle. */
+/* The saver's own stream, idle. */
 CUstream cus_saver_stream(const struct cus_saver *saver);
-/* Room for these ranges, and their contents put there. False: no memory, or the copies failed. */
+/* Allocates room for these ranges and saves their contents. False: no memory, or a copy failed. */
 bool cus_saver_save(struct cus_saver *saver, const struct cus_range_list *list);
-/* A checksum for each range, as it is now, into `sums` (list->n words). Waits for the GPU. */
+/* Writes a checksum of each range into `sums` (list->n words). Waits for the GPU. */
 bool cus_saver_sums(struct cus_saver *saver, const struct cus_range_list *list, uint64_t *sums);
-/* Sets those ranges back whose checksum `now` differs from `then`. Waits for the GPU. False: a call
- * failed; *moved says whether any of them was set back all the same. */
+/* Restores the ranges whose checksum `now` differs from `then`. Waits for the GPU. False: a call
+ * failed; *moved says whether any range was restored all the same. */
 bool cus_saver_restore(struct cus_saver *saver, const struct cus_range_list *list,
                        const uint64_t *now, const uint64_t *then, bool *moved);
-/* The contexts still live, and one of them, or more, is about to go: all memory is given back.
- * Nobody verifies. */
+/* Gives all memory back, in every context. Called while the contexts live and before one or more
+ * of them go, while nobody verifies. */
 void cus_saver_forget(void);
-/* Does it hold memory there? Nobody verifies. */
+/* True: the saver holds memory in this context. Called while nobody verifies. */
 bool cus_saver_has_room(CUcontext context);
-/* Gives back the memory, for the program needs it. Nobody verifies. */
+/* Gives the memory of this context back, because the program needs it. Called while nobody
+ * verifies. */
 void cus_saver_shrink(CUcontext context);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A count of threads that are inside, and the one for whom the gate is shut.
+ * Counts the threads that are inside the gate, and notes the thread that has shut it.
  */
 #include "shim/verify/gate.h"
 
@@ -11,18 +11,19 @@
 #include "shim/base/lock.h"
 
 enum {
-    WAIT_NS = 2000000000, /* how long one waits in front of the gate */
+    WAIT_NS = 2000000000, /* how long a thread waits in front of the gate */
     ALONE_NS = 200000,    /* how long the verifier waits for others to leave */
-    PASSING_NS = 1000000, /* a call that was jumped to is over after that */
-    TURN_NS = 10000000,   /* no sleep is longer: who opens may miss one who has just begun it */
+    PASSING_NS = 1000000, /* after this time, a call that was jumped to counts as over */
+    TURN_NS = 10000000,   /* the longest sleep: a thread that opens may miss one that has just
+                           * begun to sleep */
 };
 
-static uint32_t shut_for; /* atomic, futex: the thread for whom it is shut, 0 while it is open */
+static uint32_t shut_for; /* atomic, futex: the thread that has shut the gate; 0: it is open */
 static uint32_t inside;   /* atomic */
 static uint32_t forced;   /* atomic */
 
-/* The last two threads that went on into the driver, the later one first. Two that do so at once
- * may lose one note: the other one is as late. */
+/* The last two threads that went on into the driver, the later one first. If two threads do so
+ * at the same moment, one note may be lost; the remaining note has the same time. */
 static struct {
     uint32_t thread; /* atomic */
     uint64_t at;     /* atomic: ns */
@@ -36,8 +37,8 @@ static uint32_t self(void) {
 }
 
 bool cus_gate_try(void) {
-    /* Sequentially consistent, against the thread that shuts and then counts: one of the two sees
-     * the other. */
+    /* Sequentially consistent, as is the thread that shuts the gate and then counts: one of the
+     * two sees the other. */
     __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
     uint32_t holder = __atomic_load_n(&shut_for, __ATOMIC_SEQ_CST);
     if (!holder || holder == self())
@@ -55,7 +56,8 @@ void cus_gate_enter(void) {
         if (holder)
             cus_futex_wait(&shut_for, holder, TURN_NS);
         if (cus_clock_ns() > end) {
-            /* In this order: whoever shuts sees one inside, or sees it forced. */
+            /* In this order, so that a thread that shuts the gate sees this thread inside, or
+             * sees `forced`. */
             __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
             __atomic_store_n(&forced, 1, __ATOMIC_SEQ_CST);
             return;

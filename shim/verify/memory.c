@@ -1,5 +1,5 @@
 /*
- * The table of allocations, and pointers in params.
+ * The table of allocations, and the search for pointers in params.
  */
 #include "shim/verify/memory.h"
 
@@ -15,8 +15,8 @@ struct allocation {
 };
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct allocation *allocations; /* lock: by address */
-static uint32_t n_allocations, room;   /* lock */
+static struct allocation *allocations; /* guarded by lock; sorted by address */
+static uint32_t n_allocations, room;   /* guarded by lock */
 
 struct answer {
     uint64_t start, bytes;
@@ -24,7 +24,7 @@ struct answer {
     bool remote; /* of another device, which may use it meanwhile */
 };
 
-/* False: no memory that CUDA knows. */
+/* False: CUDA knows no memory at this address. */
 static bool ask(const struct cus_driver *driver, uint64_t address, struct answer *answer) {
     CUmemorytype type = 0;
     unsigned managed = 0;
@@ -48,7 +48,7 @@ static bool ask(const struct cus_driver *driver, uint64_t address, struct answer
     return result == CUDA_SUCCESS && size > 0 && type != 0;
 }
 
-/* The first entry that begins behind `address`. Lock held. */
+/* The first entry that begins after `address`. Lock held. */
 static uint32_t behind(uint64_t address) {
     uint32_t low = 0, high = n_allocations;
     while (low < high) {
@@ -61,7 +61,7 @@ static uint32_t behind(uint64_t address) {
     return low;
 }
 
-/* An array of `*room` elements gets room for one more than `n`. */
+/* Makes sure that an array of `*have` elements has room for one more than `n`. */
 static bool grow(void **array, uint32_t n, uint32_t *have, size_t element) {
     if (n < *have)
         return true;
@@ -122,7 +122,7 @@ void cus_memory_all(const struct cus_driver *driver, CUcontext context,
         if (allocations[i].context == context)
             add(list, (struct cus_range){allocations[i].start, allocations[i].bytes, false});
     cus_lock_give(&lock);
-    /* What went in a way that nobody saw must not be touched. */
+    /* If the program freed memory in a way that no hook saw, it must not be touched. */
     uint32_t kept = 0;
     for (uint32_t i = 0; i < list->n; i++) {
         struct answer answer;
@@ -141,7 +141,8 @@ static bool in_list(const struct cus_range_list *list, uint64_t address) {
     return false;
 }
 
-/* A word that may be an address. False: of memory that the host or another device may use. */
+/* Adds the allocation of a word that may be an address. False: the host or another device may
+ * use that memory. */
 static bool add_word(const struct cus_driver *driver, uint64_t word, struct cus_range_list *list) {
     struct answer answer;
     if (word < 4096 || in_list(list, word) || !ask(driver, word, &answer))
@@ -157,7 +158,7 @@ static bool add_launch(const struct cus_driver *driver, const struct cus_verify_
     const struct cus_layout *layout = op->kind->layout;
     for (uint32_t i = 0; i < layout->n; i++) {
         const struct cus_argument *argument = &layout->arguments[i];
-        /* Addresses inside of structs lie where eight bytes are aligned. */
+        /* An address inside a struct lies at a multiple of eight bytes. */
         for (uint32_t at = (8 - argument->offset % 8) % 8; at + 8 <= argument->size; at += 8)
             if (!add_word(driver, cus_word_at(op->requested->params + argument->offset + at), list))
                 return false;
@@ -201,7 +202,7 @@ bool cus_memory_of_ops(const struct cus_driver *driver, const struct cus_verify_
     return true;
 }
 
-/* In place, few ranges: an insertion sort. */
+/* An insertion sort, in place: there are few ranges. */
 void cus_memory_tidy(struct cus_range_list *list) {
     struct cus_range *r = list->ranges;
     for (uint32_t i = 1; i < list->n; i++) {

@@ -1,5 +1,5 @@
 /*
- * Planting and taking out.
+ * Puts faults into graphs and takes them out.
  */
 #include "shim/verify/plant.h"
 
@@ -18,7 +18,7 @@ static bool is_same(const struct cus_kind *kind, const struct cus_values *a,
     return cus_dims_same(a->dims, b->dims) && memcmp(a->params, b->params, kind->param_bytes) == 0;
 }
 
-/* A node that was patched for this launch gets back what it held before. */
+/* A node that was patched for this launch receives its earlier values. */
 static bool plant_unpatched(const struct cus_verify *v, struct cus_planted *planted) {
     for (uint32_t i = 0; i < v->n; i++) {
         const struct cus_verify_op *op = &v->ops[i];
@@ -36,7 +36,7 @@ static bool plant_dropped(const struct cus_verify *v, struct cus_planted *plante
     return cus_exec_enable(v->driver, v->exec, planted->at, false);
 }
 
-/* Another graph, of the same ops in another order: the middle two have changed places. */
+/* Builds another graph of the same ops, in which the middle two have changed places. */
 static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_planted *planted) {
     struct cus_exec_op *ops = cus_mem_alloc(v->n * sizeof *ops);
     uint32_t at = v->n / 2 - 1;

@@ -1,5 +1,5 @@
 /*
- * What was found. The end runs on the thread that ends the process.
+ * Collects what verifying found. cus_report_end runs on the thread that ends the process.
  */
 #include "shim/verify/report.h"
 
@@ -28,24 +28,24 @@ static const char *const skip_texts[] = {
 #include "shim/verify/unverified.def"
 };
 
-/* An argument that the graph held otherwise than it was asked for. */
+/* An argument whose value in the node differed from the requested one. */
 struct argument {
     uint32_t index, bytes;
-    uint8_t requested[SHOWN_BYTES], node[SHOWN_BYTES]; /* the first of them */
+    uint8_t requested[SHOWN_BYTES], node[SHOWN_BYTES]; /* its first bytes */
 };
 
 struct kept {
-    struct cus_difference shown; /* its op's texts and images are below */
+    struct cus_difference shown; /* the fields below hold its op's texts and images */
     uint64_t times;
-    char *kernel; /* NULL: not told */
+    char *kernel; /* NULL: the op is unknown */
     uint32_t requested[CUS_DIMS], node[CUS_DIMS];
-    uint32_t n_arguments; /* that differ */
+    uint32_t n_arguments; /* number of arguments that differ */
     struct argument arguments[8];
     bool node_known;
 };
 
 static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct cus_verify_counts counts; /* lock, and all below */
+static struct cus_verify_counts counts; /* guarded by lock, as is all below */
 static struct kept *kept[DIFFERENCES];
 static uint32_t n_kept;
 static char *unstable[UNSTABLES];
@@ -119,7 +119,8 @@ static struct kept *keep(const struct cus_difference *difference) {
     return one;
 }
 
-/* The same kernel at the same place of a graph as long. Lock held. */
+/* The entry for the same kernel at the same place of a graph of the same length on the same
+ * stream. Lock held. */
 static struct kept *find(const struct cus_difference *difference) {
     const char *kernel = difference->op >= 0 ? op_name(difference->what.kind) : "";
     for (uint32_t i = 0; i < n_kept; i++)
@@ -163,14 +164,14 @@ bool cus_report_is_unstable(const char *kernel) {
     return found;
 }
 
-/* ---- the end: nobody adds any more ---- */
+/* ---- the end: no thread adds anything any more ---- */
 
 static void dims_text(const uint32_t *d, char *out, size_t bytes) {
     snprintf(out, bytes, "<<<(%u,%u,%u), (%u,%u,%u), %u>>>", d[0], d[1], d[2], d[3], d[4], d[5],
              d[6]);
 }
 
-/* As a number, the highest byte first, where it may be one. */
+/* Writes up to 8 bytes as a number, highest byte first; more bytes in their order. */
 static void bytes_text(const uint8_t *data, uint32_t n, char *out) {
     out += sprintf(out, "0x");
     for (uint32_t i = n; i-- > 0;)

@@ -1,5 +1,5 @@
 /*
- * One launch, verified. Runs on a program thread; allocates; waits for the GPU many times.
+ * Verifies one launch. Runs on a program thread, allocates, and waits for the GPU many times.
  */
 #include "shim/verify/verify.h"
 
@@ -14,7 +14,7 @@
 #include "shim/verify/plant.h"
 #include "shim/verify/report.h"
 
-/* Checksums of all ranges after a run. */
+/* The checksums of all ranges after each of these runs. */
 enum run { BASE, GRAPH, AGAIN, EAGER, TWICE, RUNS };
 
 struct job {
@@ -22,11 +22,12 @@ struct job {
     struct cus_saver *saver;
     struct cus_range_list list;
     uint64_t *sums;     /* RUNS times list.n */
-    const uint64_t *at; /* what memory is now */
-    uint8_t *enabled;   /* nodes, as they are; NULL: not known */
-    bool lost;          /* the driver failed: nothing can be judged any more */
-    bool ops_stand;     /* what memory holds is what the ops did */
-    bool part;          /* it is what a part of them did, or of the graph: it cannot stay so */
+    const uint64_t *at; /* the sums of memory as it is now */
+    uint8_t *enabled;   /* of nodes, before the search; NULL: unknown */
+    bool lost;          /* the driver failed: no further result counts */
+    bool ops_stand;     /* memory holds what all ops did */
+    bool part;          /* memory holds what a part of the ops or of the graph did: it must be
+                         * restored */
     CUresult result;
 };
 
@@ -34,7 +35,7 @@ static uint64_t *sums_of(struct job *job, enum run run) {
     return job->sums + (size_t)run * job->list.n;
 }
 
-/* Where it fails, once more: nothing may be in flight, whatever the driver says. */
+/* Waits once more after a failure: nothing may be in flight, whatever the driver says. */
 static bool wait(struct job *job) {
     if (job->v->driver->cuStreamSynchronize(job->v->stream) != CUDA_SUCCESS) {
         job->v->driver->cuStreamSynchronize(job->v->stream);
@@ -43,8 +44,8 @@ static bool wait(struct job *job) {
     return !job->lost;
 }
 
-/* Memory as it was saved, if it is not. False: it is not, and what it holds stays. Whoever came in
- * meanwhile may have written what would be set back. */
+/* Restores saved memory if it has changed. False: it was not restored, and its contents stay. If
+ * a thread came in meanwhile, it may have written what would be restored. */
 static bool set_back(struct job *job) {
     const uint64_t *base = sums_of(job, BASE);
     bool done = true, moved = true, forced = cus_gate_forced();
@@ -67,7 +68,7 @@ static bool sum_up(struct job *job, enum run run) {
     return !job->lost;
 }
 
-/* The first `n` ops, one by one; what the program is told is what the last op says. */
+/* Issues the first `n` ops one by one. The program receives the result of the last op's call. */
 static bool issue(struct job *job, uint32_t n, enum run run) {
     if (!set_back(job))
         return false;
@@ -89,8 +90,8 @@ static bool launch(struct job *job, uint32_t n, enum run run) {
     return wait(job) && sum_up(job, run);
 }
 
-/* The first range that is the same whenever the ops are issued, and another after the graph; -1:
- * there is none. `again` may be GRAPH itself. */
+/* The first range that is the same each time the ops are issued, and differs after the graph;
+ * -1: none. `again` may be GRAPH itself. */
 static int first_difference(struct job *job, enum run again) {
     const uint64_t *graph = sums_of(job, GRAPH), *more = sums_of(job, again);
     const uint64_t *eager = sums_of(job, EAGER), *twice = sums_of(job, TWICE);
@@ -106,7 +107,7 @@ static bool same(struct job *job, enum run a, enum run b) {
 
 /* ---- the first op that differs ---- */
 
-/* Makes the graph do its first `n` ops and no other. */
+/* Switches the graph's nodes so that it does its first `n` ops and no other. */
 static bool cut_off(struct job *job, uint32_t n) {
     for (uint32_t i = 0; i < job->v->n; i++)
         if (job->enabled[i] && !cus_exec_enable(job->v->driver, job->v->exec, i, i < n))
@@ -114,8 +115,9 @@ static bool cut_off(struct job *job, uint32_t n) {
     return true;
 }
 
-/* Do the first `n` ops differ, as a graph (or, `graph` false, from themselves)? Ranges that the
- * whole of the ops does not leave the same twice are not looked at. */
+/* True: the first `n` ops give different results as a graph than one by one; or, with `graph`
+ * false, one by one at two times. With `graph`, ranges that all ops together do not leave the
+ * same twice do not count. */
 static bool differs_at(struct job *job, uint32_t n, bool graph, const bool *stable) {
     if (graph ? !cut_off(job, n) || !launch(job, n, GRAPH) : !issue(job, n, GRAPH))
         return false;
@@ -128,7 +130,7 @@ static bool differs_at(struct job *job, uint32_t n, bool graph, const bool *stab
     return false;
 }
 
-/* By halves: the ops before `low` are the same, those before `high` differ. */
+/* Searches by halves: the ops before `low` give the same result, those before `high` differ. */
 static int find_op(struct job *job, bool graph, const bool *stable) {
     uint32_t low = 0, high = job->v->n;
     while (high - low > 1 && !job->lost) {
@@ -171,7 +173,7 @@ static void report_difference(struct job *job, int range) {
     cus_report_difference(&found);
 }
 
-/* Once for each kernel: a graph with one that is known is not searched again. */
+/* Once per kernel: a graph with a known kernel of this sort is not searched again. */
 static void report_unstable(struct job *job) {
     const struct cus_verify *v = job->v;
     for (uint32_t i = 0; i < v->n; i++)
@@ -182,9 +184,9 @@ static void report_unstable(struct job *job) {
         cus_report_unstable(v->ops[op].kind->name);
 }
 
-/* ---- the whole ---- */
+/* ---- one verified launch ---- */
 
-/* Chooses what to save. False: not verified, and why. */
+/* Chooses what memory to save. False: the launch is not verified, for the reason *why. */
 static bool choose_memory(struct job *job, bool *all, enum cus_unverified *why) {
     const struct cus_verify *v = job->v;
     uint64_t budget = (uint64_t)cus_options()->verify_mb << 20;
@@ -204,7 +206,7 @@ static bool choose_memory(struct job *job, bool *all, enum cus_unverified *why) 
     return !job->list.failed && cus_memory_bytes(&job->list, false) <= budget;
 }
 
-/* Room for the sums, memory saved and summed. */
+/* Allocates the sums, saves memory and sums it up. */
 static bool begin(struct job *job, bool *all, enum cus_unverified *why) {
     if (!(job->saver = cus_saver_get(job->v->driver, job->v->context))) {
         *why = CUS_UNVERIFIED_DRIVER;
@@ -223,7 +225,8 @@ static bool begin(struct job *job, bool *all, enum cus_unverified *why) {
     return sum_up(job, BASE);
 }
 
-/* Not the same: what is the graph's fault and what the kernels' way? */
+/* The sums differ. Runs graph and ops once more, to tell a fault of the graph from kernels that
+ * do not give the same result twice. */
 static enum cus_proof judge(struct job *job, struct cus_verify_counts *counts) {
     if (!launch(job, job->v->n, AGAIN) || !issue(job, job->v->n, TWICE)) {
         counts->unjudged = 1;
@@ -271,7 +274,7 @@ enum cus_proof cus_verify(const struct cus_verify *verify, CUresult *result) {
         struct cus_planted planted;
         counts.planted = cus_plant(&planted_in, cus_saver_stream(job.saver), &planted);
         proof = run(&job, &counts);
-        /* Memory may be as it was saved, or what a part of the ops did. */
+        /* Memory may still hold what was saved, or what a part of the ops did. */
         if (proof > CUS_PROOF_LAUNCHED && !job.ops_stand)
             issue(&job, verify->n, EAGER);
         cus_unplant(&planted_in, &planted);

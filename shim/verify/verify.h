@@ -1,18 +1,8 @@
 /*
- * Verifying one launch of a graph: its result must be that of its ops, one by one, as the program
- * asked for them.
- *
- * Memory is saved, the graph launched, memory summed and set back, the ops issued, memory summed
- * again: so what stands in the end is what the program would have without a graph. Where the sums
- * differ, the ops are issued once more, to know which ranges are not the same twice, and the graph
- * launched once more; what differs still is a fault, and the first op that it comes from is found
- * by launching the graph and issuing the ops up to the middle, again and again.
- *
- * What an op does to memory that was not saved, it does twice or more: __device__ variables, and
- * what it finds through pointers in memory where not all memory is saved.
- *
- * Called with the lock of the engine that owns the graph, its context current, the gate shut and
- * the GPU idle.
+ * Verifies one launch of a graph: its result must equal that of its ops, issued one by one as the
+ * program asked for them. Called with the lock of the graph's engine, its context current, the gate
+ * shut and the GPU idle. Memory that was not saved (__device__ variables, and what ops find through
+ * pointers in memory, if not all memory is saved) is written twice or more.
  */
 #ifndef CUSPLICE_VERIFY_VERIFY_H
 #define CUSPLICE_VERIFY_VERIFY_H
@@ -33,12 +23,25 @@ struct cus_verify {
 
 enum cus_proof {
     CUS_PROOF_NONE,     /* nothing was launched */
-    CUS_PROOF_LAUNCHED, /* the graph was, and what it did stands, unjudged */
-    CUS_PROOF_GOOD,     /* equal, or what differs is not the same twice; the ops' results stand */
-    CUS_PROOF_BAD       /* it differs; the ops' results stand */
+    CUS_PROOF_LAUNCHED, /* the graph was launched, and its result stands, not judged */
+    CUS_PROOF_GOOD,     /* equal, or the difference is not stable; the ops' results stand */
+    CUS_PROOF_BAD       /* the graph differs; the ops' results stand */
 };
 
-/* *result: what the last op's call returned (GOOD, BAD). */
+/*
+ * How a launch is verified:
+ *
+ *   1. Memory is saved and summed up. The graph is launched, and memory summed up.
+ *   2. Memory is restored. The ops are issued one by one, and memory summed up. If the sums are
+ *      equal, the launch is good.
+ *   3. If not, graph and ops run once more. A range counts only if the ops leave it the same
+ *      twice.
+ *   4. If a range still differs, the graph is at fault. The first op that differs is found by
+ *      halves: the graph and the ops run up to the middle, again and again.
+ *
+ * After GOOD and BAD, memory holds what the ops did, and *result is what the last op's call
+ * returned.
+ */
 enum cus_proof cus_verify(const struct cus_verify *verify, CUresult *result);
 
 #endif
