@@ -267,7 +267,7 @@ TEST_F(Bench, WhatHadNoTimeIsSaid) {
 TEST_F(Bench, NoRunWritesIntoTheFoldersOfTheTree) {
     std::string tree = dir_ + "/tree";
     std::string copy = "mkdir -p " + tree + "/tests/gpu " + tree + "/harness/bench && cp -L " +
-                       "tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
+                       "tests/gpu/*.py " + tree + "/tests/gpu && cp -L " +
                        "harness/bench/plot.py " + tree + "/harness/bench";
     ASSERT_EQ(std::system(copy.c_str()), 0);
     EXPECT_EQ(PythonIn(tree, "bench.py", "--quick --only loop-whole"), 0) << Read("log");

@@ -170,7 +170,7 @@ TEST_F(RunAll, TwoGpusAreSkippedWhereThereIsOne) {
 TEST_F(RunAll, NoRunWritesIntoTheFoldersOfTheTree) {
     std::string tree = dir_ + "/tree";
     std::string copy = "mkdir -p " + tree + "/tests/gpu " + tree + "/harness/bench && cp -L " +
-                       "tests/gpu/*.py " + tree + "/tests/gpu && cp -L " + Tree() +
+                       "tests/gpu/*.py " + tree + "/tests/gpu && cp -L " +
                        "harness/bench/plot.py " + tree + "/harness/bench";
     ASSERT_EQ(std::system(copy.c_str()), 0);
     EXPECT_EQ(PythonIn(tree, "run_all.py", "--deadline -1"), 1) << "a full run, all of whose cases come too late";

@@ -152,7 +152,7 @@ TEST_F(Page, AFolderThatIsNotThereIsNamed) {
 // Times stand in no picture of the page: it says which verb writes them for a viewer.
 TEST_F(Page, NamesTheCommandThatWritesATimeline) {
     ASSERT_EQ(Make(), 0) << error_;
-    EXPECT_EQ(Count(Read(out_), "cusplice export --perfetto OUT.json TRACE"), 1u);
+    EXPECT_EQ(Count(ReadFile(out_), "cusplice export --perfetto OUT.json TRACE"), 1u);
 }
 
 // An empty trace has a page, too.

@@ -1,6 +1,5 @@
 // No op is deferred longer than hold_us, though the program makes no further call.
 #include "tests/unit/stream/program.h"
-#include "shim/stream/watchdog.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
