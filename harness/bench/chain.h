@@ -1,11 +1,11 @@
 /*
- * What programs of a chosen size have in common: the driver, by which they come as the CUDA runtime
- * does (dlopen, then cuGetProcAddress), so that they run on a GPU and on the simulator; and many
- * functions that are the same kernel, a linear map of WORDS words of memory. Two such maps do not
- * commute, so what is in the memory in the end shows a launch that is lost, doubled or out of
- * order.
+ * What the programs of a chosen size share: access to the driver, and many functions with one
+ * kernel. Any thread; the kernel is a linear map of WORDS words of memory.
  *
- * Where the driver refuses a call the program ends with status 3 and says which one.
+ * The programs find the driver as the CUDA runtime does (dlopen, then cuGetProcAddress), so they
+ * run on a GPU and on the simulator. Two such maps do not commute: a launch that is lost, doubled
+ * or out of order changes the memory at the end. If the driver refuses a call, the program names
+ * the call and exits with 3.
  */
 #ifndef HARNESS_BENCH_CHAIN_H
 #define HARNESS_BENCH_CHAIN_H

@@ -1,7 +1,9 @@
 /*
- * Whether a processor's core is a thread's own. A core's two hyperthreads share its units: where
- * the other one is busy (with a neighbour's work, on a machine that is shared), what a thread
- * issues takes up to twice as long, and nothing in the machine says so. This asks the core itself.
+ * Tells whether a thread has its processor core to itself.
+ *
+ * The two hyperthreads of a core share its units. If a neighbour's work keeps the other hyperthread
+ * busy, a thread takes up to twice as long to issue a launch, and the system does not report this.
+ * These functions measure the core itself.
  */
 #ifndef HARNESS_BENCH_CORE_H
 #define HARNESS_BENCH_CORE_H

@@ -1,6 +1,6 @@
 /*
- * The walk through a library's table of functions by hashed name (DT_GNU_HASH). The harness has its
- * own, beside that of shim/hook/origin.c: what measures the library uses nothing of it.
+ * Looks a function up in a library's table of hashed names (DT_GNU_HASH). shim/hook/origin.c has
+ * its own look-up: a program that measures the library must not share code with it.
  *
  * Any thread; no lock; the library must stay loaded.
  */

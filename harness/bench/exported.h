@@ -1,6 +1,6 @@
 /*
- * What a library exports, read from its own tables: the loader is not asked, so that nothing that
- * was put before the library (LD_PRELOAD, a dlsym of its own) has a say in it.
+ * Reads a library's exported functions from its own tables. The dynamic loader is not asked, so a
+ * library that stands before it (LD_PRELOAD, its own dlsym) cannot change the answer.
  */
 #ifndef HARNESS_BENCH_EXPORTED_H
 #define HARNESS_BENCH_EXPORTED_H

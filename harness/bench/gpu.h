@@ -1,9 +1,10 @@
 /*
- * What hostloop asks of CUDA, so that one program is there for the runtime (gpu_runtime.cu, with
- * cudart linked in or shared) and for the driver (gpu_driver.c). Thin: each function is the one
- * call that its name says. A call that fails is said on stderr and ends the program with status 2.
+ * The CUDA calls that hostloop needs. gpu_runtime.cu implements them with the runtime (cudart
+ * static or shared), gpu_driver.c with the driver.
  *
- * gpu_start first, then any thread: what a thread uses is its own, but for the kernels.
+ * Each function makes the one call that its name says. If a call fails, the function prints the
+ * error on stderr and ends the program with status 2. The program calls gpu_start first. After
+ * gpu_start any thread may call the others; threads share only the kernels.
  */
 #ifndef CUSPLICE_HARNESS_BENCH_GPU_H
 #define CUSPLICE_HARNESS_BENCH_GPU_H

@@ -1,6 +1,6 @@
 /*
- * gpu.h by the driver alone: no cudart. The kernels are an image in the program, and the driver is
- * bound by the linker.
+ * Implements gpu.h with the driver alone, without cudart. The kernels are an image in the program;
+ * the linker binds the driver.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * gpu.h by the CUDA runtime, as most programs come by it: kernels behind <<<>>>. Whether cudart is
- * linked in or shared is the build's choice.
+ * Implements gpu.h with the CUDA runtime, as most programs use CUDA: kernels are launched by
+ * <<<>>>. The build decides whether cudart is static or shared.
  */
 #include <cuda_runtime.h>
 #include <stdio.h>

@@ -1,14 +1,11 @@
 /*
- * A program whose size can be chosen: how many launches a step has, how many different steps take
- * turns, on how many streams, in how many threads. Shows whether what is put under it costs the
- * same per launch however large the program is.
+ * A program of a chosen size: options set the launches of a step, the number of different steps,
+ * streams and threads. It shows whether a launch costs the same however large the program is.
  *
- * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. Each
- * thread has streams and memory of its own; a step of a thread is `nodes` launches (chain.h) on one
- * of its streams and a synchronisation of that, and the streams take turns.
- *
- * Under callgrind, with --instr-atstart=no --toggle-collect='measured*', the measured steps alone
- * are counted, on the program's threads alone.
+ * It knows nothing of cusplice but the counters of cusplice.h. Each thread has its own streams and
+ * memory. A step is `nodes` launches (chain.h) on one stream and a synchronisation; the streams
+ * take turns. Callgrind counts only the measured steps with --instr-atstart=no
+ * --toggle-collect='measured*'.
  */
 #include <pthread.h>
 #include <stdbool.h>

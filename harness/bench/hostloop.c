@@ -1,23 +1,11 @@
 /*
- * hostloop: a CUDA program whose host is the bottleneck. It launches small kernels one after
- * another, in one of several patterns, and prints one JSON line: the time of a step, the host's
- * part of it, memory, and a checksum of the result. It is an ordinary CUDA program and knows
- * nothing of cusplice; tools/gpu-check runs it as it is and preloaded and compares.
+ * hostloop: a CUDA program whose host is the bottleneck. It launches small kernels in a chosen
+ * pattern and prints one JSON line. It knows nothing of cusplice; tools/gpu-check runs it plain and
+ * preloaded.
  *
- * What stands at a place of a step is settled beforehand (lay_out), so that the loop that is timed
- * does little but launch. With --graph the same places become graphs by hand: a whole one, or
- * segments, cut at kernels for the eager list and where the stream changes; launches that change
- * from step to step are patched into them.
- *
- * One thread, or several that share nothing but the context (--threads): each has a stream and a
- * buffer of its own and does the same steps. Every launch mixes its place's scalar, its kernel's
- * own constant and its grid into the small buffer of its stream, so that a launch that is lost,
- * doubled, out of order, or that runs with a stale argument or grid changes the checksum. Memsets
- * and copies overwrite parts of that buffer: one that is lost shows unless a later step overwrites
- * what it left, in the last step always.
- *
- * With --core each step is asked whether its core was its own (core.h), and the host's part is
- * said of those alone as well.
+ * lay_out prepares the places of a step, so the timed loop does little but launch; --graph makes
+ * graphs of these places. Threads share only the context. Each launch mixes its place, scalar and
+ * grid into its stream's buffer: a lost, doubled, reordered or stale launch changes the checksum.
  */
 #include <pthread.h>
 #include <signal.h>

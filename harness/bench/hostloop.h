@@ -1,4 +1,4 @@
-/* What hostloop's command line says (hostloop_options.c). */
+/* The options of hostloop; hostloop_options.c reads them. */
 #ifndef CUSPLICE_HARNESS_BENCH_HOSTLOOP_H
 #define CUSPLICE_HARNESS_BENCH_HOSTLOOP_H
 

@@ -1,6 +1,6 @@
 /*
- * The kernels of hostloop, for nvcc and, with -DCUSIM, for the simulator (kernels/cus_kernel.h),
- * and their names alone (HOSTLOOP_KERNELS) for whoever looks them up.
+ * The kernels of hostloop, for nvcc and, with -DCUSIM, for the simulator (kernels/cus_kernel.h).
+ * HOSTLOOP_KERNELS lists their names alone.
  */
 #ifndef CUSPLICE_HARNESS_BENCH_HOSTLOOP_KERNELS_H
 #define CUSPLICE_HARNESS_BENCH_HOSTLOOP_KERNELS_H

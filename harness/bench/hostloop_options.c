@@ -1,4 +1,4 @@
-/* hostloop's command line. The main thread, before anything else. */
+/* Reads hostloop's command line. The main thread calls it before anything else. */
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,18 +1,11 @@
 /*
- * A program that goes through phases: good ones, which do the same again and again, and bad ones,
- * in which nothing or next to nothing comes again. Shows what something that is put under it gains
- * in the good ones, loses in the bad ones, and holds up while it learns.
+ * A program with phases: in good ones the same launches repeat, in bad ones little or nothing
+ * repeats. It shows what a preloaded library gains, loses, and costs while it learns.
  *
- * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. One
- * thread, one stream; a step is some launches (chain.h) and a synchronisation. What is launched
- * follows from the phases and the seed alone.
- *
- * Nothing but a step is inside its time: the counters are read between steps. A step in which the
- * program was stopped (SIGSTOP, SIGCONT), to take turns with another one, is not timed.
- *
- * What is put under it costs some per cent of a bad phase at most, and two processes differ by more
- * than that, plain ones too. With --past one process is both: half of its steps go to the driver
- * itself, past whatever was put before it, a few at a time, and so meet the same host.
+ * It knows nothing of cusplice but the counters of cusplice.h. One thread, one stream; a step is
+ * some launches (chain.h) and a synchronisation. A step in which SIGSTOP stopped the program is not
+ * timed. With --past half of the steps bypass the library, because two processes differ by more
+ * than the library costs.
  */
 #include <signal.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /*
- * One function for each kernel of kernels/ that the decode host launches; the parameters are the
- * kernel's (kernels/README.md) behind the stream, and the grid is worked out from them and the
- * number of rows. Each returns what the launch returned.
+ * One function for each kernel of kernels/ that the decode host launches. The parameters are the
+ * stream, then the kernel's own (kernels/README.md). Each function computes the grid from them and
+ * the number of rows, and returns the result of the launch.
  */
 #ifndef HARNESS_DECODE_LAUNCH_H
 #define HARNESS_DECODE_LAUNCH_H

@@ -1,6 +1,6 @@
 /*
- * decode: writes text with a small character-level Llama-style model, one character of each
- * sequence at a time. An ordinary CUDA program in C: one thread, one stream, one wait a step.
+ * decode: a small character-level Llama-style model writes text, one character of each sequence in
+ * a step. An ordinary CUDA program in C: one thread, one stream, one wait in a step.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /*
- * Reads the weights file: a header, then every matrix row by row in half precision, which becomes
- * single precision here. Trusts nothing in the file: sizes are bounded before anything is
- * multiplied or allocated. One thread, no locks, no CUDA; says what is wrong and never prints.
+ * Reads the weights file: a header, then each matrix row by row in half precision, converted to
+ * single precision. The code trusts nothing in the file and bounds all sizes before it multiplies
+ * or allocates. One thread, no locks, no CUDA. Returns the reason of a failure and never prints.
  */
 #include "harness/decode/model.h"
 

@@ -1,6 +1,6 @@
 /*
- * The weights file of a character-level Llama-style model, read into memory. The format is in
- * README.md. No CUDA here.
+ * The weights file of a character-level Llama-style model, read into memory. README.md has the
+ * format. No CUDA here.
  */
 #ifndef HARNESS_DECODE_MODEL_H
 #define HARNESS_DECODE_MODEL_H

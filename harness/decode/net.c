@@ -1,7 +1,7 @@
 /*
- * The model on the device and one step of it: cuBLAS for the projections, the kernels of
- * kernels/ for the rest. Everything runs on one stream and from one thread; a step ends in the
- * host's only wait. Prints failures on stderr; never ends the program.
+ * The model on the device, and one step of it: cuBLAS for the projections, the kernels of kernels/
+ * for all else. One stream, one thread; the host waits only at the end of a step. Prints failures
+ * on stderr; never ends the program.
  */
 #include "harness/decode/net.h"
 

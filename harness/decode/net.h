@@ -1,6 +1,4 @@
-/*
- * The model on the device: weights, key-value caches, and one step.
- */
+/* The model on the device: weights, key-value caches, and one step. */
 #ifndef HARNESS_DECODE_NET_H
 #define HARNESS_DECODE_NET_H
 

@@ -1,6 +1,6 @@
 /*
- * The command line of the decode host, and where its model is found. One thread; prints help on
- * stdout and mistakes on stderr, and leaves ending the program to main.
+ * Reads the command line of the decode host, and finds the model. One thread. Prints help on stdout
+ * and mistakes on stderr; only main ends the program.
  */
 #include "harness/decode/options.h"
 

@@ -1,6 +1,4 @@
-/*
- * The command line of the decode host.
- */
+/* The command line of the decode host. */
 #ifndef HARNESS_DECODE_OPTIONS_H
 #define HARNESS_DECODE_OPTIONS_H
 

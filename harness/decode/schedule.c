@@ -1,6 +1,6 @@
 /*
- * Which tokens a step works on: what an inference server's scheduler does, in small. Every sequence
- * that is past its prompt has one row; prompts are taken in chunks. Pure; one thread.
+ * Decides which tokens a step works on, as a small inference server does. Each sequence past its
+ * prompt has one row; prompts are taken in chunks. Pure; one thread.
  */
 #include "harness/decode/schedule.h"
 

@@ -1,6 +1,4 @@
-/*
- * Which tokens a step works on. Pure: no CUDA, no I/O, one thread.
- */
+/* Decides which tokens a step works on. Pure: no CUDA, no I/O, one thread. */
 #ifndef HARNESS_DECODE_SCHEDULE_H
 #define HARNESS_DECODE_SCHEDULE_H
 

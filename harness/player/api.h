@@ -1,5 +1,6 @@
 /*
- * The driver, found while the program runs: the player is linked to none, and builds without one.
+ * The driver's functions, found at run time. The player is linked to no driver, and builds without
+ * one.
  */
 #ifndef CUSPLICE_PLAYER_API_H
 #define CUSPLICE_PLAYER_API_H

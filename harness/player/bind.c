@@ -1,6 +1,6 @@
 /*
- * Gives ops what the driver made: functions, streams, events, host memory, the addresses of
- * variables. Behind it ops are issued as they stand.
+ * Gives ops the objects that the driver made: functions, streams, events, host memory, addresses of
+ * variables. After that the player issues the ops as they stand.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * When a thread's next call is due.
+ * Computes when a thread's next call is due.
  *
- * Between a return and the next call, all that the player does takes time: it looks at the clock
- * behind the one, and before the other until the moment has come. Two halves of a look lie outside
- * of what the clock shows, so a gap is asked for that is shorter by one look; and what the last
- * look came too late is taken from the gaps behind it.
+ * The player needs time between two calls: it reads the clock after the first call, and again until
+ * the next one is due. Half of each reading lies outside of the time that it shows, so the player
+ * asks for a gap that is shorter by one reading. If the last reading came too late, later gaps are
+ * shorter by that.
  */
 #ifndef CUSPLICE_PLAYER_CLOCK_H
 #define CUSPLICE_PLAYER_CLOCK_H

@@ -1,5 +1,6 @@
 /*
- * Modules, functions and variables, in the context of the player. What is missing is an obstacle.
+ * Finds modules, functions and variables in the player's context. Whatever is missing is an
+ * obstacle.
  */
 #include <inttypes.h>
 #include <stdlib.h>

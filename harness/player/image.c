@@ -1,7 +1,7 @@
 /*
- * The bytes of modules: out of the trace, or of the file that they were loaded from, which must be
- * the same as it was. Both are copied, so that what was looked at is what the driver gets, whatever
- * becomes of the file. No driver is called here.
+ * Finds the bytes of modules: in the trace, or in the file that the program loaded, which must be
+ * unchanged. The player copies both, so the driver gets exactly the checked bytes even if the file
+ * changes later. Never calls the driver.
  */
 #define _GNU_SOURCE
 #include <elf.h>

@@ -1,6 +1,6 @@
 /*
- * A pass over the ops: waits for the moment, calls the driver, and nothing else. One thread issues
- * what several may have issued; each of them takes its own time.
+ * Issues one pass over the ops: waits until an op is due, then calls the driver, and does nothing
+ * else. One thread issues the ops of all recorded threads; each recorded thread keeps its own pace.
  */
 #include <time.h>
 

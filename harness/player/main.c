@@ -1,10 +1,11 @@
 /*
- * player [--pace recorded|fastest|none] TRACE: replays a trace in this process, as it is told on
+ * player [--pace recorded|fastest|none] TRACE: replays a trace in this process by commands on
  * stdin.
  *
- * It says what it has, or what cannot be replayed, on a line of JSON; then each line of stdin is
- * answered by one: `check`, `sums`, `run N`, `quit`. README.md has them. Exit status: 0; 1 where
- * something failed; 2 for a bad option; 3 where the trace cannot be replayed.
+ * The player first prints a line of JSON: what the trace has, or why it cannot be replayed. It
+ * answers each line of stdin (`check`, `sums`, `run N`, `quit`) by one line; README.md describes
+ * them. Exit status: 0; 1 if something failed; 2 for a bad option; 3 if the trace cannot be
+ * replayed.
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * Device memory at the addresses that it had: what is to be mapped follows from the spans, whole
- * granules that several may share. It is mapped from the beginning to the end.
+ * Maps device memory at the recorded addresses, from the beginning to the end of the replay. The
+ * recorded spans decide which granules are mapped; several spans may share a granule.
  */
 #include <inttypes.h>
 #include <stdlib.h>

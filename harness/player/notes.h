@@ -1,4 +1,4 @@
-/* Sentences that are gathered, each once, and told as JSON. */
+/* Gathers sentences, each once, and prints them as JSON. */
 #ifndef CUSPLICE_PLAYER_NOTES_H
 #define CUSPLICE_PLAYER_NOTES_H
 

@@ -1,6 +1,6 @@
 /*
- * From the recorded work to ops, in one walk in the order of time, and everything about them that
- * cannot be replayed. No driver is called here.
+ * Turns the recorded works into ops in one walk in the order of time, and gathers what cannot be
+ * replayed. Never calls the driver.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * Playing a replayable trace: what its parts share. One thread; one device, its primary context.
+ * What the parts of the player share. One thread; one device, its primary context.
  *
- * First everything is looked at, and what cannot be replayed is gathered as obstacles. Only where
- * there is none, memory is mapped, code is loaded, ops are bound to them, and then they are issued.
+ * The player first checks everything and gathers what cannot be replayed as obstacles. Only if
+ * there is none, it maps memory, loads code, binds ops to both, and issues the ops.
  */
 #ifndef CUSPLICE_PLAYER_PLAYER_H
 #define CUSPLICE_PLAYER_PLAYER_H

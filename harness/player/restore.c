@@ -1,10 +1,10 @@
 /*
- * The contents of device memory: as the recording began; what a pass changes of it; and what the
- * recording says of the end.
+ * The contents of device memory: at the begin of the recording, what a pass changes, and the
+ * recorded end.
  *
- * Which pieces a pass changes is found out once, by sums before and behind it. Between passes those
- * alone are put back, so that each pass does the same; all of it out of the trace where they are
- * too much to be kept.
+ * The player finds out once, by sums before and after a pass, which parts of memory a pass changes.
+ * Between passes it puts these parts back, so each pass does the same. If they are too large to
+ * keep, the player reads all contents from the trace again.
  */
 #include <inttypes.h>
 #include <stdlib.h>

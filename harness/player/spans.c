@@ -1,4 +1,4 @@
-/* A sorted array of what is there now. */
+/* A sorted array of the spans that are there now. */
 #include "harness/player/spans.h"
 
 #include <stdlib.h>

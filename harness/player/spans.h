@@ -1,6 +1,6 @@
 /*
- * Which memory of the program an address lay in, at a moment: host memory, variables of modules,
- * and what a replay cannot make. Device memory is not asked for here (player_memory_has).
+ * Tells what an address was in at a moment: host memory, a variable of a module, or something that
+ * a replay cannot make. player_memory_has answers for device memory.
  */
 #ifndef CUSPLICE_PLAYER_SPANS_H
 #define CUSPLICE_PLAYER_SPANS_H

@@ -1,8 +1,8 @@
 /*
- * Steps, as a program makes them: from one wait of the host to the next.
+ * Finds the steps of a program: from one wait of the host to the next.
  *
- * A program's first steps upload and prepare, and its last ones may be short; what it is about are
- * those in which most of the work is. Their length in calls tells them from the others.
+ * A program's first steps upload and prepare, and its last steps may be short. The typical steps
+ * are those with most of the work; their number of calls tells them from the others.
  */
 #include <stdlib.h>
 #include <string.h>
