@@ -1,6 +1,6 @@
 /*
- * A program that speaks to cusplice where it is there (shim/include/cusplice.h), and does the same
- * without it.
+ * A program that uses shim/include/cusplice.h: it tells cusplice about itself if the library is
+ * loaded, and does the same work without it.
  */
 #include "harness/scenario/sc.h"
 #include "shim/include/cusplice.h"

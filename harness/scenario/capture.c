@@ -1,9 +1,9 @@
 /*
- * Programs that capture by themselves: what they record must be exactly what they asked for between
- * begin and end, and what they launch outside must stay outside.
+ * Programs that capture graphs themselves. A capture must hold exactly the calls between its begin
+ * and its end; launches outside must stay outside.
  *
- * Main thread; capture_other_thread and capture_global have a second one, handed the turn by a
- * semaphore.
+ * Main thread. capture_other_thread and capture_global have a second thread, and a semaphore passes
+ * the turn.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,6 @@
 /*
- * Loops of the kind that a decoder makes: the same launches every step, scalars and one grid that
- * grow, a synchronise and a value that the host looks at.
- *
- * Runs on the main thread.
+ * Loops like those of a decoder: the same launches in each step, scalars and one grid that grow, a
+ * synchronisation, and a value that the host reads. Main thread.
  */
 #include "harness/scenario/sc.h"
 

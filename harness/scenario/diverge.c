@@ -1,8 +1,6 @@
 /*
- * Steps that are alike but not equal: another kernel, or one more, or one less, at a place that
- * varies.
- *
- * Runs on the main thread.
+ * Steps that are alike but not equal: at a varying place there is another kernel, one more or one
+ * less. Main thread.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,6 @@
 /*
- * Calls that fail: each must fail with the code and at the call at which it fails without anything
- * underneath, and what stands around it must be as if it had not been there.
- *
- * Runs on the main thread.
+ * Calls that fail. Each must fail at the same call and with the same code as without the library,
+ * and must not affect the calls around it. Main thread.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,6 @@
 /*
- * Ops that are what they were in the step before, in every form that tools/hotpath counts: steps of
- * one form until it is settled, and as many again.
- *
- * Runs on the main thread.
+ * Ops that equal those of the step before, in each form that tools/hotpath counts. Each form runs
+ * until its graphs are settled, then as many steps again. Main thread.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,7 +1,6 @@
 /*
- * Memsets and copies of every kind, and memory that comes and goes under the launches.
- *
- * Runs on the main thread.
+ * Memsets and copies of all kinds, and memory that is allocated and freed between launches. Main
+ * thread.
  */
 #include "harness/scenario/sc.h"
 

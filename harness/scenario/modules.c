@@ -1,8 +1,6 @@
 /*
- * Modules, libraries and contexts that go away and come back while launches of them are cached or
- * pending.
- *
- * Runs on the main thread.
+ * Modules, libraries and contexts that are unloaded and loaded again while launches of their
+ * kernels are cached or pending. Main thread.
  */
 #include "harness/scenario/sc.h"
 

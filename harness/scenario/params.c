@@ -1,8 +1,6 @@
 /*
- * The forms of a launch: parameters of all sizes, the packed buffer, launch attributes,
- * cooperative, handles of both kinds.
- *
- * Runs on the main thread.
+ * The forms of a launch: parameters of all sizes, the packed buffer, launch attributes, cooperative
+ * launches, handles of both kinds. Main thread.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,9 +1,9 @@
 /*
- * Hosts that wait in other ways than by synchronising: memory, stream queries, event queries,
- * callbacks, sleep.
+ * Hosts that wait without a synchronisation: by memory, stream queries, event queries, callbacks or
+ * sleep.
  *
- * Main thread; host functions run on a thread of the driver and touch nothing but the counter or
- * semaphore that they are given.
+ * Main thread. Host functions run on a thread of the driver, and use only the counter or semaphore
+ * that they are given.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,7 +1,7 @@
 /*
- * The life of a process: fork, exit with work pending, handlers at exit.
+ * The life of a process: fork, exit with pending work, handlers at exit.
  *
- * Main thread; the child of fork calls nothing of CUDA.
+ * Main thread; the child of fork makes no CUDA call.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,11 +1,11 @@
 /*
- * Programs made from a seed: several streams, a list of actions that is repeated step by step with
- * some of them changed, and everything that this project defers or must not defer mixed up.
- * Right runs of one seed all give the same memory, since each stream works on its own buffers and
- * takes from others only behind events.
+ * Programs made from a seed: several streams, and a list of actions that repeats with some actions
+ * changed. The actions mix everything that cusplice defers or must not defer.
  *
- * random: one thread, all kinds of streams. random_threads: three threads, each with its own
- * streams; no legacy stream, whose order between threads nobody promises.
+ * All right runs of a seed give the same memory: each stream works on its own buffers, and reads
+ * others only behind events. random has one thread and all kinds of streams. random_threads has
+ * three threads with their own streams, without the legacy stream, because CUDA promises no order
+ * of it between threads.
  */
 #include "harness/scenario/sc.h"
 

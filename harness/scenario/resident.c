@@ -1,9 +1,9 @@
 /*
- * A kernel that stays on the GPU until the host says so (a service loop, a communication proxy),
- * and ordinary work beside it on another stream: more of it than a driver has graphs ready for.
+ * A kernel that stays on the GPU until the host stops it (a service loop, a communication proxy).
+ * Beside it another stream has more work than a driver has room for graphs.
  *
- * Main thread; resident_process has a child that holds the kernel, with a context of its own. A
- * kernel that is not told in time ends by itself, and is said to.
+ * Main thread. In resident_process a child with its own context holds the kernel. If the host does
+ * not stop a kernel in time, the kernel ends by itself and the scenario says so.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,8 @@
 /*
- * The ways in which a CUDA program comes by the driver's entry points, except the one of the linker
- * (route_elf.c). A library that sits under the program must be met on every one of them.
+ * The ways by which a CUDA program finds the driver's functions; route_elf.c has the linker's way.
+ * A preloaded library must intercept calls on each way.
  *
- * Runs on the main thread before anything else of CUDA; holds no lock; calls no driver function but
+ * Runs on the main thread before any other CUDA call. Holds no lock; calls no driver function but
  * cuGetProcAddress.
  */
 #include "harness/scenario/sc.h"

@@ -1,8 +1,8 @@
 /*
- * The route of a program that is linked to libcuda: the loader binds each symbol. The symbols are
- * declared here by their exported names, since cuda.h hides most of them behind macros.
+ * The way of a program that is linked to libcuda: the loader binds each symbol. This file declares
+ * the symbols by exported name, because macros of cuda.h hide most of them.
  *
- * Runs on the main thread before anything else of CUDA; holds no lock; calls nothing.
+ * Runs on the main thread before any other CUDA call. Holds no lock; calls nothing.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,11 +1,11 @@
 /*
- * What every scenario has at hand: the driver by the chosen route, kernels, memory that is digested
- * at the end, and output.
+ * What every scenario uses: the driver by the chosen route, kernels, memory with a digest, and
+ * output.
  *
- * A scenario is an ordinary CUDA program in one function. It prints nothing that differs between
- * two right runs: no address, no time, no count of polls. It ends by printing a digest of all
- * memory that it registered here. Unless said otherwise a function here belongs to one thread at a
- * time; launches, memsets and copies may be called by any thread.
+ * A scenario is one function. It never prints an address, a time or a count of polls, so two right
+ * runs print the same. At its end it prints a digest of all memory that it registered. One thread
+ * at a time may call a function here unless its comment says otherwise; any thread may call
+ * launches, memsets and copies.
  */
 #ifndef HARNESS_SCENARIO_SC_H
 #define HARNESS_SCENARIO_SC_H

@@ -1,9 +1,9 @@
 /*
- * Threads that the kernel is told to schedule in a way of their own: real-time ones that poll,
- * bound to one processor, and threads that are moved from processor to processor as by a cpuset.
+ * Threads with special scheduling: real-time threads that poll on one processor, and threads that
+ * move between processors as with a cpuset.
  *
- * A worker thread launches and polls; the main thread waits for it. Where the right to real-time
- * priorities is missing, the worker polls as an ordinary thread, and says so on stderr.
+ * A worker thread launches and polls; the main thread waits for it. If the process may not use
+ * real-time priorities, the worker polls as an ordinary thread and says so on stderr.
  */
 #define _GNU_SOURCE
 #include "harness/scenario/sc.h"

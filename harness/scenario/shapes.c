@@ -1,8 +1,4 @@
-/*
- * Steps whose launch shapes or pointers change while the order of the kernels stays.
- *
- * Runs on the main thread.
- */
+/* Steps whose launch shapes or pointers change while the order of kernels stays. Main thread. */
 #include "harness/scenario/sc.h"
 
 enum { N = 256, BATCH_MAX = 8, BUFFERS = 4, TURNS = 5 };

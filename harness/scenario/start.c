@@ -1,8 +1,8 @@
 /*
- * Start of a scenario, its output, its memory and the digest.
+ * Starts a scenario; keeps its output, its memory and the digest.
  *
- * Runs on the scenario's main thread; holds no lock. sc_random_of, sc_hash, sc_must and sc_sleep_us
- * may be called by any thread.
+ * Runs on the scenario's main thread and holds no lock. Any thread may call sc_random_of, sc_hash,
+ * sc_must and sc_sleep_us.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,6 @@
 /*
- * Several streams of one thread: events between them, the rules of the legacy stream, aliases of
- * it, streams that come and go.
- *
- * Runs on the main thread.
+ * Several streams of one thread: events between them, the rules of the legacy stream and its
+ * aliases, streams that are created and destroyed. Main thread.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,6 @@
 /*
- * Several threads that launch.
- *
- * Each function says what its threads share. The main thread starts and joins them; the digest
- * comes after the join.
+ * Programs with several threads that launch. The comment of each function says what its threads
+ * share. The main thread starts and joins them, and computes the digest after the join.
  */
 #include "harness/scenario/sc.h"
 

@@ -1,8 +1,9 @@
 /*
- * Stream work by calls of a driver that is newer than every table: one that the library exports,
- * one that cuGetProcAddress alone hands out.
+ * Stream work by calls that no table of cusplice knows, as in a newer driver. The library exports
+ * one call; only cuGetProcAddress returns the other.
  *
- * Main thread. Both calls are the simulator's; another driver has none, and says so.
+ * Main thread. Only the simulator has both calls; with another driver the scenario says that they
+ * are missing.
  */
 #include "harness/scenario/sc.h"
 

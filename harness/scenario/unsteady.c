@@ -1,6 +1,4 @@
-/*
- * Kernels that do not do the same twice, and state that the host does not see.
- */
+/* Kernels that do not do the same twice, and device state that the host cannot see. */
 #include "harness/scenario/sc.h"
 
 enum { N = 64, CHAINS = 6 };

@@ -1,8 +1,8 @@
 /*
- * Attributes of kernel nodes.
+ * Attributes of kernel nodes. Attributes that only launches have (programmatic serialisation,
+ * events) cannot be read from a node.
  *
- * Any thread, under cusim.lock. Those that are for launches alone (programmatic serialisation,
- * events) are not readable from a node.
+ * Any thread, under cusim.lock.
  */
 #include "harness/sim/graph.h"
 

@@ -1,9 +1,9 @@
 /*
- * Stream capture: submitted work becomes nodes of a graph, events carry the frontier from stream to
- * stream.
+ * Stream capture: submitted work becomes nodes of a graph, and events carry the last nodes of one
+ * stream to another.
  *
- * Any thread, under cusim.lock. Calls that a capture makes unsafe are refused with the codes 900 to
- * 908 and invalidate the capture that forbids them, as CUDA does.
+ * Any thread, under cusim.lock. If a capture makes a call unsafe, the simulator refuses the call
+ * with a code from 900 to 908 and invalidates the capture that forbids the call, as CUDA does.
  */
 #include "harness/sim/graph.h"
 

@@ -2,10 +2,9 @@
  * Contexts: the primary one of each device, those that a program makes, and the stack of each
  * thread.
  *
- * Any thread, under cusim.lock. A context's memory is never given back, so that whatever still
- * names a dead one finds it dead; a primary context keeps its address over a reset and gets a new
- * id. Waits happen on timelines, which let the lock go: whoever waits looks again at what it knew
- * before.
+ * Any thread, under cusim.lock. The memory of a context is never freed, so a stale handle leads to
+ * a dead context. A primary context keeps its address over a reset and gets a new id. A wait on a
+ * timeline gives the lock back, so the waiter must look everything up again.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,10 +1,9 @@
 /*
- * Copies: what may be copied, what the host waits for, and when host memory is read.
+ * Copies: which are allowed, what the host waits for, and when host memory is read.
  *
- * The source of an upload from pageable memory is copied at the call; a download to pageable memory
- * and a copy from host to host have been done when the call returns; pinned memory is touched when
- * the stream gets there. A call that needs a staging copy makes it without cusim.lock and looks its
- * stream up again.
+ * An upload from pageable memory reads its source at the call. A download to pageable memory and a
+ * host-to-host copy are done when the call returns. Pinned memory is accessed in stream order. If a
+ * call needs a staging copy, it copies without cusim.lock and then looks its stream up again.
  */
 #include "harness/sim/cusim.h"
 

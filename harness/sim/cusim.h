@@ -1,13 +1,11 @@
 /*
- * Inside of the simulated driver: its state, its lock, and what its files offer each other.
+ * The simulated driver's state, its lock, and what its files offer each other.
  *
- * One lock, cusim.lock, guards everything below unless a field says otherwise. Exported functions
- * take it, do their work in functions that expect it held, and give it back. Workers (one thread
- * per stream) take it to fetch and to finish an operation and never hold it while they execute one.
- * Whoever waits does so on a timeline, which gives the lock back.
- *
- * Exported cu* functions are never called from inside: a preloaded library may have put itself in
- * front of them.
+ * One lock, cusim.lock, guards all state here unless a field says otherwise. Exported functions
+ * take the lock and call inner functions that expect it held. A worker (one thread per stream)
+ * holds it to fetch and to finish an operation, never while it executes one. A wait is on a
+ * timeline, which gives the lock back. No file calls exported cu* functions, because a preloaded
+ * library may stand in front of them.
  */
 #ifndef CUSIM_H
 #define CUSIM_H

@@ -1,9 +1,10 @@
 /*
- * How a test hears what the simulated driver ran, and when: kernels, memsets and copies, be they of
- * a stream or of a graph.
+ * Tells a test which kernels, memsets and copies the simulated driver ran, and when, from streams
+ * and graphs.
  *
- * cuSimActivity (by dlsym) names who is told; NULL: nobody. Called on the thread of the stream,
- * behind the work and in its order, without any lock of the simulator.
+ * A test passes its function to cuSimActivity (found by dlsym); NULL removes it. The simulator
+ * calls the function on the stream's thread, after the work and in its order, without any lock of
+ * the simulator.
  */
 #ifndef CUSIM_ACTIVITY_H
 #define CUSIM_ACTIVITY_H

@@ -1,11 +1,10 @@
 /*
- * How a kernel that is compiled for the CPU becomes known to the simulated driver.
+ * How a CPU-compiled kernel becomes known to the simulated driver.
  *
- * libcusim_kernels.so is one list of `struct cusim_kernel`: each kernel file adds its entries from
+ * libcusim_kernels.so holds one list of `struct cusim_kernel`. Each kernel file adds its entries in
  * a constructor by cusim_kernel_register(). The simulated libcuda.so.1 opens that library from its
- * own directory (or the file that CUSIM_KERNELS names) and reads the head of the list,
- * `cusim_kernel_head`, with dlsym. Nothing here depends on CUDA, and nothing calls into the driver.
- * C and C++ may both include it.
+ * own folder (or the file CUSIM_KERNELS) and reads the list's head, `cusim_kernel_head`, by dlsym.
+ * C and C++ may include this header; it needs no CUDA and calls no driver.
  */
 #ifndef CUSIM_KERNEL_H
 #define CUSIM_KERNEL_H

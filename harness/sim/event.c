@@ -1,6 +1,6 @@
 /*
- * Events. Each recording is a mark (a timeline and a place on it) of its own, so that a wait or a
- * query refers to the recording that was last when it was called, whatever is recorded later.
+ * Events. Each recording makes its own mark (a timeline and a place on it). So a wait or a query
+ * refers to the last recording before its call, even if the event is recorded again later.
  *
  * Any thread, under cusim.lock.
  */

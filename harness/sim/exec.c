@@ -1,10 +1,10 @@
 /*
  * Executable graphs: instantiation, changes of single nodes, whole updates, launches.
  *
- * Any thread, under cusim.lock. A launch refers to the plan as it is at the call; a change behind
- * it makes a copy. The refusals are those of CUDA: another memory type or kind of memory, another
- * context, copies and memsets that are not one-dimensional, empty ones, a memset that has outgrown
- * what it was instantiated with.
+ * Any thread, under cusim.lock. A launch uses the plan as it is at the call; a later change copies
+ * the plan. The simulator refuses what CUDA refuses: another memory type or kind of memory, another
+ * context, copies and memsets that are not one-dimensional, empty ones, and a memset larger than at
+ * instantiation.
  */
 #include "harness/sim/graph.h"
 

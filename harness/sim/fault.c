@@ -2,8 +2,8 @@
  * Faults on demand: the n-th call of an entry point fails, loses its context, spoils captures, or
  * submits work that fails.
  *
- * Any thread. The list has a lock of its own, which is taken behind cusim.lock or alone; what a
- * fault does to contexts and captures is done under cusim.lock, before the call itself takes it.
+ * Any thread. The list's own lock is taken behind cusim.lock or alone. What a fault does to
+ * contexts and captures happens under cusim.lock, before the call itself takes that lock.
  */
 #include "harness/sim/cusim.h"
 #include "harness/sim/graph.h"

@@ -1,8 +1,8 @@
 /*
  * Memsets of all widths, one- and two-dimensional.
  *
- * Under cusim.lock. The form without Async returns before it is done, except for host and managed
- * memory.
+ * Under cusim.lock. A form without Async returns before the memset is done, except for host and
+ * managed memory.
  */
 #include "harness/sim/cusim.h"
 

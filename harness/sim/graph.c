@@ -1,8 +1,8 @@
 /*
- * Graphs as structures: nodes, edges, questions about them, copies.
+ * Graphs as structures: nodes, edges, queries, copies.
  *
- * Any thread, under cusim.lock. CUDA leaves it to the program to use one graph from one thread at a
- * time; here the lock makes that harmless.
+ * Any thread, under cusim.lock. CUDA requires that one thread at a time uses a graph; the lock
+ * makes a breach of this rule harmless.
  */
 #include "harness/sim/graph.h"
 

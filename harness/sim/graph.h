@@ -1,7 +1,7 @@
 /*
- * Graphs, executable graphs and captures: what capture.c, graph.c, node.c, plan.c and exec.c share.
+ * What capture.c, graph.c, node.c, plan.c and exec.c share: graphs, executable graphs and captures.
  *
- * Everything under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change
+ * Everything is under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change
  * while a run refers to it.
  */
 #ifndef CUSIM_GRAPH_H

@@ -1,7 +1,7 @@
 /*
- * Kernel launches: every error that CUDA tells at the call, and the copy of the arguments.
+ * Kernel launches: every error that CUDA reports at the call, and the copy of the arguments.
  *
- * Any thread, under cusim.lock. cusim_kernel_make serves launches and graph nodes alike.
+ * Any thread, under cusim.lock. Launches and graph nodes both use cusim_kernel_make.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,12 +1,11 @@
 /*
- * The oracle: one line for each executed operation, in the order in which each stream executed
- * them.
+ * The log: one line for each executed operation, in the order in which each stream executed them.
+ * Tests compare these logs.
  *
- * Workers write here without cusim.lock, one line at a time under the lock of this file. Streams
- * and events appear under their number of creation; when the process ends the file is rewritten so
- * that the numbers are dense and count only what executed something: a stream that a preloaded
- * library makes for captures of its own leaves no trace. A log in memory (CUSIM_LOG=memory:) is
- * rewritten each time that it is taken.
+ * Workers write without cusim.lock, one line at a time under this file's lock. Streams and events
+ * appear by number of creation. At exit (or when a log in memory is taken, CUSIM_LOG=memory:) the
+ * numbers become dense and count only what executed something. So a stream that the library makes
+ * for captures leaves no trace.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,11 +1,11 @@
 /*
- * Memory: the arenas, the table of live blocks, allocation and release.
+ * Memory: the arenas, the table of live blocks (mappings of virtual.c included), allocation and
+ * release.
  *
- * Device memory, pinned host memory and managed memory come from arenas at fixed addresses and are
- * handed out first fit, so that a program gets the same addresses in every run. All under
- * cusim.lock; cusim_mem_in_arena alone may be called without it. Mappings (virtual.c) are in the
- * table too. Releases wait for the work of the
- * context, as CUDA's do, and look the block up again afterwards.
+ * Device, pinned and managed memory come from arenas at fixed addresses, first fit, so each run
+ * gets the same addresses. Everything is under cusim.lock; only cusim_mem_in_arena may be called
+ * without it. A release waits for the context's work, as in CUDA, and then looks the block up
+ * again.
  */
 #include "harness/sim/cusim.h"
 

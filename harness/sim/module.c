@@ -1,10 +1,9 @@
 /*
  * Modules and libraries: every image holds every kernel that was compiled for the CPU.
  *
- * Any thread, under cusim.lock. CUfunction (of a context) and CUkernel (of a library, no context)
- * are different objects and are told apart by their handles. Their memory is never given back,
- * since nodes and work in flight may still name them; what is unloaded is taken out of the table of
- * handles.
+ * Any thread, under cusim.lock. CUfunction (of a context) and CUkernel (of a library) are different
+ * objects with different handles. An unloaded object leaves the table of handles, but its memory is
+ * never freed, because nodes and work in flight may still refer to it.
  */
 #include "harness/sim/cusim.h"
 

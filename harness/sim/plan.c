@@ -1,9 +1,9 @@
 /*
- * From a graph to what runs: the order of its nodes, and its execution on a stream's worker.
+ * Turns a graph into an order of its nodes, and executes that order on a stream's worker.
  *
  * Plans are made, counted and freed under cusim.lock. cusim_graph_run_execute runs without it and
- * takes it for events. The nodes of a launch run one at a time; where the edges leave a choice the
- * seed decides, so that a missing edge shows.
+ * takes it for events. The nodes of a launch run one at a time. If the edges leave a choice, the
+ * seed decides, so that a missing edge changes results.
  */
 #include "harness/sim/graph.h"
 

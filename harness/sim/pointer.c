@@ -1,9 +1,9 @@
 /*
- * What a program may ask about an address.
+ * Queries about an address.
  *
- * Any thread, under cusim.lock. cuPointerGetAttributes answers zero for memory that is not the
- * simulator's; cuPointerGetAttribute refuses it. The range of an address in a reservation is the
- * reservation, be there a mapping or not; MAPPING_BASE_ADDR and MAPPING_SIZE tell the mapping.
+ * Any thread, under cusim.lock. For memory that is not the simulator's, cuPointerGetAttributes
+ * answers zero and cuPointerGetAttribute fails. The range of a reserved address is the reservation,
+ * mapped or not; MAPPING_BASE_ADDR and MAPPING_SIZE describe the mapping.
  */
 #include "harness/sim/cusim.h"
 

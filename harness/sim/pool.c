@@ -1,10 +1,10 @@
 /*
- * Stream-ordered allocation.
+ * Stream-ordered allocation. Under cusim.lock.
  *
- * A freed block goes back to its pool at the call and may be handed out again at once: to the same
- * stream as it is, to another stream behind a dependency on the free (CUDA's "internal
- * dependencies", on by default). Which block is handed out depends on the calls alone, never on
- * timing, so that addresses repeat from run to run. Under cusim.lock.
+ * A freed block returns to its pool at the call, and may be handed out again at once. The same
+ * stream gets it as it is; another stream gets a dependency on the free (CUDA's "internal
+ * dependencies", on by default). The choice of the block depends on the calls alone, never on
+ * timing, so addresses repeat from run to run.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,8 +1,8 @@
 /*
  * The process: options, cuInit, the count of each call, fork and exit.
  *
- * Any thread. Everything is under cusim.lock or written before cuInit returns. The exit handler
- * waits a bounded time for the streams and never joins a worker.
+ * Any thread. All state is under cusim.lock or written before cuInit returns. The exit handler
+ * waits a bounded time for the streams, and never joins a worker.
  */
 #include "harness/sim/cusim.h"
 

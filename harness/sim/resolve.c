@@ -1,9 +1,9 @@
 /*
- * cuGetProcAddress: a base name and a version become an entry point.
+ * cuGetProcAddress: finds the entry point of a base name and a version.
  *
- * Among the symbols of a base name the newest is chosen that is not newer than the version asked
- * for and that the driver which is played (CUSIM_DRIVER_VERSION) has. With the per-thread flag a
- * twin is preferred where there is one. Constant tables, no lock.
+ * The newest symbol wins that is no newer than the requested version and the played driver
+ * (CUSIM_DRIVER_VERSION). With the per-thread flag a twin wins if there is one. Constant tables, no
+ * lock.
  */
 #include "harness/sim/cusim.h"
 

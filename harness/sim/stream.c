@@ -1,8 +1,8 @@
 /*
- * Streams as a program sees them: handles, questions, attributes, synchronisation.
+ * Streams as a program sees them: handles, queries, attributes, synchronisation.
  *
- * Any thread, under cusim.lock; a wait gives the lock back, and nothing that was known of the
- * stream before it may be used after it without looking again.
+ * Any thread, under cusim.lock. A wait gives the lock back, so the caller must look the stream up
+ * again afterwards.
  */
 #include "harness/sim/cusim.h"
 

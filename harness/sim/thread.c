@@ -1,8 +1,8 @@
 /*
- * Live handles, timelines, and what belongs to a thread.
+ * Live handles, timelines, and the state of a thread.
  *
- * Everything here is called with cusim.lock held, except cusim_thread_self, which touches nothing
- * shared, and the destructor of a thread, which takes the lock.
+ * The caller holds cusim.lock, with two exceptions: cusim_thread_self uses nothing shared, and a
+ * thread's destructor takes the lock itself.
  */
 #include "harness/sim/cusim.h"
 

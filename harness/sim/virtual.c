@@ -1,12 +1,11 @@
 /*
- * Virtual memory management: reservations of addresses, allocations of memory, and mappings of the
- * one onto the other.
+ * Virtual memory: reservations of addresses, allocations of memory, and mappings of memory to
+ * addresses.
  *
- * Under cusim.lock; cusim_virtual_reserved alone may be called without it. The memory of a device
- * is one file without a name, so that an allocation may be mapped at several places; a mapping is a
- * block of memory.c's table as any other. Nothing here waits for work and nothing is refused during
- * a capture, as by driver 580 (the gate table of tests/gpu): a program synchronises before it
- * unmaps, or dies of it.
+ * Under cusim.lock; only cusim_virtual_reserved may be called without it. A device's memory is one
+ * unnamed file, so an allocation may be mapped several times; a mapping is a block of memory.c's
+ * table. As in driver 580 (gate table of tests/gpu), nothing here waits for work, and captures
+ * forbid nothing. If a program unmaps memory in use, it crashes.
  */
 #include "harness/sim/cusim.h"
 

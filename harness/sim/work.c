@@ -1,10 +1,9 @@
 /*
- * What an operation does when its turn has come, and the line that the log gets for it.
+ * Executes an operation, and makes its line of the log.
  *
- * Work is immutable once it has been submitted or put into a node, and is counted, so that an
- * executable graph, its launches in flight and its source may share it. cusim_work_run and
- * cusim_work_log run on workers without cusim.lock; nothing here may call back into the submission
- * side.
+ * Work is counted, and immutable once it was submitted or put into a node: an executable graph, its
+ * launches and its source share it. cusim_work_run and cusim_work_log run on workers without
+ * cusim.lock; nothing here may call functions that submit work.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,11 +1,11 @@
 /*
- * The queue of a stream and the thread that empties it.
+ * The queue of a stream, and the thread that empties it.
  *
- * A worker takes the first operation of its stream, waits for what the operation depends on, gives
- * cusim.lock back, sleeps a random while, executes, takes the lock again and tells the timeline.
- * The first operation stays in the queue until then. What an operation waits for is settled when it
- * is queued, never later: the legacy stream against the blocking streams of its context both ways,
- * and whatever the caller adds before it lets the lock go.
+ * A worker takes the first operation, waits for its dependencies, gives cusim.lock back, sleeps for
+ * a random time, executes, takes the lock again, and advances the timeline. Until then the
+ * operation stays in the queue. Its dependencies are fixed when it is queued: the legacy stream and
+ * the blocking streams of its context wait for each other, and the caller may add more before it
+ * gives the lock back.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,11 +1,10 @@
 /*
- * The libcublas stand-in: handles, gemm and gemv, launched as the real library launches on an H100:
- * its own way to the driver, kernels from a library of its own, cuLaunchKernelEx with a cluster
- * attribute and the parameters in an `extra` buffer. (gemv goes by cuLaunchKernel and kernelParams
- * with a CUfunction, so that a program meets both forms.) The kernels are in cublas_kernels.cc.
+ * The libcublas stand-in: handles, gemm and gemv, launched as the real library launches on an H100.
  *
- * Any thread; a handle belongs to one thread at a time, as in cuBLAS. `once` guards the library of
- * kernels.
+ * It finds the driver itself and has its own library of kernels (cublas_kernels.cc). gemm uses
+ * cuLaunchKernelEx with a cluster attribute and an `extra` buffer; gemv uses cuLaunchKernel with
+ * kernelParams and a CUfunction. Any thread; one thread at a time uses a handle, as in cuBLAS.
+ * `once` guards the library.
  */
 #include "harness/sim/rt/cublas_sim.h"
 

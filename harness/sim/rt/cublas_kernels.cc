@@ -1,14 +1,13 @@
 /*
- * The kernels of the libcublas stand-in, for the CPU alone (the real library brings its own); part
- * of libcusim_kernels.so.
+ * The CPU kernels of the libcublas stand-in, part of libcusim_kernels.so. (The real library brings
+ * its own.)
  *
- * cublas_sim_gemm: grid (ceil(m / CUBLAS_SIM_ROWS) made even, ceil(n / CUBLAS_SIM_COLUMNS), batch),
- * block CUBLAS_SIM_ROWS. cublas_sim_gemm_narrow: the same for n up to CUBLAS_SIM_COLUMNS with
- * grid.y 1: another function for small batches, as a library has. cublas_sim_gemv: grid (ceil(rows
- * of op(A) / CUBLAS_SIM_ROWS)), block CUBLAS_SIM_ROWS.
+ *   cublas_sim_gemm         grid (ceil(m / CUBLAS_SIM_ROWS) made even, ceil(n /
+ * CUBLAS_SIM_COLUMNS), batch) cublas_sim_gemm_narrow  the same for n up to CUBLAS_SIM_COLUMNS, with
+ * grid.y 1 cublas_sim_gemv         grid (ceil(rows of op(A) / CUBLAS_SIM_ROWS))
  *
- * Sums are taken in a fixed order that depends on k alone, so a result does not depend on the other
- * columns of a batch.
+ * All blocks are CUBLAS_SIM_ROWS. Sums have a fixed order that depends on k alone, so the other
+ * columns of a batch do not change a result.
  */
 #include "harness/sim/rt/cublas_sim.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the libcublas stand-in hands to its kernels: one structure by value, as the kernels of the
- * real one take.
+ * The parameters of the libcublas stand-in's kernels: one structure by value, as in the real
+ * library.
  */
 #ifndef HARNESS_SIM_RT_CUBLAS_SIM_H
 #define HARNESS_SIM_RT_CUBLAS_SIM_H

@@ -1,7 +1,7 @@
 /*
- * Devices, contexts and versions of the libcudart stand-in. The current device belongs to a thread;
- * the primary contexts are retained once for the process under `lock`, which is held across driver
- * calls that may wait for nothing but the driver itself.
+ * Devices, contexts and versions of the libcudart stand-in. The current device belongs to a thread.
+ * `lock` guards the primary contexts, which are retained once for the process. The lock is held
+ * over driver calls that wait for nothing but the driver itself.
  */
 #include <pthread.h>
 #include <stdatomic.h>

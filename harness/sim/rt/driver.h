@@ -1,7 +1,7 @@
 /*
- * The way of the stand-ins to the driver: dlopen("libcuda.so.1"), dlsym of cuGetProcAddress_v2, and
- * that for all else, once for each meaning of stream 0, as the real libraries do. A preloaded
- * library sees exactly what it would see of them.
+ * How the stand-ins reach the driver: dlopen("libcuda.so.1"), dlsym of cuGetProcAddress_v2, and
+ * cuGetProcAddress for all else, once for each meaning of stream 0. The real libraries do the same,
+ * so a preloaded library sees the same calls.
  */
 #ifndef HARNESS_SIM_RT_DRIVER_H
 #define HARNESS_SIM_RT_DRIVER_H

@@ -1,6 +1,6 @@
 /*
- * Questions about kernels, libraries that the program loads itself, and the way to the driver's own
- * entry points. Any thread, no state.
+ * Queries about kernels, libraries that the program loads itself, and the driver's entry points.
+ * Any thread, no state.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * Capture and graphs of the libcudart stand-in: handles are the driver's own; kernel nodes have
- * their host stub exchanged for the kernel. Any thread, no lock, no state.
+ * Capture and graphs of the libcudart stand-in. Handles are the driver's own; in parameters of
+ * kernel nodes the kernel replaces its host stub. Any thread, no lock, no state.
  */
 #include <stdint.h>
 

@@ -1,8 +1,7 @@
 /*
- * Launches of the libcudart stand-in: the two halves of <<<>>>, the calls that nvcc's stubs make in
- * CUDA 13 (__cudaGetKernel once, then
- * __cudaLaunchKernel), and the public ones. Any thread; the only state is the configuration that a
- * thread has pushed.
+ * Launches of the libcudart stand-in: the two halves of <<<>>>, the calls of nvcc's stubs in CUDA
+ * 13 (__cudaGetKernel once, then __cudaLaunchKernel), and the public calls. Any thread. The only
+ * state is the configuration that a thread has pushed.
  */
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /*
  * What nvcc's host code registers with the libcudart stand-in: images, kernels and variables. As in
- * the runtime of CUDA 13, an image becomes a library of the driver at the first use of anything in
- * it, and kernels are CUkernel handles.
+ * the CUDA 13 runtime, the first use of an image loads it as a library of the driver; kernels are
+ * CUkernels.
  *
- * Registration runs in constructors, use on any thread; all of it under `lock`, which is held while
- * a library loads. Nothing here may call back into the program.
+ * Constructors register; any thread uses. `lock` guards all of it and is held while a library
+ * loads. Nothing here may call back into the program.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /*
- * Streams and events of the libcudart stand-in: handles are the driver's own. Any thread, no lock,
+ * Streams and events of the libcudart stand-in. Handles are the driver's own. Any thread, no lock,
  * no state.
  */
 #include "harness/sim/rt/rt.h"
