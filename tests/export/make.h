@@ -1,4 +1,4 @@
-// Writes traces record by record, as the library's recorder would.
+// Writes traces record by record, as the library's recorder does.
 #ifndef CUSPLICE_TESTS_EXPORT_MAKE_H
 #define CUSPLICE_TESTS_EXPORT_MAKE_H
 

@@ -1,5 +1,5 @@
-// The file that `report --html` writes, without a browser: what is in it and what is not, and how
-// it comes to stand under its name.
+// Promise: the file of `report --html` contains what it should and nothing else, and appears under
+// its name only when it is complete. No browser is used.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

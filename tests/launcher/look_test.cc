@@ -1,4 +1,5 @@
-// info, dump, report and diff, on traces of which every number is known.
+// Promise: info, dump, report and diff print the right numbers, on traces whose numbers are all
+// known.
 #include <fcntl.h>
 
 #include "tests/launcher/traces.h"
