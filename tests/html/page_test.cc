@@ -1,5 +1,6 @@
-// Promise: the file of `report --html` contains what it should and nothing else, and appears under
-// its name only when it is complete. No browser is used.
+// Promise: without a browser, the file of `report --html` has the totals of the reports and names
+// no place outside of it. It replaces no other file unless told, and a full disk leaves nothing
+// behind.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-// What becomes of a process that uses more than it may, or whose file is cut short.
+// Promise: a process that uses more than its budget, or whose file is cut short, ends as
+// documented.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

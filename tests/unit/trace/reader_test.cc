@@ -1,4 +1,4 @@
-// The file and its reader: what is written comes back, and what is broken is told.
+// Promise: the reader returns what was written, and reports what is broken.
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
