@@ -1,5 +1,5 @@
-// Promise: a process that uses more than its budget, or whose file is cut short, ends as
-// documented.
+// Promise: a process that uses more time or memory than its budget ends, and its outputs are
+// removed. If a file is cut short, the process says so.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
