@@ -1,16 +1,15 @@
 /*
- * What a kernel file needs besides the language. Under nvcc: next to nothing. Under g++ with
- * -DCUSIM: the CUDA words as C++, so that the same source runs on the CPU for the simulator in
+ * What a kernel file needs besides CUDA C. Under nvcc this is almost nothing. Under g++ with
+ * -DCUSIM the CUDA words become C++, so the same source runs on the CPU for the simulator in
  * harness/sim.
  *
- * CPU form: a grid runs on the calling thread, block after block. Kernels without a barrier
- * (CUS_KERNEL) run their threads as a plain loop; kernels with one (CUS_KERNEL_SYNC) give each
- * thread of the block a fiber of its own, see cusim_fiber.cc. __shared__ variables belong to the
- * calling thread and so to the block that it runs. Two grids may run at once on two threads of the
- * host, as on a GPU: what both write goes through atomics.
+ * In the CPU form the calling thread runs a grid, block after block. A kernel without a barrier
+ * (CUS_KERNEL) runs its threads as a loop; with a barrier (CUS_KERNEL_SYNC) each thread is a fiber,
+ * see cusim_fiber.cc. __shared__ variables belong to the calling thread, and so to its current
+ * block. Two host threads may run grids at once, so kernels use atomics for memory that both write.
  *
- * A kernel file ends in CUS_KERNEL(name) or CUS_KERNEL_SYNC(name), which on the CPU puts the
- * kernel, with the places and sizes of its parameters, into the list of libcusim_kernels.so
+ * A kernel file ends in CUS_KERNEL(name) or CUS_KERNEL_SYNC(name). On the CPU this adds the kernel,
+ * with places and sizes of its parameters, to the list of libcusim_kernels.so
  * (harness/sim/cusim_kernel.h).
  */
 #ifndef KERNELS_CUS_KERNEL_H

@@ -1,14 +1,13 @@
 /*
- * Fibers, shared memory and traps: what the CPU form of the kernels stands on
- * (libcusim_kernels.so).
+ * Fibers, shared memory and traps for the CPU form of the kernels (libcusim_kernels.so).
  *
- * The threads of one block are fibers of the host thread that runs the block. They run in turn,
- * each until it meets a barrier or ends; when all have, the next turn begins. That is exactly
- * __syncthreads: nobody passes before all that still run have come. Nothing else switches, so a
- * kernel must never wait for another thread of its block except at a barrier.
+ * The threads of a block are fibers of the host thread that runs the block. Each fiber runs until
+ * it meets a barrier or ends; when all have, the next round begins, as __syncthreads requires.
+ * Nothing else switches fibers, so a kernel must wait for another thread of its block only at a
+ * barrier.
  *
- * Called on the simulator's stream workers, several at once; all state belongs to the calling
- * thread. No lock is held or taken, and nothing here may call CUDA.
+ * Called on the simulator's stream workers, several at once. All state belongs to the calling
+ * thread; no lock is held or taken, and nothing here may call CUDA.
  */
 #include <stdint.h>
 #include <stdio.h>

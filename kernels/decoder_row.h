@@ -1,7 +1,7 @@
 /*
- * One row's part of the decoder's kernels that come in two forms: for a batch in step, where a
- * position or a length is a parameter, and `_rows`, where each row has its own. Both forms take
- * the same sums in the same order, so that a row's result does not depend on which one made it.
+ * One row's part of the decoder's kernels that have two forms: for a batch in step, with one
+ * position or length as a parameter, and `_rows`, with one for each row. Both forms take the same
+ * sums in the same order, so they give a row the same result.
  */
 #ifndef KERNELS_DECODER_ROW_H
 #define KERNELS_DECODER_ROW_H

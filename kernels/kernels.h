@@ -1,7 +1,7 @@
 /*
- * Every kernel of this folder, for CUDA, C++ and C. In CUDA a name is a __global__ function; in C
- * and C++ it is the host stub of it, whose address cudaLaunchKernel takes (calling it does not
- * launch anything by itself). Parameters, shapes and launch shapes: README.md.
+ * All kernels of this folder, for CUDA, C++ and C. In CUDA a name is a __global__ function. In C
+ * and C++ it is the host stub, whose address cudaLaunchKernel takes; a call of the stub launches
+ * nothing. README.md has parameters and launch shapes.
  */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
