@@ -5,8 +5,8 @@
 #ifndef HARNESS_BENCH_EXPORTED_H
 #define HARNESS_BENCH_EXPORTED_H
 
-/* The function `symbol` of a library that is loaded, NULL where it exports none (or one that is
- * chosen when it is bound, STT_GNU_IFUNC). `library`: what dlopen gave. */
+/* Returns the function `symbol` of a loaded library (`library`: the result of dlopen). NULL if
+ * the library does not export it, or chooses it when it is bound (STT_GNU_IFUNC). */
 void *exported(void *library, const char *symbol);
 
 #endif

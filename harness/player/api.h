@@ -19,7 +19,7 @@ struct player_api {
 
 extern struct player_api player_cu;
 
-/* False with a sentence in `error`: there is no driver, or it is too old. */
+/* Returns false with a sentence in `error` if there is no driver, or if it is too old. */
 bool player_api_fill(char *error, size_t bytes);
 /* "CUDA_ERROR_..." */
 const char *player_api_error(CUresult result);

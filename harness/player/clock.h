@@ -11,21 +11,23 @@
 
 #include <stdint.h>
 
-enum { PLAYER_LATE_MOST = 1000 }; /* ns; a thread that was not running has just been late */
+enum {
+    PLAYER_LATE_MOST = 1000
+}; /* ns; if a thread did not run for a while, it counts as late by this much */
 
 struct player_clock {
     uint64_t ended; /* ns: when the thread's last call returned */
-    uint64_t late;  /* ns that its calls are behind */
+    uint64_t late;  /* ns that the thread's calls are late */
 };
 
-/* `look`: what one look at the clock takes, ns. */
+/* `look`: the time of one reading of the clock, ns. */
 static inline uint64_t player_clock_due(const struct player_clock *clock, uint64_t gap_ns,
                                         uint64_t look) {
     uint64_t sooner = look + clock->late;
     return clock->ended + (gap_ns > sooner ? gap_ns - sooner : 0);
 }
 
-/* The call is made, behind a look that showed `at`. */
+/* Notes a call, made after a reading that showed `at`. */
 static inline void player_clock_made(struct player_clock *clock, uint64_t gap_ns, uint64_t look,
                                      uint64_t at) {
     uint64_t took = at - clock->ended + look + clock->late;

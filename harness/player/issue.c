@@ -127,7 +127,7 @@ static void issue_all(struct player *p, uint64_t begin) {
     }
 }
 
-/* What one look at the clock takes. */
+/* The time of one reading of the clock. */
 static uint64_t look_ns(void) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 64; i++) {
