@@ -11,9 +11,8 @@
 
 #include <stdint.h>
 
-enum {
-    PLAYER_LATE_MOST = 1000
-}; /* ns; if a thread did not run for a while, it counts as late by this much */
+/* ns. If a thread did not run for a while, it counts as late by this much. */
+enum { PLAYER_LATE_MOST = 1000 };
 
 struct player_clock {
     uint64_t ended; /* ns: when the thread's last call returned */

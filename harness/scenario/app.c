@@ -5,8 +5,8 @@
 #include "harness/scenario/sc.h"
 #include "shim/include/cusplice.h"
 
-/* Never synchronises before the end, marks its steps, goes by itself in a part of each, and looks
- * at its counters, which are those of a program of launches alone. */
+/* The program marks its steps and never synchronises before the end. cusplice is suspended for a
+ * part of each step. The program reads its counters, which count launches alone. */
 int sc_run_app_marks(struct sc *sc) {
     struct cusplice_counters before = {0}, after = {0};
     CUstream s;

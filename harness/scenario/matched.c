@@ -40,7 +40,7 @@ static void all_changed(const struct matched *m) {
         join(m, m->words + 8 * ((m->turn + i) % WORDS), i + m->turn, 2 * m->turn + 1, m->turn);
 }
 
-/* One of four sizes of shared memory, each time in another order. */
+/* One of four sizes of shared memory, in another order each time. */
 static void another_shape(const struct matched *m) {
     for (unsigned i = 0; i < LAUNCHES; i++) {
         unsigned long long mixed = (i * LAUNCHES + m->turn) * 0x9e3779b97f4a7c15u;
@@ -72,7 +72,7 @@ static void attribute(const struct matched *m) {
                                     NULL));
 }
 
-/* tools/hotpath takes the counters whenever this is called. */
+/* Each call makes tools/hotpath take the counters. */
 __attribute__((noinline)) static void matched_half(void) {
     __asm__ volatile("");
 }

@@ -12,10 +12,9 @@
 #undef SC_API
 
 #ifdef SC_CUDART
-/*
- * scenario_cudart: plain launches go through the shared CUDA runtime, by the function that nvcc's
- * host code calls, which hands on any handle that the driver takes. For the simulator.
- */
+/* scenario_cudart: plain launches go through the shared CUDA runtime, by the function that
+ * nvcc's host code calls. The function passes on any handle that the driver accepts. For the
+ * simulator. */
 struct sc_dim3 {
     unsigned x, y, z;
 };

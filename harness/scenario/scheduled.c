@@ -32,7 +32,7 @@ static void loop(struct sc *sc, CUstream s, CUdeviceptr x, unsigned salt) {
     }
 }
 
-/* Everything that the driver starts a thread for has been there before the worker is real-time. */
+/* Makes everything for which the driver starts a thread, before the worker becomes real-time. */
 static void prepare(struct poller *p, struct sc *sc, int policy) {
     sc_start(sc);
     *p = (struct poller){.sc = sc, .policy = policy};
@@ -59,7 +59,7 @@ static void stay_here(void) {
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Every second step is waited for, so that it is learned as a step. */
+/* Waits for every second step, so that the library learns it as a step. */
 static void *poll(void *arg) {
     struct poller *p = arg;
     struct sc *sc = p->sc;
@@ -99,7 +99,7 @@ int sc_run_poll_rr(struct sc *sc) {
     return poll_as(sc, SCHED_RR);
 }
 
-/* All threads of the process, those of libraries included. */
+/* All threads of the process, also those of libraries. */
 static void move_to(const cpu_set_t *processors) {
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *task; tasks && (task = readdir(tasks));) {

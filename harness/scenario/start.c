@@ -58,7 +58,7 @@ void sc_must(CUresult code, const char *call, const char *file, int line) {
     if (code != CUDA_SUCCESS) {
         printf("FAILED %s:%d: %s: %d\n", file, line, call, (int)code);
         fflush(stdout);
-        exit(3); /* with its handlers, so that what was asked for before is done and counted */
+        exit(3); /* with exit handlers, so that earlier requests are done and counted */
     }
 }
 

@@ -3,8 +3,8 @@
 
 enum { N = 64, CHAINS = 6 };
 
-/* A time stamp amid ops that are the same each time. The stamp's memory is not digested. Main
- * thread. */
+/* A time stamp among ops that are the same each time. The digest leaves the stamp's memory out.
+ * Main thread. */
 int sc_run_unsteady(struct sc *sc) {
     CUstream s;
     CUdeviceptr when;
