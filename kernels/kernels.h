@@ -17,10 +17,9 @@
 extern "C" {
 #endif
 
-/* Cached positions that one block of attention_decode or attention_rows covers, and its block size.
- */
+/* The cached positions of one block of attention_decode or attention_rows, and its block size. */
 #define CUS_ATTENTION_CHUNK 64
-/* The largest head_dim that both take. */
+/* The largest head_dim of both. */
 #define CUS_ATTENTION_HEAD_DIM_MAX 256
 /* The block size of the kernels with a fixed one: rmsnorm, argmax, sample, sample_rows, reduce_sum.
  */

@@ -18,9 +18,9 @@ struct cusim_activity {
     enum cusim_activity_kind kind;
     uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
     unsigned device;
-    uint64_t context, stream; /* as cuCtxGetId and cuStreamGetId tell them */
-    uint64_t correlation;     /* of the call that asked for it: one for all of a graph launch */
-    uint64_t node;            /* number of the graph's node, from 1 on; 0: of no graph */
+    uint64_t context, stream; /* as cuCtxGetId and cuStreamGetId return them */
+    uint64_t correlation;     /* number of the call; one for all work of a graph launch */
+    uint64_t node;            /* number of the graph's node, from 1 on; 0: no graph */
     const char *name;         /* of a kernel */
     unsigned grid[3], block[3];
     size_t bytes; /* of a memset or copy */

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct cusim_kernel *registered; /* by cuSimKernelRegister */
+static struct cusim_kernel *registered; /* kernels of cuSimKernelRegister */
 static struct cusim_kernel **kernel_list;
 int (*cusim_take_trap)(void);
 
-/* The library lies beside this one; where there is none, only registered kernels exist. */
+/* The library is in the same folder; without it only registered kernels exist. */
 static struct cusim_kernel **library_head(void) {
     static bool tried;
     if (!tried) {
@@ -197,7 +197,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
     return CUDA_SUCCESS;
 }
 
-static struct cusim_func *dead_funcs; /* kept where leak checkers can see them */
+static struct cusim_func *dead_funcs; /* kept so that leak checkers find them */
 
 static void module_end(struct cusim_module *module) {
     struct cusim_func *last = NULL;

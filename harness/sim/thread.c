@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Open addressing, linear probing; removed places keep a tombstone until the next growth. */
+/* Open addressing with linear probing. A removed entry leaves a tombstone until the next growth. */
 static struct {
     uintptr_t key;
     enum cusim_kind kind;

@@ -79,7 +79,7 @@ static bool value_there(const struct cusim_work *work) {
     }
 }
 
-/* Somebody else writes the value: another stream, the host. Sleeps between looks. */
+/* Another stream or the host writes the value. Sleeps between looks. */
 static void run_wait_value(const struct cusim_work *work) {
     for (long ns = 1000; !value_there(work); ns = ns < 200000 ? ns * 2 : ns) {
         cusim_lock();
@@ -103,7 +103,7 @@ static void run_write_value(const struct cusim_work *work) {
 CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stream,
                         CUresult state) {
     uint64_t began = cusim_activity_begin();
-    if (work->type == CUSIM_WORK_CALLBACK) /* told of the error, never skipped */
+    if (work->type == CUSIM_WORK_CALLBACK) /* gets the error, and is never skipped */
         work->host.callback(work->host.stream, state, work->host.data);
     if (state != CUDA_SUCCESS)
         return CUDA_SUCCESS;

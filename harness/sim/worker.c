@@ -53,7 +53,7 @@ void cusim_delay(struct cusim_stream *stream) {
                   NULL);
 }
 
-/* The process ends while this worker has work left: it starts nothing more and dies with the
+/* The process ends while this worker has work left: it starts nothing more, and dies with the
  * process. */
 static void stop_if_exiting(void) {
     static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -70,7 +70,7 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
             cusim_graph_run_execute(op->run, stream);
     } else {
         if (op->work->type == CUSIM_WORK_RECORD && op->mark)
-            op->mark->time_ns = cusim_now_ns(); /* read only once the timeline has moved on */
+            op->mark->time_ns = cusim_now_ns(); /* read only after the timeline advanced */
         CUresult ran = cusim_work_run(op->work, stream, state);
         if (result == CUDA_SUCCESS)
             result = ran;
@@ -87,7 +87,7 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
 
 static void stream_free(struct cusim_stream *stream) {
     cusim_handle_remove(
-        stream); /* where the context went first; the address may come back as something else */
+        stream); /* the context is gone; its address may have another object by now */
     if (stream->prev)
         stream->prev->next = stream->next;
     else
@@ -148,13 +148,13 @@ static void start_worker(struct cusim_stream *stream) {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, 8u << 20);
-    sigfillset(&all); /* signals of the program are for the program's threads */
+    sigfillset(&all); /* only the program's threads handle its signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     stream->has_worker = pthread_create(&thread, &attributes, worker, stream) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (!stream->has_worker)
-        abort(); /* no thread to run the stream: nothing that follows could be right */
+        abort(); /* without a thread for the stream nothing later could be right */
 }
 
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work) {

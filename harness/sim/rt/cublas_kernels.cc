@@ -77,7 +77,7 @@ void store(const struct cublas_sim_matrix *m, size_t at, float f) {
     }
 }
 
-/* A dot product in eight interleaved sums: the form that compilers turn into vector code. */
+/* A dot product as eight interleaved sums, which compilers turn into vector code. */
 typedef float lanes __attribute__((vector_size(32)));
 
 float dot(const float *a, const float *b, int k) {
@@ -147,7 +147,7 @@ extern "C" __global__ void cublas_sim_gemv(struct cublas_sim_gemv_args args) {
     if (row >= rows) {
         return;
     }
-    /* A negative step runs through the vector from its end, as in BLAS. */
+    /* A negative step goes through the vector from its end, as in BLAS. */
     const float *x = (const float *)args.x - (args.step_x < 0 ? (inner - 1) * args.step_x : 0);
     float *y = (float *)args.y - (args.step_y < 0 ? (rows - 1) * args.step_y : 0);
     float sum = 0.0f;

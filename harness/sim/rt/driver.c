@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* The toolkit that the stand-ins play. */
+/* The toolkit version of the stand-ins. */
 #define RT_VERSION 13000
 
 static struct rt_driver tables[RT_ZEROS];

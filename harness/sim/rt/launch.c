@@ -80,7 +80,7 @@ static cudaError_t launch(const struct rt_driver *d, enum how how, CUkernel kern
     if (!kernel) {
         return cudaErrorInvalidResourceHandle;
     }
-    if (shared >> 32) { /* no driver could be asked for that */
+    if (shared >> 32) { /* no driver call can express that */
         return cudaErrorInvalidValue;
     }
     stream = named(stream);
