@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where a file of shim/ includes a header of a folder that its own folder does not stand on, where a folder no longer needs
-one that it may use, and where folders stand on each other in a circle.
+"""Fails if a file of shim/ includes a header of a folder that its own folder may not use, if a folder no longer needs a folder
+that it may use, or if folders use each other in a circle.
 
 Run by //tests/docs:layers_test, and by hand without arguments.
 """
