@@ -3,11 +3,11 @@
  * file's descriptor and the memory at the end. Status 1 if a call fails. One thread.
  *
  *   database   opens PATH first, then launches
- *   closes     launches, closes all descriptors above 2 as daemons do, opens PATH under all of the
- *              numbers that were closed, and launches again
- *   late       launches, opens PATH, writes a word to descriptor 2, which may be closed, and
- * launches until      launches until the file PATH exists handshake  launches, removes the file
- * that CUSPLICE_HANDSHAKE names, and ends
+ *   closes     launches, closes all descriptors above 2 as daemons do, opens PATH under all of
+ *              the numbers that were closed, and launches again
+ *   late       launches, opens PATH, writes a word to descriptor 2 (perhaps closed), launches
+ *   until      launches until the file PATH exists
+ *   handshake  launches, removes the file that CUSPLICE_HANDSHAKE names, and ends
  */
 #define _GNU_SOURCE
 #include <cuda.h>

@@ -2,12 +2,13 @@
  * The CPU kernels of the libcublas stand-in, part of libcusim_kernels.so. (The real library brings
  * its own.)
  *
- *   cublas_sim_gemm         grid (ceil(m / CUBLAS_SIM_ROWS) made even, ceil(n /
- * CUBLAS_SIM_COLUMNS), batch) cublas_sim_gemm_narrow  the same for n up to CUBLAS_SIM_COLUMNS, with
- * grid.y 1 cublas_sim_gemv         grid (ceil(rows of op(A) / CUBLAS_SIM_ROWS))
+ *   ROWS and COLUMNS: CUBLAS_SIM_ROWS and CUBLAS_SIM_COLUMNS. All blocks are ROWS.
+ *   cublas_sim_gemm         grid (ceil(m / ROWS) made even, ceil(n / COLUMNS), batch)
+ *   cublas_sim_gemm_narrow  the same for n up to COLUMNS, with grid.y 1
+ *   cublas_sim_gemv         grid (ceil(rows of op(A) / ROWS))
  *
- * All blocks are CUBLAS_SIM_ROWS. Sums have a fixed order that depends on k alone, so the other
- * columns of a batch do not change a result.
+ * Sums have a fixed order that depends on k alone, so the other columns of a batch do not change a
+ * result.
  */
 #include "harness/sim/rt/cublas_sim.h"
 
